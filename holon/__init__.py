@@ -1,0 +1,1 @@
+"""What users import: processing functions, dataflow, records, outputs, jobs and settings. Pure."""

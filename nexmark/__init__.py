@@ -1,0 +1,1 @@
+"""Nexmark: event model, generator, queries, oracles and benchmark runs."""

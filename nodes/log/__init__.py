@@ -1,0 +1,1 @@
+"""The logs behind one contract: embedded, in memory and Kafka."""

@@ -1,0 +1,1 @@
+"""Transactions on the log: functions, epochs, commit, snapshots and migration, as a pure protocol."""
