@@ -1,0 +1,103 @@
+"""Output identities and the removal of repeats behind the log (``design.md`` section 5).
+
+Every output is named by what caused it, so that whoever computes it again gives it the same name and the same bytes.
+Per source partition, track, topic and output partition the identities only grow: one pair is all that a reader keeps
+(Holon, section 3.3: "a map from partitions to window numbers").
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+from typing import NamedTuple
+
+_FORMAT = struct.Struct(">BIIBqI")
+_VERSION = 1
+
+
+class Track(IntEnum):
+    """What an output was computed by: a record of the input, or a completed window."""
+
+    RECORD = 0
+    WINDOW = 1
+
+
+class IdentityError(Exception):
+    """A record of an output topic carries no identity that this version can read."""
+
+
+class OutputId(NamedTuple):
+    """``position`` is the input offset (record track) or the window's end in ms (window track); ``n`` counts from 0."""
+
+    job: str
+    incarnation: int
+    partition: int
+    track: Track
+    position: int
+    n: int
+
+    def to_bytes(self) -> bytes:
+        """The record's header on the log."""
+        head = _FORMAT.pack(_VERSION, self.incarnation, self.partition, self.track, self.position, self.n)
+        return head + self.job.encode()
+
+    @classmethod
+    def from_bytes(cls, header: bytes) -> OutputId:
+        """Raises ``IdentityError`` on a header that Holon did not write."""
+        try:
+            version, incarnation, partition, track, position, n = _FORMAT.unpack_from(header)
+            if version != _VERSION:
+                raise IdentityError(f"output identity of version {version}; this release reads version {_VERSION}")
+            return cls(header[_FORMAT.size :].decode(), incarnation, partition, Track(track), position, n)
+        except (struct.error, ValueError) as error:
+            raise IdentityError(f"a record without a Holon output identity (header {header[:32]!r})") from error
+
+
+class IdentityStamp:
+    """Makes the headers of one partition's track without building an ``OutputId`` for each."""
+
+    __slots__ = ("_job", "_rest")
+
+    def __init__(self, job: str, incarnation: int, partition: int, track: Track) -> None:
+        self._rest = (_VERSION, incarnation, partition, int(track))
+        self._job = job.encode()
+
+    def __call__(self, position: int, n: int) -> bytes:
+        return _FORMAT.pack(*self._rest, position, n) + self._job
+
+
+LastSeen = tuple[int, int]
+"""``(position, n)`` of the newest output of one source partition and track."""
+
+NOTHING_SEEN: LastSeen = (-(2**63), -1)
+
+
+class RepeatFilter:
+    """Keeps the first record of each identity and counts the others; one for each output topic.
+
+    Records of an older incarnation that come after a newer one started are dropped too (``stale``).
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[tuple[int, str, int, int], LastSeen] = {}
+        self._incarnation: dict[str, int] = {}
+        self.repeats = 0
+        self.stale = 0
+
+    def is_new(self, output_partition: int, identity: OutputId) -> bool:
+        """True the first time that an identity (or a later one of its sequence) is seen on this output partition."""
+        current = self._incarnation.get(identity.job, -1)
+        if identity.incarnation < current:
+            self.stale += 1
+            return False
+        if identity.incarnation > current:
+            self._incarnation[identity.job] = identity.incarnation
+            for key in [key for key in self._last if key[1] == identity.job]:
+                del self._last[key]
+        key = (output_partition, identity.job, identity.partition, int(identity.track))
+        seen = (identity.position, identity.n)
+        if seen <= self._last.get(key, NOTHING_SEEN):
+            self.repeats += 1
+            return False
+        self._last[key] = seen
+        return True

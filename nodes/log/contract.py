@@ -1,0 +1,160 @@
+"""The log contract: what Holon needs of a partitioned, ordered, durable log, and its named errors.
+
+Three implementations: embedded (LMDB), in memory (simulation), Kafka. One test suite runs on all of them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class TopicPartition(NamedTuple):
+    """One ordered sequence of records. Partitions count from 0."""
+
+    topic: str
+    partition: int
+
+
+class Appended(NamedTuple):
+    """The log's acknowledgement of a batch: it is in the log, in order, without a gap."""
+
+    first_offset: int
+    count: int
+    timestamp_ms: int
+
+
+@dataclass(slots=True, frozen=True)
+class Chunk:
+    """A run of records of one partition as columns, all of the same length.
+
+    ``offsets`` ascend but may have gaps (control records, compaction, retention); go on at ``next_offset``, which is
+    at least the last offset + 1 even when the chunk is empty. ``timestamps_ms`` are the log's own append times.
+    ``headers`` is one opaque byte string a record (empty: none); ``keys`` is None where no record has a key.
+    """
+
+    offsets: NDArray[np.int64]
+    timestamps_ms: NDArray[np.int64]
+    values: list[bytes]
+    headers: list[bytes]
+    keys: list[bytes | None] | None
+    next_offset: int
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+class LogError(Exception):
+    """Any failure of the log; the message says what, where (topic, partition, offset) and what to do."""
+
+
+class UnknownTopic(LogError):
+    """The topic does not exist, or has no such partition."""
+
+
+class TopicExists(LogError):
+    """The topic exists with another number of partitions."""
+
+
+class OffsetOutOfRange(LogError):
+    """The offset is below the first retained record or beyond the end."""
+
+
+class RecordTooLarge(LogError):
+    """A record is above the limit; the message names its size, key and the limit. Nothing was appended."""
+
+
+class LogFull(LogError):
+    """No space on the device or in the map; nothing of the batch was appended."""
+
+
+class LogDamaged(LogError):
+    """What is stored cannot be read (truncated or overwritten file, unknown format version)."""
+
+
+class LogUnavailable(LogError):
+    """The log cannot be reached or opened (no permission, broker gone)."""
+
+
+class Log(ABC):
+    """A set of topics. Instances belong to one thread unless the implementation says otherwise; close them."""
+
+    @abstractmethod
+    def create_topic(self, topic: str, partitions: int, *, retention_ms: int | None = None) -> None:
+        """Create it; does nothing if it exists with the same number of partitions, else ``TopicExists``.
+
+        Safe when several processes do it at once. ``retention_ms`` None keeps everything.
+        """
+
+    @abstractmethod
+    def topics(self) -> dict[str, int]:
+        """Topic name -> number of partitions, sorted by name."""
+
+    @abstractmethod
+    def append(
+        self,
+        topic: str,
+        partition: int,
+        values: Sequence[bytes],
+        *,
+        headers: Sequence[bytes] | None = None,
+        keys: Sequence[bytes | None] | None = None,
+    ) -> Appended:
+        """Append a batch, all or nothing, at consecutive offsets; returns when the log has acknowledged it."""
+
+    @abstractmethod
+    def read(self, topic: str, partition: int, offset: int, *, max_records: int = 10_000,
+             max_bytes: int = 8 << 20) -> Chunk:
+        """Records from ``offset`` on, at most so many (at least one if there is one); empty at the end, never waits.
+
+        Raises ``OffsetOutOfRange`` below ``start_offset`` or above ``end_offset``.
+        """
+
+    @abstractmethod
+    def start_offset(self, topic: str, partition: int) -> int:
+        """Offset of the first retained record (the end offset if there is none)."""
+
+    @abstractmethod
+    def end_offset(self, topic: str, partition: int) -> int:
+        """The offset that the next record will get."""
+
+    @abstractmethod
+    def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> bool:
+        """Block until some partition has a record at or after its position (True) or the time is over (False).
+
+        A wake-up within 5 ms of the append, without busy waiting. Positions at or before the end return at once.
+        """
+
+    @abstractmethod
+    def delete_before(self, topic: str, partition: int, offset: int) -> int:
+        """Drop records below ``offset`` (retention, tests of it); returns the new start offset."""
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Make everything acknowledged so far survive a power failure, whatever the fsync policy."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Release everything; safe to call twice."""
+
+    def partitions(self, topic: str) -> int:
+        """Number of partitions; raises ``UnknownTopic`` with the nearest names."""
+        known = self.topics()
+        if topic not in known:
+            import difflib
+
+            near = difflib.get_close_matches(topic, known, n=3)
+            hint = f"; nearest: {', '.join(near)}" if near else ""
+            raise UnknownTopic(f"no topic {topic!r} in this log{hint}")
+        return known[topic]
+
+    def __enter__(self) -> Log:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

@@ -1,0 +1,102 @@
+"""The lattice protocol: what every type that can be windowed and broadcast must offer.
+
+Two rules for this file: it knows no concrete lattice, and it does no I/O.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any, ClassVar, Generic, Self, TypeVar
+
+E = TypeVar("E")  # what is inserted
+V = TypeVar("V")  # what is read
+
+type_of_wire = Any  # None | bool | int | float | str | bytes | list of the same
+
+
+class Lattice(ABC, Generic[E, V]):
+    """A join-semilattice value with delta mutators and canonical bytes.
+
+    An instance is also its own schema: ``bottom()`` and ``from_wire()`` give values of the same shape (the `k` of a
+    TopK, the inner lattice of a map), so a job is declared with an instance (Holon, Table 1: ``WCRDT { zero : Type }``).
+
+    Laws, checked by ``wcrdt.laws`` for every type: merge is commutative, associative and idempotent, ``bottom`` is its
+    unit, ``a.leq(b)`` iff merging a into b changes nothing, mutators only inflate, merging the returned delta into the
+    state before the call gives the state after it, and equal values have equal canonical bytes.
+
+    ``actor`` names who inserts: the runtime passes one number for each partition and track, so that counts of two
+    partitions add up instead of hiding each other. Types that need no actor ignore it.
+    """
+
+    __slots__ = ()
+
+    tag: ClassVar[str]
+    """Name of the type in encoded values; never reused for another layout."""
+
+    compact: ClassVar[bool] = False
+    """True where the whole value is about as small as a delta, so that the whole is broadcast."""
+
+    @abstractmethod
+    def bottom(self) -> Self:
+        """A new least element of the same shape."""
+
+    @abstractmethod
+    def merge(self, other: Self) -> bool:
+        """Join ``other`` into this value; True if this value changed. ``other`` is neither changed nor aliased."""
+
+    @abstractmethod
+    def leq(self, other: Self) -> bool:
+        """True if this value is below or equal to ``other`` in the lattice order."""
+
+    @abstractmethod
+    def insert(self, element: E, *, actor: int = 0) -> Self:
+        """Add one element and return the delta: merged into the state before, it gives the state after."""
+
+    def insert_many(self, elements: Any, *, actor: int = 0) -> Self:
+        """Add a column of elements (a sequence or numpy array; a tuple of columns where an element is a tuple).
+
+        Equal to inserting them one by one; types override it with a column-wise version. Returns the delta.
+        """
+        delta = self.bottom()
+        for element in _rows(elements):
+            delta.merge(self.insert(element, actor=actor))
+        return delta
+
+    @property
+    @abstractmethod
+    def value(self) -> V:
+        """What a user reads: an immutable or fresh plain value."""
+
+    @abstractmethod
+    def to_wire(self) -> type_of_wire:
+        """Plain nested lists and scalars, the same for equal values (maps and sets as sorted lists)."""
+
+    @abstractmethod
+    def from_wire(self, wire: type_of_wire) -> Self:
+        """A new value of this shape; raises ``wcrdt.codec.DecodeError`` on anything that ``to_wire`` cannot give."""
+
+    def shape(self) -> type_of_wire:
+        """Parameters that two values must share to be merged (part of the encoded form)."""
+        return None
+
+    def copy(self) -> Self:
+        """An independent equal value."""
+        fresh = self.bottom()
+        fresh.merge(self)
+        return fresh
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.to_wire() == other.to_wire()  # type: ignore[attr-defined]
+
+    __hash__ = None  # type: ignore[assignment]  # mutable
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.value!r})"
+
+
+def _rows(elements: Any) -> Iterable[Any]:
+    """Rows of a column, or of a tuple of equally long columns; numpy scalars become Python ones."""
+    if isinstance(elements, tuple):
+        return zip(*(_rows(column) for column in elements), strict=True)
+    return elements.tolist() if hasattr(elements, "tolist") else elements

@@ -1,0 +1,250 @@
+"""A replica: the slots of all partitions, the frontier, and the values of completed windows.
+
+Two rules for this file: a value is given out only when no partition can change it any more; nothing here depends on
+the order in which deltas of different partitions arrived.
+
+Source: Holon, section 4.2 (Algorithm 1, rebuilt from the prose): a window is completed once the global watermark, the
+minimum over all partitions, has passed it; by then every replica that knows it reads the same value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from wcrdt.slots import RECORD_START, WINDOW_START, AnyLattice, Applied, Position, TrackDelta, TrackSlot
+from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS, Window
+
+
+@dataclass(frozen=True, slots=True)
+class StateShape:
+    """One windowed CRDT of a job: its zero and who writes it.
+
+    ``stage`` 0 is written by the record track; stage n by the handlers of completed windows of stage n - 1.
+    """
+
+    name: str
+    zero: AnyLattice
+    stage: int = 0
+
+
+class Punctuation(msgspec.Struct, array_like=True, frozen=True):
+    """"After record-track position ``after``, partition ``partition`` has event time ``watermark_ms``"."""
+
+    partition: int
+    after: Position
+    watermark_ms: int
+
+
+class SlotDelta(msgspec.Struct, array_like=True, frozen=True):
+    """One broadcast message: what one partition adds on its two tracks.
+
+    ``punctuations`` counts the punctuations of the partition that its maker had taken into account: one that missed
+    some is void (``design.md`` section 4, idle partitions). A full message repeats the ``recent`` ones, which a node
+    needs to replay the partition from an older checkpoint.
+    """
+
+    partition: int
+    punctuations: int
+    record: TrackDelta | None
+    window: TrackDelta | None
+    recent: list[Punctuation] = []
+
+
+class Slot:
+    """Both tracks of one partition, and its punctuations that are part of the record track's prefix."""
+
+    __slots__ = ("punctuations", "punctuations_dropped", "record", "window")
+
+    def __init__(self) -> None:
+        self.record = TrackSlot(RECORD_START)
+        self.window = TrackSlot(WINDOW_START)
+        self.punctuations: list[Punctuation] = []
+        self.punctuations_dropped = 0  # older than every checkpoint that is in use
+
+    @property
+    def punctuation_count(self) -> int:
+        """How many punctuations of this partition were accepted since the start of the job."""
+        return self.punctuations_dropped + len(self.punctuations)
+
+    def take_punctuations(self, count: int, recent: list[Punctuation]) -> None:
+        """Know what a full slot knows; what is known here already is kept."""
+        if count > self.punctuation_count:
+            self.punctuations = list(recent)
+            self.punctuations_dropped = count - len(recent)
+
+    def forget_punctuations(self, through: Position) -> None:
+        """Drop punctuations that every later replay starts behind."""
+        kept = [p for p in self.punctuations if p.after >= through]
+        self.punctuations_dropped += len(self.punctuations) - len(kept)
+        self.punctuations = kept
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """What a broadcast message did: per track, and whether it was void for missing a punctuation."""
+
+    record: Applied = Applied.OLD
+    window: Applied = Applied.OLD
+    void: bool = False
+
+    @property
+    def gap(self) -> bool:
+        return self.record is Applied.GAP or self.window is Applied.GAP
+
+
+class Replica:
+    """All partitions' slots as one node knows them.
+
+    Args: ``shapes`` in declaration order; ``lateness_ms`` keeps windows open that long after their end.
+    """
+
+    def __init__(self, partitions: int, shapes: Mapping[str, StateShape], lateness_ms: int = 0) -> None:
+        assert partitions > 0
+        self.shapes = dict(shapes)
+        self.zeros = {name: shape.zero for name, shape in self.shapes.items()}
+        self.lateness_ms = lateness_ms
+        self.slots = [Slot() for _ in range(partitions)]
+        self.dropped_through_ms = BEFORE_TIME_MS
+        self._values: dict[tuple[str, Window], AnyLattice] = {}
+        self._frontier: int | None = None
+
+    # --- what arrives -------------------------------------------------------------------------------------------
+
+    def receive(self, delta: SlotDelta) -> Received:
+        """Apply a broadcast message; harmless when duplicated, reordered, lost or overlapping.
+
+        Raises ``DecodeError`` for malformed contents.
+        """
+        slot = self._slot(delta.partition)
+        record, window, void = Applied.OLD, Applied.OLD, False
+        if delta.record is not None and delta.record.to > slot.record.position:
+            if delta.punctuations < slot.punctuation_count:
+                void = True
+            elif delta.punctuations > slot.punctuation_count and not delta.record.full:
+                record = Applied.GAP  # a punctuation was lost on the way here
+            else:
+                record = slot.record.apply(delta.record, self.zeros, self.dropped_through_ms)
+                if record is Applied.ADVANCED and delta.record.full:
+                    slot.take_punctuations(delta.punctuations, delta.recent)
+        if delta.window is not None:
+            window = slot.window.apply(delta.window, self.zeros, self.dropped_through_ms)
+        if record is Applied.ADVANCED or window is Applied.ADVANCED:
+            self._frontier = None
+        return Received(record, window, void)
+
+    def punctuate(self, punctuation: Punctuation) -> bool:
+        """Take a punctuation if it stands where the partition's prefix ends; False if it is void or a repeat.
+
+        The order on the broadcast partition decides between it and a delta that goes on from the same position.
+        """
+        slot = self._slot(punctuation.partition)
+        if punctuation.after != slot.record.position or punctuation.watermark_ms <= slot.record.watermark_ms:
+            return False
+        offset, step = punctuation.after
+        slot.punctuations.append(punctuation)
+        slot.record.position = (offset, step + 1)
+        slot.record.watermark_ms = punctuation.watermark_ms
+        self._frontier = None
+        return True
+
+    def full(self, partition: int) -> SlotDelta:
+        """All that is known of one partition."""
+        slot = self._slot(partition)
+        return SlotDelta(
+            partition, slot.punctuation_count, slot.record.full_delta(), slot.window.full_delta(), slot.punctuations
+        )
+
+    def _slot(self, partition: int) -> Slot:
+        if not 0 <= partition < len(self.slots):
+            raise IndexError(f"partition {partition} of {len(self.slots)}")
+        return self.slots[partition]
+
+    # --- progress -----------------------------------------------------------------------------------------------
+
+    @property
+    def frontier_ms(self) -> int:
+        """The minimum watermark over all partitions (Holon: the global watermark)."""
+        if self._frontier is None:
+            self._frontier = min(slot.record.watermark_ms for slot in self.slots)
+        return self._frontier
+
+    @property
+    def complete_through_ms(self) -> int:
+        """Record-track windows that end at or before this are final."""
+        frontier = self.frontier_ms
+        return frontier if frontier >= END_OF_TIME_MS else frontier - self.lateness_ms
+
+    @property
+    def answered(self) -> Position:
+        """What the window tracks of all partitions have answered."""
+        return min(slot.window.position for slot in self.slots)
+
+    def frontier_without(self, partition: int) -> int:
+        """The minimum watermark over the other partitions (the bound of a punctuation)."""
+        others = [slot.record.watermark_ms for p, slot in enumerate(self.slots) if p != partition]
+        return min(others, default=BEFORE_TIME_MS)
+
+    def is_complete(self, state: str, window: Window) -> bool:
+        """True once no partition can add to this window any more."""
+        stage = self.shapes[state].stage
+        if stage == 0:
+            return window.end_ms <= self.complete_through_ms
+        return (window.end_ms, stage - 1) <= self.answered
+
+    # --- values -------------------------------------------------------------------------------------------------
+
+    def windows(self, state: str) -> Iterator[Window]:
+        """Windows of a state to which some partition has contributed; unordered, with repeats."""
+        for slot in self.slots:
+            track = slot.record if self.shapes[state].stage == 0 else slot.window
+            yield from track.contributions.get(state, ())
+
+    def final_value(self, state: str, window: Window) -> AnyLattice:
+        """The join of all contributions to a completed window: the same on every replica, for ever.
+
+        The result is shared: read it, do not insert into it.
+        """
+        assert self.is_complete(state, window), f"{state} {window} read at frontier {self.frontier_ms}"
+        assert window.end_ms > self.dropped_through_ms, f"{state} {window} was dropped"
+        value = self._values.get((state, window))
+        if value is None:
+            value = self._values[state, window] = self.current_value(state, window)
+        return value
+
+    def current_value(self, state: str, window: Window) -> AnyLattice:
+        """The join of what has arrived so far: not deterministic while the window is open."""
+        value = self.zeros[state].bottom()
+        for slot in self.slots:
+            track = slot.record if self.shapes[state].stage == 0 else slot.window
+            contribution = track.contributions.get(state, {}).get(window)
+            if contribution is not None:
+                value.merge(contribution)
+        return value
+
+    def drop_through(self, end_ms: int) -> None:
+        """Forget windows that every partition has answered in a durable checkpoint."""
+        if end_ms <= self.dropped_through_ms:
+            return
+        self.dropped_through_ms = end_ms
+        for slot in self.slots:
+            slot.record.drop_through(end_ms)
+            slot.window.drop_through(end_ms)
+        for key in [key for key in self._values if key[1].end_ms <= end_ms]:
+            del self._values[key]
+
+    def open_windows(self) -> int:
+        """How many (state, window) contributions are held: the memory that the replica is bounded by."""
+        return sum(
+            len(windows) for slot in self.slots for track in (slot.record, slot.window)
+            for windows in track.contributions.values()
+        )
+
+
+def actor_of(partition: int, window_track: bool) -> int:
+    """The actor number of a partition's track: two tracks of one partition never share one."""
+    return 2 * partition + int(window_track)
+
+

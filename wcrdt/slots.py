@@ -1,0 +1,202 @@
+"""Slots: the contribution of one partition to every windowed CRDT of a job, ordered by the prefix that it describes.
+
+Two rules for this file: contributions of one partition are ordered by position, never joined by guess (the longer
+prefix wins); everything that arrives twice, late or out of order leaves the slot as it was.
+
+Holon, section 4.2 and Algorithm 2, keeps "the state with the largest nxtIdx" of a partition. Deviation: between two
+prefixes only what changed is sent (section 7 of the paper names delta CRDTs as future work).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from typing import Any
+
+import msgspec
+
+from wcrdt.codec import DecodeError
+from wcrdt.lattice import Lattice
+from wcrdt.windows import BEFORE_TIME_MS, Window
+
+Position = tuple[int, int]
+"""Where a track stands. Record track: (next input offset, awaits passed inside that record). Window track:
+(window end in ms, stage) up to which every completed window is answered."""
+
+RECORD_START: Position = (0, 0)
+WINDOW_START: Position = (BEFORE_TIME_MS, 0)
+
+AnyLattice = Lattice[Any, Any]
+Contributions = dict[str, dict[Window, AnyLattice]]
+
+
+class Change(msgspec.Struct, array_like=True, frozen=True):
+    """The delta of one window of one windowed CRDT, in the lattice's wire form."""
+
+    state: str
+    start_ms: int
+    end_ms: int
+    wire: Any
+
+
+class TrackDelta(msgspec.Struct, array_like=True, frozen=True):
+    """What brings one track of a slot from ``since`` to ``to``; with ``full`` it replaces the track whatever it was."""
+
+    since: Position
+    to: Position
+    watermark_ms: int
+    changes: list[Change]
+    full: bool = False
+
+
+class Applied(Enum):
+    """What became of a delta."""
+
+    ADVANCED = "advanced"
+    OLD = "old"  # the slot describes this prefix or a longer one already
+    GAP = "gap"  # something between the slot's position and the delta's start is missing
+
+
+class TrackSlot:
+    """One track of one partition's slot, as every node holds it for every partition.
+
+    ``watermark_ms`` belongs to the record track; on the window track it repeats the answered window end.
+    """
+
+    __slots__ = ("contributions", "position", "watermark_ms")
+
+    def __init__(self, start: Position) -> None:
+        self.position = start
+        self.watermark_ms = BEFORE_TIME_MS
+        self.contributions: Contributions = {}
+
+    def apply(self, delta: TrackDelta, zeros: Mapping[str, AnyLattice], dropped_through_ms: int) -> Applied:
+        """Bring the track to ``delta.to`` if that is ahead and nothing is missing in between.
+
+        ``zeros`` gives the shape of each state; changes of windows that end at or before ``dropped_through_ms`` are
+        not taken up again. Raises ``DecodeError`` for an unknown state or a malformed value, with the slot unchanged.
+        """
+        if delta.to <= self.position:
+            return Applied.OLD
+        if delta.since > self.position and not delta.full:
+            return Applied.GAP
+        decoded = [(c.state, Window(c.start_ms, c.end_ms), _decode(c, zeros)) for c in delta.changes]
+        if delta.full:
+            self.contributions = {}
+        for state, window, value in decoded:
+            if window.end_ms > dropped_through_ms:
+                self.take(state, window, value)
+        self.position = delta.to
+        self.watermark_ms = max(self.watermark_ms, delta.watermark_ms)
+        return Applied.ADVANCED
+
+    def take(self, state: str, window: Window, value: AnyLattice) -> None:
+        """Join a change into the window's contribution.
+
+        Of one partition only longer prefixes arrive here, and contributions only grow with the prefix, so the join
+        with "the whole contribution as of ``to``" is that contribution: replacement and join are the same.
+        """
+        windows = self.contributions.setdefault(state, {})
+        have = windows.get(window)
+        if have is None:
+            windows[window] = value
+        else:
+            have.merge(value)
+
+    def drop_through(self, end_ms: int) -> None:
+        """Forget the windows that end at or before ``end_ms``."""
+        for windows in self.contributions.values():
+            for window in [w for w in windows if w.end_ms <= end_ms]:
+                del windows[window]
+
+    def full_delta(self) -> TrackDelta:
+        """The whole track, to fill gaps of others."""
+        changes = [Change(s, w.start_ms, w.end_ms, value.to_wire()) for s, w, value in self.items()]
+        return TrackDelta(self.position, self.position, self.watermark_ms, changes, full=True)
+
+    def items(self) -> Iterator[tuple[str, Window, AnyLattice]]:
+        """All contributions, ordered by state and window."""
+        for state in sorted(self.contributions):
+            windows = self.contributions[state]
+            for window in sorted(windows):
+                yield state, window, windows[window]
+
+
+class OwnTrack(TrackSlot):
+    """The track of a partition that this node processes: it can be written, and knows what is not yet broadcast."""
+
+    __slots__ = ("_changed", "broadcast_position", "zeros")
+
+    def __init__(self, start: Position, zeros: Mapping[str, AnyLattice]) -> None:
+        super().__init__(start)
+        self.zeros = zeros
+        self.broadcast_position = start
+        self._changed: dict[tuple[str, Window], AnyLattice | None] = {}
+
+    def contribution(self, state: str, window: Window) -> AnyLattice:
+        """The partition's own value of a window, created at need."""
+        windows = self.contributions.setdefault(state, {})
+        value = windows.get(window)
+        if value is None:
+            value = windows[window] = self.zeros[state].bottom()
+        return value
+
+    def insert(self, state: str, window: Window, element: Any, actor: int) -> None:
+        """Insert one element."""
+        value = self.contribution(state, window)
+        self._note(state, window, value, value.insert(element, actor=actor))
+
+    def insert_many(self, state: str, window: Window, elements: Any, actor: int) -> None:
+        """Insert a column of elements."""
+        value = self.contribution(state, window)
+        self._note(state, window, value, value.insert_many(elements, actor=actor))
+
+    def _note(self, state: str, window: Window, value: AnyLattice, delta: AnyLattice) -> None:
+        if value.compact:
+            self._changed[state, window] = None  # the whole is sent, no need to collect
+            return
+        pending = self._changed.get((state, window))
+        if pending is None:
+            self._changed[state, window] = delta
+        else:
+            pending.merge(delta)
+
+    @property
+    def has_news(self) -> bool:
+        """True if the track moved since the last ``take_delta``; whatever changes it also moves its position."""
+        return self.position > self.broadcast_position
+
+    def take_delta(self) -> TrackDelta:
+        """What changed since the last call; the caller broadcasts it."""
+        changes = []
+        for state, window in sorted(self._changed):
+            delta = self._changed[state, window]
+            value = self.contributions[state][window] if delta is None else delta
+            changes.append(Change(state, window.start_ms, window.end_ms, value.to_wire()))
+        made = TrackDelta(self.broadcast_position, self.position, self.watermark_ms, changes)
+        self.mark_broadcast()
+        return made
+
+    def mark_broadcast(self) -> None:
+        """Everything up to here is on the broadcast (also after a full slot)."""
+        self._changed.clear()
+        self.broadcast_position = self.position
+
+    def drop_through(self, end_ms: int) -> None:
+        super().drop_through(end_ms)
+        for state, window in [key for key in self._changed if key[1].end_ms <= end_ms]:
+            del self._changed[state, window]
+
+    def restore(self, delta: TrackDelta) -> None:
+        """Become what a full delta of a checkpoint describes."""
+        outcome = self.apply(msgspec.structs.replace(delta, full=True), self.zeros, BEFORE_TIME_MS)
+        assert outcome is Applied.ADVANCED or delta.to == self.position, f"restore to {delta.to}: {outcome}"
+        self.watermark_ms = delta.watermark_ms
+        self.mark_broadcast()
+
+
+def _decode(change: Change, zeros: Mapping[str, AnyLattice]) -> AnyLattice:
+    zero = zeros.get(change.state)
+    if zero is None:
+        raise DecodeError(f"a delta names the state {change.state!r}, which this job does not have")
+    return zero.from_wire(change.wire)

@@ -1,0 +1,91 @@
+"""Windows of event time and the assigner protocol; tumbling windows are the first assigner.
+
+Times are integer milliseconds since the Unix epoch, UTC. A window is half-open: ``start_ms <= t < end_ms``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Millis = NDArray[np.int64]
+Rows = NDArray[np.intp] | slice
+
+END_OF_TIME_MS = 2**62
+"""Watermark after the last record of a bounded partition; later than every window's end."""
+BEFORE_TIME_MS = -(2**62)
+"""Watermark before the first record."""
+
+
+class Window(NamedTuple):
+    """``[start_ms, end_ms)``; ordered by start, then end. Completion order is by end: use ``window.end_ms`` as key."""
+
+    start_ms: int
+    end_ms: int
+
+
+class Assigner(Protocol):
+    """Maps event times to windows. Sliding and session windows are further classes, not changes here."""
+
+    def windows_for(self, ts_ms: int) -> tuple[Window, ...]:
+        """All windows that take an element at this time."""
+        ...
+
+    def split(self, ts_ms: Millis) -> Iterator[tuple[Window, Rows]]:
+        """Group the rows of a column of times by window: each window once, in any order, rows ascending."""
+        ...
+
+    def describe(self) -> str:
+        """Canonical text of the parameters, part of the job's fingerprint."""
+        ...
+
+
+class Tumbling:
+    """Windows of one size, side by side: ``[k * size, (k + 1) * size)`` shifted by ``offset_ms``.
+
+    Args: ``size_ms`` > 0; ``offset_ms`` shifts the borders (Flink's window offset).
+    """
+
+    __slots__ = ("offset_ms", "size_ms")
+
+    def __init__(self, size_ms: int, offset_ms: int = 0) -> None:
+        if size_ms <= 0:
+            raise ValueError(f"a tumbling window needs size_ms > 0, got {size_ms}")
+        self.size_ms = size_ms
+        self.offset_ms = offset_ms % size_ms
+
+    @classmethod
+    def of(cls, *, seconds: float = 0, minutes: float = 0, hours: float = 0) -> Tumbling:
+        """``Tumbling.of(seconds=10)``."""
+        return cls(round((seconds + 60 * minutes + 3600 * hours) * 1000))
+
+    def windows_for(self, ts_ms: int) -> tuple[Window, ...]:
+        start = (ts_ms - self.offset_ms) // self.size_ms * self.size_ms + self.offset_ms
+        return (Window(start, start + self.size_ms),)
+
+    def split(self, ts_ms: Millis) -> Iterator[tuple[Window, Rows]]:
+        if len(ts_ms) == 0:
+            return
+        index = (ts_ms - self.offset_ms) // self.size_ms
+        first, last = int(index.min()), int(index.max())
+        if first == last:  # the common case: a batch inside one window
+            yield self._window(first), slice(0, len(ts_ms))
+            return
+        order = np.argsort(index, kind="stable")
+        ordered = index[order]
+        borders = np.flatnonzero(np.diff(ordered)) + 1
+        for rows in np.split(order, borders):
+            yield self._window(int(index[rows[0]])), rows
+
+    def _window(self, index: int) -> Window:
+        start = index * self.size_ms + self.offset_ms
+        return Window(start, start + self.size_ms)
+
+    def describe(self) -> str:
+        return f"tumbling({self.size_ms},{self.offset_ms})"
+
+    def __repr__(self) -> str:
+        return f"Tumbling(size_ms={self.size_ms}, offset_ms={self.offset_ms})"
