@@ -1,0 +1,63 @@
+# Every target sets up what it needs. `make help` lists them.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check lint sim bench nightly lock clean distclean
+
+BIN := .venv/bin
+SEED ?= 1
+EVENTS ?= 400000
+SIM_SEEDS ?= 20000
+UPGRADE ?=
+LINTED := wcrdt holon transactional nodes nexmark deploy tests
+say = @printf '%s: this takes about %s\n' '$@' $(1)
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+setup: ## make .venv from requirements.lock, with the command holon in it (60 s; nothing the second time)
+	@PYTHON='$(PYTHON)' bash deploy/setup.sh
+
+demo: setup ## kill a node in the middle of two queries, compare the answers with Spark's
+	$(call say,'90 s')
+	$(BIN)/holon nexmark run q7 --events $(EVENTS) --nodes 3 --kill 1@0.5 --validate spark
+	$(BIN)/holon nexmark run query1 --events $(EVENTS) --nodes 3 --kill 1@0.5 --validate spark
+
+test: lint ## everything that CI runs: lint, then all tests
+	$(call say,'10 minutes')
+	$(BIN)/python -m pytest -n 2 --dist loadfile tests
+
+check: lint ## lint and the quick tests, for use before a commit
+	$(call say,'30 s')
+	$(BIN)/python -m pytest -q tests/unit
+
+lint: setup
+	$(call say,'20 s')
+	$(BIN)/ruff check $(LINTED)
+	$(BIN)/ruff format --check $(LINTED)
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/pyright
+
+sim: setup ## simulate a fleet with faults from one seed: make sim SEED=7
+	$(call say,'5 s')
+	$(BIN)/holon sim --seed $(SEED)
+
+bench: setup ## run the benchmarks of deploy/bench
+	$(call say,'10 minutes')
+	@set -e; for script in deploy/bench/[!_]*.py; do \
+		[ -e "$$script" ] || { echo 'bench: deploy/bench has no scripts'; exit 1; }; \
+		echo "== $$script"; $(BIN)/python "$$script"; done
+
+nightly: lint ## many simulated seeds and all tests with far more examples
+	$(call say,'3 hours')
+	$(BIN)/holon sim --seeds $(SIM_SEEDS)
+	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -n 2 --dist loadfile --timeout 3600 tests
+
+lock: ## regenerate requirements.lock (UPGRADE=--upgrade takes the newest versions)
+	@PYTHON='$(PYTHON)' bash deploy/lock.sh $(UPGRADE)
+
+clean: ## remove caches, builds and runs
+	rm -rf build dist runs .pytest_cache .ruff_cache .hypothesis .import_linter_cache .cache spark-warehouse metastore_db
+	rm -f derby.log
+	find . -name .venv -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean ## clean, and remove .venv
+	rm -rf .venv
