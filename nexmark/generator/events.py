@@ -36,7 +36,18 @@ PERSON_BYTES, AUCTION_BYTES, BID_BYTES = 200, 500, 100  # idealised sizes that `
 
 FIRST_NAMES = ("Peter", "Paul", "Luke", "John", "Saul", "Vicky", "Kate", "Julie", "Sarah", "Deiter", "Walter")
 LAST_NAMES = ("Shultz", "Abrams", "Spencer", "White", "Bartels", "Walton", "Smith", "Jones", "Noris")
-CITIES = tuple("Phoenix,Los Angeles,San Francisco,Boise,Portland,Bend,Redmond,Seattle,Kent,Cheyenne".split(","))
+CITIES = (
+    "Phoenix",
+    "Los Angeles",
+    "San Francisco",
+    "Boise",
+    "Portland",
+    "Bend",
+    "Redmond",
+    "Seattle",
+    "Kent",
+    "Cheyenne",
+)
 STATES = ("AZ", "CA", "ID", "OR", "WA", "WY")
 
 # Fields: which stream of random numbers serves what. Never renumber: the golden digests depend on them.

@@ -1,0 +1,171 @@
+"""The queries of the plain oracle, each a function from the accepted records to rows, as the benchmark defines them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+PERSON, AUCTION, BID = 0, 1, 2
+WINDOW_MS = 10_000
+
+Row = dict[str, Any]
+
+
+class Accepted(NamedTuple):
+    """A record that takes part in the result. Of ``fields``, ``expires`` is in epoch milliseconds."""
+
+    partition: int
+    kind: int
+    fields: dict[str, Any]
+    time_ms: int
+
+
+class _Sale(NamedTuple):
+    category: int
+    opens_ms: int
+    expires_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """Which fields a record needs (by kind), which records count, and what comes out (records, partitions -> rows)."""
+
+    needs: tuple[dict[str, type], dict[str, type], dict[str, type]]
+    wanted: Callable[[int, dict[str, Any]], bool]
+    windowed: bool
+    answer: Callable[[Iterable[Accepted], int], Iterator[Row]]
+
+
+def window_end(time_ms: int) -> int:
+    """End of the tumbling window that holds a time; windows are aligned to the epoch, start inclusive."""
+    return time_ms // WINDOW_MS * WINDOW_MS + WINDOW_MS
+
+
+def q0(records: Iterable[Accepted], _: int) -> Iterator[Row]:
+    """Every bid as it is."""
+    for record in records:
+        yield {name: record.fields[name] for name in ("auction", "bidder", "price", "dateTime", "extra")}
+
+
+def q1(records: Iterable[Accepted], _: int) -> Iterator[Row]:
+    """Every bid with its price times 0.908, exactly, as text with three decimals."""
+    for row in q0(records, _):
+        thousandths = row["price"] * 908
+        whole, fraction = divmod(abs(thousandths), 1000)
+        row["price"] = f"{'-' if thousandths < 0 else ''}{whole}.{fraction:03d}"
+        yield row
+
+
+def q2(records: Iterable[Accepted], _: int) -> Iterator[Row]:
+    """Auction and price of what the filter lets through."""
+    for record in records:
+        yield {name: record.fields[name] for name in ("auction", "price")}
+
+
+def q4(records: Iterable[Accepted], _: int) -> Iterator[Row]:
+    """For each window the average, by category, of the best bids of the window's auctions."""
+    by_window: dict[int, list[Accepted]] = defaultdict(list)
+    for record in records:
+        by_window[window_end(record.time_ms)].append(record)
+    for end, members in by_window.items():
+        for category, average in _averages(members):
+            yield {"window_end": end, "category": category, "avg": average}
+
+
+def q4official(records: Iterable[Accepted], _: int) -> Iterator[Row]:
+    """The average, by category, of the best bids of all auctions: the last state of the official query."""
+    for category, average in _averages(list(records)):
+        yield {"category": category, "avg": average}
+
+
+def _averages(records: list[Accepted]) -> Iterator[tuple[int, int]]:
+    """(category, average of the best valid bid of each auction, truncated towards zero)."""
+    sales: dict[int, list[_Sale]] = defaultdict(list)
+    for record in records:
+        if record.kind == AUCTION:
+            fields = record.fields
+            sales[fields["id"]].append(_Sale(fields["category"], record.time_ms, fields["expires"]))
+    best: dict[tuple[int, int], int] = {}
+    for record in records:
+        if record.kind != BID:
+            continue
+        auction, price = record.fields["auction"], record.fields["price"]
+        for sale in sales.get(auction, ()):
+            if sale.opens_ms <= record.time_ms <= sale.expires_ms:
+                key = (auction, sale.category)
+                best[key] = max(best.get(key, price), price)
+    finals: dict[int, list[int]] = defaultdict(list)
+    for (_, category), price in best.items():
+        finals[category].append(price)
+    for category, prices in finals.items():
+        total, count = sum(prices), len(prices)
+        yield category, (total // count if total >= 0 else -(-total // count))
+
+
+def q7(records: Iterable[Accepted], _: int) -> Iterator[Row]:
+    """The bids at the highest price of their window; ties all come out.
+
+    The official join takes both borders of the window: a bid exactly at a window's end matches that window too, if its
+    price is that window's maximum (which is taken over the window's own bids).
+    """
+    highest: dict[int, int] = {}
+    candidates: dict[int, list[Accepted]] = defaultdict(list)
+    for record in records:
+        end, price = window_end(record.time_ms), record.fields["price"]
+        highest[end] = max(highest.get(end, price), price)
+        at_border = [record.time_ms] if record.time_ms % WINDOW_MS == 0 else []
+        for match in [end, *at_border]:
+            if price >= highest.get(match, price):
+                candidates[match].append(record)
+    for end, price in highest.items():
+        for record in candidates[end]:
+            if record.fields["price"] == price:
+                names = ("auction", "price", "bidder", "dateTime", "extra")
+                yield {name: record.fields[name] for name in names} | {"window_end": end}
+
+
+def q7max(records: Iterable[Accepted], _: int) -> Iterator[Row]:
+    """For each window the highest price and the number of bids."""
+    prices: dict[int, list[int]] = {}  # maximum, count
+    for record in records:
+        price = record.fields["price"]
+        state = prices.setdefault(window_end(record.time_ms), [price, 0])
+        state[0] = max(state[0], price)
+        state[1] += 1
+    for end, (highest, bids) in prices.items():
+        yield {"window_end": end, "max_price": highest, "bids": bids}
+
+
+def query1(records: Iterable[Accepted], partitions: int) -> Iterator[Row]:
+    """For each window with bids and each partition: the bids of the partition (may be 0) and those of all."""
+    local: dict[int, list[int]] = defaultdict(lambda: [0] * partitions)
+    for record in records:
+        local[window_end(record.time_ms)][record.partition] += 1
+    for end, bids in local.items():
+        for partition, count in enumerate(bids):
+            yield {"partition": partition, "window": end, "local": count, "global": sum(bids)}
+
+
+def _is_bid(kind: int, _: dict[str, Any]) -> bool:
+    return kind == BID
+
+
+_TIME: dict[str, type] = {"dateTime": str}
+_FULL_BID: dict[str, type] = {"auction": int, "bidder": int, "price": int, "dateTime": str, "extra": str}
+_PRICE_OF: dict[str, type] = {"auction": int, "price": int, "dateTime": str}
+_SALE: dict[str, type] = {"id": int, "category": int, "dateTime": str, "expires": str}
+
+QUERIES = {
+    "q0": Query((_TIME, _TIME, _FULL_BID), _is_bid, False, q0),
+    "q1": Query((_TIME, _TIME, _FULL_BID), _is_bid, False, q1),
+    "q2": Query(
+        (_TIME, _TIME, _PRICE_OF), lambda kind, fields: kind == BID and fields["auction"] % 123 == 0, False, q2
+    ),
+    "q4": Query((_TIME, _SALE, _PRICE_OF), lambda kind, _: kind != PERSON, True, q4),
+    "q4official": Query((_TIME, _SALE, _PRICE_OF), lambda kind, _: kind != PERSON, False, q4official),
+    "q7": Query((_TIME, _TIME, _FULL_BID), _is_bid, True, q7),
+    "q7max": Query((_TIME, _TIME, {"price": int, "dateTime": str}), _is_bid, True, q7max),
+    "query1": Query((_TIME, _TIME, _TIME), _is_bid, True, query1),
+}
