@@ -1,0 +1,250 @@
+"""Messages of the control topic and of the broadcast topic, and their bytes on the log.
+
+Two rules for this file: bytes from outside fail here and nowhere later, as ``BadMessage``; a message is a value and
+knows nothing of what it does. The envelope is one byte of format version, the CRC-32 of version and payload (4 bytes,
+big-endian), and the payload in MessagePack. These five bytes mean the same in every version, so that damage is never
+taken for news.
+
+A damaged message is the same for every reader, so all ignore it and still agree. One of a *newer version* is not: an
+older node that skipped it on the control topic would fold another state than its peers. It must stop instead
+(``docs/design/control.md``, versions).
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from enum import Enum
+from typing import Annotated, TypeVar
+
+import msgspec
+
+from wcrdt.replica import Punctuation, SlotDelta
+from wcrdt.slots import Position
+
+FORMAT_VERSION = 1
+MAX_CONTROL_BYTES = 1 << 20
+MAX_BROADCAST_BYTES = 64 << 20
+MAX_PARTITIONS = 100_000
+
+_HEAD = struct.Struct(">BI")
+_CRC_SEED = {version: zlib.crc32(bytes([version])) for version in range(256)}
+
+Natural = Annotated[int, msgspec.Meta(ge=0)]
+Incarnation = Annotated[int, msgspec.Meta(ge=0, lt=2**32)]
+Partition = Annotated[int, msgspec.Meta(ge=0, lt=MAX_PARTITIONS)]
+Version = Annotated[int, msgspec.Meta(ge=1)]
+Name = Annotated[str, msgspec.Meta(min_length=1, max_length=1024)]
+Text = Annotated[str, msgspec.Meta(max_length=MAX_CONTROL_BYTES)]
+
+
+class Message(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+    """What all messages share: the incarnation of the job that they belong to (0 is the first)."""
+
+    incarnation: Incarnation
+
+
+class JobStarted(Message, frozen=True, tag="job"):
+    """An incarnation begins. The first record of an incarnation wins; a higher one supersedes everything before it."""
+
+    fingerprint: Text
+    partitions: Annotated[int, msgspec.Meta(ge=1, le=MAX_PARTITIONS)]
+    description: dict[str, str] = {}
+
+
+class Hello(Message, frozen=True, tag="hello"):
+    """A life of a node begins; of an earlier life under the same name nothing is left.
+
+    ``number`` counts the fleet's nodes from 0, for people; -1 if it has none.
+    """
+
+    node: Name
+    number: Annotated[int, msgspec.Meta(ge=-1)] = -1
+
+
+class Heartbeat(Message, frozen=True, tag="beat"):
+    """Still alive. ``progress``: next input offset of each partition that the node processes; ``stats``: to show."""
+
+    node: Name
+    beat: Natural
+    progress: dict[Partition, Natural] = {}
+    stats: dict[str, float] = {}
+
+
+class Goodbye(Message, frozen=True, tag="bye"):
+    """The node leaves; all its partitions are free."""
+
+    node: Name
+
+
+class Claim(Message, frozen=True, tag="claim"):
+    """The node takes the partition; valid if ``version`` follows the current claim_version directly."""
+
+    node: Name
+    partition: Partition
+    version: Version
+
+
+class Release(Message, frozen=True, tag="release"):
+    """The owner gives the partition up; ``to`` is whom it expects to take it over."""
+
+    node: Name
+    partition: Partition
+    version: Version
+    to: Name | None = None
+
+
+class CheckpointSaved(Message, frozen=True, tag="saved"):
+    """A checkpoint of a partition is durable, and so are all outputs and deltas up to it.
+
+    ``version``: the claim under which it was made (0: none, a standby). ``(offset, step)`` is the record track's
+    position, ``(answered_ms, answered_stage)`` the window track's; ``done``: the input has ended and all is answered.
+    """
+
+    node: Name
+    partition: Partition
+    version: Natural
+    name: Name
+    offset: Natural
+    watermark_ms: int
+    answered_ms: int
+    answered_stage: Natural = 0
+    done: bool = False
+    step: Natural = 0
+
+    @property
+    def record_position(self) -> Position:
+        return (self.offset, self.step)
+
+    @property
+    def answered(self) -> Position:
+        return (self.answered_ms, self.answered_stage)
+
+
+class SlotWanted(Message, frozen=True, tag="want"):
+    """The node has a gap in the partition's slot behind ``(offset, step)`` and asks for a full one."""
+
+    node: Name
+    partition: Partition
+    offset: Natural
+    step: Natural = 0
+
+    @property
+    def position(self) -> Position:
+        return (self.offset, self.step)
+
+
+class EndOfInput(Message, frozen=True, tag="end"):
+    """The bounded input of the partition ends before ``offset``; the first such record of a partition wins."""
+
+    partition: Partition
+    offset: Natural
+
+
+class Failed(Message, frozen=True, tag="failed"):
+    """The user's function failed at this record: nobody takes the partition up again with the same code."""
+
+    node: Name
+    partition: Partition
+    offset: Natural
+    code_hash: Text
+    error: Text
+
+
+class Command(Message, frozen=True, tag="command"):
+    """Somebody outside asks the fleet for something; "stop": every node drains, saves checkpoints and leaves."""
+
+    name: Name
+    argument: Text = ""
+
+
+class SlotSent(Message, frozen=True, tag="slot"):
+    """Broadcast: a delta or a full slot of a partition."""
+
+    delta: SlotDelta
+
+
+class PunctuationSent(Message, frozen=True, tag="punctuation"):
+    """Broadcast: an idle partition's event time moves."""
+
+    punctuation: Punctuation
+
+
+ControlMessage = (
+    JobStarted
+    | Hello
+    | Heartbeat
+    | Goodbye
+    | Claim
+    | Release
+    | CheckpointSaved
+    | SlotWanted
+    | EndOfInput
+    | Failed
+    | Command
+)
+BroadcastMessage = SlotSent | PunctuationSent
+
+
+class BadReason(Enum):
+    """Why bytes are not a message."""
+
+    TOO_SHORT = "too short"
+    TOO_LARGE = "too large"
+    CRC = "damaged (CRC)"
+    NEWER_VERSION = "of a newer version"
+    MALFORMED = "malformed"
+
+
+class BadMessage(Exception):
+    """Bytes that are not a message of this version; ``reason`` is for counting, the text says more.
+
+    Callers count and ignore it, except ``NEWER_VERSION`` on the control topic, which must stop the node.
+    """
+
+    def __init__(self, reason: BadReason, detail: str) -> None:
+        super().__init__(f"message {reason.value}: {detail}")
+        self.reason = reason
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_CONTROL: msgspec.msgpack.Decoder[ControlMessage] = msgspec.msgpack.Decoder(ControlMessage)
+_BROADCAST: msgspec.msgpack.Decoder[BroadcastMessage] = msgspec.msgpack.Decoder(BroadcastMessage)
+
+M = TypeVar("M")
+
+
+def encode(message: ControlMessage | BroadcastMessage) -> bytes:
+    """The record's value on the log. Raises ``BadMessage`` (too large) where no reader would take it."""
+    payload = _ENCODER.encode(message)
+    limit = MAX_BROADCAST_BYTES if isinstance(message, SlotSent | PunctuationSent) else MAX_CONTROL_BYTES
+    if _HEAD.size + len(payload) > limit:
+        raise BadMessage(BadReason.TOO_LARGE, f"{type(message).__name__} of {len(payload)} bytes, limit {limit}")
+    return _HEAD.pack(FORMAT_VERSION, zlib.crc32(payload, _CRC_SEED[FORMAT_VERSION])) + payload
+
+
+def decode_control(data: bytes) -> ControlMessage:
+    """Raises ``BadMessage``, and nothing else, on any bytes that ``encode`` cannot give."""
+    return _decode(_CONTROL, data, MAX_CONTROL_BYTES)
+
+
+def decode_broadcast(data: bytes) -> BroadcastMessage:
+    """Raises ``BadMessage``, and nothing else; the lattice values inside are checked where they are applied."""
+    return _decode(_BROADCAST, data, MAX_BROADCAST_BYTES)
+
+
+def _decode(decoder: msgspec.msgpack.Decoder[M], data: bytes, limit: int) -> M:
+    if len(data) < _HEAD.size:
+        raise BadMessage(BadReason.TOO_SHORT, f"{len(data)} bytes, the envelope alone has {_HEAD.size}")
+    if len(data) > limit:
+        raise BadMessage(BadReason.TOO_LARGE, f"{len(data)} bytes, limit {limit}")
+    version, crc = _HEAD.unpack_from(data)
+    payload = memoryview(data)[_HEAD.size :]
+    if zlib.crc32(payload, _CRC_SEED[version]) != crc:
+        raise BadMessage(BadReason.CRC, f"{len(data)} bytes, begins with {data[:16].hex()}")
+    if version > FORMAT_VERSION:
+        raise BadMessage(BadReason.NEWER_VERSION, f"version {version}, this release reads up to {FORMAT_VERSION}")
+    try:
+        return decoder.decode(payload)
+    except (msgspec.MsgspecError, RecursionError, ValueError, TypeError) as error:
+        raise BadMessage(BadReason.MALFORMED, str(error)) from error

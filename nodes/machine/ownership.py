@@ -1,0 +1,271 @@
+"""Who owns which partition, and what is durable of it: a fold over the control topic.
+
+Two rules for this file: the state is a function of the records read so far and of nothing else (no clock, no liveness,
+no node's own name), so that nodes that have read the same prefix agree; a record that cannot be valid has no effect
+and is never an error, since every node has to get past the same records.
+
+Ownership by the order of one log partition takes the place of a coordinator (``design.md`` section 6). Every rule is
+in ``docs/design/control.md``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import msgspec
+
+from nodes.machine import facts as f
+from nodes.machine import messages as m
+from nodes.machine.facts import Fact
+from wcrdt.slots import WINDOW_START, Position
+from wcrdt.windows import BEFORE_TIME_MS
+
+NO_INCARNATION = -1
+KEPT_CHECKPOINTS = 3
+"""Checkpoints of a partition that are known here: the newest and what to fall back to."""
+
+
+class _PartitionState(msgspec.Struct, array_like=True):
+    owner: str | None = None
+    version: int = 0
+    released_to: str | None = None
+    end_offset: int | None = None
+    checkpoints: list[m.CheckpointSaved] = []  # oldest first
+    failures: list[m.Failed] = []  # one for each code hash, in log order
+
+
+class Ownership:
+    """The folded control topic.
+
+    Args: ``partitions`` holds until the first JobStarted, whose number of partitions takes its place: compare
+    ``partitions`` and ``fingerprint`` with the own job's, and refuse to go on if they differ.
+    """
+
+    def __init__(self, partitions: int) -> None:
+        assert partitions > 0
+        self._begin(NO_INCARNATION, "", partitions)
+
+    def _begin(self, incarnation: int, fingerprint: str, partitions: int) -> None:
+        self.incarnation = incarnation
+        self.fingerprint = fingerprint
+        self._members: dict[str, int] = {}
+        self._stopping: set[str] = set()
+        self._partitions = [_PartitionState() for _ in range(partitions)]
+        self._durable: dict[int, tuple[Position, int]] = {}
+
+    # --- the fold -----------------------------------------------------------------------------------------------
+
+    def apply(self, message: m.ControlMessage) -> list[Fact]:
+        """Take the next record of the control topic; returns what it turned out to mean."""
+        if isinstance(message, m.JobStarted):
+            return self._job_started(message)
+        if message.incarnation != self.incarnation:
+            return []  # of an earlier life of the job, or of one that has not begun
+        handler = _HANDLERS.get(type(message))
+        if handler is None or getattr(message, "partition", 0) >= len(self._partitions):
+            return []
+        return handler(self, message)
+
+    def _job_started(self, job: m.JobStarted) -> list[Fact]:
+        if job.incarnation <= self.incarnation:
+            return []
+        made: list[Fact] = []
+        if self.incarnation != NO_INCARNATION:
+            made.append(f.JobSuperseded(job.incarnation))
+        self._begin(job.incarnation, job.fingerprint, job.partitions)
+        return [*made, f.JobBegan(job.incarnation, job.fingerprint, job.partitions)]
+
+    def _hello(self, hello: m.Hello) -> list[Fact]:
+        made = self._end_of_life(hello.node)
+        self._members[hello.node] = hello.number
+        return [*made, f.NodeJoined(hello.node, hello.number)]
+
+    def _goodbye(self, goodbye: m.Goodbye) -> list[Fact]:
+        return self._end_of_life(goodbye.node)
+
+    def _end_of_life(self, node: str) -> list[Fact]:
+        if node not in self._members:
+            return []
+        del self._members[node]
+        self._stopping.discard(node)
+        made: list[Fact] = [f.NodeLeft(node)]
+        for partition in self.owned_by(node):
+            state = self._partitions[partition]
+            state.owner = state.released_to = None
+            made.append(f.PartitionReleased(partition, None, node, state.version))
+        return made
+
+    def _claim(self, claim: m.Claim) -> list[Fact]:
+        state = self._partitions[claim.partition]
+        if claim.version != state.version + 1:
+            return [f.ClaimLost(claim.partition, claim.node, claim.version, state.owner)]
+        made: list[Fact] = []
+        if claim.node not in self._members:  # declared gone by others while it was silent: a claim is a sign of life
+            self._members[claim.node] = -1
+            made.append(f.NodeJoined(claim.node, -1))
+        previous, state.owner, state.version, state.released_to = state.owner, claim.node, claim.version, None
+        return [*made, f.PartitionClaimed(claim.partition, claim.node, claim.version, previous)]
+
+    def _release(self, release: m.Release) -> list[Fact]:
+        state = self._partitions[release.partition]
+        if state.owner != release.node or state.version != release.version:
+            return []
+        state.owner, state.released_to = None, release.to
+        return [f.PartitionReleased(release.partition, release.to, release.node, release.version)]
+
+    def _checkpoint_saved(self, saved: m.CheckpointSaved) -> list[Fact]:
+        """A checkpoint is a function of the prefix that it names, so whoever made it, it counts unless it is behind."""
+        kept = self._partitions[saved.partition].checkpoints
+        if kept and (saved.name == kept[-1].name or not _reaches(saved, kept[-1])):
+            return []
+        kept.append(saved)
+        del kept[:-KEPT_CHECKPOINTS]
+        self._durable.clear()
+        return [f.CheckpointRecorded(saved)]
+
+    def _slot_wanted(self, wanted: m.SlotWanted) -> list[Fact]:
+        return [f.SlotAsked(wanted.partition, wanted.node, wanted.position)]
+
+    def _end_of_input(self, end: m.EndOfInput) -> list[Fact]:
+        state = self._partitions[end.partition]
+        if state.end_offset is not None:
+            return []
+        state.end_offset = end.offset
+        return [f.EndDeclared(end.partition, end.offset)]
+
+    def _failed(self, failed: m.Failed) -> list[Fact]:
+        if self.failure(failed.partition, failed.code_hash) is not None:
+            return []
+        self._partitions[failed.partition].failures.append(failed)
+        return [f.JobFailed(failed)]
+
+    def _command(self, command: m.Command) -> list[Fact]:
+        if command.name != "stop" or not self._members:
+            return []
+        self._stopping = set(self._members)
+        return [f.StopAsked(tuple(sorted(self._stopping)))]
+
+    # --- what follows from the records read so far --------------------------------------------------------------
+
+    @property
+    def partitions(self) -> int:
+        return len(self._partitions)
+
+    @property
+    def members(self) -> Mapping[str, int]:
+        """Node -> number, from Hello to Goodbye; whether a member is alive is for a ``Detector`` to say."""
+        return MappingProxyType(self._members)
+
+    def owner(self, partition: int) -> str | None:
+        return self._partitions[partition].owner
+
+    def version(self, partition: int) -> int:
+        """The claim_version: 0 before the first claim; a release leaves it as it is."""
+        return self._partitions[partition].version
+
+    def released_to(self, partition: int) -> str | None:
+        """Whom the last owner expects to take over; None if it named nobody, or once the partition is claimed."""
+        return self._partitions[partition].released_to
+
+    def owners(self) -> dict[int, str | None]:
+        return {partition: state.owner for partition, state in enumerate(self._partitions)}
+
+    def owned_by(self, node: str) -> list[int]:
+        return [partition for partition, state in enumerate(self._partitions) if state.owner == node]
+
+    def checkpoints(self, partition: int) -> tuple[m.CheckpointSaved, ...]:
+        """The newest ``KEPT_CHECKPOINTS`` of a partition, newest first."""
+        return tuple(reversed(self._partitions[partition].checkpoints))
+
+    def checkpoint(self, partition: int) -> m.CheckpointSaved | None:
+        """The newest one."""
+        kept = self._partitions[partition].checkpoints
+        return kept[-1] if kept else None
+
+    def end_offset(self, partition: int) -> int | None:
+        """Where the bounded input of a partition ends; None while nobody has declared an end."""
+        return self._partitions[partition].end_offset
+
+    def failure(self, partition: int, code_hash: str) -> m.Failed | None:
+        """Why nobody may take up this partition with this code, if so."""
+        return next((x for x in self._partitions[partition].failures if x.code_hash == code_hash), None)
+
+    def failures(self, code_hash: str) -> list[m.Failed]:
+        """All failures of this code, by partition."""
+        found = (self.failure(partition, code_hash) for partition in range(self.partitions))
+        return [failure for failure in found if failure is not None]
+
+    @property
+    def stop_asked(self) -> bool:
+        """True from a stop until all that were members then have left or begun a new life."""
+        return bool(self._stopping)
+
+    def is_stopping(self, node: str) -> bool:
+        """True if this life of the node has been asked to stop: one that joined afterwards resumes the job."""
+        return node in self._stopping
+
+    def durable_answered(self, depth: int = 1) -> Position:
+        """The window position that every partition has answered in a checkpoint: windows up to it may be dropped.
+
+        ``depth`` 1 looks at the newest checkpoints, 2 at those before them: what was dropped under depth n can not be
+        answered again from a checkpoint older than the n-th, should the newer ones be damaged.
+        """
+        return self._durable_at(depth)[0]
+
+    def durable_watermark(self, depth: int = 1) -> int:
+        """The least watermark (ms) over the partitions' checkpoints; ``depth`` as in ``durable_answered``."""
+        return self._durable_at(depth)[1]
+
+    def _durable_at(self, depth: int) -> tuple[Position, int]:
+        assert 1 <= depth <= KEPT_CHECKPOINTS, f"depth {depth} of {KEPT_CHECKPOINTS} checkpoints kept"
+        found = self._durable.get(depth)
+        if found is None:
+            if all(len(state.checkpoints) >= depth for state in self._partitions):
+                least = [state.checkpoints[-depth] for state in self._partitions]
+                found = min(c.answered for c in least), min(c.watermark_ms for c in least)
+            else:
+                found = WINDOW_START, BEFORE_TIME_MS
+            self._durable[depth] = found
+        return found
+
+    def all_done(self) -> bool:
+        """True once the newest checkpoint of every partition says that all input is answered."""
+        return all(state.checkpoints and state.checkpoints[-1].done for state in self._partitions)
+
+    def digest(self) -> str:
+        """Equal for equal states: two nodes that have read the same prefix have the same digest."""
+        state = [
+            self.incarnation,
+            self.fingerprint,
+            sorted(self._members.items()),
+            sorted(self._stopping),
+            self._partitions,
+        ]
+        return hashlib.blake2b(msgspec.msgpack.encode(state), digest_size=16).hexdigest()
+
+
+def _reaches(new: m.CheckpointSaved, old: m.CheckpointSaved) -> bool:
+    """True if ``new`` is behind ``old`` in nothing, so that what is durable only ever grows."""
+    return (
+        new.record_position >= old.record_position
+        and new.answered >= old.answered
+        and new.watermark_ms >= old.watermark_ms
+        and new.done >= old.done
+    )
+
+
+_HANDLERS: dict[type[Any], Callable[[Ownership, Any], list[Fact]]] = {
+    m.Hello: Ownership._hello,
+    m.Goodbye: Ownership._goodbye,
+    m.Claim: Ownership._claim,
+    m.Release: Ownership._release,
+    m.CheckpointSaved: Ownership._checkpoint_saved,
+    m.SlotWanted: Ownership._slot_wanted,
+    m.EndOfInput: Ownership._end_of_input,
+    m.Failed: Ownership._failed,
+    m.Command: Ownership._command,
+}
+"""Heartbeats say who is alive, which is no part of this state."""
