@@ -86,7 +86,7 @@ main() {
     # Two makes at once: the second waits, and then finds the work done.
     if command -v flock >/dev/null; then flock 9; fi
     if is_done; then return; fi
-    say "installing the locked packages into $VENV; this takes about 60 s (10 s when they are cached)"
+    say "installing the locked packages into $VENV; this takes about 60 s"
     local before
     before=$(fingerprint)
     rm -f "$STAMP"
@@ -97,4 +97,4 @@ main() {
     say "done; the command is $VENV/bin/holon"
 }
 
-main
+if [ "${BASH_SOURCE[0]}" = "$0" ]; then main; fi

@@ -1,0 +1,58 @@
+"""What holds for every test: markers by folder, hypothesis profiles, and no skips in continuous integration."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+TESTS = Path(__file__).parent
+FOLDERS = ("unit", "laws", "sim", "integration", "browser")
+IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
+
+# No deadlines: the machine is shared, and a slow example is not a wrong one. Slow data generation is no fault either.
+_NO_TIMING = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("dev", max_examples=50, **_NO_TIMING)
+settings.register_profile("ci", max_examples=200, derandomize=False, print_blob=True, **_NO_TIMING)
+settings.register_profile("nightly", max_examples=20_000, derandomize=False, print_blob=True, **_NO_TIMING)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if IN_CI else "dev"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test with the folder that it lies in."""
+    for item in items:
+        folder = item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
+        if folder in FOLDERS:
+            item.add_marker(folder)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Turn a skipped test into a failure where nobody would read the skip."""
+    report = yield
+    if IN_CI and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid}: {_why(report.longrepr)}. In CI a skip is a failure: set up what it needs."
+    return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """The same for a module that skips itself while it is imported."""
+    report = yield
+    if IN_CI and report.skipped:
+        report.outcome = "failed"
+        report.longrepr = (
+            f"{collector.nodeid}: {_why(report.longrepr)}. In CI a skip is a failure: set up what it needs."
+        )
+    return report
+
+
+def _why(longrepr: object) -> str:
+    """The reason out of pytest's (path, line, "Skipped: reason")."""
+    return str(longrepr[2]) if isinstance(longrepr, tuple) and len(longrepr) == 3 else str(longrepr)

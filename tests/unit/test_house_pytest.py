@@ -1,0 +1,62 @@
+"""The suite's own rules, tried on small suites in a folder of their own."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+ONE_SKIPS = "import pytest\ndef test_passes(): pass\n@pytest.mark.skip(reason='no broker')\ndef test_skips(): pass\n"
+MODULE_SKIPS = "import pytest\npytest.skip('no browser', allow_module_level=True)\ndef test_unseen(): pass\n"
+ONE_XFAILS = "import pytest\n@pytest.mark.xfail(reason='known', strict=True)\ndef test_fails(): assert False\n"
+SHOWS_PROFILE = "from hypothesis import settings\ndef test_shows(): print('examples', settings().max_examples)\n"
+IN_EACH_FOLDER = {f"{folder}/test_{folder}.py": "def test_it(): pass\n" for folder in ("unit", "laws", "sim")}
+
+
+def run_suite(folder: Path, tests: dict[str, str], *args: str, **environment: str) -> tuple[int, str]:
+    """Run pytest with this suite's conftest and options on the given files; gives its exit code and output."""
+    (folder / "pyproject.toml").write_text((ROOT / "pyproject.toml").read_text())
+    for name, text in {"conftest.py": (ROOT / "tests/conftest.py").read_text(), **tests}.items():
+        path = folder / "tests" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    env = {key: value for key, value in os.environ.items() if key not in ("CI", "HYPOTHESIS_PROFILE")}
+    env = {key: value for key, value in env.items() if not key.startswith("PYTEST_")} | environment
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *args]
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, timeout=120, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_skips_are_counted_as_skips_at_home(tmp_path: Path) -> None:
+    tests = {"unit/test_a.py": ONE_SKIPS, "unit/test_b.py": MODULE_SKIPS, "unit/test_c.py": SHOWS_PROFILE}
+    code, output = run_suite(tmp_path, tests, "-s")
+    assert code == 0 and "2 passed, 2 skipped" in output, output
+    assert re.search(r"examples 50\b", output), output
+
+
+@pytest.mark.parametrize("workers", [[], ["-n", "2"]], ids=["one process", "two workers"])
+def test_skip_is_a_failure_in_ci(tmp_path: Path, workers: list[str]) -> None:
+    tests = {"unit/test_a.py": ONE_SKIPS, "unit/test_b.py": ONE_XFAILS, "unit/test_c.py": SHOWS_PROFILE}
+    code, output = run_suite(tmp_path, tests, "-rP", *workers, CI="true")
+    assert code == 1 and "2 passed, 1 xfailed, 1 error" in output, output
+    assert "no broker" in output
+    assert re.search(r"examples 200\b", output), output
+
+
+def test_module_that_skips_itself_is_a_failure_in_ci(tmp_path: Path) -> None:
+    code, output = run_suite(tmp_path, {"unit/test_a.py": MODULE_SKIPS}, CI="true")
+    assert code != 0 and "no browser" in output, output
+
+
+def test_folder_gives_the_marker_and_the_environment_the_profile(tmp_path: Path) -> None:
+    tests = {**IN_EACH_FOLDER, "laws/test_c.py": SHOWS_PROFILE}
+    code, output = run_suite(tmp_path, tests, "-v", "-s", "-m", "laws or sim", HYPOTHESIS_PROFILE="nightly")
+    assert code == 0 and "3 passed, 1 deselected" in output, output
+    assert "test_unit.py" not in output
+    assert re.search(r"examples 20000\b", output), output
