@@ -1,0 +1,224 @@
+"""All settings of a node, a job and the command line: one immutable value that is passed as an argument.
+
+Precedence: ``-D section.key=value``, then ``HOLON__SECTION__KEY``, then the TOML file, then the defaults below.
+pydantic alone reads them, without pydantic-settings: that package keeps no origin of a value, and costs 0.1 s a start.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit, urlunsplit
+
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, Secret, SecretStr, TypeAdapter, ValidationError
+
+from nodes.errors import SettingsError, nearest
+from nodes.settings_kafka import kafka_property, kafka_warnings
+from nodes.settings_sources import (
+    KAFKA,
+    Given,
+    environment_name,
+    from_definitions,
+    from_environment,
+    from_toml,
+    resolve_reference,
+    settings_file,
+)
+
+Positive = Annotated[int, Field(gt=0)]
+NotNegative = Annotated[int, Field(ge=0)]
+
+
+class SecretUrl(Secret[str]):
+    """A URL that is shown without its password and its query."""
+
+    def _display(self) -> str:
+        parts = urlsplit(self.get_secret_value())
+        host = parts.netloc.rpartition("@")[2]
+        netloc = f"***@{host}" if "@" in parts.netloc else host
+        return urlunsplit((parts.scheme, netloc, parts.path, "***" if parts.query else "", ""))
+
+
+class Section(BaseModel):
+    """A group of settings."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class LogSettings(Section):
+    """Which log, and where."""
+
+    kind: Literal["embedded", "kafka", "memory"] = Field("embedded", description="embedded (LMDB), kafka, or memory")
+    path: str = Field("./holon-log", min_length=1, description="folder of the embedded log")
+    fsync: Literal["none", "interval", "batch"] = Field("interval", description="when appends survive a power failure")
+    fsync_interval_ms: Positive = Field(1000, description="time between syncs where fsync is interval")
+    bootstrap: str | None = Field(None, description="HOST:PORT[,HOST:PORT...] of the Kafka brokers")
+    kafka: Mapping[str, str | SecretStr] = Field(
+        default_factory=dict, description="librdkafka properties, passed through (log.kafka.security.protocol=SSL)"
+    )
+
+
+class NodeSettings(Section):
+    """How a node works."""
+
+    heartbeat_interval_ms: Positive = Field(100, description="time between heartbeats")
+    suspect_after_ms: Positive = Field(300, description="silence after which a node is suspected")
+    batch_max_records: Positive = Field(20_000, description="records that are read and processed at a time")
+    broadcast_interval_ms: Positive = Field(50, description="time between deltas of a partition")
+    checkpoint_interval_ms: Positive = Field(1000, description="time between checkpoints of a partition")
+    watermark_max_ahead_ms: Positive = Field(60_000, description="event time that a partition may be ahead of others")
+    idle_timeout_ms: Positive | None = Field(None, description="silence after which a partition is punctuated; none")
+    hang_after_ms: Positive = Field(10_000, description="time without progress after which a run is said to hang")
+    replicas: Positive = Field(1, description="copies of each partition's work in all")
+    on_error: Literal["fail", "dead-letter"] = Field("fail", description="when the user's function fails on a record")
+
+
+class CheckpointSettings(Section):
+    """Where checkpoints are stored."""
+
+    url: SecretUrl | None = Field(None, description="file, s3, gs, az or redis URL; none: checkpoints beside the log")
+
+
+class LoggingSettings(Section):
+    """What is logged to standard error, and how."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field("warning", description="lowest level that is shown")
+    format: Literal["console", "json"] = Field("console", description="console, or json: one object a line")
+
+
+class Settings(Section):
+    """Immutable; ``origin(key)`` says where a value came from."""
+
+    log: LogSettings = LogSettings()  # type: ignore[call-arg]
+    node: NodeSettings = NodeSettings()  # type: ignore[call-arg]
+    checkpoints: CheckpointSettings = CheckpointSettings()  # type: ignore[call-arg]
+    logging: LoggingSettings = LoggingSettings()  # type: ignore[call-arg]
+    _given: dict[str, Given] = PrivateAttr(default_factory=dict)
+
+    def origin(self, key: str) -> str:
+        """``-D ...``, ``environment variable ...``, the path of the TOML file, or ``default``."""
+        given = self._given.get(key)
+        return given.origin if given else "default"
+
+    def items(self) -> list[tuple[str, object]]:
+        """Every ``section.key`` with its value; secrets stay wrapped, so that printing shows asterisks."""
+        rows: list[tuple[str, object]] = []
+        for section, model in self:
+            rows += [(f"{section}.{key}", value) for key, value in model if (section, key) != ("log", "kafka")]
+        return rows + [(KAFKA + name, value) for name, value in sorted(self.log.kafka.items())]
+
+    def environment(self) -> dict[str, str]:
+        """Variables that give a child process these settings. They hold references or secrets: never log them."""
+        return {environment_name(key): _as_text(given.value) for key, given in sorted(self._given.items())}
+
+    def checkpoint_url(self) -> str:
+        """The store of checkpoints, password included; the default is a folder of the embedded log."""
+        if self.checkpoints.url is not None:
+            return self.checkpoints.url.get_secret_value()
+        return os.path.join(self.log.path, "checkpoints")
+
+    def kafka_properties(self) -> dict[str, str]:
+        """librdkafka properties with their secrets revealed, ``bootstrap.servers`` included: never log them."""
+        revealed = {
+            name: value.get_secret_value() if isinstance(value, SecretStr) else value
+            for name, value in sorted(self.log.kafka.items())
+        }
+        return revealed | ({"bootstrap.servers": self.log.bootstrap} if self.log.bootstrap else {})
+
+    def warnings(self) -> list[str]:
+        """Settings that work but are unsafe, one line each."""
+        return kafka_warnings(self.log.bootstrap, self.log.kafka) if self.log.kind == "kafka" else []
+
+
+def load_settings(
+    *,
+    config: str | os.PathLike[str] | None = None,
+    definitions: Iterable[str] = (),
+    environ: Mapping[str, str] | None = None,
+    directory: Path | None = None,
+) -> Settings:
+    """Read all sources; raises ``SettingsError``. ``environ`` and ``directory`` default to the process's own."""
+    environ = os.environ if environ is None else environ
+    file = settings_file(config, directory or Path.cwd())
+    given: dict[str, Given] = {}
+    for value in (*(from_toml(file) if file else ()), *from_environment(environ), *from_definitions(definitions)):
+        _require_known(value)
+        given[value.key] = value
+    sections: dict[str, dict[str, Any]] = {name: {} for name in Settings.model_fields}
+    kafka: dict[str, str | SecretStr] = {}
+    for key, value in sorted(given.items()):
+        if key.startswith(KAFKA):
+            kafka[key[len(KAFKA) :]] = kafka_property(value, environ)
+        else:
+            section, _, name = key.partition(".")
+            sections[section][name] = _converted(value, _section_fields(section)[name], environ)
+    if kafka:
+        sections["log"]["kafka"] = kafka
+    settings = Settings(
+        log=LogSettings(**sections["log"]),
+        node=NodeSettings(**sections["node"]),
+        checkpoints=CheckpointSettings(**sections["checkpoints"]),
+        logging=LoggingSettings(**sections["logging"]),
+    )
+    settings._given = given
+    _require_consistent(settings)
+    return settings
+
+
+def known_keys() -> dict[str, str]:
+    """Every setting with its description."""
+    return {
+        f"{section}.{name}": field.description or ""
+        for section in Settings.model_fields
+        for name, field in _section_fields(section).items()
+    }
+
+
+def _section_fields(section: str) -> dict[str, Any]:
+    return Settings.model_fields[section].annotation.model_fields  # type: ignore[union-attr]
+
+
+def _require_known(given: Given) -> None:
+    known = known_keys()
+    if given.key.startswith(KAFKA) and len(given.key) > len(KAFKA):
+        return
+    if given.key == KAFKA[:-1]:
+        raise SettingsError(f"log.kafka ({given.origin}) is a table: set log.kafka.PROPERTY=VALUE")
+    if given.key not in known:
+        raise SettingsError(f"unknown setting {given.key!r} (from {given.origin}){nearest(given.key, known)}")
+
+
+def _converted(given: Given, field: Any, environ: Mapping[str, str]) -> object:
+    shape: Any = Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation  # pyright: ignore
+    alternatives = getattr(field.annotation, "__args__", ())
+    secret = SecretUrl in alternatives
+    value = resolve_reference(given, environ) if secret else given.value
+    if isinstance(value, str) and value.strip().lower() == "none" and type(None) in alternatives:
+        return None
+    try:
+        # Text is converted ("100" is a number); values of a TOML file have types, and true is no number of ms.
+        return TypeAdapter(shape).validate_python(value, strict=given.typed)
+    except ValidationError as error:
+        problem = "; ".join(dict.fromkeys(detail["msg"] for detail in error.errors()))
+        shown = "the secret" if secret else repr(value)
+        raise SettingsError(f"{given.key} = {shown} (from {given.origin}): {problem}") from None
+
+
+def _require_consistent(settings: Settings) -> None:
+    node = settings.node
+    if node.suspect_after_ms <= node.heartbeat_interval_ms:
+        raise SettingsError(
+            f"node.suspect_after_ms = {node.suspect_after_ms} (from {settings.origin('node.suspect_after_ms')}) "
+            f"must be above node.heartbeat_interval_ms = {node.heartbeat_interval_ms} "
+            f"(from {settings.origin('node.heartbeat_interval_ms')}); three times as much is a good start"
+        )
+    if settings.log.kind == "kafka" and not settings.log.bootstrap:
+        raise SettingsError(
+            f"log.kind = kafka (from {settings.origin('log.kind')}) needs log.bootstrap = HOST:PORT of a broker"
+        )
+
+
+def _as_text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

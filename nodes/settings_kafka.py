@@ -1,0 +1,59 @@
+"""Rules for librdkafka properties that are passed through: which are secret, refused, or worth a warning."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping
+
+from pydantic import SecretStr
+
+from nodes.errors import SettingsError
+from nodes.settings_sources import KAFKA, Given, resolve_reference
+
+_SECRET = re.compile(r"password|secret|key\.pem|token|oauthbearer\.config|jaas")
+_REFUSED = {
+    "plugin.library.paths": "it would load foreign code into the process",
+    "bootstrap.servers": "set log.bootstrap",
+    "metadata.broker.list": "set log.bootstrap",
+}
+
+
+def kafka_property(given: Given, environ: Mapping[str, str]) -> str | SecretStr:
+    """The value as librdkafka takes it (text); wrapped if its name says that it is a secret."""
+    name = given.key[len(KAFKA) :]
+    if name in _REFUSED:
+        raise SettingsError(f"{given.key} (from {given.origin}) is refused: {_REFUSED[name]}")
+    secret = _SECRET.search(name) is not None
+    value = resolve_reference(given, environ) if secret else given.value
+    if isinstance(value, bool):
+        value = "true" if value else "false"
+    if not isinstance(value, str | int | float):
+        raise SettingsError(f"{given.key} (from {given.origin}): a librdkafka property is text, a number or a boolean")
+    return SecretStr(str(value)) if secret else str(value)
+
+
+def kafka_warnings(bootstrap: str | None, properties: Mapping[str, str | SecretStr]) -> list[str]:
+    """What weakens the connection to the brokers: no encryption to another machine, no verification."""
+    found = []
+    protocol = str(properties.get("security.protocol", "plaintext")).lower()
+    if not protocol.endswith("ssl") and not all(_is_loopback(host) for host in (bootstrap or "").split(",") if host):
+        found.append(
+            f"log.kafka.security.protocol is {protocol}: records and passwords cross the network unencrypted; "
+            "use SSL or SASL_SSL"
+        )
+    if str(properties.get("enable.ssl.certificate.verification", "true")).lower() == "false":
+        found.append("log.kafka.enable.ssl.certificate.verification is false: any machine can pose as the broker")
+    if str(properties.get("ssl.endpoint.identification.algorithm", "https")).lower() == "none":
+        found.append("log.kafka.ssl.endpoint.identification.algorithm is none: a valid certificate of any host will do")
+    return found
+
+
+def _is_loopback(address: str) -> bool:
+    host = address.strip().rpartition("://")[2].rpartition(":")[0].strip("[]")
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,204 @@
+"""Settings: precedence of the sources, refused keys and values, origins, secrets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from nodes.errors import SettingsError
+from nodes.settings import Settings, known_keys, load_settings
+
+DOCS = Path(__file__).parents[2] / "docs" / "settings.md"
+
+
+@pytest.fixture
+def load(tmp_path: Path):
+    """Load with an empty environment and an empty directory, unless given."""
+
+    def _load(*definitions: str, toml: str | None = None, environ: dict[str, str] | None = None) -> Settings:
+        if toml is not None:
+            (tmp_path / "holon.toml").write_text(toml)
+        return load_settings(definitions=definitions, environ=environ or {}, directory=tmp_path)
+
+    return _load
+
+
+def refused(load, *definitions: str, **sources) -> str:
+    with pytest.raises(SettingsError) as caught:
+        load(*definitions, **sources)
+    return str(caught.value)
+
+
+def test_defaults_hold_where_nothing_is_set(load):
+    settings = load()
+    assert settings.node.heartbeat_interval_ms == 100
+    assert settings.log.path == "./holon-log"
+    assert settings.origin("log.path") == "default"
+
+
+def test_each_source_outranks_the_next(load, tmp_path: Path):
+    toml = "[node]\nreplicas = 2\nbatch_max_records = 7\nhang_after_ms = 5\n"
+    environ = {"HOLON__NODE__REPLICAS": "3", "HOLON__NODE__BATCH_MAX_RECORDS": "8"}
+    settings = load("node.replicas=4", toml=toml, environ=environ)
+    assert (settings.node.replicas, settings.node.batch_max_records, settings.node.hang_after_ms) == (4, 8, 5)
+    assert settings.origin("node.replicas") == "-D node.replicas"
+    assert settings.origin("node.batch_max_records") == "environment variable HOLON__NODE__BATCH_MAX_RECORDS"
+    assert settings.origin("node.hang_after_ms") == str(tmp_path / "holon.toml")
+
+
+def test_the_last_of_equal_definitions_wins(load):
+    assert load("node.replicas=2", "node.replicas=3").node.replicas == 3
+
+
+def test_a_named_file_is_read_instead_of_the_default_one(load, tmp_path: Path):
+    (tmp_path / "holon.toml").write_text("[node]\nreplicas = 9\n")
+    (tmp_path / "other.toml").write_text("[log]\npath = '/data'\n")
+    settings = load_settings(config=tmp_path / "other.toml", environ={}, directory=tmp_path)
+    assert (settings.log.path, settings.node.replicas) == ("/data", 1)
+
+
+def test_a_named_file_that_is_missing_is_refused(tmp_path: Path):
+    with pytest.raises(SettingsError, match=r"nowhere\.toml"):
+        load_settings(config=tmp_path / "nowhere.toml", environ={})
+
+
+@pytest.mark.parametrize(
+    ("sources", "origin"),
+    [
+        ({"toml": "[log]\npaht = 'x'\n"}, "holon.toml"),
+        ({"environ": {"HOLON__LOG__PAHT": "x"}}, "HOLON__LOG__PAHT"),
+    ],
+)
+def test_an_unknown_key_is_refused_with_the_nearest_name_and_its_origin(load, sources, origin):
+    message = refused(load, **sources)
+    assert "'log.paht'" in message and "nearest: log.path" in message and origin in message
+
+
+def test_an_unknown_definition_is_refused(load):
+    assert "nearest: node.replicas" in refused(load, "node.replica=2")
+
+
+def test_a_key_outside_a_section_is_refused(load):
+    assert "'replicas'" in refused(load, toml="replicas = 2\n")
+
+
+@pytest.mark.parametrize("definition", ["node.replicas", "=3", "replicas=3"])
+def test_a_definition_of_another_form_is_refused_with_the_form(load, definition):
+    assert "section.key=value" in refused(load, definition)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("node.replicas", "two"), ("node.replicas", "0"), ("log.fsync", "always"), ("node.heartbeat_interval_ms", "1.5")],
+)
+def test_a_wrong_value_names_key_value_and_origin(load, key, value):
+    message = refused(load, f"{key}={value}")
+    assert key in message and repr(value) in message and "-D" in message
+
+
+@pytest.mark.parametrize("toml_value", ["true", '"3"', "1.0"])
+def test_a_number_in_a_file_must_be_a_number(load, toml_value):
+    assert "node.replicas" in refused(load, toml=f"[node]\nreplicas = {toml_value}\n")
+
+
+def test_invalid_toml_names_the_file(load):
+    assert "holon.toml: not valid TOML" in refused(load, toml="[node\n")
+
+
+def test_none_switches_an_optional_setting_off(load):
+    settings = load("node.idle_timeout_ms=none", toml="[node]\nidle_timeout_ms = 5000\n")
+    assert settings.node.idle_timeout_ms is None
+
+
+def test_suspicion_must_take_longer_than_a_heartbeat(load):
+    message = refused(load, "node.heartbeat_interval_ms=300")
+    assert "node.suspect_after_ms = 300 (from default)" in message
+
+
+def test_kafka_needs_a_broker(load):
+    assert "log.bootstrap" in refused(load, "log.kind=kafka")
+
+
+def test_settings_are_immutable(load):
+    with pytest.raises(ValidationError):
+        load().node.replicas = 2
+
+
+def test_librdkafka_properties_pass_through_from_every_source(load):
+    toml = '[log.kafka]\nsecurity.protocol = "SASL_SSL"\n"socket.keepalive.enable" = true\n'
+    environ = {"HOLON__LOG__KAFKA__SASL_USERNAME": "ann"}
+    settings = load(
+        "log.kind=kafka", "log.bootstrap=b:9092", "log.kafka.sasl.mechanism=PLAIN", toml=toml, environ=environ
+    )
+    assert settings.kafka_properties() == {
+        "bootstrap.servers": "b:9092",
+        "sasl.mechanism": "PLAIN",
+        "sasl.username": "ann",
+        "security.protocol": "SASL_SSL",
+        "socket.keepalive.enable": "true",
+    }
+
+
+def test_a_property_that_loads_foreign_code_is_refused(load):
+    assert "foreign code" in refused(load, "log.kafka.plugin.library.paths=/tmp/x.so")
+
+
+def test_secrets_come_by_reference_and_are_never_shown(load, tmp_path: Path):
+    (tmp_path / "password").write_text("hunter2\n")
+    toml = f'[log.kafka]\n"sasl.password" = "file:{tmp_path / "password"}"\n[checkpoints]\nurl = "env:STORE"\n'
+    settings = load(toml=toml, environ={"STORE": "redis://ann:swordfish@store:6379/0"})
+    assert settings.kafka_properties()["sasl.password"] == "hunter2"
+    assert settings.checkpoint_url() == "redis://ann:swordfish@store:6379/0"
+    shown = repr(settings) + str(settings) + str(settings.items()) + settings.model_dump_json()
+    assert "hunter2" not in shown and "swordfish" not in shown
+    assert "store:6379" in shown
+
+
+def test_a_reference_that_leads_nowhere_names_key_and_reference(load):
+    message = refused(load, "checkpoints.url=env:STORE")
+    assert "checkpoints.url" in message and "STORE" in message
+
+
+def test_checkpoints_are_beside_the_log_by_default(load):
+    assert load("log.path=/data/log").checkpoint_url() == "/data/log/checkpoints"
+
+
+def test_a_child_process_gets_equal_settings_through_its_environment(load, tmp_path: Path):
+    toml = '[log]\nkind = "kafka"\nbootstrap = "b:1"\n[log.kafka]\n"sasl.password" = "pw"\n[node]\nreplicas = 2\n'
+    parent = load("node.idle_timeout_ms=none", "log.kafka.socket.keepalive.enable=true", toml=toml)
+    child = load_settings(environ=parent.environment(), directory=tmp_path / "elsewhere")
+    assert child.items() == parent.items()
+    assert child.kafka_properties() == parent.kafka_properties()
+
+
+@pytest.mark.parametrize(
+    ("definitions", "word"),
+    [
+        (["log.bootstrap=broker.example:9092"], "unencrypted"),
+        (["log.bootstrap=localhost:1,broker.example:1"], "unencrypted"),
+        (["log.bootstrap=b:1", "log.kafka.security.protocol=SASL_PLAINTEXT"], "unencrypted"),
+        (["log.bootstrap=b:1", "log.kafka.security.protocol=ssl",
+          "log.kafka.enable.ssl.certificate.verification=false"], "certificate.verification"),
+        (["log.bootstrap=b:1", "log.kafka.security.protocol=ssl",
+          "log.kafka.ssl.endpoint.identification.algorithm=none"], "identification"),
+    ],
+)  # fmt: skip
+def test_an_unsafe_connection_is_warned_of(load, definitions, word):
+    (warning,) = load("log.kind=kafka", *definitions).warnings()
+    assert word in warning
+
+
+@pytest.mark.parametrize("bootstrap", ["localhost:9092", "127.0.0.1:9092", "[::1]:9092"])
+def test_plain_text_on_this_machine_is_fine(load, bootstrap):
+    assert load("log.kind=kafka", f"log.bootstrap={bootstrap}").warnings() == []
+
+
+def test_every_setting_and_its_default_is_documented():
+    text = DOCS.read_text()
+    defaults = {key: value for key, value in load_settings(environ={}, directory=Path("/nowhere")).items()}
+    for key in known_keys():
+        if key != "log.kafka":
+            shown = "none" if defaults[key] is None else defaults[key]
+            assert f"| `{key}` | `{shown}` |" in text, f"docs/settings.md lacks a row for {key} with default {shown}"
