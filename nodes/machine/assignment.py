@@ -1,0 +1,97 @@
+"""Which node should process which partition: balanced, sticky, and the same for everybody who asks.
+
+Two rules for this file: the answer depends on the arguments' values alone, never on their order or on Python's
+``hash``; as few partitions move as balance allows.
+
+Rendezvous (highest random weight) hashing: Thaler and Ravishankar, "Using name-based mappings to increase hit rates",
+1998. Deviation: capped at the balanced share, and whoever has a partition keeps it before any hash is asked, because a
+move costs a replay and a bare rendezvous assignment is not balanced.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+Weights = NDArray[np.uint64]
+
+
+def target(partitions: int, nodes: Sequence[str], owners: Mapping[int, str | None]) -> dict[int, str]:
+    """Partition -> node, for all partitions; empty if there are no nodes.
+
+    Every node gets ``partitions // len(nodes)`` or one more. Owners that are not among ``nodes`` count as gone. A free
+    partition goes to the first node of its rendezvous order that has room.
+    """
+    names = sorted(set(nodes))
+    if not names:
+        return {}
+    share, extras = divmod(partitions, len(names))
+    chosen = _kept(partitions, names, owners, share, extras)
+    index = {name: i for i, name in enumerate(names)}
+    room = np.full(len(names), share)
+    for name in chosen.values():
+        room[index[name]] -= 1  # -1: the node has one of the extra ones
+    extras -= int((room < 0).sum())
+    seeds = _seeds(names)
+    for partition in range(partitions):
+        if partition not in chosen:
+            has_room = room > 0 if extras == 0 else room >= 0
+            taker = int(np.where(has_room, _weights(partition, seeds), 0).argmax())
+            extras -= int(room[taker] == 0)
+            room[taker] -= 1
+            chosen[partition] = names[taker]
+    return dict(sorted(chosen.items()))
+
+
+def _kept(
+    partitions: int, names: list[str], owners: Mapping[int, str | None], share: int, extras: int
+) -> dict[int, str]:
+    """What stays where it is: up to ``share`` of each node's partitions, and one more for ``extras`` nodes."""
+    owned: dict[str, list[int]] = {name: [] for name in names}
+    for partition in range(partitions):
+        owner = owners.get(partition)
+        if owner is not None and owner in owned:
+            owned[owner].append(partition)
+    chosen: dict[int, str] = {}
+    for name, mine in owned.items():
+        limit = share
+        if len(mine) > share and extras > 0:
+            limit, extras = share + 1, extras - 1
+        if len(mine) > limit:  # the ones go in whose rendezvous order the node stands lowest
+            seed = _seeds([name])
+            mine.sort(key=lambda partition: -int(_weights(partition, seed)[0]))
+        chosen.update(dict.fromkeys(mine[:limit], name))
+    return chosen
+
+
+def rendezvous(partition: int, nodes: Iterable[str]) -> list[str]:
+    """The nodes in the partition's own order, best first."""
+    names = sorted(set(nodes))
+    order = np.argsort(~_weights(partition, _seeds(names)), kind="stable")
+    return [names[i] for i in order.tolist()]
+
+
+def standbys(partition: int, nodes: Iterable[str], owner: str | None, copies: int) -> list[str]:
+    """Who else processes the partition: the first ``copies - 1`` nodes in rendezvous order, the owner left out."""
+    return [name for name in rendezvous(partition, nodes) if name != owner][: max(copies - 1, 0)]
+
+
+def _weights(partition: int, seeds: Weights) -> Weights:
+    """The weight of each node for a partition: never 0, spread by the finaliser of splitmix64."""
+    mixed = seeds ^ np.uint64(_seed(f"partition {partition}"))
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return (mixed ^ (mixed >> np.uint64(31))) | np.uint64(1)
+
+
+def _seeds(names: Sequence[str]) -> Weights:
+    return np.array([_seed(f"node {name}") for name in names], dtype=np.uint64)
+
+
+@lru_cache(maxsize=1 << 14)
+def _seed(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")

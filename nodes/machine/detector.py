@@ -1,0 +1,83 @@
+"""Who has been silent for too long, on this observer's own clock.
+
+Two rules for this file: a suspicion is never more than a reason to claim, since a wrong one only costs work twice;
+an observer counts against others only time in which it could have heard them.
+
+Silence is measured in *running time*: the observer's clock, but a step counts for at most ``stall_after_ms``, and a
+step backwards for nothing. So an observer that was paused, or whose clock jumps by an hour, accuses nobody of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+class Detector:
+    """Heard last when, by node.
+
+    Args: ``suspect_after_ms`` of silence make a suspect. ``stall_after_ms`` (default a third of that): if the
+    observer's own steps lie further apart, it was stalled, and suspects nobody until it has read the control topic to
+    its end; everyone's grace starts anew then, but only once between two signs of life, so that a slow observer too
+    finds a dead node in the end.
+    """
+
+    def __init__(self, suspect_after_ms: int, stall_after_ms: int | None = None) -> None:
+        if suspect_after_ms <= 0 or (stall_after_ms is not None and stall_after_ms <= 0):
+            raise ValueError(f"times must be above 0 ms, got {suspect_after_ms} and {stall_after_ms}")
+        self.suspect_after_ms = suspect_after_ms
+        self.stall_after_ms = max(1, suspect_after_ms // 3) if stall_after_ms is None else stall_after_ms
+        self._now_ms: int | None = None
+        self._running_ms = 0
+        self._blind = False
+        self._heard: dict[str, int] = {}  # in running time
+        self._graced: set[str] = set()
+
+    def heard(self, node: str, now_ms: int) -> None:
+        """A record of the node was read (any record is a sign of life)."""
+        self._step(now_ms)
+        self._heard[node] = self._running_ms
+        self._graced.discard(node)
+
+    def forget(self, node: str) -> None:
+        """The node has left."""
+        self._heard.pop(node, None)
+        self._graced.discard(node)
+
+    def stalled(self, now_ms: int) -> bool:
+        """To be asked at every step: True while this observer may not judge, and has to read the control topic on."""
+        self._step(now_ms)
+        return self._blind
+
+    def caught_up(self, now_ms: int) -> None:
+        """The control topic was read to its end, by a read that began after ``stalled`` gave True; else no effect."""
+        was_told = self._blind
+        self._step(now_ms)
+        if not was_told:  # a stall that shows only now may have come between that read and this call
+            return
+        self._blind = False
+        for node in sorted(self._heard.keys() - self._graced):
+            self._heard[node] = self._running_ms
+            self._graced.add(node)
+
+    def suspects(self, members: Iterable[str], now_ms: int) -> list[str]:
+        """The members that have been silent for too long, sorted; one that was never heard has its grace from now."""
+        self._step(now_ms)
+        found = []
+        for node in members:
+            last = self._heard.setdefault(node, self._running_ms)
+            if self._running_ms - last >= self.suspect_after_ms:
+                found.append(node)
+        return [] if self._blind else sorted(found)
+
+    def silence_ms(self, node: str, now_ms: int) -> int | None:
+        """For display: how long the node has been silent in running time; None if it is not known."""
+        self._step(now_ms)
+        last = self._heard.get(node)
+        return None if last is None else self._running_ms - last
+
+    def _step(self, now_ms: int) -> None:
+        passed_ms = 0 if self._now_ms is None else max(0, now_ms - self._now_ms)
+        self._now_ms = now_ms
+        if passed_ms > self.stall_after_ms:
+            self._blind = True
+        self._running_ms += min(passed_ms, self.stall_after_ms)
