@@ -101,3 +101,21 @@ class RepeatFilter:
             return False
         self._last[key] = seen
         return True
+
+    def to_wire(self) -> dict[str, list[list[int | str]]]:
+        """Last pairs and incarnations as plain sorted lists (JSON-able), to go on with after a restart."""
+        last = [[*key, *seen] for key, seen in sorted(self._last.items())]
+        return {"last": last, "incarnations": [[job, number] for job, number in sorted(self._incarnation.items())]}
+
+    @classmethod
+    def from_wire(cls, wire: dict[str, list[list[int | str]]]) -> RepeatFilter:
+        """The filter that ``to_wire`` described, its counters at zero; raises ``IdentityError`` on anything else."""
+        restored = cls()
+        try:
+            for output_partition, job, partition, track, position, n in wire["last"]:
+                key = (int(output_partition), str(job), int(partition), int(track))
+                restored._last[key] = (int(position), int(n))
+            restored._incarnation = {str(job): int(number) for job, number in wire["incarnations"]}
+        except (KeyError, TypeError, ValueError) as error:
+            raise IdentityError("not the saved state of a repeat filter") from error
+        return restored

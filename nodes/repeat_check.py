@@ -1,0 +1,51 @@
+"""Checks that dropped repeats are what they must be: byte for byte what was handed out first."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from hashlib import blake2b
+
+from holon.identity import OutputId
+
+
+class RepeatCheck:
+    """Remembers digests of the newest ``capacity`` outputs, about 250 bytes each.
+
+    ``differing`` repeats prove a function that is not deterministic. ``unknown`` repeats have no first copy in memory:
+    it was evicted, lies before the reader's saved position, or never existed, which means that an output came after
+    a later one of its sequence and was lost. A reader that began at the start and evicted nothing must count none.
+    """
+
+    def __init__(self, capacity: int = 100_000) -> None:
+        self._digests: OrderedDict[tuple[int, OutputId], bytes] = OrderedDict()
+        self._capacity = capacity
+        self.verified = 0
+        self.differing = 0
+        self.unknown = 0
+        self.evicted = 0
+        self.first_difference: str | None = None
+
+    def saw(self, partition: int, identity: OutputId, key: bytes | None, payload: bytes, *, first: bool) -> None:
+        """Remember a first copy, or compare a repeat with it."""
+        digest = _digest(key, payload)
+        if first:
+            self._digests[(partition, identity)] = digest
+            if len(self._digests) > self._capacity:
+                self._digests.popitem(last=False)
+                self.evicted += 1
+            return
+        remembered = self._digests.get((partition, identity))
+        if remembered is None:
+            self.unknown += 1
+        elif remembered == digest:
+            self.verified += 1
+        else:
+            self.differing += 1
+            if self.first_difference is None:
+                self.first_difference = f"output partition {partition}: {identity} was written with different bytes"
+
+
+def _digest(key: bytes | None, payload: bytes) -> bytes:
+    digest = blake2b(b"-" if key is None else b"%d:%b" % (len(key), key), digest_size=16)
+    digest.update(payload)
+    return digest.digest()
