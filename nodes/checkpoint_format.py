@@ -1,0 +1,174 @@
+"""The bytes and the name of a checkpoint file.
+
+Two rules for this file: a damaged file is never taken for a good one, nor for one of a newer release; nothing read
+here can cost more memory than the caller allows.
+
+Layout, integers big-endian: magic (8), format version (2), checksum (16: BLAKE2b of version and all that follows),
+codec (1), size of the contents (8), then the contents as the codec wrote them. Magic, version and checksum mean the
+same in every version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import struct
+import zlib
+from typing import NamedTuple
+
+from wcrdt.slots import Position
+
+FORMAT_VERSION = 1
+MAX_CONTENTS_BYTES = 4 << 30
+_MAGIC = b"HOLONCKP"
+_HEAD = struct.Struct(">8sH16s")
+_BODY = struct.Struct(">BQ")
+OVERHEAD_BYTES = _HEAD.size + _BODY.size
+_RAW, _ZLIB = 0, 1
+
+_JOB = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
+_NAME = re.compile(
+    r"(?P<job>[^/]+)/(?P<incarnation>\d{1,10})/(?P<partition>\d{5,})/(?P<offset>\d{20})\.(?P<step>\d+)"
+    r"-(?P<answered_ms>-?\d+)\.(?P<stage>\d+)-(?P<digest>[0-9a-f]{32})(?:-(?P<attempt>\d))?\.ckpt",
+    re.ASCII,
+)
+
+
+class CheckpointError(Exception):
+    """Any failure with checkpoints; the message says what, where and what to do."""
+
+
+class CheckpointDamaged(CheckpointError):
+    """The file is torn or changed: fall back to an older checkpoint, or to replay."""
+
+
+class CheckpointMissing(CheckpointError):
+    """There is no such file: fall back to an older checkpoint, or to replay."""
+
+
+class CheckpointNewer(CheckpointError):
+    """An intact file of a format that this release cannot read."""
+
+
+class BadCheckpointName(CheckpointError, ValueError):
+    """The name is not one that this project makes (or tries to leave the store's folder)."""
+
+
+class CheckpointKey(NamedTuple):
+    """What a checkpoint is of: both tracks' positions of one partition."""
+
+    job: str
+    incarnation: int
+    partition: int
+    record_position: Position
+    answered: Position
+
+
+class CheckpointName(NamedTuple):
+    """A parsed name. ``attempt`` > 0: the same contents under another name, since the first file was damaged."""
+
+    key: CheckpointKey
+    digest: str
+    attempt: int
+
+    @property
+    def age_order(self) -> tuple[Position, Position, int, str]:
+        """Sorts checkpoints of one partition from the oldest to the newest."""
+        return self.key.record_position, self.key.answered, self.attempt, self.digest
+
+
+def digest_of(contents: bytes) -> str:
+    """The part of a name that names the contents."""
+    return hashlib.blake2b(contents, digest_size=16).hexdigest()
+
+
+def folder_of(job: str, incarnation: int, partition: int) -> str:
+    """Where a partition's checkpoints are. Raises ``BadCheckpointName``."""
+    if not _JOB.fullmatch(job) or ".." in job:
+        raise BadCheckpointName(f"job name {job!r}: use letters, digits and . _ - (up to 200, no leading . or -)")
+    if incarnation < 0 or partition < 0:
+        raise BadCheckpointName(f"incarnation {incarnation} and partition {partition} must not be negative")
+    return f"{job}/{incarnation}/{partition:05d}"
+
+
+def name_of(key: CheckpointKey, digest: str, attempt: int = 0) -> str:
+    """The immutable name of a checkpoint. Raises ``BadCheckpointName``."""
+    folder = folder_of(key.job, key.incarnation, key.partition)
+    (offset, step), (answered_ms, stage) = key.record_position, key.answered
+    again = f"-{attempt}" if attempt else ""
+    name = f"{folder}/{offset:020d}.{step}-{answered_ms}.{stage}-{digest}{again}.ckpt"
+    parse_name(name)
+    return name
+
+
+def parse_name(name: str) -> CheckpointName:
+    """Raises ``BadCheckpointName`` on anything that ``name_of`` cannot give."""
+    found = _NAME.fullmatch(name)
+    if found is None:
+        raise BadCheckpointName(f"{name[:300]!r} is not the name of a checkpoint")
+    key = CheckpointKey(
+        found["job"],
+        int(found["incarnation"]),
+        int(found["partition"]),
+        (int(found["offset"]), int(found["step"])),
+        (int(found["answered_ms"]), int(found["stage"])),
+    )
+    if not name.startswith(folder_of(key.job, key.incarnation, key.partition) + "/"):
+        raise BadCheckpointName(f"{name[:300]!r} is not in the form that this release writes")
+    return CheckpointName(key, found["digest"], int(found["attempt"] or 0))
+
+
+def pack(contents: bytes) -> bytes:
+    """The file's bytes: compressed if that saves anything."""
+    stored = zlib.compress(contents, 1)
+    codec = _ZLIB
+    if len(stored) >= len(contents):
+        stored, codec = contents, _RAW
+    body = _BODY.pack(codec, len(contents)) + stored
+    return _HEAD.pack(_MAGIC, FORMAT_VERSION, _checksum(FORMAT_VERSION, body)) + body
+
+
+def unpack(data: bytes, name: str, max_contents_bytes: int = MAX_CONTENTS_BYTES) -> bytes:
+    """The contents. Raises ``CheckpointDamaged`` or ``CheckpointNewer``."""
+    if len(data) < _HEAD.size:
+        raise CheckpointDamaged(f"checkpoint {name} is cut off: {len(data)} bytes, the header alone has {_HEAD.size}")
+    magic, version, checksum = _HEAD.unpack_from(data)
+    body = memoryview(data)[_HEAD.size :]
+    if magic != _MAGIC:
+        raise CheckpointDamaged(f"checkpoint {name} does not begin as one: {data[:8]!r}")
+    if _checksum(version, body) != checksum:
+        raise CheckpointDamaged(f"checkpoint {name} does not match its checksum ({len(data)} bytes)")
+    if version > FORMAT_VERSION:
+        raise CheckpointNewer(
+            f"checkpoint {name} has format {version}, this release reads up to {FORMAT_VERSION}: "
+            "run the release that wrote it, or a later one"
+        )
+    if len(body) < _BODY.size:
+        raise CheckpointDamaged(f"checkpoint {name} has no contents")
+    codec, size = _BODY.unpack_from(body)
+    if size > max_contents_bytes:
+        raise CheckpointDamaged(f"checkpoint {name} claims {size} bytes of contents, the limit is {max_contents_bytes}")
+    return _expand(codec, size, body[_BODY.size :], name)
+
+
+def _expand(codec: int, size: int, stored: memoryview, name: str) -> bytes:
+    if codec == _RAW:
+        contents, whole = bytes(stored), True
+    elif codec == _ZLIB:
+        inflater = zlib.decompressobj()
+        try:
+            contents = inflater.decompress(stored, size + 1)  # never more than what was announced
+        except zlib.error as error:
+            raise CheckpointDamaged(f"checkpoint {name} cannot be decompressed: {error}") from error
+        whole = inflater.eof and not inflater.unused_data
+    else:
+        raise CheckpointDamaged(f"checkpoint {name} has the unknown codec {codec}")
+    if len(contents) != size or not whole:
+        raise CheckpointDamaged(f"checkpoint {name} has {len(contents)} bytes of contents instead of {size}")
+    return contents
+
+
+def _checksum(version: int, body: bytes | memoryview) -> bytes:
+    checksum = hashlib.blake2b(version.to_bytes(2, "big"), digest_size=16)
+    checksum.update(body)
+    return checksum.digest()
