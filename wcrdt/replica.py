@@ -31,7 +31,7 @@ class StateShape:
 
 
 class Punctuation(msgspec.Struct, array_like=True, frozen=True):
-    """"After record-track position ``after``, partition ``partition`` has event time ``watermark_ms``"."""
+    """ "After record-track position ``after``, partition ``partition`` has event time ``watermark_ms``"."""
 
     partition: int
     after: Position
@@ -238,7 +238,9 @@ class Replica:
     def open_windows(self) -> int:
         """How many (state, window) contributions are held: the memory that the replica is bounded by."""
         return sum(
-            len(windows) for slot in self.slots for track in (slot.record, slot.window)
+            len(windows)
+            for slot in self.slots
+            for track in (slot.record, slot.window)
             for windows in track.contributions.values()
         )
 
@@ -246,5 +248,3 @@ class Replica:
 def actor_of(partition: int, window_track: bool) -> int:
     """The actor number of a partition's track: two tracks of one partition never share one."""
     return 2 * partition + int(window_track)
-
-

@@ -182,6 +182,10 @@ class OwnTrack(TrackSlot):
         self._changed.clear()
         self.broadcast_position = self.position
 
+    def mark_all_changed(self) -> None:
+        """Take every contribution as not yet broadcast (more than needed is harmless, less is not)."""
+        self._changed = {(s, w): None if v.compact else v.copy() for s, w, v in self.items()}
+
     def drop_through(self, end_ms: int) -> None:
         super().drop_through(end_ms)
         for state, window in [key for key in self._changed if key[1].end_ms <= end_ms]:
@@ -189,8 +193,11 @@ class OwnTrack(TrackSlot):
 
     def restore(self, delta: TrackDelta) -> None:
         """Become what a full delta of a checkpoint describes."""
-        outcome = self.apply(msgspec.structs.replace(delta, full=True), self.zeros, BEFORE_TIME_MS)
-        assert outcome is Applied.ADVANCED or delta.to == self.position, f"restore to {delta.to}: {outcome}"
+        decoded = [(c.state, Window(c.start_ms, c.end_ms), _decode(c, self.zeros)) for c in delta.changes]
+        self.contributions = {}
+        for state, window, value in decoded:
+            self.take(state, window, value)
+        self.position = delta.to
         self.watermark_ms = delta.watermark_ms
         self.mark_broadcast()
 

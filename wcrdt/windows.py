@@ -89,3 +89,24 @@ class Tumbling:
 
     def __repr__(self) -> str:
         return f"Tumbling(size_ms={self.size_ms}, offset_ms={self.offset_ms})"
+
+
+class Global:
+    """One window for all of event time; it completes at the end of a bounded input."""
+
+    __slots__ = ()
+
+    WINDOW = Window(BEFORE_TIME_MS, END_OF_TIME_MS)
+
+    def windows_for(self, ts_ms: int) -> tuple[Window, ...]:
+        return (self.WINDOW,)
+
+    def split(self, ts_ms: Millis) -> Iterator[tuple[Window, Rows]]:
+        if len(ts_ms):
+            yield self.WINDOW, slice(0, len(ts_ms))
+
+    def describe(self) -> str:
+        return "global"
+
+    def __repr__(self) -> str:
+        return "Global()"

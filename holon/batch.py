@@ -1,0 +1,55 @@
+"""A batch: a run of decoded events of one partition, as columns where the format gives columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+E = TypeVar("E")
+
+Column = Any  # a numpy array or a list, one entry a row
+Columns = Mapping[str, Column]
+
+
+@dataclass(slots=True, frozen=True)
+class Batch(Generic[E]):
+    """``len(batch)`` rows; ``offsets`` and ``ts_ms`` (event time, ms) are int64 columns of that length.
+
+    ``columns`` is empty where the format gives events, ``events`` is empty where it gives columns.
+    """
+
+    offsets: NDArray[np.int64]
+    ts_ms: NDArray[np.int64]
+    columns: Columns
+    events: Sequence[E]
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def __getitem__(self, column: str) -> Column:
+        return self.columns[column]
+
+    def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Batch[E]:
+        """The rows of an index or mask, in order."""
+        index = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
+        if len(index) == len(self.offsets):
+            return self
+        events = [self.events[i] for i in index.tolist()] if self.events else self.events
+        return Batch(self.offsets[index], self.ts_ms[index], take_columns(self.columns, index), events)
+
+
+def take_columns(columns: Columns, index: NDArray[np.intp]) -> dict[str, Column]:
+    """Rows of every column: arrays by fancy index, lists element by element."""
+    positions: list[int] | None = None
+    taken: dict[str, Column] = {}
+    for name, column in columns.items():
+        if isinstance(column, np.ndarray):
+            taken[name] = column[index]
+        else:
+            positions = index.tolist() if positions is None else positions
+            taken[name] = [column[i] for i in positions]
+    return taken

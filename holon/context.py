@@ -1,0 +1,86 @@
+"""The context: what a processing function is told about the record or window in hand, and where it emits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holon.handles import LocalHandle, WindowedHandle
+from holon.states import Local, Windowed
+from wcrdt.windows import Window
+
+if TYPE_CHECKING:
+    from holon.outbox import Outbox
+    from holon.scope import Scope
+
+E = TypeVar("E")
+V = TypeVar("V")
+T = TypeVar("T")
+
+
+class Context:
+    """One for each partition; ``offset``, ``timestamp_ms`` and ``watermark_ms`` describe the record in hand.
+
+    ``offset`` is -1 on the window track and in batch functions, where rows have offsets of their own.
+    """
+
+    __slots__ = ("_handles", "_outbox", "_scope", "offset", "partition", "partitions", "timestamp_ms")
+
+    def __init__(self, scope: Scope, outbox: Outbox, handles: dict[Any, Any], partitions: int) -> None:
+        self._scope = scope
+        self._outbox = outbox
+        self._handles = handles
+        self.partition = scope.partition
+        self.partitions = partitions
+        self.offset = -1
+        self.timestamp_ms = 0
+
+    @property
+    def watermark_ms(self) -> int:
+        """The partition's own watermark before the record in hand."""
+        return self._scope.watermark_ms
+
+    @overload
+    def __getitem__(self, state: Windowed[E, V]) -> WindowedHandle[E, V]: ...
+    @overload
+    def __getitem__(self, state: Local[T]) -> LocalHandle[T]: ...
+    def __getitem__(self, state: Any) -> Any:
+        """The handle of a state in the function form of a job: ``ctx[total].insert(1, ts)``."""
+        return self._handles[state]
+
+    def emit(self, value: Any, *, output: str = "main", key: bytes | None = None, row: int | None = None) -> None:
+        """Emit one result. In a batch function ``row`` names the batch row that it comes from.
+
+        ``key`` routes it where the output is declared with ``route_by_key``.
+        """
+        self._scope.refuse_if_tainted("emit")
+        self._outbox.emit(output, value, key, row)
+
+    def emit_many(
+        self,
+        values: Sequence[Any],
+        rows: NDArray[np.intp] | None = None,
+        *,
+        output: str = "main",
+        keys: Sequence[bytes | None] | None = None,
+    ) -> None:
+        """Emit a column of results, each from the batch row in ``rows`` (default: one a row, in order)."""
+        self._scope.refuse_if_tainted("emit_many")
+        self._outbox.emit_many(output, values, rows, keys)
+
+    def emit_unstable(self, value: Any) -> None:
+        """Emit what may depend on timing: it goes to the unstable topic, may repeat and may differ in a replay."""
+        self._outbox.emit_unstable(value)
+
+    def elects(self, window: Window) -> bool:
+        """True on the one partition that answers for this window (a global result is emitted once)."""
+        return elected_partition(window, self.partitions) == self.partition
+
+
+def elected_partition(window: Window, partitions: int) -> int:
+    """Spread windows over partitions; multiplicative hash of the end, so that aligned ends do not share one."""
+    mixed = (window.end_ms * 0x9E3779B97F4A7C15 + window.start_ms) & (2**64 - 1)
+    return (mixed >> 32) % partitions

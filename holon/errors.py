@@ -1,0 +1,45 @@
+"""What can go wrong in a user's program, in words that say what to change."""
+
+from __future__ import annotations
+
+
+class HolonError(Exception):
+    """Base of the errors that a job's author can fix."""
+
+
+class JobError(HolonError):
+    """The declaration of a job contradicts itself."""
+
+
+class TrackError(HolonError):
+    """State of one track was touched from the other one (``design.md`` section 4, two tracks)."""
+
+
+class ReadNeverCompletes(HolonError):
+    """A safe read waits for a window that this very partition keeps open."""
+
+
+class WindowForgotten(HolonError):
+    """A read of a window so old that its value may have been dropped; see ``Job.read_back_ms``."""
+
+
+class NondeterminismError(HolonError):
+    """A value that depends on timing (``peek``, ``global_watermark``) would flow into state or results."""
+
+
+class DecodeFailure(HolonError):
+    """A format refuses a record; the runtime sends the record to the dead-letter output with this reason."""
+
+
+class UserFunctionError(HolonError):
+    """A processing function raised. ``where`` is "record" or "window"; ``details`` is the traceback's text."""
+
+    def __init__(self, job: str, partition: int, where: str, at: str, cause: BaseException, details: str) -> None:
+        super().__init__(
+            f"job {job!r}: the processing function raised {type(cause).__name__}: {cause} "
+            f"on partition {partition} at {where} {at}"
+        )
+        self.partition = partition
+        self.where = where
+        self.at = at
+        self.details = details

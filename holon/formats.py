@@ -1,0 +1,136 @@
+"""Payload formats: bytes of the log to events or columns. What cannot be decoded is a reason, never an exception."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Protocol, TypeVar
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from holon.batch import Column
+from holon.errors import DecodeFailure, JobError
+
+E = TypeVar("E")
+E_co = TypeVar("E_co", covariant=True)
+
+
+@dataclass(slots=True)
+class Decoded(Generic[E]):
+    """What became of a run of payloads.
+
+    ``rows`` are the indexes of the payloads that were decoded, ascending (None: all of them); ``columns`` and
+    ``events`` have one entry for each of those. ``bad`` are the others: (index, reason).
+    """
+
+    rows: NDArray[np.intp] | None
+    columns: dict[str, Column] = field(default_factory=dict)
+    events: Sequence[E] = ()
+    bad: list[tuple[int, str]] = field(default_factory=list)
+
+
+class Format(Protocol[E_co]):
+    """Decodes payloads; an implementation is pure and keeps nothing between calls."""
+
+    def decode(self, payloads: Sequence[bytes]) -> Decoded[Any]:
+        """Decode a run of payloads; never raises for their contents."""
+        ...
+
+    def describe(self) -> str:
+        """Canonical text, part of the job's fingerprint."""
+        ...
+
+
+def decode_each(
+    payloads: Sequence[bytes], decode: Callable[[bytes], E]
+) -> tuple[list[E], NDArray[np.intp] | None, list[tuple[int, str]]]:
+    """Decode one by one: (events, rows or None, bad). ``decode`` may raise msgspec's errors or ``DecodeFailure``."""
+    try:
+        return [decode(payload) for payload in payloads], None, []  # the common case in one C-speed loop
+    except (msgspec.MsgspecError, DecodeFailure, UnicodeDecodeError, RecursionError):
+        pass
+    events: list[E] = []
+    rows: list[int] = []
+    bad: list[tuple[int, str]] = []
+    for index, payload in enumerate(payloads):
+        try:
+            events.append(decode(payload))
+            rows.append(index)
+        except (msgspec.MsgspecError, DecodeFailure, UnicodeDecodeError, RecursionError) as error:
+            bad.append((index, str(error) or type(error).__name__))
+    return events, np.array(rows, dtype=np.intp), bad
+
+
+class Json(Generic[E]):
+    """One JSON document a record, decoded into ``type`` and checked against it (msgspec rules, strict).
+
+    ``Json(Bid)`` for a ``msgspec.Struct``, dataclass or TypedDict; ``Json(dict[str, Any])`` for anything.
+    """
+
+    def __init__(self, type: type[E] | Any) -> None:
+        self.type = type
+        self._decode = msgspec.json.Decoder(type).decode
+
+    def decode(self, payloads: Sequence[bytes]) -> Decoded[E]:
+        events, rows, bad = decode_each(payloads, self._decode)
+        return Decoded(rows, events=events, bad=bad)
+
+    def describe(self) -> str:
+        return f"json {self.type!r}"
+
+
+class JsonColumns(Generic[E]):
+    """One JSON document a record, decoded to columns: one for each field of the Struct ``type``.
+
+    int, float and bool fields become numpy arrays (int64, float64, bool), everything else a list.
+    An integer beyond 64 bits is a bad record.
+    """
+
+    _DTYPES = {int: np.int64, float: np.float64, bool: np.bool_}
+
+    def __init__(self, type: type[E]) -> None:
+        if not (isinstance(type, type_) and issubclass(type, msgspec.Struct)):
+            raise JobError(f"JsonColumns needs a msgspec.Struct, got {type!r}")
+        self.type = type
+        self._decode = msgspec.json.Decoder(type).decode
+        self._fields = [(f.name, self._DTYPES.get(f.type)) for f in msgspec.structs.fields(type)]
+
+    def decode(self, payloads: Sequence[bytes]) -> Decoded[E]:
+        events, rows, bad = decode_each(payloads, self._decode)
+        try:
+            return Decoded(rows, columns=self._columns(events), bad=bad)
+        except OverflowError:
+            events, rows, bad = decode_each(payloads, self._decode_64)
+            return Decoded(rows, columns=self._columns(events), bad=bad)
+
+    def _columns(self, events: list[E]) -> dict[str, Column]:
+        columns: dict[str, Column] = {}
+        for name, dtype in self._fields:
+            values = [getattr(event, name) for event in events]
+            columns[name] = values if dtype is None else np.array(values, dtype=dtype)
+        return columns
+
+    def _decode_64(self, payload: bytes) -> E:
+        event = self._decode(payload)
+        for name, dtype in self._fields:
+            if dtype is np.int64 and not -(2**63) <= getattr(event, name) < 2**63:
+                raise DecodeFailure(f"{name} does not fit in 64 bits")
+        return event
+
+    def describe(self) -> str:
+        return f"json columns {self.type!r}"
+
+
+class Raw:
+    """The payload itself as the event."""
+
+    def decode(self, payloads: Sequence[bytes]) -> Decoded[bytes]:
+        return Decoded(None, events=payloads)
+
+    def describe(self) -> str:
+        return "raw"
+
+
+type_ = type

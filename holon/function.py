@@ -1,0 +1,66 @@
+"""Processing functions (Holon, section 3.2): one per job, composed of states, handlers and nested functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from holon.batch import Batch
+from holon.context import Context
+from holon.states import State
+
+E = TypeVar("E")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class ProcessingFunction(Generic[E]):
+    """Base class of processing functions over events of type ``E``.
+
+    Declare states as class attributes, override ``process`` (one call a record) or ``process_batch`` (columns), and
+    mark continuations with ``on_window``. An instance serves one partition; everything that it has to remember is
+    declared state, plain attributes are constants (assigning one while the job runs raises).
+    """
+
+    def process(self, event: E, ctx: Context, /) -> Any:
+        """Handle one event. May be ``async`` and await completed windows."""
+        raise NotImplementedError
+
+    def process_batch(self, batch: Batch[E], ctx: Context, /) -> None:
+        """Handle a run of events as columns. Where the run was cut means nothing: rows are what count."""
+        raise NotImplementedError
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if "_handles" in self.__dict__:
+            raise AttributeError(
+                f"{type(self).__name__}.{name} was assigned while the job runs; it would be lost at the next "
+                f"failure: declare it as Local (or assign to Local.value)"
+            )
+        super().__setattr__(name, value)
+
+
+class WindowMark(NamedTuple):
+    """A handler's wish, left on the function by ``on_window``."""
+
+    state: State
+    once: bool
+
+
+def on_window(state: Any, *, once: bool = False) -> Callable[[F], F]:
+    """Run the method when a window of ``state`` is complete: the checkpointable continuation (Holon, section 3.3).
+
+    It is called as ``handler(self, window, ctx)``, window after window in the order of their ends, and once for each
+    partition; with ``once`` only on the one partition that the window elects (a global result).
+    It may be ``async`` to await the values of windows that end no later than the one it runs for.
+    """
+
+    def mark(function: F) -> F:
+        marks = [*window_marks(function), WindowMark(state, once)]
+        function._holon_windows = marks  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+def window_marks(function: Any) -> list[WindowMark]:
+    """The marks that ``on_window`` left."""
+    return list(getattr(function, "_holon_windows", ())) if callable(function) else []

@@ -1,0 +1,123 @@
+"""Handles: what a running processing function holds of its states. One for each state and partition."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holon.errors import TrackError
+from wcrdt.windows import Window
+
+if TYPE_CHECKING:
+    from holon.scope import Scope
+    from holon.states import Local, Windowed
+
+E = TypeVar("E")
+V = TypeVar("V")
+T = TypeVar("T")
+
+
+class SafeRead(Generic[V]):
+    """``await`` it: the value of a window once the window is complete, the same on every partition."""
+
+    __slots__ = ("_handle", "window")
+
+    def __init__(self, handle: WindowedHandle[Any, V], window: Window) -> None:
+        self._handle = handle
+        self.window = window
+
+    def __await__(self) -> Generator[SafeRead[V], None, V]:
+        handle, scope = self._handle, self._handle._scope
+        scope.begin_await(handle.name, self.window)
+        while not self.ready:
+            yield self  # the partition stands still until the frontier has passed the window
+        return scope.final_value(handle.name, self.window)
+
+    @property
+    def ready(self) -> bool:
+        """True once the await would return at once."""
+        return self._handle._scope.is_final(self._handle.name, self.window)
+
+
+class WindowedHandle(Generic[E, V]):
+    """A WCRDT or WLocal of the partition that is being processed."""
+
+    __slots__ = ("_decl", "_scope", "name")
+
+    def __init__(self, scope: Scope, name: str, decl: Windowed[E, V]) -> None:
+        self._scope = scope
+        self._decl = decl
+        self.name = name
+
+    def insert(self, element: E, ts_ms: int) -> bool:
+        """Insert for event time ``ts_ms`` (ms since 1970 UTC); False if it is too late for some of its windows.
+
+        Raises ``TrackError`` when called from the track that does not write this state.
+        """
+        return self._scope.insert(self.name, element, ts_ms)
+
+    def insert_many(self, elements: Any, ts_ms: NDArray[np.int64], rows: NDArray[np.intp] | None = None) -> int:
+        """Insert a column (or a tuple of columns) with a column of times; returns how many were too late.
+
+        ``rows`` tells which row of the batch each element comes from; needed only where the columns are not as long
+        as the batch, because lateness is decided record by record.
+        """
+        return self._scope.insert_many(self.name, elements, ts_ms, rows)
+
+    def window_value(self, window: Window) -> SafeRead[V]:
+        """The safe read (Holon, section 3.1): ``await`` gives the completed window's value.
+
+        Raises ``ReadNeverCompletes`` if this partition's own watermark has not passed the window, and
+        ``WindowForgotten`` if the window is older than the job's ``read_back_ms``.
+        """
+        return SafeRead(self, window)
+
+    def peek(self, window: Window) -> V | None:
+        """The unsafe read: the value if the window is complete here and now, else None.
+
+        On the record track the answer depends on timing: what is computed from it may only go to
+        ``Context.emit_unstable``.
+        """
+        return self._scope.peek(self.name, window)
+
+    def increment_watermark(self, ts_ms: int) -> None:
+        """Promise that this partition brings no event time below ``ts_ms`` any more (Holon, Table 1)."""
+        self._scope.increment_watermark(ts_ms)
+
+    @property
+    def global_watermark_ms(self) -> int:
+        """The minimum watermark over all partitions, as known here and now: depends on timing, as ``peek``."""
+        return self._scope.global_watermark()
+
+
+class LocalHandle(Generic[T]):
+    """A Local of the partition that is being processed; read or assign ``value``, or change it in place."""
+
+    __slots__ = ("_decl", "_scope", "name")
+
+    def __init__(self, scope: Scope, name: str, decl: Local[T]) -> None:
+        self._scope = scope
+        self._decl = decl
+        self.name = name
+
+    @property
+    def value(self) -> T:
+        self._check()
+        return self._scope.locals[self.name]
+
+    @value.setter
+    def value(self, value: T) -> None:
+        self._check()
+        self._scope.refuse_if_tainted(f"setting Local {self.name!r}")
+        self._scope.locals[self.name] = value
+
+    def _check(self) -> None:
+        if self._decl.track != self._scope.track_name:
+            raise TrackError(
+                f"Local {self.name!r} belongs to the {self._decl.track} track and was used on the "
+                f"{self._scope.track_name} track; the two run at different times, so the result would depend on "
+                f'timing: declare it with track="{self._scope.track_name}" or share through a WCRDT'
+            )

@@ -1,0 +1,142 @@
+"""A job: one source, one processing function, its outputs. What ``holon run MODULE:JOB`` names."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal
+
+import msgspec
+
+from holon.errors import JobError
+from holon.program import Program
+from holon.source import Source
+from holon.states import State
+
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
+
+LATE = "late"
+DEAD = "dead"
+UNSTABLE = "unstable"
+MAIN = "main"
+
+
+def encode_json(value: Any) -> bytes:
+    """Default output encoding: bytes as they are, everything else as JSON (msgspec)."""
+    return value if isinstance(value, bytes) else msgspec.json.encode(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """An output topic. Output partition = source partition, or by key (murmur2, as Kafka's default partitioner).
+
+    ``partitions`` is used when the topic is created; None: as many as the input has.
+    """
+
+    topic: str
+    encode: Callable[[Any], bytes] = encode_json
+    route_by_key: bool = False
+    partitions: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.partitions is not None and not self.route_by_key:
+            raise JobError(f"output {self.topic!r}: partitions can only differ from the input's with route_by_key")
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job.
+
+    Args:
+        name: letters, digits, ``._-``; names its internal topics, checkpoints and outputs.
+        source: the input.
+        process: a ``ProcessingFunction`` (class or instance), or a function ``(event, ctx)``.
+        output: main output topic; None for a job that only emits to ``side_outputs``.
+        side_outputs: further outputs by name, for ``ctx.emit(..., output=name)``.
+        process_batch: function form per batch, ``(batch, ctx)``, instead of ``process``.
+        states, on_window: the states and continuations of the function form.
+        allowed_lateness_ms: how long after its end (in event time) a window still takes records.
+        on_error: what a record does that makes the function raise: stop the job, or go to the dead-letter output.
+        late_topic, dead_letter_topic: default ``NAME.late`` and ``NAME.dead``.
+        unstable_topic: where ``ctx.emit_unstable`` writes; default ``NAME.unstable``.
+        read_back_ms: how old a window (by its end, against the partition's watermark) an ``async`` process may still
+            await; default twice the largest window seen is not known in advance, so it must be given to read further
+            back than ``allowed_lateness_ms`` plus 60 s.
+    """
+
+    name: str
+    source: Source[Any]
+    process: Any = None
+    output: Output | str | None = None
+    side_outputs: Mapping[str, Output | str] = field(default_factory=dict)
+    process_batch: Callable[..., Any] | None = None
+    states: Sequence[State] = ()
+    on_window: Mapping[Any, Callable[..., Any]] = field(default_factory=dict)
+    allowed_lateness_ms: int = 0
+    on_error: Literal["fail", "dead-letter"] = "fail"
+    late_topic: str = ""
+    dead_letter_topic: str = ""
+    unstable_topic: str = ""
+    read_back_ms: int = 60_000
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.name):
+            raise JobError(f"job name {self.name!r}: use 1 to 100 letters, digits and ._-")
+        if self.on_error not in ("fail", "dead-letter"):
+            raise JobError(f'on_error must be "fail" or "dead-letter", got {self.on_error!r}')
+        if self.allowed_lateness_ms < 0:
+            raise JobError(f"allowed_lateness_ms must be 0 or more, got {self.allowed_lateness_ms}")
+        reserved = {MAIN, LATE, DEAD, UNSTABLE} & set(self.side_outputs)
+        if reserved:
+            raise JobError(f"side output names {sorted(reserved)} are reserved")
+        topics = [output.topic for output in self.outputs.values()]
+        repeated = sorted({topic for topic in topics if topics.count(topic) > 1})
+        if repeated or self.source.topic in topics:
+            raise JobError(f"job {self.name!r}: outputs need topics of their own, also {repeated or self.source.topic}")
+        _ = self.program  # declaration errors surface here, not in a node
+
+    @cached_property
+    def program(self) -> Program:
+        return Program(self.process, self.process_batch, self.states, self.on_window)
+
+    @cached_property
+    def outputs(self) -> dict[str, Output]:
+        """All outputs by name: main, the side outputs, and what the runtime writes itself."""
+        outputs = {} if self.output is None else {MAIN: _as_output(self.output)}
+        outputs |= {name: _as_output(output) for name, output in sorted(self.side_outputs.items())}
+        outputs[LATE] = Output(self.late_topic or f"{self.name}.late")
+        outputs[DEAD] = Output(self.dead_letter_topic or f"{self.name}.dead")
+        outputs[UNSTABLE] = Output(self.unstable_topic or f"{self.name}.unstable")
+        return outputs
+
+    @property
+    def control_topic(self) -> str:
+        return f"_holon.{self.name}.control"
+
+    def broadcast_topic(self, incarnation: int) -> str:
+        return f"_holon.{self.name}.{incarnation}.broadcast"
+
+    def describe(self) -> str:
+        """Canonical text of everything that decides results; two jobs with the same text share state."""
+        outputs = [f"output {name} {o.topic} {o.route_by_key}" for name, o in sorted(self.outputs.items())]
+        return "\n".join(
+            [
+                f"job {self.name}",
+                self.source.describe(),
+                self.program.describe(),
+                *outputs,
+                f"lateness {self.allowed_lateness_ms} on_error {self.on_error}",
+            ]
+        )
+
+    def fingerprint(self) -> str:
+        """Digest of ``describe()`` and the code: an existing state is only resumed by the same one."""
+        text = f"{self.describe()}\ncode {self.program.code_hash()}"
+        return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+def _as_output(output: Output | str) -> Output:
+    return output if isinstance(output, Output) else Output(output)

@@ -1,0 +1,21 @@
+"""murmur2 as Kafka's default partitioner computes it, so that keys land on the same partition from every client."""
+
+from __future__ import annotations
+
+_M = 0x5BD1E995
+_MASK = 0xFFFFFFFF
+
+
+def murmur2(key: bytes) -> int:
+    """32-bit hash with Kafka's seed; the partition is ``(murmur2(key) & 0x7fffffff) % partitions``."""
+    length = len(key)
+    h = (0x9747B28C ^ length) & _MASK
+    whole = length - length % 4
+    for i in range(0, whole, 4):
+        k = int.from_bytes(key[i : i + 4], "little") * _M & _MASK
+        k = (k ^ k >> 24) * _M & _MASK
+        h = (h * _M & _MASK) ^ k
+    if length % 4:
+        h = (h ^ int.from_bytes(key[whole:], "little")) * _M & _MASK
+    h = (h ^ h >> 13) * _M & _MASK
+    return h ^ h >> 15

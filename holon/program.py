@@ -1,0 +1,217 @@
+"""A program: a processing function taken apart into states and handlers, the same for all its partitions."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import inspect
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from holon.errors import JobError
+from holon.function import ProcessingFunction, window_marks
+from holon.states import Local, State, Windowed
+from wcrdt.replica import StateShape
+
+Handler = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowHandler:
+    """What runs when a window of ``state`` is complete. ``method`` is a name on the function at ``path``."""
+
+    state: str
+    path: str
+    method: str
+    once: bool
+    function: Handler | None = None  # function form of a job
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """A state under its full name (``outer.inner.name`` where functions are nested)."""
+
+    name: str
+    path: str
+    decl: State
+
+
+class Program:
+    """Everything that the runtime needs to know of a processing function before it runs."""
+
+    def __init__(
+        self,
+        process: Any,
+        process_batch: Handler | None,
+        states: Sequence[State],
+        on_window: Mapping[Any, Handler],
+    ) -> None:
+        self.root = _prototype(process)
+        self.bound: dict[str, Bound] = {}
+        self.handlers: list[WindowHandler] = []
+        self.record_function: Handler | None = None
+        self.batch_function: Handler | None = process_batch
+        if self.root is not None:
+            self._collect(self.root, "")
+            self._find_methods(self.root)
+        else:
+            self.record_function = process
+            self._collect_functions(states, on_window)
+        if (self.record_function is None) == (self.batch_function is None):
+            raise JobError("a processing function needs exactly one of process (per record) and process_batch")
+        if self.batch_function is not None and inspect.iscoroutinefunction(self.batch_function):
+            raise JobError("process_batch cannot be async: where a batch is cut is an accident, so it must not wait")
+        self.is_async = self.record_function is not None and inspect.iscoroutinefunction(self.record_function)
+        self.last_stage = max((self.stage_of(h.state) for h in self.handlers), default=0)
+        self._check_stages()
+
+    # --- questions ------------------------------------------------------------------------------------------------
+
+    def shapes(self) -> dict[str, StateShape]:
+        """The states that are shared between partitions."""
+        return {name: StateShape(name, decl.zero, decl.stage) for name, decl in self.windowed().items() if decl.shared}
+
+    def windowed(self) -> dict[str, Windowed[Any, Any]]:
+        """Windowed states by full name, in declaration order."""
+        return {name: b.decl for name, b in self.bound.items() if isinstance(b.decl, Windowed)}
+
+    def locals(self) -> dict[str, Local[Any]]:
+        """Local values by full name, in declaration order."""
+        return {name: b.decl for name, b in self.bound.items() if isinstance(b.decl, Local)}
+
+    def stage_of(self, state: str) -> int:
+        return self.windowed()[state].stage
+
+    def handlers_at(self, stage: int) -> list[WindowHandler]:
+        return [handler for handler in self.handlers if self.stage_of(handler.state) == stage]
+
+    def describe(self) -> str:
+        """Canonical text of states and handlers; with the code's hash it makes the fingerprint."""
+        lines = [f"{name}: {bound.decl.describe()}" for name, bound in sorted(self.bound.items())]
+        lines += sorted(f"on {h.state}: {h.path}{h.method} once={h.once}" for h in self.handlers)
+        return "\n".join(lines)
+
+    def code_hash(self) -> str:
+        """Digest of the byte code of all functions of the program: another code, another hash."""
+        digest = hashlib.blake2b(digest_size=8)
+        for function in self._functions():
+            for part in _code_parts(function):
+                digest.update(part.encode())
+        return digest.hexdigest()
+
+    # --- taking apart ---------------------------------------------------------------------------------------------
+
+    def _collect(self, function: ProcessingFunction[Any], path: str) -> None:
+        for name, member in _members(type(function)):
+            if isinstance(member, State):
+                full = path + member.name
+                if full in self.bound:
+                    raise JobError(f"two states are called {full!r}")
+                self.bound[full] = Bound(full, path, member)
+        for name, member in _members(type(function)):
+            for mark in window_marks(member):
+                self._add_handler(path, name, mark.state, mark.once, None)
+        for name, inner in nested(function):
+            self._collect(inner, f"{path}{name}.")
+
+    def _collect_functions(self, states: Sequence[State], on_window: Mapping[Any, Handler]) -> None:
+        for state in states:
+            if not state.name:
+                raise JobError(f"a {type(state).__name__} outside of a class needs name=...")
+            if state.name in self.bound:
+                raise JobError(f"two states are called {state.name!r}")
+            self.bound[state.name] = Bound(state.name, "", state)
+        for state, function in on_window.items():
+            once = any(mark.once for mark in window_marks(function))
+            self._add_handler("", getattr(function, "__name__", "handler"), state, once, function)
+
+    def _add_handler(self, path: str, method: str, state: State, once: bool, function: Handler | None) -> None:
+        full = path + state.name
+        if full not in self.bound or self.bound[full].decl is not state:
+            raise JobError(f"on_window of {state.name!r}: no such state in {path or 'the job'}")
+        self.handlers.append(WindowHandler(full, path, method, once, function))
+
+    def _find_methods(self, root: ProcessingFunction[Any]) -> None:
+        base = ProcessingFunction
+        if type(root).process is not base.process:
+            self.record_function = root.process
+        if type(root).process_batch is not base.process_batch:
+            self.batch_function = root.process_batch
+
+    def _check_stages(self) -> None:
+        for name, decl in self.windowed().items():
+            if decl.stage > self.last_stage + 1:
+                raise JobError(
+                    f"{name!r} has stage {decl.stage}, but no on_window handler runs at stage {decl.stage - 1}"
+                )
+
+    def _functions(self) -> Iterator[Handler]:
+        if self.root is None:
+            yield from (f for f in (self.record_function, self.batch_function) if f is not None)
+            yield from (h.function for h in self.handlers if h.function is not None)
+            return
+        for function in walk(self.root):
+            for _, member in _members(type(function)):
+                if inspect.isfunction(member):
+                    yield member
+
+
+def walk(function: ProcessingFunction[Any]) -> Iterator[ProcessingFunction[Any]]:
+    """The function and all that are nested in it."""
+    yield function
+    for _, inner in nested(function):
+        yield from walk(inner)
+
+
+def nested(function: ProcessingFunction[Any]) -> list[tuple[str, ProcessingFunction[Any]]]:
+    """Processing functions that are attributes of this one, by name, sorted."""
+    found = {name: m for name, m in _members(type(function)) if isinstance(m, ProcessingFunction)}
+    found |= {name: m for name, m in vars(function).items() if isinstance(m, ProcessingFunction)}
+    return sorted(found.items())
+
+
+def instantiate(function: ProcessingFunction[Any]) -> ProcessingFunction[Any]:
+    """A copy for one partition, nested functions copied too."""
+    fresh = copy.copy(function)
+    for name, inner in nested(function):
+        fresh.__dict__[name] = instantiate(inner)
+    return fresh
+
+
+def _prototype(process: Any) -> ProcessingFunction[Any] | None:
+    if isinstance(process, ProcessingFunction):
+        return process
+    if isinstance(process, type) and issubclass(process, ProcessingFunction):
+        return process()
+    if process is not None and not callable(process):
+        raise JobError(f"process must be a function or a ProcessingFunction, got {process!r}")
+    return None
+
+
+def _members(owner: type) -> list[tuple[str, Any]]:
+    """Class attributes by name, those of base classes first, the overriding one only."""
+    members: dict[str, Any] = {}
+    for cls in reversed(owner.__mro__):
+        if cls not in (object, ProcessingFunction):
+            members.update(vars(cls))
+    return list(members.items())
+
+
+def _code_parts(function: Handler) -> Iterator[str]:
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:
+        yield repr(getattr(function, "__qualname__", "callable"))
+        return
+    yield from _walk_code(code)
+
+
+def _walk_code(code: types.CodeType) -> Iterator[str]:
+    yield code.co_code.hex()
+    yield " ".join(code.co_names)
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _walk_code(constant)
+        else:
+            yield repr(sorted(constant, key=repr)) if isinstance(constant, frozenset) else repr(constant)

@@ -1,0 +1,293 @@
+"""The scope: what the handles of one partition read and write, with the rules that keep results deterministic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from holon.errors import NondeterminismError, ReadNeverCompletes, TrackError, WindowForgotten
+from holon.program import Program
+from wcrdt.lattice import Lattice
+from wcrdt.replica import Replica, actor_of
+from wcrdt.slots import RECORD_START, WINDOW_START, OwnTrack
+from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS, Window
+
+
+class Scope:
+    """State of one partition and the position of the code that runs on it.
+
+    ``watermark_ms`` is the watermark before the record in hand; ``next_watermark_ms`` the one after it.
+    """
+
+    def __init__(self, program: Program, partition: int, replica: Replica, read_back_ms: int) -> None:
+        self.program = program
+        self.partition = partition
+        self.replica = replica
+        self.read_back_ms = read_back_ms
+        self.windowed = program.windowed()
+        zeros = {name: decl.zero for name, decl in self.windowed.items()}
+        self.record = OwnTrack(RECORD_START, _only(zeros, [n for n, d in self.windowed.items() if _at(d, 0)]))
+        self.answers = OwnTrack(WINDOW_START, _only(zeros, [n for n, d in self.windowed.items() if d.stage > 0]))
+        self.private = OwnTrack(RECORD_START, _only(zeros, [n for n, d in self.windowed.items() if not d.shared]))
+        self.locals: dict[str, Any] = {}
+        self.reset_locals({})
+        self.track_name: Literal["record", "window"] = "record"
+        self.watermark_ms = BEFORE_TIME_MS
+        self.next_watermark_ms = BEFORE_TIME_MS
+        self.row_watermarks: NDArray[np.int64] | None = None
+        self.awaits = 0
+        self.now: tuple[Window, int] = (Window(BEFORE_TIME_MS, BEFORE_TIME_MS), 0)
+        self._taint = ""
+
+    # --- positions ------------------------------------------------------------------------------------------------
+
+    def enter_record(self, watermark_ms: int, next_watermark_ms: int) -> None:
+        """The next record (or, with ``enter_rows``, batch) is in hand."""
+        self.track_name = "record"
+        self.watermark_ms = watermark_ms
+        self.next_watermark_ms = next_watermark_ms
+        self.row_watermarks = None
+        self.awaits = 0
+        self._taint = ""
+
+    def resume_record(self, watermark_ms: int, next_watermark_ms: int, awaits: int) -> None:
+        """The record that waited for a safe read is in hand again."""
+        self.enter_record(watermark_ms, next_watermark_ms)
+        self.awaits = awaits
+
+    def enter_rows(self, watermarks: NDArray[np.int64], next_watermark_ms: int) -> None:
+        """A batch is in hand; ``watermarks`` are those before each of its rows."""
+        self.enter_record(int(watermarks[0]), next_watermark_ms)
+        self.row_watermarks = watermarks
+
+    def enter_window(self, window: Window, stage: int) -> None:
+        """A completed window is in hand."""
+        self.track_name = "window"
+        self.now = (window, stage)
+        self.row_watermarks = None
+        self._taint = ""
+
+    # --- writing --------------------------------------------------------------------------------------------------
+
+    def insert(self, name: str, element: Any, ts_ms: int) -> bool:
+        decl = self.windowed[name]
+        track, actor = self._writable(name)
+        taken = True
+        for window in decl.windows.windows_for(ts_ms):
+            if self._is_closed(name, window):
+                taken = False
+            else:
+                track.insert(name, window, element, actor)
+        return taken
+
+    def insert_many(self, name: str, elements: Any, ts_ms: NDArray[np.int64], rows: NDArray[np.intp] | None) -> int:
+        decl = self.windowed[name]
+        track, actor = self._writable(name)
+        watermarks = self._watermarks_of(name, len(ts_ms), rows)
+        late = 0
+        for window, index in decl.windows.split(ts_ms):
+            if self._is_closed(name, window, highest=True):
+                open_rows = self._open_rows(name, window, index, watermarks, len(ts_ms))
+                late += _count(index, len(ts_ms)) - len(open_rows)
+                index = open_rows
+                if len(index) == 0:
+                    continue
+            track.insert_many(name, window, _take(elements, index, len(ts_ms)), actor)
+        return late
+
+    def _writable(self, name: str) -> tuple[OwnTrack, int]:
+        decl = self.windowed[name]
+        self.refuse_if_tainted(f"inserting into {name!r}")
+        in_window = self.track_name == "window"
+        if in_window != (decl.stage > 0) or (in_window and decl.stage <= self.now[1]):
+            runs = f"an on_window handler of stage {self.now[1]}" if in_window else "process"
+            raise TrackError(
+                f"{name!r} has stage {decl.stage}, so {_writer(decl.stage)} writes it, not {runs}: declare it with the "
+                f"stage that fits, or keep two states (what is written at one time must not be read as if at another)"
+            )
+        track = self.answers if in_window else self.record if decl.shared else self.private
+        return track, actor_of(self.partition, in_window)
+
+    def _is_closed(self, name: str, window: Window, highest: bool = False) -> bool:
+        """True if the window takes nothing any more; with ``highest`` if that holds for some row of the batch."""
+        if self.track_name == "window":
+            now, stage = self.now
+            return (window.end_ms, self.windowed[name].stage) <= (now.end_ms, stage)
+        watermark = self.watermark_ms
+        if highest and self.row_watermarks is not None:
+            watermark = int(self.row_watermarks[-1])  # watermarks ascend
+        return self._closed_at(window, watermark)
+
+    def _closed_at(self, window: Window, watermark_ms: int) -> bool:
+        if watermark_ms >= END_OF_TIME_MS:
+            return True
+        return window.end_ms + self.replica.lateness_ms <= watermark_ms
+
+    def _watermarks_of(self, name: str, count: int, rows: NDArray[np.intp] | None) -> NDArray[np.int64] | None:
+        if self.row_watermarks is None or rows is None and count == len(self.row_watermarks):
+            return self.row_watermarks
+        if rows is None or len(rows) != count:
+            raise ValueError(
+                f"{name!r}.insert_many: {count} times for a batch of {len(self.row_watermarks)} rows; pass rows= with "
+                f"the batch row of each element (lateness is decided row by row)"
+            )
+        return self.row_watermarks[rows]
+
+    def _open_rows(
+        self, name: str, window: Window, index: Any, watermarks: NDArray[np.int64] | None, count: int
+    ) -> NDArray[np.intp]:
+        rows = np.arange(count)[index] if isinstance(index, slice) else index
+        if watermarks is None:
+            return rows[:0]
+        return rows[watermarks[rows] < window.end_ms + self.replica.lateness_ms]
+
+    # --- reading --------------------------------------------------------------------------------------------------
+
+    def begin_await(self, name: str, window: Window) -> None:
+        """Check that a safe read can complete, before anything waits for it."""
+        self._check_readable(name, window)
+        if self.track_name == "record":
+            self.awaits += 1
+            self.watermark_ms = self.next_watermark_ms  # what is promised by waiting holds for the rest of the record
+
+    def is_final(self, name: str, window: Window) -> bool:
+        """True once the window's value can be read here."""
+        decl = self.windowed[name]
+        return self.replica.is_complete(name, window) if decl.shared else True
+
+    def final_value(self, name: str, window: Window) -> Any:
+        if not self.windowed[name].shared:
+            return self._private_value(name, window)
+        return self.replica.final_value(name, window).value
+
+    def peek(self, name: str, window: Window) -> Any:
+        shared = self.windowed[name].shared
+        if self.track_name == "window" and self._reads_past(name, window):
+            return self.final_value(name, window)
+        self.taint("peek")
+        if not shared:
+            return self._private_value(name, window) if self._closed_at(window, self.watermark_ms) else None
+        if not self.replica.is_complete(name, window) or window.end_ms <= self.replica.dropped_through_ms:
+            return None
+        return self.replica.final_value(name, window).value
+
+    def _private_value(self, name: str, window: Window) -> Any:
+        own: Lattice[Any, Any] | None = self.private.contributions.get(name, {}).get(window)
+        return (self.windowed[name].zero.bottom() if own is None else own).value
+
+    def _check_readable(self, name: str, window: Window) -> None:
+        decl = self.windowed[name]
+        if self.track_name == "window":
+            if not self._reads_past(name, window):
+                self._refuse_window_read(name, window)
+            return
+        if decl.stage > 0:
+            raise TrackError(
+                f"process awaited {name!r}, which on_window handlers write (stage {decl.stage}); "
+                f"read it in an on_window handler of its own"
+            )
+        if not self._closed_at(window, self.next_watermark_ms):
+            raise ReadNeverCompletes(
+                f"partition {self.partition} awaits window {tuple(window)} of {name!r}, but its own watermark "
+                f"{self.next_watermark_ms} has not passed {window.end_ms + self.replica.lateness_ms} (the window's end "
+                f"plus allowed lateness), and it stands still while it waits: read an earlier window, call "
+                f"increment_watermark first, or use on_window"
+            )
+        if self._closed_at(Window(0, window.end_ms + self.read_back_ms), self.watermark_ms):
+            self._refuse_old(name, window, f"watermark {self.watermark_ms}")
+
+    def _reads_past(self, name: str, window: Window) -> bool:
+        now, stage = self.now
+        if self.windowed[name].stage > stage or window.end_ms > now.end_ms:
+            return False
+        return window.end_ms == now.end_ms or window.end_ms + self.read_back_ms > now.end_ms
+
+    def _refuse_window_read(self, name: str, window: Window) -> None:
+        now, stage = self.now
+        if self.windowed[name].stage <= stage and window.end_ms <= now.end_ms:
+            self._refuse_old(name, window, f"window {tuple(now)}")
+        raise ReadNeverCompletes(
+            f"a handler of window {tuple(now)} (stage {stage}) on partition {self.partition} awaits window "
+            f"{tuple(window)} of {name!r} (stage {self.windowed[name].stage}), which is answered later: handlers run "
+            f"in the order of window ends, so it would wait for itself; put it in on_window of that state"
+        )
+
+    def _refuse_old(self, name: str, window: Window, at: str) -> None:
+        raise WindowForgotten(
+            f"partition {self.partition} at {at} reads window {tuple(window)} of {name!r}, which is older than "
+            f"read_back_ms={self.read_back_ms} and may be dropped: raise Job.read_back_ms, or keep the value in a Local"
+        )
+
+    # --- watermarks and taint -------------------------------------------------------------------------------------
+
+    def increment_watermark(self, ts_ms: int) -> None:
+        if self.track_name == "window" or self.row_watermarks is not None:
+            raise TrackError(
+                "increment_watermark belongs into a per-record process function; a batch or an on_window handler has "
+                "no single record to which it could apply: use a watermark strategy"
+            )
+        self.refuse_if_tainted("increment_watermark")
+        self.next_watermark_ms = max(self.next_watermark_ms, ts_ms)
+
+    def global_watermark(self) -> int:
+        self.taint("global_watermark_ms")
+        return self.replica.frontier_ms
+
+    def taint(self, source: str) -> None:
+        """From here to the end of the record, batch or window nothing may flow into state or results."""
+        self._taint = source
+
+    def refuse_if_tainted(self, what: str) -> None:
+        if self._taint:
+            raise NondeterminismError(
+                f"{what} after {self._taint} on partition {self.partition}: its value depends on timing, so a replay "
+                f"could differ; await window_value instead, or send the result through ctx.emit_unstable"
+            )
+
+    # --- locals ---------------------------------------------------------------------------------------------------
+
+    def reset_locals(self, encoded: Mapping[str, bytes]) -> None:
+        """Set every Local from its encoded value, or to its zero."""
+        zeros = {name: decl.zero for name, decl in self.program.locals().items()}
+        self.locals = self.decode_locals({**zeros, **encoded})
+
+    def decode_locals(self, encoded: Mapping[str, bytes]) -> dict[str, Any]:
+        """Values of encoded Locals; a name that the program does not have is an error of the caller."""
+        types = {name: decl.type for name, decl in self.program.locals().items()}
+        return {name: msgspec.msgpack.decode(value, type=types[name]) for name, value in encoded.items()}
+
+    def encode_locals(self, track: str) -> dict[str, bytes]:
+        """Encoded values of the Locals of one track."""
+        chosen = (name for name, decl in self.program.locals().items() if decl.track == track)
+        return {name: msgspec.msgpack.encode(self.locals[name]) for name in chosen}
+
+
+def _at(decl: Any, stage: int) -> bool:
+    return decl.shared and decl.stage == stage
+
+
+def _only(zeros: dict[str, Any], names: list[str]) -> dict[str, Any]:
+    return {name: zeros[name] for name in names}
+
+
+def _writer(stage: int) -> str:
+    return "process" if stage == 0 else f"an on_window handler of stage {stage - 1}"
+
+
+def _count(index: Any, count: int) -> int:
+    return len(range(*index.indices(count))) if isinstance(index, slice) else len(index)
+
+
+def _take(elements: Any, index: Any, count: int) -> Any:
+    """Rows of a column or of a tuple of columns."""
+    if isinstance(index, slice) and index == slice(0, count):
+        return elements
+    if isinstance(elements, tuple):
+        return tuple(_take(column, index, count) for column in elements)
+    if isinstance(elements, np.ndarray) or isinstance(index, slice):
+        return elements[index]
+    return [elements[i] for i in index.tolist()]

@@ -1,0 +1,127 @@
+"""State declarations (Holon, Table 1): WCRDT, WLocal and Local.
+
+A declaration is made once, as a class attribute of a processing function or as a module-level name; inside a running
+function the same name gives the handle of the partition that is being processed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, Literal, Self, TypeVar, overload
+
+import msgspec
+
+from holon.errors import JobError
+from holon.handles import LocalHandle, WindowedHandle
+from wcrdt.lattice import Lattice
+from wcrdt.windows import Assigner
+
+E = TypeVar("E")
+V = TypeVar("V")
+T = TypeVar("T")
+
+
+class State:
+    """Common part of the declarations: a name, and how a running instance finds its handle."""
+
+    name: str = ""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        if not self.name:
+            self.name = name
+
+    def _handle(self, instance: Any) -> Any:
+        handles = instance.__dict__.get("_handles")
+        if handles is None:
+            raise JobError(
+                f"state {self.name!r} was read outside of a running job; "
+                f"run the job (holon.testing.JobTest needs no log) instead of calling the function yourself"
+            )
+        return handles[self]
+
+    def describe(self) -> str:
+        """Canonical text, part of the job's fingerprint."""
+        raise NotImplementedError
+
+
+class Windowed(State, Generic[E, V]):
+    """A lattice per window of event time."""
+
+    shared: bool
+
+    def __init__(self, zero: Lattice[E, V], windows: Assigner, stage: int, name: str) -> None:
+        if zero.to_wire() != zero.bottom().to_wire():
+            raise JobError(f"{type(self).__name__} {name!r}: zero must be the bottom of its lattice, got {zero!r}")
+        self.zero = zero
+        self.windows = windows
+        self.stage = stage
+        self.name = name
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> WindowedHandle[E, V]: ...
+    def __get__(self, instance: Any, owner: type) -> Any:
+        return self if instance is None else self._handle(instance)
+
+    def describe(self) -> str:
+        shape = f"{self.zero.tag}{self.zero.shape()!r}"
+        return f"{type(self).__name__} {self.name} {shape} {self.windows.describe()} stage {self.stage}"
+
+
+class WCRDT(Windowed[E, V]):
+    """A windowed CRDT: one lattice value a window, shared by all partitions (Holon, section 4.2).
+
+    Args:
+        zero: the lattice type, given as its bottom, e.g. ``GCounter()``.
+        windows: how event times map to windows, e.g. ``Tumbling.of(seconds=10)``.
+        stage: 0, written while processing records; n, written by ``on_window`` handlers of stage n - 1 states.
+        name: needed only outside of a class body.
+    """
+
+    shared = True
+
+    def __init__(self, zero: Lattice[E, V], windows: Assigner, *, stage: int = 0, name: str = "") -> None:
+        if stage < 0:
+            raise JobError(f"WCRDT {name!r}: stage must be 0 or more, got {stage}")
+        super().__init__(zero, windows, stage, name)
+
+
+class WLocal(Windowed[E, V]):
+    """A windowed value of one partition alone: as ``WCRDT``, but never broadcast (Holon, Table 1)."""
+
+    shared = False
+
+    def __init__(self, zero: Lattice[E, V], windows: Assigner, *, name: str = "") -> None:
+        super().__init__(zero, windows, 0, name)
+
+
+class Local(State, Generic[T]):
+    """A value of one partition, checkpointed and restored with it (Holon, Table 1).
+
+    Args:
+        zero: the initial value; anything that msgspec can encode (plain types, Structs, dataclasses).
+        type: its type where that cannot be told from ``zero``, e.g. ``dict[str, int]`` with keys that are no strings.
+        track: who uses it: ``"record"`` (``process``) or ``"window"`` (``on_window`` handlers).
+    """
+
+    def __init__(
+        self, zero: T, *, type: Any = None, track: Literal["record", "window"] = "record", name: str = ""
+    ) -> None:
+        self.zero = msgspec.msgpack.encode(zero)
+        self.type = type if type is not None else zero.__class__
+        self.track: Literal["record", "window"] = track
+        self.name = name
+        try:
+            msgspec.msgpack.decode(self.zero, type=self.type)
+        except (msgspec.ValidationError, TypeError) as error:
+            raise JobError(f"Local {name!r}: cannot checkpoint {zero!r} as {self.type!r}: {error}") from error
+
+    @overload
+    def __get__(self, instance: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, instance: object, owner: type) -> LocalHandle[T]: ...
+    def __get__(self, instance: Any, owner: type) -> Any:
+        return self if instance is None else self._handle(instance)
+
+    def describe(self) -> str:
+        return f"Local {self.name} {self.type!r} {self.zero!r} {self.track}"

@@ -1,0 +1,213 @@
+"""The task of one partition: both tracks, their outputs and deltas, and the snapshot that they come back from.
+
+Pure: fed with records and the replica's progress, it gives outputs, deltas and snapshots; who moves these about is
+the node's business (Holon, section 4.3: "executes a piece of work for a partition from some index").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from holon.admit import Counts
+from holon.context import Context
+from holon.function import ProcessingFunction
+from holon.handles import LocalHandle, WindowedHandle
+from holon.job import Job
+from holon.outbox import Outbox, Run
+from holon.program import WindowHandler, instantiate, nested
+from holon.record_track import Functions, Input, RecordTrack
+from holon.scope import Scope
+from holon.snapshot import RecordPart, Snapshot, WindowPart
+from holon.states import State, Windowed
+from holon.window_track import WindowTrack
+from wcrdt.replica import Replica, SlotDelta
+
+
+class PartitionTask:
+    """Runs a job on one partition.
+
+    Args: ``partitions`` of the input; ``output_partitions`` by output name (for outputs that route by key);
+    ``start_offset`` where a task without a snapshot begins.
+    """
+
+    def __init__(
+        self,
+        job: Job,
+        incarnation: int,
+        partition: int,
+        partitions: int,
+        replica: Replica,
+        *,
+        output_partitions: Mapping[str, int] | None = None,
+        start_offset: int = 0,
+    ) -> None:
+        self.job = job
+        self.partition = partition
+        self.replica = replica
+        program = job.program
+        self.scope = Scope(program, partition, replica, job.read_back_ms)
+        self.scope.record.position = self.scope.record.broadcast_position = (start_offset, 0)
+        self.outbox = Outbox(job, incarnation, partition, output_partitions or {})
+        handles: dict[Any, Any] = {}
+        self.ctx = Context(self.scope, self.outbox, handles, partitions)
+        functions, window_functions = self._bind(handles)
+        self.records = RecordTrack(job, self.scope, self.outbox, self.ctx, functions)
+        self.records.save, self.records.load = self._save_record_part, self._load_record_part
+        self.windows = WindowTrack(job.name, program, self.scope, replica, self.outbox, self.ctx, window_functions)
+        self.punctuations = 0
+
+    # --- progress -------------------------------------------------------------------------------------------------
+
+    @property
+    def next_offset(self) -> int:
+        return self.records.next_offset
+
+    @property
+    def watermark_ms(self) -> int:
+        return self.scope.record.watermark_ms
+
+    @property
+    def counts(self) -> Counts:
+        return self.records.counts
+
+    @property
+    def waiting(self) -> bool:
+        """True while an async ``process`` waits for a window: no input is taken meanwhile."""
+        return self.records.read is not None
+
+    @property
+    def done(self) -> bool:
+        """True once the input has ended and every window is answered."""
+        return self.records.ended and self.windows.done
+
+    def feed(self, run: Input) -> None:
+        """Process a run of input records."""
+        self.records.feed(run)
+
+    def punctuate(self, watermark_ms: int) -> None:
+        """Take an accepted punctuation at the current position."""
+        self.punctuations += 1
+        self.records.punctuate(watermark_ms)
+
+    def end(self) -> None:
+        """End of input."""
+        self.records.end()
+
+    def advance(self) -> bool:
+        """Use what the replica has learned: answer completed windows and go on after safe reads."""
+        moved = self.windows.advance()
+        while self.records.resume():
+            moved = True
+        return moved
+
+    # --- what leaves ----------------------------------------------------------------------------------------------
+
+    def take_outputs(self) -> dict[tuple[str, int], Run]:
+        """Outputs since the last call, by (output, output partition)."""
+        return self.outbox.take()
+
+    def take_delta(self) -> SlotDelta | None:
+        """What changed on both tracks since the last call, or None."""
+        record = self.scope.record.take_delta() if self.scope.record.has_news else None
+        window = self.scope.answers.take_delta() if self.scope.answers.has_news else None
+        if record is None and window is None:
+            return None
+        return SlotDelta(self.partition, self.punctuations, record, window)
+
+    def full_delta(self) -> SlotDelta:
+        """The whole slot of the partition, for others to fill gaps with."""
+        return SlotDelta(
+            self.partition, self.punctuations, self.scope.record.full_delta(), self.scope.answers.full_delta()
+        )
+
+    def drop_through(self, end_ms: int) -> None:
+        """Forget windows that every partition has answered durably."""
+        self.scope.record.drop_through(end_ms)
+        self.scope.answers.drop_through(end_ms)
+        self.scope.private.drop_through(end_ms)
+
+    # --- snapshots ------------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        """The state of both tracks at this record boundary; not while ``waiting``."""
+        assert not self.waiting, "a snapshot inside of a record"
+        answers = WindowPart(
+            self.scope.answers.full_delta(),
+            self.scope.encode_locals("window"),
+            self.outbox.window_end_ms,
+            dict(sorted(self.outbox.window_counts.items())),
+        )
+        return Snapshot(self.partition, self._record_part(), answers, self.punctuations)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Become what ``snapshot`` describes; the task must be fresh."""
+        assert snapshot.partition == self.partition, f"{snapshot.partition} != {self.partition}"
+        self._load_record_part(snapshot.record)
+        self.scope.answers.restore(snapshot.window.slot)
+        self.scope.reset_locals({**snapshot.record.locals, **snapshot.window.locals})
+        self.outbox.window_end_ms = snapshot.window.emitted_end_ms
+        self.outbox.window_counts = dict(snapshot.window.emitted)
+        self.punctuations = snapshot.punctuations
+
+    def _record_part(self) -> RecordPart:
+        counts = msgspec.structs.replace(self.records.counts)
+        return RecordPart(
+            self.scope.record.full_delta(),
+            self.scope.private.full_delta(),
+            self.scope.encode_locals("record"),
+            counts,
+            self.records.ended,
+        )
+
+    def _save_record_part(self) -> tuple[RecordPart, dict[tuple[str, int], int]]:
+        emitted = {key: len(run.values) for key, run in self.outbox.runs.items()}
+        return self._record_part(), emitted
+
+    def _load_record_part(self, saved: Any) -> None:
+        part, emitted = saved if isinstance(saved, tuple) else (saved, None)
+        changed = self.scope.record.broadcast_position
+        self.scope.record.restore(part.slot)
+        self.scope.private.restore(part.private)
+        self.scope.locals.update(self.scope.decode_locals(part.locals))
+        self.records.counts = msgspec.structs.replace(part.counts)
+        self.records.ended = part.ended
+        if emitted is not None:
+            # Back inside of what is being processed: what was broadcast stays so, everything after it is new again.
+            self.scope.record.broadcast_position = changed
+            self.scope.record.mark_all_changed()
+            self.outbox.cut_back(emitted)
+
+    # --- binding --------------------------------------------------------------------------------------------------
+
+    def _bind(self, handles: dict[Any, Any]) -> tuple[Functions, dict[WindowHandler, Any]]:
+        program = self.job.program
+        if program.root is None:
+            for bound in program.bound.values():
+                handles[bound.decl] = self._handle(bound.name, bound.decl)
+            windows = {h: h.function for h in program.handlers}
+            return Functions(program.record_function, program.batch_function, program.is_async), windows
+        root = instantiate(program.root)
+        by_path = {path: function for path, function in _paths(root, "")}
+        for path, function in by_path.items():
+            own = {b.decl: self._handle(b.name, b.decl) for b in program.bound.values() if b.path == path}
+            function.__dict__["_handles"] = own
+            handles.update(own)
+        windows = {h: getattr(by_path[h.path], h.method) for h in program.handlers}
+        record = root.process if program.record_function is not None else None
+        batch = root.process_batch if program.batch_function is not None else None
+        return Functions(record, batch, program.is_async), windows
+
+    def _handle(self, name: str, decl: State) -> WindowedHandle[Any, Any] | LocalHandle[Any]:
+        if isinstance(decl, Windowed):
+            return WindowedHandle(self.scope, name, decl)
+        return LocalHandle(self.scope, name, decl)  # type: ignore[arg-type]
+
+
+def _paths(function: ProcessingFunction[Any], path: str) -> list[tuple[str, ProcessingFunction[Any]]]:
+    found = [(path, function)]
+    for name, inner in nested(function):
+        found += _paths(inner, f"{path}{name}.")
+    return found

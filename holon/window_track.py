@@ -1,0 +1,133 @@
+"""The window track: completed windows, in the order of their ends, into continuations.
+
+Its state is a function of the completed windows alone. The order is (window end, stage), so that handlers of stage n
+may write states of stage n + 1, which complete when every partition has answered stage n (``design.md`` section 4).
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from holon.context import Context, elected_partition
+from holon.errors import JobError, UserFunctionError
+from holon.outbox import Outbox
+from holon.program import Program, WindowHandler
+from holon.record_track import USER_ERRORS
+from holon.scope import Scope
+from wcrdt.replica import Replica
+from wcrdt.slots import Position
+from wcrdt.windows import END_OF_TIME_MS, Window
+
+
+class WindowTrack:
+    """Runs the ``on_window`` handlers of one partition."""
+
+    def __init__(
+        self,
+        job_name: str,
+        program: Program,
+        scope: Scope,
+        replica: Replica,
+        outbox: Outbox,
+        ctx: Context,
+        handlers: dict[WindowHandler, Callable[..., Any]],
+    ) -> None:
+        self.job_name = job_name
+        self.program = program
+        self.scope = scope
+        self.replica = replica
+        self.outbox = outbox
+        self.ctx = ctx
+        self.handlers = handlers
+        self.last_stage = program.last_stage
+
+    @property
+    def position(self) -> Position:
+        """(window end, stage) up to which every completed window is answered."""
+        return self.scope.answers.position
+
+    @property
+    def done(self) -> bool:
+        """True once the last window of a bounded input is answered."""
+        return self.position >= (END_OF_TIME_MS, self.last_stage)
+
+    def advance(self) -> bool:
+        """Answer every window that is complete; True if the track moved.
+
+        Raises ``UserFunctionError`` where a handler raised: a window's failure is no record's fault, so it always
+        stops the job.
+        """
+        start = self.position
+        while self._step():
+            pass
+        return self.position > start
+
+    def _step(self) -> bool:
+        end_ms, stage = self.position
+        if stage < self.last_stage:
+            # Handlers of the stage before may have written windows with this end on other partitions.
+            if self.replica.answered < (end_ms, stage):
+                return False
+            return self._answer(end_ms, stage + 1)
+        through = self.replica.complete_through_ms
+        if through <= end_ms or not self.scope.windowed and through < END_OF_TIME_MS:
+            return False
+        upcoming = self._next_end(end_ms, through)
+        if upcoming is None:
+            self._move((through, self.last_stage))
+            return False
+        return self._answer(upcoming, 0)
+
+    def _next_end(self, after_ms: int, through_ms: int) -> int | None:
+        """The first end of a window with a handler in ``(after_ms, through_ms]``."""
+        ends = [
+            window.end_ms
+            for state in {handler.state: None for handler in self.program.handlers}
+            for window in self._windows(state)
+            if after_ms < window.end_ms <= through_ms
+        ]
+        return min(ends, default=None)
+
+    def _windows(self, state: str) -> Any:
+        if self.scope.windowed[state].shared:
+            return self.replica.windows(state)
+        return self.scope.private.contributions.get(state, {}).keys()
+
+    def _answer(self, end_ms: int, stage: int) -> bool:
+        """Run all handlers of one stage for the windows with this end."""
+        for handler in self.program.handlers_at(stage):
+            windows = sorted({w: None for w in self._windows(handler.state) if w.end_ms == end_ms})
+            for window in windows:
+                if not handler.once or elected_partition(window, self.ctx.partitions) == self.ctx.partition:
+                    self._run(handler, window, stage)
+        self._move((end_ms, stage))
+        return True
+
+    def _run(self, handler: WindowHandler, window: Window, stage: int) -> None:
+        self.scope.enter_window(window, stage)
+        self.outbox.enter_window(window.end_ms)
+        self.ctx.offset = -1
+        self.ctx.timestamp_ms = window.end_ms
+        try:
+            outcome = self.handlers[handler](window, self.ctx)
+            if hasattr(outcome, "send"):
+                self._finish(outcome)
+        except USER_ERRORS as error:
+            at = f"[{window.start_ms}, {window.end_ms}) in {handler.path}{handler.method}"
+            details = "".join(traceback.format_exception(error))
+            raise UserFunctionError(self.job_name, self.ctx.partition, "window", at, error, details) from error
+
+    def _finish(self, coroutine: Any) -> None:
+        """Every value that a handler may await is there already, so it never stands still."""
+        try:
+            awaited = coroutine.send(None)
+        except StopIteration:
+            return
+        coroutine.close()
+        raise JobError(f"an on_window handler may only await window_value, not {awaited!r}")
+
+    def _move(self, to: Position) -> None:
+        self.scope.answers.position = to
+        self.scope.answers.watermark_ms = to[0]
