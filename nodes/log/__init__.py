@@ -1,1 +1,43 @@
-"""The logs behind one contract: embedded, in memory and Kafka."""
+"""Logs: one contract, several implementations, chosen by an address."""
+
+from __future__ import annotations
+
+import os
+
+from nodes.log.contract import (
+    Appended,
+    Chunk,
+    Log,
+    LogDamaged,
+    LogError,
+    LogFull,
+    LogUnavailable,
+    OffsetOutOfRange,
+    RecordTooLarge,
+    TopicExists,
+    TopicPartition,
+    UnknownTopic,
+)
+from nodes.log.embedded import EmbeddedLog, Fsync
+from nodes.log.memory import MemoryLog
+
+__all__ = [
+    "Appended", "Chunk", "EmbeddedLog", "Fsync", "Log", "LogDamaged", "LogError", "LogFull", "LogUnavailable",
+    "MemoryLog", "OffsetOutOfRange", "RecordTooLarge", "TopicExists", "TopicPartition", "UnknownTopic", "open_log",
+]
+
+
+def open_log(address: str | os.PathLike[str], *, fsync: Fsync = "interval", fsync_interval_ms: int = 1000) -> Log:
+    """Open ``embedded:/path`` (or just a path), or ``memory:`` (a new, empty log). ``ValueError`` for another scheme.
+
+    The fsync settings are the embedded log's.
+    """
+    text = os.fspath(address)
+    scheme, colon, rest = text.partition(":")
+    if not colon or "/" in scheme:
+        return EmbeddedLog(text, fsync, fsync_interval_ms)
+    if scheme == "embedded":
+        return EmbeddedLog(rest.removeprefix("//"), fsync, fsync_interval_ms)
+    if scheme == "memory":
+        return MemoryLog()
+    raise ValueError(f"{text!r}: unknown kind of log {scheme!r}; use embedded:PATH, a path, or memory:")

@@ -25,7 +25,7 @@ class Appended(NamedTuple):
     """The log's acknowledgement of a batch: it is in the log, in order, without a gap."""
 
     first_offset: int
-    count: int
+    count: int  # pyright: ignore[reportIncompatibleMethodOverride]  # hides tuple.count, which nobody needs here
     timestamp_ms: int
 
 

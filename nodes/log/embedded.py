@@ -1,0 +1,178 @@
+"""The embedded log: topics and partitions in a folder, used by several processes of one machine at once."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from nodes.log.checks import MAX_RECORD_BYTES, check_topic_name
+from nodes.log.contract import Appended, Chunk, Log, LogError, TopicPartition, UnknownTopic
+from nodes.log.doorbell import SLICE_S, Doorbell
+from nodes.log.embedded_block import encode_bodies
+from nodes.log.embedded_chunk import empty_chunk, make_chunk
+from nodes.log.embedded_folder import LogFolder, TopicMeta
+from nodes.log.embedded_partition import Partition
+from nodes.log.embedded_registry import FSYNC_POLICIES, registry
+
+Fsync = Literal["none", "interval", "batch"]
+
+_SPURIOUS_PAUSE_S = 0.001
+
+
+def wall_clock_ms() -> int:
+    """Milliseconds since 1970. Log timestamps come from it; nothing else does."""
+    return time.time_ns() // 1_000_000
+
+
+class EmbeddedLog(Log):
+    """A log in a folder. Safe to use from several threads, and from as many processes as open the same folder.
+
+    ``fsync``: ``none`` leaves it to the operating system, ``interval`` syncs within ``fsync_interval_ms`` of an append,
+    ``batch`` before each append returns. A killed process loses nothing under any of them; docs/log.md says what a
+    power failure may take. Not to be used after a fork: open the log in the child.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        fsync: Fsync = "interval",
+        fsync_interval_ms: int = 1000,
+        *,
+        max_record_bytes: int = MAX_RECORD_BYTES,
+        clock_ms: Callable[[], int] = wall_clock_ms,
+    ) -> None:
+        if fsync not in FSYNC_POLICIES:
+            raise ValueError(f"fsync is {fsync!r}; use one of {', '.join(FSYNC_POLICIES)}")
+        self.path = Path(path).absolute()
+        self._fsync: Fsync = fsync
+        self._interval_s = fsync_interval_ms / 1000
+        self._max_record_bytes = max_record_bytes
+        self._clock_ms = clock_ms
+        self._folder = LogFolder(self.path)
+        self._bell = Doorbell(self._folder.doorbell)
+        self._topics: dict[str, TopicMeta] = {}
+        self._open: dict[tuple[str, int], Partition] = {}
+        self._opening = threading.Lock()
+        self._pid = os.getpid()
+        self._finalizer = weakref.finalize(self, _release, self._open, self._pid)
+
+    def create_topic(self, topic: str, partitions: int, *, retention_ms: int | None = None) -> None:
+        self._check()
+        self._folder.create_topic(topic, TopicMeta(partitions, retention_ms))
+
+    def topics(self) -> dict[str, int]:
+        self._check()
+        return {name: self._meta(name).partitions for name in self._folder.topic_names()}
+
+    def append(
+        self,
+        topic: str,
+        partition: int,
+        values: Sequence[bytes],
+        *,
+        headers: Sequence[bytes] | None = None,
+        keys: Sequence[bytes | None] | None = None,
+    ) -> Appended:
+        store = self._partition(topic, partition)
+        if not values:
+            return Appended(store.bounds()[1], 0, self._clock_ms())
+        limit = self._max_record_bytes
+        bodies = encode_bodies(values, headers, keys, max_record_bytes=limit, where=store.env.where)
+        done = store.append(bodies, self._clock_ms, self._topics[topic].retention_ms)
+        self._bell.ring()
+        return done
+
+    def read(
+        self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20
+    ) -> Chunk:
+        blocks = self._partition(topic, partition).read(offset, max_records, max_bytes)
+        return make_chunk(blocks, offset, max_records, max_bytes) if blocks else empty_chunk(offset)
+
+    def start_offset(self, topic: str, partition: int) -> int:
+        return self._partition(topic, partition).bounds()[0]
+
+    def end_offset(self, topic: str, partition: int) -> int:
+        return self._partition(topic, partition).bounds()[1]
+
+    def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> bool:
+        deadline = time.monotonic() + timeout_s
+        watched = [(self._partition(*where), position) for where, position in positions.items()]
+        woken = float("-inf")
+        while True:
+            seen = self._bell.sample()  # before the look: what comes after it rings
+            if any(store.bounds()[1] > position for store, position in watched):
+                return True
+            now = time.monotonic()
+            if now >= deadline:
+                return False
+            if now - woken < _SPURIOUS_PAUSE_S:  # others are busy; do not run with each of their appends
+                time.sleep(_SPURIOUS_PAUSE_S)
+            self._bell.wait(seen, min(SLICE_S, deadline - now))
+            woken = time.monotonic()
+            self._check()
+
+    def delete_before(self, topic: str, partition: int, offset: int) -> int:
+        return self._partition(topic, partition).delete_before(offset)
+
+    def flush(self) -> None:
+        self._check()
+        for store in list(self._open.values()):
+            store.env.sync()
+
+    def close(self) -> None:
+        if self._pid == os.getpid():
+            self._finalizer()
+
+    def _partition(self, topic: str, partition: int) -> Partition:
+        store = self._open.get((topic, partition))
+        if store is not None and self._finalizer.alive and self._pid == os.getpid():
+            return store
+        self._check()
+        with self._opening:
+            store = self._open.get((topic, partition))
+            if store is None:
+                store = self._open_partition(topic, partition)
+            return store
+
+    def _open_partition(self, topic: str, partition: int) -> Partition:
+        meta = self._meta(topic)
+        if not 0 <= partition < meta.partitions:
+            raise UnknownTopic(f"topic {topic!r} has no partition {partition}; it has 0 to {meta.partitions - 1}")
+        path = self._folder.partition_path(topic, partition)
+        where = f"topic {topic!r} partition {partition}"
+        store = registry().acquire(path, where, self._fsync, self._interval_s)
+        self._open[topic, partition] = store
+        return store
+
+    def _meta(self, topic: str) -> TopicMeta:
+        meta = self._topics.get(topic)
+        if meta is None:
+            check_topic_name(topic)
+            meta = self._folder.read_topic(topic)
+            if meta is None:
+                self.partitions(topic)  # raises, with the nearest names
+                raise UnknownTopic(f"no topic {topic!r} in {self.path}")
+            self._topics[topic] = meta
+        return meta
+
+    def _check(self) -> None:
+        if self._pid != os.getpid():
+            raise LogError(
+                f"embedded log {self.path}: opened by process {self._pid} and used by {os.getpid()} after a fork; "
+                "open the log in the child"
+            )
+        if not self._finalizer.alive:
+            raise LogError(f"embedded log {self.path}: it is closed; open it again")
+
+
+def _release(partitions: dict[tuple[str, int], Partition], pid: int) -> None:
+    if pid != os.getpid():
+        return
+    for store in partitions.values():
+        registry().release(store)
+    partitions.clear()

@@ -1,0 +1,145 @@
+"""The stored form of a run of records: one LMDB entry for each block of at most about 64 KiB.
+
+Blocks rather than single records: one allocation, one checksum and one decoder call for some hundred records
+(measured in docs/design/embedded-log.md). Nothing here knows LMDB.
+
+Layout (big-endian): magic ``HLB1`` | flags u32 | count u32 | first offset i64 | log timestamp i64, ms | crc32 u32 |
+body. The body is MessagePack ``[values, headers or nil, keys or nil]``; the checksum covers header and body.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from nodes.log.checks import check_batch
+
+MAGIC = b"HLB1"
+BLOCK_BYTES = 64 << 10
+BLOCK_RECORDS = 4096
+ANCHOR = 1
+"""Flag of an entry without records that only remembers where the log ends after all was deleted."""
+
+_FIELDS = struct.Struct(">4sIIqq")
+_CRC = struct.Struct(">I")
+HEADER_BYTES = _FIELDS.size + _CRC.size
+_Body = tuple[list[bytes], list[bytes] | None, list[bytes | None] | None]
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(_Body).decode
+
+
+class BadBlock(ValueError):
+    """The stored bytes are not a block that was written here (torn, overwritten, other format)."""
+
+
+class Body(NamedTuple):
+    """A block that does not know its offset and time yet: all the work that needs no lock."""
+
+    records: int
+    data: bytes
+    crc: int
+
+
+class Head(NamedTuple):
+    """The fixed front of a block."""
+
+    first: int
+    records: int
+    timestamp_ms: int
+    anchor: bool
+
+    @property
+    def end(self) -> int:
+        """The offset after this entry; an anchor stands in the place of the last deleted record."""
+        return self.first + (1 if self.anchor else self.records)
+
+
+class Block(NamedTuple):
+    """A decoded block."""
+
+    head: Head
+    values: list[bytes]
+    headers: list[bytes] | None
+    keys: list[bytes | None] | None
+    size: int
+    """Stored bytes."""
+
+
+def encode_bodies(
+    values: Sequence[bytes],
+    headers: Sequence[bytes] | None,
+    keys: Sequence[bytes | None] | None,
+    *,
+    max_record_bytes: int,
+    where: str,
+) -> list[Body]:
+    """Cut a batch into blocks and encode them. Raises what ``check_batch`` does."""
+    sizes = check_batch(values, headers, keys, max_record_bytes, where)
+    count = len(values)
+    headers = headers if headers is not None and any(headers) else None
+    keys = keys if keys is not None and any(key is not None for key in keys) else None
+    if count == 1:
+        return [_body(values, headers, keys)]
+    bodies = []
+    start, ends = 0, np.cumsum(sizes)
+    while start < count:
+        before = int(ends[start - 1]) if start else 0
+        stop = int(np.searchsorted(ends, before + BLOCK_BYTES, side="right"))
+        stop = min(max(stop, start + 1), start + BLOCK_RECORDS, count)
+        bodies.append(_body(values[start:stop], headers and headers[start:stop], keys and keys[start:stop]))
+        start = stop
+    return bodies
+
+
+def seal(body: Body, first: int, timestamp_ms: int, flags: int = 0) -> bytes:
+    """The stored bytes of a block, now that its place is known."""
+    front = _FIELDS.pack(MAGIC, flags, body.records, first, timestamp_ms)
+    return front + _CRC.pack(zlib.crc32(front, body.crc)) + body.data
+
+
+def anchor(last_offset: int, timestamp_ms: int) -> bytes:
+    """The entry that keeps the end of an emptied partition, stored under its last offset."""
+    return seal(_body([], None, None), last_offset, timestamp_ms, ANCHOR)
+
+
+def read_head(data: bytes | memoryview) -> Head:
+    """The front of a block, without a look at the checksum."""
+    if len(data) <= HEADER_BYTES:
+        raise BadBlock(f"a block of {len(data)} bytes is shorter than its header")
+    magic, flags, count, first, timestamp_ms = _FIELDS.unpack_from(data)
+    if magic != MAGIC:
+        raise BadBlock(f"a block starts with {magic!r} instead of {MAGIC!r}")
+    return Head(first, count, timestamp_ms, bool(flags & ANCHOR))
+
+
+def decode(data: memoryview) -> Block:
+    """The records of a block; raises ``BadBlock`` if one bit of it is wrong."""
+    head = read_head(data)
+    body = data[HEADER_BYTES:]
+    (crc,) = _CRC.unpack_from(data, _FIELDS.size)
+    if zlib.crc32(data[: _FIELDS.size], zlib.crc32(body)) != crc:
+        raise BadBlock(f"the checksum of the block at offset {head.first} does not match")
+    try:
+        values, headers, keys = _decode(body)
+    except msgspec.DecodeError as error:
+        raise BadBlock(f"the block at offset {head.first} does not decode: {error}") from error
+    if len(values) != head.records:
+        raise BadBlock(f"the block at offset {head.first} holds {len(values)} records instead of {head.records}")
+    return Block(head, values, headers, keys, len(data))
+
+
+def tail_body(block: Block, skip: int) -> Body:
+    """What stays of a block when its first ``skip`` records are deleted."""
+    return _body(block.values[skip:], block.headers and block.headers[skip:], block.keys and block.keys[skip:])
+
+
+def _body(
+    values: Sequence[bytes], headers: Sequence[bytes] | None, keys: Sequence[bytes | None] | None
+) -> Body:
+    data = _encode((values, headers, keys))
+    return Body(len(values), data, zlib.crc32(data))

@@ -1,0 +1,47 @@
+"""Columns for readers out of stored blocks."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import numpy as np
+
+from nodes.log.checks import record_sizes
+from nodes.log.contract import Chunk
+from nodes.log.embedded_block import Block
+
+
+def empty_chunk(offset: int) -> Chunk:
+    """What a reader at the end gets."""
+    nothing = np.empty(0, np.int64)
+    return Chunk(nothing, nothing, [], [], None, offset)
+
+
+def make_chunk(blocks: list[Block], offset: int, max_records: int, max_bytes: int) -> Chunk:
+    """The records from ``offset`` on, within the limits but at least one. Blocks follow each other without a gap."""
+    skip = offset - blocks[0].head.first
+    counts = [block.head.records for block in blocks]
+    stop = min(sum(counts), skip + max(max_records, 1))
+    values = list(chain.from_iterable(block.values for block in blocks))[skip:stop]
+    headers = keys = None
+    if any(block.headers is not None for block in blocks):
+        headers = list(chain.from_iterable(block.headers or [b""] * block.head.records for block in blocks))[skip:stop]
+    if any(block.keys is not None for block in blocks):
+        nothing: list[bytes | None] = [None]
+        keys = list(chain.from_iterable(block.keys or nothing * block.head.records for block in blocks))[skip:stop]
+        if all(key is None for key in keys):
+            keys = None
+    if sum(block.size for block in blocks) > max_bytes:
+        ends = np.cumsum(record_sizes(values, headers, keys))
+        fit = max(1, int(np.searchsorted(ends, max_bytes, side="right")))
+        values, headers, keys = values[:fit], headers and headers[:fit], keys and keys[:fit]
+    count = len(values)
+    stamps = np.repeat([block.head.timestamp_ms for block in blocks], counts)[skip : skip + count]
+    return Chunk(
+        offsets=np.arange(offset, offset + count, dtype=np.int64),
+        timestamps_ms=stamps.astype(np.int64, copy=False),
+        values=values,
+        headers=headers or [b""] * count,
+        keys=keys,
+        next_offset=offset + count,
+    )

@@ -1,0 +1,57 @@
+"""What LMDB and the operating system report, as errors of the log."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import lmdb
+
+from nodes.log.contract import LogDamaged, LogError, LogFull, LogUnavailable
+
+_DAMAGED = (
+    lmdb.InvalidError,
+    lmdb.CorruptedError,
+    lmdb.PageNotFoundError,
+    lmdb.VersionMismatchError,
+    lmdb.IncompatibleError,
+    lmdb.BadTxnError,
+)
+_NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+def translate(error: lmdb.Error | OSError, path: Path, where: str) -> LogError:
+    """The named error for a failure at ``path``; ``where`` says topic, partition and what was tried."""
+    code = error.errno if isinstance(error, OSError) else getattr(error, "code", 0)
+    if isinstance(error, _DAMAGED):
+        return damaged(path / "data.mdb", where, str(error))
+    if code in _NO_SPACE or (code == errno.EIO and _is_full(path)):
+        return LogFull(
+            f"{where}: no space left at {path} ({error}); nothing of this batch was appended. "
+            "Free space or shorten the retention, then try again"
+        )
+    if isinstance(error, lmdb.MapFullError) or code == errno.ENOMEM:
+        return LogFull(f"{where}: the address space for {path} is used up ({error}); raise `ulimit -v`")
+    if code in (errno.EMFILE, errno.ENFILE):
+        return LogUnavailable(f"{where}: too many open files; raise `ulimit -n` (4 a partition are needed)")
+    if isinstance(error, lmdb.ReadersFullError):
+        return LogUnavailable(f"{where}: too many processes read {path} at once; close some of them")
+    return LogUnavailable(f"{where}: {path} cannot be used: {error}. Check that it exists and may be read and written")
+
+
+def damaged(file: Path, where: str, reason: str) -> LogDamaged:
+    """The error for bytes that cannot be what was written."""
+    return LogDamaged(
+        f"{where}: {file} is damaged: {reason}. Nothing was changed; restore the file from a copy, "
+        "or move the folder away and start a new log"
+    )
+
+
+def _is_full(path: Path) -> bool:
+    # A write that is cut short by a full disk reaches us as EIO: LMDB has no other name for it.
+    try:
+        space = os.statvfs(path)
+    except OSError:
+        return False
+    return space.f_bavail * space.f_frsize < 1 << 20

@@ -1,0 +1,196 @@
+"""The folder of an embedded log: what lies where, and how it is created by several processes at once.
+
+    <root>/log.json                       format and version
+    <root>/doorbell                       the word that waiting readers sleep on
+    <root>/topics/<topic>/topic.json      number of partitions, retention
+    <root>/topics/<topic>/<partition>/    one LMDB environment
+    <root>/tmp/                           topics that are being built
+
+A topic is built aside and renamed into place, so it is there as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import lmdb
+import msgspec
+
+from nodes.log.checks import check_new_topic, check_same_partitions
+from nodes.log.contract import LogDamaged, LogUnavailable
+from nodes.log.doorbell import create_doorbell
+from nodes.log.embedded_errors import damaged, translate
+
+FORMAT = "holon-embedded-log"
+VERSION = 1
+ENGINE = 0
+"""The LMDB 0.9 file format, pinned: py-lmdb carries several engines and picks one by environment variable."""
+LOCK_FILE_BYTES = 16 << 10
+"""Room for about 250 readers a partition."""
+
+
+
+class LogMeta(msgspec.Struct):
+    """log.json"""
+
+    format: str
+    version: int
+
+
+class TopicMeta(msgspec.Struct, frozen=True):
+    """topic.json; never changes."""
+
+    partitions: int
+    retention_ms: int | None = None
+
+
+class LogFolder:
+    """Opens or creates the folder; everything below works on paths."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.doorbell = root / "doorbell"
+        self._topics = root / "topics"
+        self._where = f"embedded log {root}"
+        try:
+            self._open()
+        except OSError as error:
+            raise translate(error, root, self._where) from error
+
+    def partition_path(self, topic: str, partition: int) -> Path:
+        """The folder of one LMDB environment."""
+        return self._topics / topic / str(partition)
+
+    def topic_names(self) -> list[str]:
+        """Sorted names."""
+        try:
+            return sorted(entry.name for entry in os.scandir(self._topics) if entry.is_dir())
+        except OSError as error:
+            raise translate(error, self.root, self._where) from error
+
+    def read_topic(self, topic: str) -> TopicMeta | None:
+        """None if there is no such topic; raises ``LogDamaged`` if its description cannot be read."""
+        file = self._topics / topic / "topic.json"
+        try:
+            return msgspec.json.decode(file.read_bytes(), type=TopicMeta)
+        except FileNotFoundError:
+            if file.parent.exists():
+                raise damaged(file, f"topic {topic!r}", "the file is missing") from None
+            return None
+        except msgspec.DecodeError as error:
+            raise damaged(file, f"topic {topic!r}", str(error)) from error
+        except OSError as error:
+            raise translate(error, file, f"topic {topic!r}") from error
+
+    def create_topic(self, topic: str, meta: TopicMeta) -> None:
+        """Create it, or do nothing if it exists alike; raises ``TopicExists``. Atomic between processes."""
+        check_new_topic(topic, meta.partitions, meta.retention_ms)
+        if self._exists(topic, meta):
+            return
+        building = None
+        try:
+            building = Path(tempfile.mkdtemp(dir=self.root / "tmp"))
+            _build_topic(building, meta)
+            os.rename(building, self._topics / topic)
+            _sync_folder(self._topics)
+        except (OSError, lmdb.Error) as error:
+            if building is not None:
+                shutil.rmtree(building, ignore_errors=True)
+            lost_race = isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST)
+            if not (lost_race and self._exists(topic, meta)):
+                raise translate(error, self.root, f"topic {topic!r} cannot be created") from error
+
+    def _exists(self, topic: str, meta: TopicMeta) -> bool:
+        found = self.read_topic(topic)
+        if found is not None:
+            check_same_partitions(topic, found.partitions, meta.partitions)
+        return found is not None
+
+    def _open(self) -> None:
+        file = self.root / "log.json"
+        if not file.exists():
+            self._create(file)
+        meta = _read_log_json(file)
+        if (meta.format, meta.version) != (FORMAT, VERSION):
+            raise LogDamaged(
+                f"{file} says {meta.format} version {meta.version}, this program reads {FORMAT} version {VERSION}; "
+                "use the program that wrote it, or another folder"
+            )
+        for folder in (self._topics, self.root / "tmp"):
+            folder.mkdir(mode=0o700, exist_ok=True)
+        create_doorbell(self.doorbell)
+        if not os.access(self.root, os.W_OK | os.X_OK):
+            raise LogUnavailable(f"{self._where}: the folder is not writable; change its owner, mode or mount")
+
+    def _create(self, file: Path) -> None:
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        # Another process may be creating it too: what it makes is known; anything else is somebody's folder.
+        strangers = sorted(set(os.listdir(self.root)) - {"log.json", "topics", "tmp", "doorbell"})
+        strangers = [name for name in strangers if not name.startswith("log.json.")]
+        if strangers or (self._topics.exists() and os.listdir(self._topics) and not file.exists()):
+            raise LogDamaged(
+                f"{self.root} is not a log: it has no log.json but {strangers[:3] or ['topics']}; "
+                "give an empty or new folder, or restore log.json"
+            )
+        descriptor, name = tempfile.mkstemp(prefix="log.json.", dir=self.root)
+        try:
+            os.write(descriptor, msgspec.json.encode(LogMeta(FORMAT, VERSION)))
+            os.fsync(descriptor)
+            os.rename(name, file)  # all who race write the same bytes
+        finally:
+            os.close(descriptor)
+            Path(name).unlink(missing_ok=True)
+        _sync_folder(self.root)
+
+
+def _read_log_json(file: Path) -> LogMeta:
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=LogMeta)
+    except msgspec.DecodeError as error:
+        raise damaged(file, "embedded log", str(error)) from error
+
+
+def _build_topic(folder: Path, meta: TopicMeta) -> None:
+    """All partitions, from one empty environment that is copied."""
+    (folder / "topic.json").write_bytes(msgspec.json.encode(meta))
+    first = folder / "0"
+    first.mkdir(mode=0o700)
+    lmdb.open(str(first), mode=0o600, lib_version=ENGINE).close()
+    (first / "lock.mdb").unlink()
+    create_lock_file(first / "lock.mdb")
+    for partition in range(1, meta.partitions):
+        shutil.copytree(first, folder / str(partition))
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            path.chmod(0o600)
+            _sync_file(path)
+    for path in [folder, *(folder / str(partition) for partition in range(meta.partitions))]:
+        path.chmod(0o700)
+        _sync_folder(path)
+
+
+def create_lock_file(path: Path) -> None:
+    """Written, not sparse: LMDB maps it, and a store into a hole of a full disk would kill the process."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return
+    try:
+        os.write(descriptor, bytes(LOCK_FILE_BYTES))
+    finally:
+        os.close(descriptor)
+
+
+def _sync_file(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+_sync_folder = _sync_file

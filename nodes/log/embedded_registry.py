@@ -1,0 +1,122 @@
+"""Which partitions this process has open: each LMDB environment once, shared by all logs and threads."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from pathlib import Path
+
+from nodes.log.contract import LogError
+from nodes.log.embedded_environment import Environment
+from nodes.log.embedded_errors import damaged, translate
+from nodes.log.embedded_keeper import DiskSyncer, LockWatcher
+from nodes.log.embedded_partition import Partition
+
+FSYNC_POLICIES = ("none", "interval", "batch")
+"""From weak to strong."""
+
+
+class _Entry:
+    def __init__(self, partition: Partition, fsync: str) -> None:
+        self.partition = partition
+        self.fsync = fsync
+        self.users = 0
+
+
+class Registry:
+    """Open partitions by the identity of their file, with a count of users."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._entries: dict[tuple[int, int], _Entry] = {}
+        self._syncer = DiskSyncer()
+        self._watcher = LockWatcher(self._environments)
+
+    def acquire(self, path: Path, where: str, fsync: str, interval_s: float) -> Partition:
+        """Open it or share it; ``release`` it once for each call."""
+        try:
+            status = (path / "data.mdb").stat()
+        except FileNotFoundError:
+            raise damaged(path / "data.mdb", where, "the file is missing") from None
+        except OSError as error:
+            raise translate(error, path, where) from error
+        with self._lock:
+            key = (status.st_dev, status.st_ino)
+            entry = self._entries.get(key)
+            if entry is None:
+                entry = self._entries[key] = _Entry(self._open(path, where, fsync, interval_s), fsync)
+            elif FSYNC_POLICIES.index(fsync) > FSYNC_POLICIES.index(entry.fsync):
+                raise LogError(
+                    f"{where}: open in this process with fsync={entry.fsync!r}, so it cannot give {fsync!r}; "
+                    "open the log with the stronger policy first, or close the other one"
+                )
+            entry.users += 1
+            return entry.partition
+
+    def release(self, partition: Partition) -> None:
+        """Give it back; the last user closes it."""
+        with self._lock:
+            for key, entry in self._entries.items():
+                if entry.partition is partition:
+                    entry.users -= 1
+                    if entry.users == 0:
+                        del self._entries[key]
+                        _close(entry)
+                    break
+            idle = not self._entries
+        if idle:
+            self._stop_threads()
+
+    def close_all(self) -> None:
+        """At the end of the process."""
+        with self._lock:
+            entries, self._entries = list(self._entries.values()), {}
+            for entry in entries:
+                _close(entry)
+        self._stop_threads()
+
+    def _open(self, path: Path, where: str, fsync: str, interval_s: float) -> Partition:
+        env = Environment(path, where, sync_commits=fsync == "batch", notice=self._watcher.notice)
+
+        def committed() -> None:
+            env.dirty = True
+            if fsync == "interval":
+                self._syncer.committed(env, interval_s)
+
+        return Partition(env, (lambda: None) if fsync == "batch" else committed)
+
+    def _environments(self) -> list[Environment]:
+        return [entry.partition.env for entry in list(self._entries.values())]
+
+    def _stop_threads(self) -> None:
+        self._watcher.stop()
+        self._syncer.stop()
+
+
+def _close(entry: _Entry) -> None:
+    try:
+        if entry.fsync == "interval":
+            entry.partition.env.sync()
+    finally:
+        entry.partition.env.close()
+
+
+_registry = Registry()
+_of_parents: list[Registry] = []
+
+
+def registry() -> Registry:
+    """The one of this process."""
+    return _registry
+
+
+def _forget_after_fork() -> None:
+    # Kept for ever and never closed: closing an inherited descriptor would drop the child's own locks on that file.
+    global _registry
+    _of_parents.append(_registry)
+    _registry = Registry()
+
+
+os.register_at_fork(after_in_child=_forget_after_fork)
+atexit.register(lambda: _registry.close_all())

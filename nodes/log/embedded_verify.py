@@ -1,0 +1,52 @@
+"""Checks of a data file against what a power failure, a full disk or a copy cut short may have done to it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import lmdb
+
+from nodes.log import embedded_block as block
+from nodes.log.embedded_errors import damaged, translate
+
+
+def check_length(env: lmdb.Environment, data: Path, where: str) -> None:
+    """Raise ``LogDamaged`` if pages that are in use lie beyond the end of the file.
+
+    Reading them would kill the process (SIGBUS). LMDB itself may leave the last pages unwritten if they became free in
+    the transaction that made them, so a short file is made longer, under the write lock, and read as a whole.
+    """
+    try:
+        page_bytes = env.stat()["psize"]
+        if data.stat().st_size >= (env.info()["last_pgno"] + 1) * page_bytes:
+            return
+        with env.begin(write=True):  # nobody else changes the length
+            size, needed = data.stat().st_size, (env.info()["last_pgno"] + 1) * page_bytes
+            if size >= needed:
+                return
+            os.truncate(data, needed)
+            try:
+                read_all(env, data, where)
+            except BaseException:
+                os.truncate(data, size)  # leave it as it was found
+                raise
+    except (lmdb.Error, OSError) as error:
+        raise translate(error, data.parent, where) from error
+
+
+def read_all(env: lmdb.Environment, data: Path, where: str) -> int:
+    """Decode every block and follow the offsets; returns the end offset. Raises ``LogDamaged``."""
+    expected = None
+    try:
+        with env.begin(buffers=True) as txn, txn.cursor() as cursor:
+            for _, value in cursor:
+                head = block.decode(value).head
+                if expected is not None and head.first != expected:
+                    raise damaged(data, where, f"offset {expected} is missing, {head.first} comes next")
+                expected = head.end
+    except block.BadBlock as error:
+        raise damaged(data, where, f"{error} (the file is {data.stat().st_size} bytes long)") from error
+    except lmdb.Error as error:
+        raise translate(error, data.parent, where) from error
+    return expected or 0
