@@ -35,7 +35,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     report = yield
     if IN_CI and report.skipped and not hasattr(report, "wasxfail"):
         report.outcome = "failed"
-        report.longrepr = f"{item.nodeid}: {_why(report.longrepr)}. In CI a skip is a failure: set up what it needs."
+        report.longrepr = _complaint(item.nodeid, report.longrepr)
     return report
 
 
@@ -48,11 +48,12 @@ def pytest_make_collect_report(
     if IN_CI and report.skipped:
         report.outcome = "failed"
         report.longrepr = (
-            f"{collector.nodeid}: {_why(report.longrepr)}. In CI a skip is a failure: set up what it needs."
+            _complaint(collector.nodeid, report.longrepr)
         )
     return report
 
 
-def _why(longrepr: object) -> str:
-    """The reason out of pytest's (path, line, "Skipped: reason")."""
-    return str(longrepr[2]) if isinstance(longrepr, tuple) and len(longrepr) == 3 else str(longrepr)
+def _complaint(node_id: str, longrepr: object) -> str:
+    """What to read instead of pytest's (path, line, "Skipped: reason")."""
+    reason = longrepr[2] if isinstance(longrepr, tuple) and len(longrepr) == 3 else longrepr
+    return f"{node_id}: {reason}. In CI a skip is a failure: set up what it needs."
