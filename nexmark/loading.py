@@ -1,0 +1,68 @@
+"""Generated events into a log: event n goes to partition n mod P, so record k of partition p is event p + k * P.
+
+That makes loading restartable: what a partition holds says where to go on. A repeated task appends nothing twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nexmark.generator import GeneratorConfig, encode_json, generate_slice
+from nodes.log.contract import Log, LogError
+
+BATCH_RECORDS = 4096
+
+
+class TopicHoldsOther(LogError):
+    """The topic already has records that are not those of this stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """Which events are loaded where: the first ``events`` of a seed, over the partitions of a topic."""
+
+    topic: str
+    events: int
+    partitions: int
+    config: GeneratorConfig
+
+    def records_in(self, partition: int) -> int:
+        """How many of the events are in a partition."""
+        return len(range(partition, self.events, self.partitions))
+
+    def encode(self, partition: int, offset: int, stop: int) -> list[bytes]:
+        """The records of a partition from one offset to below another."""
+        step = self.partitions
+        return encode_json(generate_slice(self.config, partition + offset * step, partition + stop * step, step))
+
+
+def load_partition(log: Log, stream: Stream, partition: int, *, batch_records: int = BATCH_RECORDS) -> int:
+    """Append what is missing of one partition; returns how many records that were.
+
+    Nobody else may append to the partition meanwhile. Raises ``TopicHoldsOther`` if what is there is not this stream's.
+    """
+    wanted = stream.records_in(partition)
+    start = log.end_offset(stream.topic, partition)
+    _check_last(log, stream, partition, start, wanted)
+    for offset in range(start, wanted, batch_records):
+        stop = min(offset + batch_records, wanted)
+        log.append(stream.topic, partition, stream.encode(partition, offset, stop))
+    return max(wanted - start, 0)
+
+
+def load(log: Log, stream: Stream, *, batch_records: int = BATCH_RECORDS) -> int:
+    """Create the topic and load all partitions in this process; returns how many records were appended."""
+    log.create_topic(stream.topic, stream.partitions)
+    return sum(load_partition(log, stream, number, batch_records=batch_records) for number in range(stream.partitions))
+
+
+def _check_last(log: Log, stream: Stream, partition: int, end: int, wanted: int) -> None:
+    """Compare the last record that is there, so that two streams are never mixed in a topic."""
+    where = f"topic {stream.topic!r}, partition {partition}"
+    if end > wanted:
+        raise TopicHoldsOther(f"{where} has {end} records, the stream only {wanted}; load into another topic")
+    if end and log.read(stream.topic, partition, end - 1).values[:1] != stream.encode(partition, end - 1, end):
+        raise TopicHoldsOther(
+            f"{where}, offset {end - 1} is not event {partition + (end - 1) * stream.partitions} of seed "
+            f"{stream.config.seed}; load into another topic"
+        )

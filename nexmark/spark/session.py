@@ -1,0 +1,149 @@
+"""A local Spark session that keeps quiet: no console output, no web page, nothing listening outside of this machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MIN_JAVA = 17
+TASK_ATTEMPTS = 3
+_INSTALL = "install one: apt-get install openjdk-17-jre-headless (Debian), brew install openjdk@17 (macOS)"
+_ROOT = str(Path(__file__).resolve().parents[2])  # where the packages are, installed or not
+
+
+class SparkStartFailed(Exception):
+    """The JVM did not come up; the message ends with what it said."""
+
+
+def java_problem() -> str | None:
+    """What is wrong with this machine's Java, with the command that helps; None if Spark can run."""
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home, "bin", "java")) if home else shutil.which("java")
+    if java is None:
+        return f"Spark needs Java {MIN_JAVA} or newer, and there is none; {_INSTALL}"
+    try:
+        said = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=True).stderr
+    except (OSError, subprocess.SubprocessError) as error:
+        return f"Spark needs Java {MIN_JAVA} or newer, and {java} does not run ({error}); {_INSTALL}"
+    version = re.search(r'version "(\d+)', said)
+    if version is None or int(version[1]) < MIN_JAVA:
+        found = version[1] if version else "of unknown version"
+        return f"Spark needs Java {MIN_JAVA} or newer, and {java} is {found}; {_INSTALL}"
+    return None
+
+
+def spark_problem() -> str | None:
+    """As `java_problem`, with the Python packages that Spark needs."""
+    try:
+        import pandas  # noqa: F401
+        import pyarrow  # noqa: F401
+        import pyspark  # noqa: F401
+    except ImportError as error:
+        return f"Spark is not installed here ({error}); install it: pip install 'holon-streams[spark]'"
+    return java_problem()
+
+
+@contextmanager
+def spark_session(*, cores: int = 2, memory: str = "2g") -> Iterator[SparkSession]:
+    """The running session if there is one, else a new one that is stopped at the end."""
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        yield running
+        return
+    with tempfile.TemporaryDirectory(prefix="holon-spark-") as folder:
+        session = _start(folder, cores, memory)
+        try:
+            yield session
+        finally:
+            session.stop()
+            _stop_jvm()
+
+
+def _start(folder: str, cores: int, memory: str) -> SparkSession:
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
+    from pyspark.sql import SparkSession
+
+    conf = SparkConf().setAppName("holon").setAll(list(_settings(folder, cores, memory).items()))
+    said = Path(folder, "jvm.log")
+    # The workers inherit the JVM's output, so that nothing of theirs comes between lines of ours.
+    with said.open("wb") as output, _environment(_worker_environment()):
+        try:
+            gateway = launch_gateway(conf, {"stdout": output, "stderr": output})
+            context = SparkContext(gateway=gateway, conf=conf)
+        except (PySparkException, OSError) as error:
+            tail = said.read_text(errors="replace")[-2000:]
+            raise SparkStartFailed(f"Spark did not start: {error}\n{tail}") from error
+    context.setLogLevel("ERROR")
+    return SparkSession(context)
+
+
+def _settings(folder: str, cores: int, memory: str) -> dict[str, str]:
+    return {
+        "spark.master": f"local[{cores},{TASK_ATTEMPTS}]",
+        "spark.driver.memory": memory,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.local.dir": folder,
+        "spark.sql.warehouse.dir": str(Path(folder, "warehouse")),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.speculation": "false",  # two copies of a loading task would both append
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(2 * cores),
+    }
+
+
+def _worker_environment() -> dict[str, str]:
+    """Workers are this very interpreter and find the same packages."""
+    paths = [_ROOT, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join(paths),
+    }
+
+
+@contextmanager
+def _environment(changes: Mapping[str, str]) -> Iterator[None]:
+    """Variables that the JVM, and through it the workers, inherit."""
+    before = {name: os.environ.get(name) for name in changes}
+    os.environ.update(changes)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
+
+
+def _stop_jvm() -> None:
+    """End the JVM, which would otherwise stay until this process ends, holding its memory."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    if gateway is None:
+        return
+    process = getattr(gateway, "proc", None)
+    gateway.shutdown()
+    if process is not None:
+        process.stdin.close()
+        process.wait(timeout=60)
+    SparkContext._gateway = None
+    SparkContext._jvm = None
