@@ -15,6 +15,8 @@ from holon.errors import JobError
 from holon.program import Program
 from holon.source import Source
 from holon.states import State
+from wcrdt.slots import Position
+from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 
@@ -62,9 +64,9 @@ class Job:
         on_error: what a record does that makes the function raise: stop the job, or go to the dead-letter output.
         late_topic, dead_letter_topic: default ``NAME.late`` and ``NAME.dead``.
         unstable_topic: where ``ctx.emit_unstable`` writes; default ``NAME.unstable``.
-        read_back_ms: how old a window (by its end, against the partition's watermark) an ``async`` process may still
-            await; default twice the largest window seen is not known in advance, so it must be given to read further
-            back than ``allowed_lateness_ms`` plus 60 s.
+        read_back_ms: how much older than what just completed a window may be (by its end, in event time) that an
+            ``on_window`` handler or an ``async`` process still reads. 0: only windows that end with the one in hand,
+            or that the record in hand completes. Windows are kept for so long.
     """
 
     name: str
@@ -80,7 +82,7 @@ class Job:
     late_topic: str = ""
     dead_letter_topic: str = ""
     unstable_topic: str = ""
-    read_back_ms: int = 60_000
+    read_back_ms: int = 0
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -89,6 +91,8 @@ class Job:
             raise JobError(f'on_error must be "fail" or "dead-letter", got {self.on_error!r}')
         if self.allowed_lateness_ms < 0:
             raise JobError(f"allowed_lateness_ms must be 0 or more, got {self.allowed_lateness_ms}")
+        if self.read_back_ms < 0:
+            raise JobError(f"read_back_ms must be 0 or more, got {self.read_back_ms}")
         reserved = {MAIN, LATE, DEAD, UNSTABLE} & set(self.side_outputs)
         if reserved:
             raise JobError(f"side output names {sorted(reserved)} are reserved")
@@ -118,6 +122,22 @@ class Job:
 
     def broadcast_topic(self, incarnation: int) -> str:
         return f"_holon.{self.name}.{incarnation}.broadcast"
+
+    def droppable_through(self, answered: Position, watermark_ms: int) -> int:
+        """The window end in ms up to which windows can be dropped: no track of any partition reads them again.
+
+        Args: both are minima over the *durable checkpoints* of all partitions, from where any of them may be replayed:
+        ``answered`` the window tracks' (window end, stage), ``watermark_ms`` the record tracks' watermark.
+        """
+        end_ms, stage = answered
+        # Handlers run again at this end or later, and read back from there.
+        next_end_ms = end_ms if stage < self.program.last_stage else end_ms + 1
+        through_ms = next_end_ms - 1 - self.read_back_ms
+        if end_ms >= END_OF_TIME_MS and stage >= self.program.last_stage:
+            through_ms = END_OF_TIME_MS
+        if self.program.is_async and watermark_ms < END_OF_TIME_MS:
+            through_ms = min(through_ms, watermark_ms - self.allowed_lateness_ms - self.read_back_ms)
+        return max(through_ms, BEFORE_TIME_MS)
 
     def describe(self) -> str:
         """Canonical text of everything that decides results; two jobs with the same text share state."""

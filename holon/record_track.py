@@ -20,7 +20,7 @@ from holon.errors import HolonError, JobError, UserFunctionError
 from holon.handles import SafeRead
 from holon.job import DEAD, LATE, Job, encode_json
 from holon.outbox import Outbox
-from holon.scope import Scope
+from holon.scope import Scope, Standing
 from wcrdt.windows import END_OF_TIME_MS
 
 USER_ERRORS = (Exception, SystemExit)
@@ -63,7 +63,7 @@ class _Waiting:
     run: Input
     admitted: Admitted
     row: int
-    scope: tuple[int, int, int]
+    scope: Standing
     counts: dict[str, int]
 
 
@@ -116,7 +116,7 @@ class RecordTrack:
         if waiting is None or not waiting.read.ready:
             return False
         self._waiting = None
-        self.scope.resume_record(*waiting.scope)
+        self.scope.resume_record(waiting.scope)
         self.outbox.resume_record(int(waiting.admitted.batch.offsets[waiting.row]), waiting.counts)
         self._set_context(waiting.admitted, waiting.row)
         try:
@@ -232,8 +232,8 @@ class RecordTrack:
         if not isinstance(read, SafeRead):
             coroutine.close()
             raise JobError(f"process may only await window_value, not {read!r}: I/O and timers are not deterministic")
-        scope = (self.scope.watermark_ms, self.scope.next_watermark_ms, self.scope.awaits)
-        self._waiting = _Waiting(coroutine, read, run, admitted, row, scope, self.outbox.record_counts())
+        standing = self.scope.leave_record()
+        self._waiting = _Waiting(coroutine, read, run, admitted, row, standing, self.outbox.record_counts())
         # What this record did before the await is part of the prefix that others must see, or nobody would move on.
         self.scope.record.position = (self.ctx.offset, self.scope.awaits)
         self.scope.record.watermark_ms = max(self.scope.record.watermark_ms, self.scope.next_watermark_ms)

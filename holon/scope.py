@@ -16,11 +16,15 @@ from wcrdt.replica import Replica, actor_of
 from wcrdt.slots import RECORD_START, WINDOW_START, OwnTrack
 from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS, Window
 
+Standing = tuple[int, int, int, int, str]
+"""Where a record stands at a safe read: entered_ms, watermark_ms, next_watermark_ms, awaits, taint."""
+
 
 class Scope:
     """State of one partition and the position of the code that runs on it.
 
-    ``watermark_ms`` is the watermark before the record in hand; ``next_watermark_ms`` the one after it.
+    ``entered_ms`` is the watermark before the record in hand, ``next_watermark_ms`` the one after it, and
+    ``watermark_ms`` the one that lateness is judged by: an await inside of the record moves it from one to the other.
     """
 
     def __init__(self, program: Program, partition: int, replica: Replica, read_back_ms: int) -> None:
@@ -38,6 +42,7 @@ class Scope:
         self.track_name: Literal["record", "window"] = "record"
         self.watermark_ms = BEFORE_TIME_MS
         self.next_watermark_ms = BEFORE_TIME_MS
+        self.entered_ms = BEFORE_TIME_MS
         self.row_watermarks: NDArray[np.int64] | None = None
         self.awaits = 0
         self.now: tuple[Window, int] = (Window(BEFORE_TIME_MS, BEFORE_TIME_MS), 0)
@@ -48,16 +53,20 @@ class Scope:
     def enter_record(self, watermark_ms: int, next_watermark_ms: int) -> None:
         """The next record (or, with ``enter_rows``, batch) is in hand."""
         self.track_name = "record"
-        self.watermark_ms = watermark_ms
+        self.watermark_ms = self.entered_ms = watermark_ms
         self.next_watermark_ms = next_watermark_ms
         self.row_watermarks = None
         self.awaits = 0
         self._taint = ""
 
-    def resume_record(self, watermark_ms: int, next_watermark_ms: int, awaits: int) -> None:
+    def leave_record(self) -> Standing:
+        """What ``resume_record`` needs to go on with the record in hand."""
+        return (self.entered_ms, self.watermark_ms, self.next_watermark_ms, self.awaits, self._taint)
+
+    def resume_record(self, standing: Standing) -> None:
         """The record that waited for a safe read is in hand again."""
-        self.enter_record(watermark_ms, next_watermark_ms)
-        self.awaits = awaits
+        self.enter_record(standing[0], standing[2])
+        _, self.watermark_ms, _, self.awaits, self._taint = standing
 
     def enter_rows(self, watermarks: NDArray[np.int64], next_watermark_ms: int) -> None:
         """A batch is in hand; ``watermarks`` are those before each of its rows."""
@@ -128,7 +137,7 @@ class Scope:
         return window.end_ms + self.replica.lateness_ms <= watermark_ms
 
     def _watermarks_of(self, name: str, count: int, rows: NDArray[np.intp] | None) -> NDArray[np.int64] | None:
-        if self.row_watermarks is None or rows is None and count == len(self.row_watermarks):
+        if self.row_watermarks is None or (rows is None and count == len(self.row_watermarks)):
             return self.row_watermarks
         if rows is None or len(rows) != count:
             raise ValueError(
@@ -197,14 +206,14 @@ class Scope:
                 f"plus allowed lateness), and it stands still while it waits: read an earlier window, call "
                 f"increment_watermark first, or use on_window"
             )
-        if self._closed_at(Window(0, window.end_ms + self.read_back_ms), self.watermark_ms):
-            self._refuse_old(name, window, f"watermark {self.watermark_ms}")
+        if self._closed_at(Window(0, window.end_ms + self.read_back_ms), self.entered_ms):
+            self._refuse_old(name, window, f"watermark {self.entered_ms}")
 
     def _reads_past(self, name: str, window: Window) -> bool:
         now, stage = self.now
         if self.windowed[name].stage > stage or window.end_ms > now.end_ms:
             return False
-        return window.end_ms == now.end_ms or window.end_ms + self.read_back_ms > now.end_ms
+        return window.end_ms + self.read_back_ms >= now.end_ms
 
     def _refuse_window_read(self, name: str, window: Window) -> None:
         now, stage = self.now

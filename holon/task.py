@@ -190,7 +190,7 @@ class PartitionTask:
             windows = {h: h.function for h in program.handlers}
             return Functions(program.record_function, program.batch_function, program.is_async), windows
         root = instantiate(program.root)
-        by_path = {path: function for path, function in _paths(root, "")}
+        by_path = dict(_paths(root, ""))
         for path, function in by_path.items():
             own = {b.decl: self._handle(b.name, b.decl) for b in program.bound.values() if b.path == path}
             function.__dict__["_handles"] = own

@@ -72,7 +72,7 @@ class WindowTrack:
                 return False
             return self._answer(end_ms, stage + 1)
         through = self.replica.complete_through_ms
-        if through <= end_ms or not self.scope.windowed and through < END_OF_TIME_MS:
+        if through <= end_ms or (not self.scope.windowed and through < END_OF_TIME_MS):
             return False
         upcoming = self._next_end(end_ms, through)
         if upcoming is None:
