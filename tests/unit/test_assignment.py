@@ -1,0 +1,143 @@
+"""Which node processes what: balanced, sticky, and the same for everybody."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodes.machine.assignment import rendezvous, standbys, target
+
+nodes = st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=9, unique=True)
+counts = st.integers(0, 40)
+
+
+@st.composite
+def fleets(draw: st.DrawFn) -> tuple[int, list[str], dict[int, str | None]]:
+    """Partitions, living nodes, and owners of which some are dead, some None and some not listed at all."""
+    living = draw(nodes)
+    partitions = draw(counts)
+    owner = st.sampled_from([*living, "dead-1", "dead-2", None])
+    owners = draw(st.dictionaries(st.integers(0, max(partitions - 1, 0)), owner, max_size=partitions))
+    return partitions, living, owners
+
+
+def fewest_moves(partitions: int, living: list[str], owners: dict[int, str | None]) -> int:
+    """By counting: the best choice of who gets one extra lets the fullest nodes keep it."""
+    have = Counter(owners.get(p) for p in range(partitions))
+    share, extras = divmod(partitions, len(living))
+    kept = sum(min(have[node], share) for node in living)
+    kept += min(extras, sum(have[node] > share for node in living))
+    return partitions - kept
+
+
+@given(fleets())
+def test_every_partition_has_one_living_node_and_all_have_the_same_share(fleet) -> None:
+    partitions, living, owners = fleet
+    chosen = target(partitions, living, owners)
+    assert list(chosen) == list(range(partitions))
+    loads = Counter(chosen.values())
+    assert set(loads) <= set(living)
+    share = partitions // len(living)
+    assert all(share <= loads[node] <= share + 1 for node in living)
+    assert sum(loads[node] > share for node in living) == partitions % len(living)
+
+
+@given(fleets())
+def test_no_more_partitions_move_than_balance_needs(fleet) -> None:
+    partitions, living, owners = fleet
+    chosen = target(partitions, living, owners)
+    assert sum(chosen[p] != owners.get(p) for p in chosen) == fewest_moves(partitions, living, owners)
+
+
+@given(fleets(), st.randoms(use_true_random=False))
+def test_the_order_of_the_arguments_and_repeated_names_change_nothing(fleet, random) -> None:
+    partitions, living, owners = fleet
+    shuffled = [*living, living[0]]
+    random.shuffle(shuffled)
+    items = list(owners.items())
+    random.shuffle(items)
+    assert target(partitions, shuffled, dict(items)) == target(partitions, living, owners)
+
+
+@given(fleets())
+def test_what_is_as_it_should_be_stays(fleet) -> None:
+    partitions, living, owners = fleet
+    chosen = target(partitions, living, owners)
+    assert target(partitions, living, dict(chosen)) == chosen
+
+
+@given(counts, nodes)
+def test_a_node_that_dies_moves_its_own_partitions_only(partitions: int, living: list[str]) -> None:
+    before = target(partitions, living, {})
+    survivors = living[1:]
+    after = target(partitions, survivors, dict(before))
+    if survivors:
+        assert all(after[p] == before[p] for p in before if before[p] != living[0])
+    else:
+        assert after == {}
+
+
+@given(counts, nodes)
+def test_a_node_that_joins_takes_its_share_and_nothing_moves_between_the_others(
+    partitions: int, living: list[str]
+) -> None:
+    before = target(partitions, living, {})
+    after = target(partitions, [*living, "the new one"], dict(before))
+    moved = [p for p in before if after[p] != before[p]]
+    assert all(after[p] == "the new one" for p in moved)
+    assert len(moved) == partitions // (len(living) + 1)
+
+
+def test_a_free_partition_goes_to_the_first_in_its_order_that_has_room() -> None:
+    living = ["a", "b", "c", "d"]
+    for partition in range(4):
+        held = {p: None if p == partition else "?" for p in range(4)}
+        full = [node for node in living if node != rendezvous(partition, living)[0]]
+        held.update({p: full.pop() for p in held if p != partition})
+        assert target(4, living, held)[partition] == rendezvous(partition, living)[0]
+
+
+def test_the_hash_spreads_the_partitions_over_the_nodes() -> None:
+    living = [f"node-{i}" for i in range(10)]
+    firsts = Counter(rendezvous(partition, living)[0] for partition in range(10_000))
+    assert set(firsts) == set(living)
+    assert max(abs(count - 1_000) for count in firsts.values()) < 150  # 5 standard deviations
+
+
+def test_the_other_nodes_order_survives_when_one_is_taken_away() -> None:
+    living = [f"node-{i}" for i in range(7)]
+    for partition in range(50):
+        order = rendezvous(partition, living)
+        for gone in living:
+            assert rendezvous(partition, [n for n in living if n != gone]) == [n for n in order if n != gone]
+
+
+def test_standbys_follow_in_rendezvous_order_without_the_owner() -> None:
+    living = ["a", "b", "c"]
+    order = rendezvous(5, living)
+    assert standbys(5, living, order[0], 2) == order[1:2]
+    assert standbys(5, living, order[2], 2) == order[:1]
+    assert standbys(5, living, order[1], 9) == [order[0], order[2]]
+    assert standbys(5, living, None, 3) == order[:2]
+    assert standbys(5, living, order[0], 1) == []
+    assert standbys(5, living, order[0], 0) == []
+
+
+def test_nobody_alive_means_no_assignment() -> None:
+    assert target(4, [], {0: "dead"}) == {}
+    assert target(0, ["a"], {}) == {}
+
+
+def test_all_releases_and_all_processes_choose_alike() -> None:
+    expected = {0: "a", 1: "a", 2: "b", 3: "b", 4: "b", 5: "c", 6: "c"}
+    assert target(7, ["a", "b", "c"], {3: "b"}) == expected
+    program = "from nodes.machine.assignment import target; print(target(7, ['a', 'b', 'c'], {3: 'b'}))"
+    for seed in ("1", "2"):
+        run = subprocess.run(
+            [sys.executable, "-c", program], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+        )
+        assert run.stdout.strip() == str(expected)

@@ -1,0 +1,127 @@
+"""The same prefix of the control topic gives the same state on every node, whatever the records are."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodes.machine import facts as f
+from nodes.machine import messages as m
+from nodes.machine.ownership import Ownership
+
+JOB = m.JobStarted(0, "fingerprint", 3)
+names = st.sampled_from(["a", "b", "c"])
+few = st.integers(0, 2)
+partition_numbers = st.integers(0, 3)
+versions = st.integers(1, 4)
+incarnations = st.sampled_from([0, 0, 0, 0, 1])
+control = st.one_of(
+    st.builds(m.JobStarted, incarnations, st.sampled_from(["f", "g"]), st.integers(2, 3)),
+    st.builds(m.Hello, incarnations, names, few),
+    st.builds(m.Heartbeat, incarnations, names, few),
+    st.builds(m.Goodbye, incarnations, names),
+    st.builds(m.Claim, incarnations, names, partition_numbers, versions),
+    st.builds(m.Claim, incarnations, names, partition_numbers, versions),
+    st.builds(m.Release, incarnations, names, partition_numbers, versions, st.none() | names),
+    st.builds(
+        m.CheckpointSaved, incarnations, names, partition_numbers, versions, st.sampled_from("xyz"), few, few, few, few,
+        st.booleans(), few,
+    ),
+    st.builds(m.SlotWanted, incarnations, names, partition_numbers, few, few),
+    st.builds(m.EndOfInput, incarnations, partition_numbers, few),
+    st.builds(m.Failed, incarnations, names, partition_numbers, few, st.sampled_from(["c", "d"]), names),
+    st.builds(m.Command, incarnations, st.sampled_from(["stop", "go"])),
+)  # fmt: skip
+histories = st.lists(control, max_size=50).map(lambda rest: [JOB, *rest])
+
+
+@given(histories, st.lists(st.integers(0, 51), max_size=8))
+def test_nodes_that_read_the_same_records_in_other_chunks_agree(
+    history: list[m.ControlMessage], cuts: list[int]
+) -> None:
+    one, other = Ownership(3), Ownership(2)
+    facts = [fact for message in history for fact in one.apply(message)]
+    told: list[f.Fact] = []
+    for start, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(history)], strict=True):
+        for message in history[start:end]:
+            told += other.apply(m.decode_control(m.encode(message)))
+        _ask_everything(other)  # questions between two chunks change nothing
+    assert told == facts
+    assert other.digest() == one.digest()
+    assert _ask_everything(other) == _ask_everything(one)
+
+
+@given(histories)
+def test_what_is_promised_to_grow_never_goes_back(history: list[m.ControlMessage]) -> None:
+    state = Ownership(3)
+    for message in history:
+        incarnation, before = state.incarnation, _ask_everything(state)
+        facts = state.apply(message)
+        after = _ask_everything(state)
+        if incarnation != state.incarnation:
+            assert any(isinstance(fact, f.JobBegan) for fact in facts)
+            continue
+        for key in ("durable", "durable at depth 2", "watermark", "done", "ends"):
+            assert after[key] >= before[key], key
+        for then, now in zip(before["versions"], after["versions"], strict=True):
+            assert now - then in (0, 1)
+        if after["versions"] != before["versions"]:
+            assert any(isinstance(fact, f.PartitionClaimed) for fact in facts)
+        assert {owner for owner in state.owners().values() if owner} <= set(state.members)
+        if not facts:
+            assert after == before
+
+
+@given(histories)
+def test_two_states_that_answer_differently_have_different_digests(history: list[m.ControlMessage]) -> None:
+    state = Ownership(3)
+    seen: dict[str, dict[str, Any]] = {}
+    for message in history:
+        state.apply(message)
+        answers = _ask_everything(state)
+        assert seen.setdefault(state.digest(), answers) == answers
+
+
+def _ask_everything(state: Ownership) -> dict[str, Any]:
+    every = range(state.partitions)
+    return {
+        "job": (state.incarnation, state.fingerprint, state.partitions),
+        "members": dict(state.members),
+        "owners": state.owners(),
+        "versions": [state.version(p) for p in every],
+        "hints": [state.released_to(p) for p in every],
+        "checkpoints": [state.checkpoints(p) for p in every],
+        "ends": [-1 if (end := state.end_offset(p)) is None else end for p in every],
+        "failures": [state.failures(code) for code in "cd"],
+        "stopping": [state.is_stopping(node) for node in "abc"],
+        "durable": state.durable_answered(),
+        "durable at depth 2": state.durable_answered(2),
+        "watermark": state.durable_watermark(),
+        "done": state.all_done(),
+    }
+
+
+def test_the_digest_is_the_same_in_every_process() -> None:
+    program = (
+        "from nodes.machine import messages as m; from nodes.machine.ownership import Ownership; o = Ownership(2);"
+        "[o.apply(x) for x in (m.JobStarted(0, 'f', 2), *(m.Hello(0, n, 1) for n in 'cab'), m.Command(0, 'stop'))];"
+        "print(o.digest())"
+    )
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", program], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(digests) == 1
+
+
+def test_facts_are_values() -> None:
+    claimed = f.PartitionClaimed(0, "a", 1, None)
+    assert replace(claimed) == claimed
+    assert len({claimed, replace(claimed)}) == 1
