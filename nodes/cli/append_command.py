@@ -1,0 +1,128 @@
+"""`holon log append`: each line of a file becomes a record."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO
+
+import typer
+
+from nodes.cli.options import ConfigOption, DefineOption, JsonOption, LogDirOption, LogLevelOption, begin
+from nodes.cli.output import emit_json, fail, note
+
+if TYPE_CHECKING:
+    from nodes.log import Log
+
+_READ_BYTES = 1 << 20
+_Row = tuple[bytes | None, bytes]
+
+
+def append(
+    ctx: typer.Context,
+    file: Annotated[str, typer.Argument(metavar="FILE", help="File of lines; - for standard input.")],
+    topic: Annotated[str, typer.Option("--topic", help="Where to append.")],
+    partition: Annotated[
+        str, typer.Option("--partition", metavar="N|round-robin|key", help="Where each line goes.")
+    ] = "round-robin",
+    create: Annotated[bool, typer.Option("--create", help="Make the log and the topic if they do not exist.")] = False,
+    partitions: Annotated[int | None, typer.Option("--partitions", min=1, help="With --create: how many (1).")] = None,
+    key_separator: Annotated[
+        str, typer.Option("--key-separator", help="With --partition key: what ends a line's key (default: tab).")
+    ] = "\t",
+    log_dir: LogDirOption = None,
+    config: ConfigOption = None,
+    define: DefineOption = None,
+    log_level: LogLevelOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Append each line of a file as a record, without its line feed; empty lines are empty records.
+
+    Line n (from 0) goes to partition n mod P, or to one partition, or by key: then a line is KEY, tab, payload, and
+    murmur2 of the key chooses, as in Kafka.
+    """
+    if partitions is not None and not create:
+        fail(2, "--partitions is for a topic that is created; add --create")
+    settings = begin(ctx, config, define, log_level)
+    from nodes.opening import open_settings_log
+
+    with _opened(file) as lines, open_settings_log(settings, log_dir, create=create) as log:
+        if create and (topic not in log.topics() or partitions is not None):
+            log.create_topic(topic, partitions or 1)
+        count = log.partitions(topic)
+        place = _placement(partition, count, key_separator.encode(), topic)
+        appended = _append_all(log, topic, lines, place, count)
+    if as_json:
+        emit_json({"topic": topic, "appended": sum(appended), "partitions": appended})
+    else:
+        note(f"appended {sum(appended)} records to {topic} ({count} partitions)")
+
+
+def _opened(file: str) -> BinaryIO:
+    if file == "-":
+        return sys.stdin.buffer
+    try:
+        return Path(file).open("rb")
+    except OSError as error:
+        fail(2, f"cannot read {file}: {error.strerror}")
+
+
+def _placement(partition: str, count: int, separator: bytes, topic: str) -> Callable[[int, bytes], tuple[int, _Row]]:
+    """From a line and its number to its partition, key and payload."""
+    if partition == "round-robin":
+        return lambda number, line: (number % count, (None, line))
+    if partition == "key":
+        if not separator:
+            fail(2, "--key-separator cannot be empty")
+        return lambda number, line: _by_key(number, line, separator, count)
+    if not partition.isascii() or not partition.isdigit():
+        fail(2, f"--partition {partition!r}: write a number, round-robin or key")
+    fixed = int(partition)
+    if fixed >= count:
+        fail(2, f"topic {topic!r} has the partitions 0 to {count - 1}, not {fixed}")
+    return lambda number, line: (fixed, (None, line))
+
+
+def _by_key(number: int, line: bytes, separator: bytes, count: int) -> tuple[int, _Row]:
+    from holon.murmur import murmur2
+
+    key, found, payload = line.partition(separator)
+    if not found:
+        fail(2, f"line {number + 1} has no key: {separator.decode()!r} does not occur in {line[:60]!r}")
+    return (murmur2(key) & 0x7FFFFFFF) % count, (key, payload)
+
+
+def _append_all(
+    log: Log, topic: str, lines: BinaryIO, place: Callable[[int, bytes], tuple[int, _Row]], count: int
+) -> list[int]:
+    """Append batch by batch; returns the number of records for each partition. An error says how far it came."""
+    appended, number = [0] * count, 0
+    try:
+        for batch in _batches(lines):
+            rows: list[list[_Row]] = [[] for _ in range(count)]
+            for line in batch:
+                partition, row = place(number, line)
+                rows[partition].append(row)
+                number += 1
+            for partition, chosen in enumerate(rows):
+                if chosen:
+                    keys = [key for key, _ in chosen] if chosen[0][0] is not None else None
+                    log.append(topic, partition, [payload for _, payload in chosen], keys=keys)
+                    appended[partition] += len(chosen)
+    except BaseException:
+        note(f"{sum(appended)} records had been appended to {topic}; by partition: {appended}")
+        raise
+    return appended
+
+
+def _batches(lines: BinaryIO) -> Iterator[list[bytes]]:
+    """Lists of lines without their line feeds, as they arrive: a slow pipe is not kept waiting for a full batch."""
+    rest = b""
+    read = getattr(lines, "read1", lines.read)
+    while block := read(_READ_BYTES):
+        *whole, rest = (rest + block).split(b"\n")
+        if whole:
+            yield whole
+    if rest:
+        yield [rest]

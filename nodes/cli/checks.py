@@ -1,0 +1,138 @@
+"""What Holon needs of a machine, check by check. Each says what was found and what to do."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Literal
+
+from nodes.settings import Settings
+
+CORE = ("lmdb", "msgspec", "numpy", "obstore", "psutil", "pydantic", "rich", "structlog", "typer")
+EXTRAS = {
+    "arrow": ("pyarrow",),
+    "kafka": ("confluent-kafka",),
+    "metrics": ("prometheus-client",),
+    "redis": ("redis",),
+    "sketches": ("datasketches",),
+    "spark": ("pyspark", "pandas", "pyarrow"),
+    "yjs": ("pycrdt",),
+}
+LOW_DISK_BYTES = 1 << 30
+JAVA_VERSION = 17
+INSTALL_JAVA = "apt-get install openjdk-17-jre-headless (or any Java 17+; set JAVA_HOME)"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """``required``: nothing works without it. ``advice`` is what to do if it is missing or warned of."""
+
+    name: str
+    status: Literal["ok", "missing", "warning"]
+    found: str
+    required: bool
+    advice: str = ""
+
+
+def all_checks(settings: Settings) -> Iterator[Check]:
+    """Every check, one after the other."""
+    yield _python()
+    yield from (_package(name, None) for name in CORE)
+    yield _lmdb_write()
+    yield _free_disk(Path(settings.log.path))
+    yield _machine()
+    for extra, packages in EXTRAS.items():
+        yield from (_package(name, extra) for name in packages)
+    yield _java()
+    yield _redis_server()
+
+
+def _python() -> Check:
+    found = f"{platform.python_version()} ({sys.executable})"
+    if sys.flags.optimize:
+        return Check("python", "missing", f"{found} with -O", True, "run Python without -O: invariants are asserted")
+    return Check("python", "ok" if sys.version_info >= (3, 11) else "missing", found, True, "install Python 3.11+")
+
+
+def _package(name: str, extra: str | None) -> Check:
+    label = f"package {name}" if extra is None else f"extra {extra}: {name}"
+    try:
+        return Check(label, "ok", metadata.version(name), extra is None)
+    except metadata.PackageNotFoundError:
+        advice = f"pip install {name}" if extra is None else f"pip install 'holon-streams[{extra}]'"
+        return Check(label, "missing", "not installed", extra is None, advice)
+
+
+def _lmdb_write() -> Check:
+    name, advice = "embedded log", "set TMPDIR to a writable local folder (LMDB needs shared file mappings)"
+    try:
+        import lmdb
+    except ImportError as error:
+        return Check(name, "missing", str(error), True, "pip install lmdb")
+    try:
+        with tempfile.TemporaryDirectory(prefix="holon-doctor-") as folder:
+            with lmdb.open(folder, map_size=1 << 20) as env, env.begin(write=True) as transaction:
+                transaction.put(b"key", b"value")
+            with lmdb.open(folder, readonly=True) as env, env.begin() as transaction:
+                assert transaction.get(b"key") == b"value"
+            return Check(name, "ok", f"LMDB writes and reads in {os.path.dirname(folder)}", True)
+    except (lmdb.Error, OSError, AssertionError) as error:
+        return Check(name, "missing", f"LMDB: {error}", True, advice)
+
+
+def _free_disk(log_path: Path) -> Check:
+    existing = next(folder for folder in (log_path.absolute(), *log_path.absolute().parents) if folder.exists())
+    free = shutil.disk_usage(existing).free
+    low = free < LOW_DISK_BYTES
+    found = f"{free / (1 << 30):.1f} GiB free for {log_path}"
+    return Check(
+        "free disk", "warning" if low else "ok", found, False, "free some space, or move log.path" if low else ""
+    )
+
+
+def _machine() -> Check:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    found = f"{platform.system()} {platform.machine()}, {cores} cores, {memory:.1f} GiB of memory"
+    if platform.system() != "Linux":
+        return Check("machine", "warning", found, False, "only Linux is tested")
+    return Check("machine", "ok", found, False)
+
+
+def _java() -> Check:
+    """The Java that Spark starts: of JAVA_HOME, else of the path."""
+    name = f"java {JAVA_VERSION}+ (Spark, local Kafka)"
+    home = os.environ.get("JAVA_HOME")
+    program = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    if not program:
+        return Check(name, "missing", "no java on the path, no JAVA_HOME", False, INSTALL_JAVA)
+    try:
+        done = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Check(name, "missing", f"{program}: {error}", False, INSTALL_JAVA)
+    version = java_version(done.stderr + done.stdout)
+    if version is None or version < JAVA_VERSION:
+        return Check(name, "missing", f"{program}: version {version or 'unknown'}", False, INSTALL_JAVA)
+    return Check(name, "ok", f"{version} ({program})", False)
+
+
+def java_version(text: str) -> int | None:
+    """The feature version in what ``java -version`` prints: 17 of 17.0.9, 8 of 1.8.0."""
+    match = re.search(r'version "(?:1\.)?(\d+)', text)
+    return int(match.group(1)) if match else None
+
+
+def _redis_server() -> Check:
+    program = shutil.which("redis-server")
+    if program is None:
+        return Check("redis-server", "missing", "not on the path", False, "apt-get install redis-server (checkpoints)")
+    return Check("redis-server", "ok", program, False)

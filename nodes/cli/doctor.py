@@ -1,0 +1,63 @@
+"""`holon doctor`: does this machine have what Holon needs?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from nodes.cli.options import ConfigOption, DefineOption, JsonOption, LogLevelOption, begin, new_command
+from nodes.cli.output import emit_json, note
+from nodes.errors import UnknownName
+
+app = new_command()
+
+
+@app.command(epilog="Example: holon doctor --require spark --require java")
+def doctor(
+    ctx: typer.Context,
+    require: Annotated[
+        list[str] | None,
+        typer.Option("--require", metavar="NAME", help="Fail if this is missing: an extra, java, redis-server."),
+    ] = None,
+    config: ConfigOption = None,
+    define: DefineOption = None,
+    log_level: LogLevelOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Check this machine: what was looked for, what was found, what to install.
+
+    Ends with 3 if something is missing that nothing works without, or that --require names.
+    """
+    settings = begin(ctx, config, define, log_level)
+    from nodes.cli.checks import EXTRAS, all_checks
+
+    wanted = set(require or ())
+    for name in sorted(wanted - {*EXTRAS, "java", "redis-server"}):
+        raise UnknownName("requirement", name, (*EXTRAS, "java", "redis-server"))
+    found = []
+    for check in all_checks(settings):
+        words = check.name.replace(":", "").split()
+        needed = check.required or words[0] in wanted or (words[0] == "extra" and words[1] in wanted)
+        found.append((check, needed))
+        if not as_json:
+            optional = "" if needed else " (optional)"
+            advice = f" -> {check.advice}" if check.status != "ok" and check.advice else ""
+            mark = check.status.upper() if needed and check.status != "ok" else check.status
+            typer.echo(f"{mark:8}{check.name}{optional}: {check.found}{advice}")
+    missing = [check for check, needed in found if needed and check.status == "missing"]
+    if as_json:
+        rows = [
+            {
+                "name": check.name,
+                "status": check.status,
+                "found": check.found,
+                "required": needed,
+                "advice": check.advice,
+            }
+            for check, needed in found
+        ]
+        emit_json({"ok": not missing, "checks": rows})
+    if missing:
+        note(f"holon: missing: {', '.join(check.name for check in missing)}")
+        raise typer.Exit(3)

@@ -1,0 +1,61 @@
+"""Which exit code an exception means, and the one line that is printed for it."""
+
+from __future__ import annotations
+
+import typer
+
+from nodes.cli.output import Failure
+from nodes.errors import MissingDependency, RunFailed, SettingsError, UnknownName, Unreachable
+
+# Distribution extras by the module that they bring.
+EXTRAS = {
+    "confluent_kafka": "kafka",
+    "datasketches": "sketches",
+    "pandas": "spark",
+    "prometheus_client": "metrics",
+    "pyarrow": "arrow",
+    "pycrdt": "yjs",
+    "pyspark": "spark",
+    "redis": "redis",
+}
+
+
+def classify(error: Exception) -> tuple[int, str]:
+    """Exit code and message. What nobody expected is 1, and says how to see the traceback."""
+    for kinds, exit_code in _own_errors():
+        if isinstance(error, kinds):
+            return exit_code, str(error)
+    if isinstance(error, typer.TyperException):
+        return error.exit_code, _usage(error)
+    if isinstance(error, typer.Abort):
+        return 130, "aborted"
+    if isinstance(error, Failure):
+        return error.exit_code, str(error)
+    if isinstance(error, ModuleNotFoundError) and (extra := EXTRAS.get((error.name or "").partition(".")[0])):
+        return 3, f"the package {error.name} is not installed: pip install 'holon-streams[{extra}]'"
+    if isinstance(error, OSError):
+        return 1, str(error)
+    return 1, f"unexpected {type(error).__name__}: {error} (add --log-level debug for the traceback)"
+
+
+def _own_errors() -> list[tuple[tuple[type[Exception], ...], int]]:
+    from holon.identity import IdentityError
+    from nodes.log.contract import LogError, LogUnavailable, TopicExists, UnknownTopic
+    from nodes.reader import PositionError
+
+    return [
+        ((SettingsError, UnknownName, UnknownTopic, TopicExists), 2),
+        ((MissingDependency,), 3),
+        ((Unreachable, LogUnavailable), 4),
+        ((RunFailed, LogError, IdentityError, PositionError), 1),
+    ]
+
+
+def _usage(error: typer.TyperException) -> str:
+    message = error.format_message().strip()
+    context = getattr(error, "ctx", None)
+    return (
+        message
+        if context is None or message.startswith("Usage: ")
+        else f"{message} (see {context.command_path} --help)"
+    )

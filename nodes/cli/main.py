@@ -1,0 +1,77 @@
+"""The root command: global options, exit codes, and one line for every error.
+
+Exit codes: 0 done; 1 wrong answer or failed run; 2 usage; 3 something missing on the machine; 4 not reachable; 130
+interrupted. With ``--json`` standard output holds one line of JSON whatever happens, an error too.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import NoReturn
+
+import typer
+
+from nodes.cli.options import ConfigOption, DefineOption, LogLevelOption, Options
+from nodes.cli.output import emit_error, json_only_stdout
+from nodes.cli.registry import LazyGroup, distribution_version
+
+HELP = """Holon: a leaderless stream processor.
+
+Settings come from -D section.key=value, the environment (HOLON__SECTION__KEY) and holon.toml, in this order."""
+
+app = typer.Typer(
+    name="holon",
+    cls=LazyGroup,
+    help=HELP,
+    epilog="Example: holon doctor",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"holon {distribution_version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    ctx: typer.Context,
+    config: ConfigOption = None,
+    define: DefineOption = None,
+    log_level: LogLevelOption = None,
+    version: bool = typer.Option(False, "--version", is_eager=True, callback=_show_version, help="Print the version."),
+) -> None:
+    ctx.obj = Options(config, tuple(define or ()), log_level)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit code; errors are reported here, and nowhere else."""
+    as_json = "--json" in arguments[: arguments.index("--")] if "--" in arguments else "--json" in arguments
+    with json_only_stdout() if as_json else nullcontext():
+        try:
+            command = typer.main.get_command(app)
+            result = command.main(args=list(arguments), prog_name="holon", standalone_mode=False)
+            return result if isinstance(result, int) else 0
+        except KeyboardInterrupt:
+            exit_code, message = 130, "interrupted"
+        except Exception as error:
+            from nodes.cli.errors import classify
+
+            exit_code, message = classify(error)
+            if logging.getLogger("holon").isEnabledFor(logging.DEBUG):
+                traceback.print_exc()
+        emit_error(exit_code, message, as_json=as_json)
+        return exit_code
+
+
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    """The console script."""
+    sys.exit(run(sys.argv[1:] if argv is None else argv))

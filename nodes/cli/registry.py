@@ -1,0 +1,111 @@
+"""Which commands there are: the table below, and the entry points of the group ``holon.commands``.
+
+An entry point names a `typer.Typer` (of one command or many) or a plain function. Nothing is imported before its
+command is called, and the root imports no room above it; the help of an entry point is its module's first line.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.util
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import typer
+from typer.core import TyperGroup
+
+from nodes.errors import MissingDependency, UnknownName
+
+ENTRY_POINTS = "holon.commands"
+DISTRIBUTION = "holon-streams"
+
+
+class Row(NamedTuple):
+    """A command of the root: where it is (``module:attribute``) and what it does."""
+
+    name: str
+    place: str
+    help: str
+
+
+# In the order of the help. Commands of the runtime are added here, those of other rooms as entry points.
+BUILT_IN = (
+    Row("log", "nodes.cli.log_commands:app", "List topics, show their records, append lines of a file."),
+    Row("read", "nodes.cli.read_command:app", "Print the outputs of a job, each once."),
+    Row("config", "nodes.cli.config_command:app", "Show the settings and where they come from."),
+    Row("doctor", "nodes.cli.doctor:app", "Check what Holon needs of this machine."),
+    Row("version", "nodes.cli.version_command:app", "Print the version."),
+)
+
+
+@cache
+def rows() -> dict[str, Row]:
+    """All commands by name: the table, then entry points by name; a name of the table cannot be taken."""
+    table = {row.name: row for row in BUILT_IN}
+    for point in sorted(metadata.entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
+        if point.name not in table:
+            table[point.name] = Row(point.name, point.value, _first_line(point.value))
+    return table
+
+
+def distribution_version() -> str:
+    """The installed version."""
+    try:
+        return metadata.version(DISTRIBUTION)
+    except metadata.PackageNotFoundError:
+        return "unknown (not installed: run from a source tree)"
+
+
+class LazyGroup(TyperGroup):
+    """The root's group: names and help come from the rows, a command is imported when it is called."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(rows())
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        row = rows().get(cmd_name)
+        return None if row is None else _load(row)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args[0] not in rows():
+            raise UnknownName("command", args[0], rows())
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(row.name, row.help) for row in rows().values()])
+
+
+def _load(row: Row) -> Any:
+    module_name, _, attribute = row.place.partition(":")
+    try:
+        found = getattr(importlib.import_module(module_name), attribute)
+    except ModuleNotFoundError as error:
+        if error.name is not None and module_name.startswith(error.name):
+            raise MissingDependency(
+                f"the command {row.name!r} is registered as {row.place}, which does not exist; "
+                f"reinstall the package that registers it (pip install --force-reinstall {DISTRIBUTION})"
+            ) from error
+        raise
+    if not isinstance(found, typer.Typer):
+        group = typer.Typer(add_completion=False, rich_markup_mode=None)
+        group.command()(found)
+        found = group
+    command = typer.main.get_command(found)
+    command.name = row.name
+    return command
+
+
+def _first_line(place: str) -> str:
+    """First line of the module's docstring, read from its source: importing it could be slow."""
+    package, *inner = place.partition(":")[0].split(".")
+    spec = importlib.util.find_spec(package)
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        base = Path(folder, *inner)
+        for file in (base.with_suffix(".py"), base / "__init__.py"):
+            if inner and file.is_file():
+                return (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").partition("\n")[0]
+    return ""
