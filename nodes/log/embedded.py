@@ -34,7 +34,8 @@ class EmbeddedLog(Log):
 
     ``fsync``: ``none`` leaves it to the operating system, ``interval`` syncs within ``fsync_interval_ms`` of an append,
     ``batch`` before each append returns. A killed process loses nothing under any of them; docs/log.md says what a
-    power failure may take. Not to be used after a fork: open the log in the child.
+    power failure may take. Not to be used after a fork, and a
+    forked child cannot open what its parent had open: start processes with ``spawn``.
     """
 
     def __init__(
@@ -164,7 +165,7 @@ class EmbeddedLog(Log):
         if self._pid != os.getpid():
             raise LogError(
                 f"embedded log {self.path}: opened by process {self._pid} and used by {os.getpid()} after a fork; "
-                "open the log in the child"
+                "start processes with 'spawn' and open the log there"
             )
         if not self._finalizer.alive:
             raise LogError(f"embedded log {self.path}: it is closed; open it again")

@@ -18,7 +18,7 @@ from nodes.log.embedded_stall import StallWatch, find_owner, kill_owner
 LOOK_S = 0.05
 _IDLE_LOOKS = 20
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("holon.log")
 
 
 class LockWatcher:

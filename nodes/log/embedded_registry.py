@@ -27,7 +27,9 @@ class _Entry:
 class Registry:
     """Open partitions by the identity of their file, with a count of users."""
 
-    def __init__(self) -> None:
+    def __init__(self, inherited: frozenset[tuple[int, int]] = frozenset()) -> None:
+        self._inherited = inherited
+        """What was open in the process that this one was forked from."""
         self._lock = threading.Lock()
         self._entries: dict[tuple[int, int], _Entry] = {}
         self._syncer = DiskSyncer()
@@ -44,6 +46,11 @@ class Registry:
         with self._lock:
             key = (status.st_dev, status.st_ino)
             entry = self._entries.get(key)
+            if key in self._inherited:
+                raise LogError(
+                    f"{where}: this process was forked from one that had the partition open, so it cannot open it; "
+                    "start processes with 'spawn' or as programs, or open the log only after the fork"
+                )
             if entry is None:
                 entry = self._entries[key] = _Entry(self._open(path, where, fsync, interval_s), fsync)
             elif FSYNC_POLICIES.index(fsync) > FSYNC_POLICIES.index(entry.fsync):
@@ -75,6 +82,10 @@ class Registry:
             for entry in entries:
                 _close(entry)
         self._stop_threads()
+
+    def keys(self) -> frozenset[tuple[int, int]]:
+        """Everything that a child of a fork must leave alone."""
+        return self._inherited | frozenset(self._entries)
 
     def _open(self, path: Path, where: str, fsync: str, interval_s: float) -> Partition:
         env = Environment(path, where, sync_commits=fsync == "batch", notice=self._watcher.notice)
@@ -112,10 +123,10 @@ def registry() -> Registry:
 
 
 def _forget_after_fork() -> None:
-    # Kept for ever and never closed: closing an inherited descriptor would drop the child's own locks on that file.
+    # Kept for ever and never closed: LMDB would give back the parent's place among the readers.
     global _registry
     _of_parents.append(_registry)
-    _registry = Registry()
+    _registry = Registry(_registry.keys())
 
 
 os.register_at_fork(after_in_child=_forget_after_fork)

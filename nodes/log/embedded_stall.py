@@ -20,7 +20,7 @@ STUCK_MS = 10_000
 """An owner that merely makes no progress is given so long; one that waits for its disk is given all time."""
 LONGEST_LOOK_MS = 100
 
-_log = logging.getLogger(__name__)
+_log = logging.getLogger("holon.log")
 _STOPPED = frozenset("Tt")
 _ON_DISK = "D"
 

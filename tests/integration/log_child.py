@@ -1,0 +1,71 @@
+"""What other processes do in the tests of the embedded log: ``python -m tests.integration.log_child COMMAND ...``.
+
+Each acknowledgement is printed as one line, so that a test that kills the process knows what was acknowledged.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from nodes.log import EmbeddedLog, TopicPartition
+from nodes.log.embedded_environment import Environment
+
+
+def append(path: str, partition: str, name: str, rounds: str, batch: str, size: str) -> None:
+    """Append ``rounds`` batches (0: for ever) of records ``name:number:padding``."""
+    with EmbeddedLog(path) as log:
+        say("ready")
+        number = 0
+        while int(rounds) == 0 or number < int(rounds) * int(batch):
+            values = [f"{name}:{at}:".encode().ljust(int(size), b".") for at in range(number, number + int(batch))]
+            done = log.append("t", int(partition), values)
+            number += int(batch)
+            say(f"{done.first_offset} {done.count}")
+
+
+def echo(path: str, rounds: str) -> None:
+    """Answer each record of partition 0 with one in partition 1."""
+    with EmbeddedLog(path) as log:
+        say("ready")
+        for number in range(int(rounds)):
+            while not log.wait({TopicPartition("t", 0): number}, 10):
+                pass
+            log.append("t", 1, log.read("t", 0, number, max_records=1).values)
+
+
+def hold(path: str, partition: str) -> None:
+    """Append one record, then hold LMDB's write lock for ever, with a half-done transaction."""
+    log = EmbeddedLog(path)
+    log.append("t", int(partition), [b"acknowledged by the holder"])
+    environment = environment_of(log, int(partition))
+    with environment.begin_write() as txn:
+        txn.put(b"\x00" * 8, b"never committed")
+        say("holding")
+        sys.stdin.read()
+
+
+def create(path: str, partitions: str) -> None:
+    """Create a log and topics when told to; say what the topics are."""
+    say("ready")
+    sys.stdin.readline()
+    with EmbeddedLog(path) as log:
+        for number in range(20):
+            log.create_topic(f"topic-{number}", int(partitions))
+            log.append(f"topic-{number}", 0, [b"x"])
+        say(repr(log.topics()))
+
+
+def environment_of(log: EmbeddedLog, partition: int) -> Environment:
+    """What lies under a partition that has been used."""
+    return log._open["t", partition].env
+
+
+def say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+COMMANDS = {command.__name__: command for command in (append, echo, hold, create)}
+
+if __name__ == "__main__":
+    COMMANDS[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,45 @@
+"""The logs that the contract suite runs on. Another implementation adds itself to ``MAKERS`` and gets all its tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from nodes.log import EmbeddedLog, Log, MemoryLog
+
+
+class HandClock:
+    """Log time that a test moves."""
+
+    def __init__(self, now_ms: int = 1_000_000) -> None:
+        self.now_ms = now_ms
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+
+@dataclass(frozen=True)
+class Maker:
+    """How to make a log, and what it can be asked for beyond the contract."""
+
+    make: Callable[[Path, HandClock | None], Log]
+    has_clock: bool
+    """Log time can be set by the test."""
+    shared: bool
+    """A second instance sees the same records, and other threads may append while one waits."""
+    max_record_bytes: int
+
+
+def _memory(folder: Path, clock: HandClock | None) -> Log:
+    return MemoryLog(clock or HandClock(), max_record_bytes=6 << 20)
+
+
+def _embedded(folder: Path, clock: HandClock | None) -> Log:
+    return EmbeddedLog(folder, max_record_bytes=6 << 20, **({"clock_ms": clock} if clock else {}))
+
+
+MAKERS = {
+    "memory": Maker(_memory, has_clock=True, shared=False, max_record_bytes=6 << 20),
+    "embedded": Maker(_embedded, has_clock=True, shared=True, max_record_bytes=6 << 20),
+}
