@@ -235,6 +235,13 @@ class Replica:
         for key in [key for key in self._values if key[1].end_ms <= end_ms]:
             del self._values[key]
 
+    def reset(self) -> None:
+        """Know nothing again: the broadcast is read anew because dropped windows are needed once more."""
+        self.slots = [Slot() for _ in self.slots]
+        self.dropped_through_ms = BEFORE_TIME_MS
+        self._values.clear()
+        self._frontier = None
+
     def open_windows(self) -> int:
         """How many (state, window) contributions are held: the memory that the replica is bounded by."""
         return sum(

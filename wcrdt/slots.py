@@ -125,12 +125,13 @@ class TrackSlot:
 class OwnTrack(TrackSlot):
     """The track of a partition that this node processes: it can be written, and knows what is not yet broadcast."""
 
-    __slots__ = ("_changed", "broadcast_position", "zeros")
+    __slots__ = ("_changed", "broadcast_position", "broadcast_watermark_ms", "zeros")
 
     def __init__(self, start: Position, zeros: Mapping[str, AnyLattice]) -> None:
         super().__init__(start)
         self.zeros = zeros
         self.broadcast_position = start
+        self.broadcast_watermark_ms = BEFORE_TIME_MS
         self._changed: dict[tuple[str, Window], AnyLattice | None] = {}
 
     def contribution(self, state: str, window: Window) -> AnyLattice:
@@ -181,6 +182,7 @@ class OwnTrack(TrackSlot):
         """Everything up to here is on the broadcast (also after a full slot)."""
         self._changed.clear()
         self.broadcast_position = self.position
+        self.broadcast_watermark_ms = self.watermark_ms
 
     def mark_all_changed(self) -> None:
         """Take every contribution as not yet broadcast (more than needed is harmless, less is not)."""

@@ -99,6 +99,7 @@ class CheckpointSaved(Message, frozen=True, tag="saved"):
 
     ``version``: the claim under which it was made (0: none, a standby). ``(offset, step)`` is the record track's
     position, ``(answered_ms, answered_stage)`` the window track's; ``done``: the input has ended and all is answered.
+    ``counts``: records accepted, filtered, late and dead so far.
     """
 
     node: Name
@@ -111,6 +112,7 @@ class CheckpointSaved(Message, frozen=True, tag="saved"):
     answered_stage: Natural = 0
     done: bool = False
     step: Natural = 0
+    counts: tuple[Natural, Natural, Natural, Natural] = (0, 0, 0, 0)
 
     @property
     def record_position(self) -> Position:

@@ -1,0 +1,47 @@
+"""What a node is told at its start, and what it may ask of its shell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from holon.job import Job
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConfig:
+    """What a node is told at its start. Times in ms.
+
+    ``expected`` nodes are waited for (at most ``expect_ms``) before the first claim, so that a fleet that starts
+    together does not hand partitions about.
+    """
+
+    node: str
+    number: int = -1
+    heartbeat_interval_ms: int = 100
+    suspect_after_ms: int = 300
+    broadcast_interval_ms: int = 50
+    checkpoint_interval_ms: int = 1000
+    watermark_max_ahead_ms: int = 60_000
+    expected: int = 1
+    expect_ms: int = 3000
+
+
+@dataclass(frozen=True, slots=True)
+class JobRun:
+    """One incarnation of a job on its topics: what JobStarted recorded, the same for all nodes."""
+
+    job: Job
+    incarnation: int
+    partitions: int
+    start_offsets: tuple[int, ...]
+    output_partitions: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Input that the shell should read next: from ``offset`` up to ``limit`` (exclusive; None: the log's end)."""
+
+    partition: int
+    version: int
+    offset: int
+    limit: int | None

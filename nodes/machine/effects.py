@@ -1,0 +1,105 @@
+"""Effects: what the shell is to do, in the order in which they are given. Names are imperatives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from nodes.machine.events import OutputPartition
+from wcrdt.slots import Position
+
+
+@dataclass(frozen=True, slots=True)
+class WriteControl:
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class WriteHeartbeat:
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class WriteBroadcast:
+    """To the broadcast partition of input partition ``partition``; acknowledged under ``ticket``."""
+
+    partition: int
+    version: int
+    ticket: int
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOutput:
+    """A run of results for one output partition, all or nothing, acknowledged under ``ticket``."""
+
+    partition: int
+    version: int
+    ticket: int
+    to: OutputPartition
+    values: list[bytes]
+    headers: list[bytes]
+    keys: list[bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class LoadCheckpoint:
+    """Load the first intact one of ``names`` (newest first)."""
+
+    partition: int
+    version: int
+    names: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTail:
+    """Find the newest identities of the source partition in all output partitions, from these offsets on."""
+
+    partition: int
+    version: int
+    since: dict[str, dict[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class SaveCheckpoint:
+    partition: int
+    version: int
+    ticket: int
+    record_position: Position
+    answered: Position
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RewindBroadcast:
+    """Read the broadcast topic again from its start: what was dropped is needed once more."""
+
+
+class Ending(Enum):
+    """Why a node leaves."""
+
+    DONE = "done"  # all input has ended and every window is answered, durably
+    STOPPED = "stopped"  # somebody asked for it
+    FAILED = "failed"  # the user's function, or something that this node cannot get past
+    SUPERSEDED = "superseded"  # a newer incarnation of the job runs
+
+
+@dataclass(frozen=True, slots=True)
+class Leave:
+    """The last effect of a node."""
+
+    ending: Ending
+    reason: str = ""
+
+
+Effect = (
+    WriteControl
+    | WriteHeartbeat
+    | WriteBroadcast
+    | WriteOutput
+    | LoadCheckpoint
+    | ReadTail
+    | SaveCheckpoint
+    | RewindBroadcast
+    | Leave
+)

@@ -1,0 +1,107 @@
+"""Events: what has happened to a node. The shell reports them, the state machine decides what follows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from holon.identity import LastSeen
+from holon.record_track import Input
+
+OutputPartition = tuple[str, int]
+"""(output name, output partition)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ticked:
+    """Time has passed; the shell sends one at least every few milliseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlRead:
+    """Records of the control topic, in order; ``at_end``: there were no more when the read began."""
+
+    values: list[bytes]
+    at_end: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatsRead:
+    """Records of the heartbeat topic."""
+
+    values: list[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class BroadcastRead:
+    """Records of one partition of the broadcast topic, in order."""
+
+    values: list[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class InputRead:
+    """Records of an input partition that this node processes under ``version``."""
+
+    partition: int
+    version: int
+    run: Input
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointLoaded:
+    """``data`` of the newest intact checkpoint, None if there is none; ``problems`` names the damaged ones."""
+
+    partition: int
+    version: int
+    name: str | None
+    data: bytes | None
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class TailRead:
+    """Per output partition: the newest identities of this source partition by track, and where the log ends."""
+
+    partition: int
+    version: int
+    last: dict[OutputPartition, dict[int, LastSeen]]
+    ends: dict[OutputPartition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """All outputs and deltas of the partition up to ``ticket`` are on the log; ``ends`` of the output partitions."""
+
+    partition: int
+    version: int
+    ticket: int
+    ends: dict[OutputPartition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointStored:
+    """The checkpoint with this ``ticket`` is durable under ``name``."""
+
+    partition: int
+    version: int
+    ticket: int
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class StopRequested:
+    """Somebody asked this node alone to leave (SIGTERM): drain, checkpoint, release."""
+
+
+Event = (
+    Ticked
+    | ControlRead
+    | HeartbeatsRead
+    | BroadcastRead
+    | InputRead
+    | CheckpointLoaded
+    | TailRead
+    | Acknowledged
+    | CheckpointStored
+    | StopRequested
+)

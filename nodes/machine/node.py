@@ -1,0 +1,261 @@
+"""The node as a state machine: ``step(event, now_ms) -> effects``.
+
+Two rules for this file: it knows no clock, no log and no thread, so that whole fleets run in a simulation; whatever
+happens goes through ``step``.
+
+Source: Holon, sections 4.1 and 4.3 (Algorithm 2, rebuilt from the prose): equal nodes, work that may overlap, and
+recovery as "stealing" from a checkpoint. Deviation: who works on what is settled by the order of one control topic
+(``design.md`` section 6), so that a healthy run does no work twice.
+"""
+
+from __future__ import annotations
+
+from holon.errors import UserFunctionError
+from nodes.machine import events as e
+from nodes.machine import facts as f
+from nodes.machine import messages as m
+from nodes.machine.assignment import target
+from nodes.machine.config import JobRun, NodeConfig, Wanted
+from nodes.machine.detector import Detector
+from nodes.machine.effects import Effect, Ending, Leave, WriteHeartbeat
+from nodes.machine.ownership import Ownership
+from nodes.machine.runner import Phase
+from nodes.machine.workload import Workload
+from wcrdt.codec import DecodeError
+from wcrdt.replica import Replica
+
+
+class Node:
+    """One life of one node of one job. ``left`` is set once it is over."""
+
+    def __init__(self, config: NodeConfig, run: JobRun) -> None:
+        self.config = config
+        self.run = run
+        self.code_hash = run.job.program.code_hash()
+        self.ownership = Ownership(run.partitions)
+        self.detector = Detector(config.suspect_after_ms)
+        self.replica = Replica(run.partitions, run.job.program.shapes(), run.job.allowed_lateness_ms)
+        self.work = Workload(config, run, self.replica, self.ownership)
+        self.left: Leave | None = None
+        self.bad_messages = 0
+        self.steals = 0
+        self._now_ms = 0
+        self._beat = 0
+        self._last_beat_ms: int | None = None
+        self._hello_ms: int | None = None
+        self._present = False
+        self._failing = False
+        self._claimed: dict[int, int] = {}
+        self._asked: dict[int, int] = {}
+
+    # --- the one door -----------------------------------------------------------------------------------------------
+
+    def step(self, event: e.Event, now_ms: int) -> list[Effect]:
+        """What follows from ``event`` at ``now_ms`` (this node's own clock, any origin), in order."""
+        if self.left is not None:
+            return []
+        effects: list[Effect] = []
+        self.work.effects = effects
+        self._now_ms = self.work.now_ms = now_ms
+        self._greet()
+        self.detector.stalled(now_ms)
+        try:
+            self._handle(event)
+            if self.left is None and not self._failing:
+                self.work.settle()
+        except UserFunctionError as error:
+            self._function_failed(error)
+        self._maybe_beat()
+        self._maybe_leave()
+        return effects
+
+    def wanted(self) -> list[Wanted]:
+        """Input that the shell should read next."""
+        return [] if self.left is not None or self.work.stopping or self._failing else self.work.wanted()
+
+    def _handle(self, event: e.Event) -> None:
+        match event:
+            case e.ControlRead():
+                self._control_read(event)
+            case e.HeartbeatsRead():
+                self._heartbeats_read(event.values)
+            case e.BroadcastRead():
+                for value in event.values:
+                    self._broadcast_read(value)
+            case e.StopRequested():
+                self.work.stopping = True
+            case _:
+                try:
+                    self.work.handle(event)
+                except DecodeError as error:
+                    self._leave(Ending.FAILED, str(error))
+
+    # --- what others say --------------------------------------------------------------------------------------------
+
+    def _control_read(self, read: e.ControlRead) -> None:
+        for value in read.values:
+            try:
+                message = m.decode_control(value)
+            except m.BadMessage as error:
+                self.bad_messages += 1
+                if error.reason is m.BadReason.NEWER_VERSION:
+                    self._leave(Ending.FAILED, f"the control topic holds a record of a newer Holon: {error}")
+                    return
+                continue
+            self._heard(message)
+            for fact in self.ownership.apply(message):
+                self._learn(fact)
+        if read.at_end:
+            self.detector.caught_up(self._now_ms)
+            self._assign()
+
+    def _heartbeats_read(self, values: list[bytes]) -> None:
+        for value in values:
+            try:
+                self._heard(m.decode_control(value))
+            except m.BadMessage:
+                self.bad_messages += 1
+
+    def _heard(self, message: m.ControlMessage) -> None:
+        node = getattr(message, "node", None)
+        if node is not None and message.incarnation == self.run.incarnation:
+            self.detector.heard(node, self._now_ms)
+
+    def _broadcast_read(self, value: bytes) -> None:
+        try:
+            message = m.decode_broadcast(value)
+            if message.incarnation != self.run.incarnation:
+                return
+            if isinstance(message, m.PunctuationSent):
+                partition = message.punctuation.partition
+                self.replica.punctuate(message.punctuation)
+            else:
+                partition = message.delta.partition
+                if self.replica.receive(message.delta).gap:
+                    self._ask_slot(partition)
+        except (m.BadMessage, DecodeError, IndexError):
+            self.bad_messages += 1
+            return
+        self.work.slot_changed(partition)
+
+    def _ask_slot(self, partition: int) -> None:
+        """Ask for a full slot, once in a while; what this node makes itself it does not have to ask for."""
+        asked = self._asked.get(partition)
+        if partition in self.work.runners or (
+            asked is not None and self._now_ms - asked < self.config.suspect_after_ms
+        ):
+            return
+        self._asked[partition] = self._now_ms
+        offset, step = self.replica.slots[partition].record.position
+        self.work.control(m.SlotWanted(self.run.incarnation, self.config.node, partition, offset, step))
+
+    def _learn(self, fact: f.Fact) -> None:
+        if self.ownership.incarnation != self.run.incarnation:
+            if self.ownership.incarnation > self.run.incarnation:
+                self._leave(Ending.SUPERSEDED, f"incarnation {self.ownership.incarnation} of the job has started")
+            return
+        match fact:
+            case f.NodeJoined(node):
+                self._present |= node == self.config.node
+            case f.NodeLeft(node):
+                self.detector.forget(node)
+            case f.JobFailed(failure):
+                if failure.code_hash == self.code_hash:
+                    self._leave(Ending.FAILED, failure.error)
+            case f.StopAsked(nodes):
+                self.work.stopping |= self.config.node in nodes
+            case f.PartitionClaimed(_, node, _, previous) if node == self.config.node:
+                self.steals += int(previous is not None)
+                self.work.learn(fact)
+            case _:
+                self.work.learn(fact)
+
+    # --- ownership --------------------------------------------------------------------------------------------------
+
+    def _assign(self) -> None:
+        """Claim what should be this node's, offer what should be another's."""
+        if not self._present or self.work.stopping or self._failing or self.left is not None:
+            return
+        members = self.ownership.members
+        if self.detector.stalled(self._now_ms) or self._waits_for_others(len(members)):
+            return
+        suspects = set(self.detector.suspects([n for n in members if n != self.config.node], self._now_ms))
+        live = [n for n in members if n not in suspects and not self.ownership.is_stopping(n)]
+        owners = self.ownership.owners()
+        for partition, node in target(self.run.partitions, live, owners).items():
+            owner = owners[partition]
+            if node == self.config.node and owner not in live:
+                self._claim(partition)
+            elif owner == self.config.node and node != owner:
+                self._offer(partition, node)
+
+    def _waits_for_others(self, members: int) -> bool:
+        waited = self._now_ms - (self._hello_ms or 0)
+        return members < self.config.expected and waited < self.config.expect_ms
+
+    def _claim(self, partition: int) -> None:
+        version = self.ownership.version(partition) + 1
+        if self._claimed.get(partition) != version and self.ownership.failure(partition, self.code_hash) is None:
+            self._claimed[partition] = version
+            self.work.control(m.Claim(self.run.incarnation, self.config.node, partition, version))
+
+    def _offer(self, partition: int, to: str) -> None:
+        runner = self.work.runners.get(partition)
+        if runner is not None and runner.phase is Phase.RUNNING and not runner.task.done:
+            runner.releasing_to = to
+
+    # --- signs of life, and the end ---------------------------------------------------------------------------------
+
+    def _greet(self) -> None:
+        if self._hello_ms is None and not self.work.stopping:
+            self._hello_ms = self._now_ms
+            self.work.control(m.Hello(self.run.incarnation, self.config.node, self.config.number))
+
+    def _maybe_beat(self) -> None:
+        last = self._last_beat_ms
+        if self.left is None and (last is None or self._now_ms - last >= self.config.heartbeat_interval_ms):
+            self._last_beat_ms = self._now_ms
+            self.work.effects.append(WriteHeartbeat(self.heartbeat()))
+
+    def heartbeat(self) -> bytes:
+        """The next sign of life; the shell may also send it while a long call keeps ``step`` from running."""
+        self._beat += 1
+        progress = {runner.partition: runner.task.next_offset for runner in self.work.running()}
+        return m.encode(m.Heartbeat(self.run.incarnation, self.config.node, self._beat, progress, self.stats()))
+
+    def stats(self) -> dict[str, float]:
+        """Figures to show, by name."""
+        return {
+            "emitted": float(self.work.emitted),
+            "suppressed": float(self.work.suppressed),
+            "steals": float(self.steals),
+            "bad_messages": float(self.bad_messages),
+            "open_windows": float(self.replica.open_windows()),
+            "frontier_ms": float(self.replica.frontier_ms),
+        }
+
+    def _function_failed(self, error: UserFunctionError) -> None:
+        """Tell everybody, so that the same record does not take one node after the other."""
+        runner = self.work.runners.get(error.partition)
+        offset = 0 if runner is None else runner.task.next_offset
+        self._failing = True
+        text = f"{error}\n{error.details}"[:100_000]
+        self.work.drop(error.partition)
+        self.work.control(
+            m.Failed(self.run.incarnation, self.config.node, error.partition, offset, self.code_hash, text)
+        )
+
+    def _maybe_leave(self) -> None:
+        if self.ownership.incarnation != self.run.incarnation:
+            return
+        if self.ownership.all_done():
+            self._leave(Ending.DONE)
+        elif self.work.stopping and not self.work.runners:
+            self._leave(Ending.STOPPED)
+
+    def _leave(self, ending: Ending, reason: str = "") -> None:
+        if self.left is None:
+            if ending is not Ending.SUPERSEDED:
+                self.work.control(m.Goodbye(self.run.incarnation, self.config.node))
+            self.left = Leave(ending, reason)
+            self.work.effects.append(self.left)

@@ -1,0 +1,301 @@
+"""The runner: one partition that this node owns, from the claim to the release.
+
+Two rules for this file: outputs and deltas leave in order and under growing tickets; a checkpoint is asked for only
+when everything before it is acknowledged (``design.md`` section 5).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+import msgspec
+
+from holon.identity import NOTHING_SEEN, LastSeen, OutputId
+from holon.job import UNSTABLE, Job
+from holon.outbox import Run
+from holon.record_track import Input
+from holon.snapshot import Snapshot
+from holon.task import PartitionTask
+from nodes.machine.effects import Effect, SaveCheckpoint, WriteBroadcast, WriteOutput
+from nodes.machine.events import OutputPartition
+from nodes.machine.messages import PunctuationSent, SlotSent, encode
+from wcrdt.replica import Punctuation, Replica, SlotDelta
+from wcrdt.slots import Position
+from wcrdt.windows import BEFORE_TIME_MS
+
+
+class Phase(Enum):
+    """Where a runner stands in its life."""
+
+    LOADING = "loading"  # the checkpoint
+    SCANNING = "scanning"  # the tails of the output partitions
+    RUNNING = "running"
+
+
+@dataclass(slots=True)
+class Pending:
+    """A snapshot that waits until all that comes before it is acknowledged."""
+
+    snapshot: Snapshot
+    ticket: int
+    done: bool
+    watermark_ms: int
+    sent: bool = False
+
+
+@dataclass(slots=True)
+class Held:
+    """Results that wait until the delta of their prefix has been read back (only where a job allows idleness)."""
+
+    position: Position
+    taken: dict[OutputPartition, Run] = field(default_factory=dict)
+
+
+class Runner:
+    """One owned partition. ``idle_allowed``: punctuation may move it, so its results wait for their own delta."""
+
+    def __init__(
+        self,
+        job: Job,
+        incarnation: int,
+        partition: int,
+        version: int,
+        replica: Replica,
+        sizes: dict[str, int],
+        start_offset: int,
+    ) -> None:
+        self.job = job
+        self.incarnation = incarnation
+        self.partition = partition
+        self.version = version
+        self.replica = replica
+        self.idle_allowed = job.source.idle_timeout_ms is not None
+        self.task = PartitionTask(
+            job, incarnation, partition, len(replica.slots), replica, output_partitions=sizes, start_offset=start_offset
+        )
+        self.phase = Phase.LOADING
+        self.releasing_to: str | None = None
+        self.leaving = False
+        self.ticket = 0
+        self.acknowledged = 0
+        self.output_ends: dict[OutputPartition, int] = {}
+        self.pending: Pending | None = None
+        self.saved_position: tuple[Position, Position] | None = None
+        self.saved_done = False
+        self.last_checkpoint_ms = 0
+        self.last_delta_ms = 0
+        self.last_input_ms = 0
+        self.suppressed = 0
+        self.emitted = 0
+        self.punctuated_at: Position | None = None
+        self._skip: dict[OutputPartition, dict[int, LastSeen]] = {}
+        self._held: list[Held] = []
+
+    # --- coming to life -------------------------------------------------------------------------------------------
+
+    def restore(self, data: bytes | None, now_ms: int) -> dict[str, dict[int, int]]:
+        """Take the checkpoint (None: start afresh); returns from where the output partitions are to be scanned.
+
+        Raises ``DecodeError`` on contents that are no snapshot of this job.
+        """
+        since: dict[str, dict[int, int]] = {}
+        if data is not None:
+            snapshot = Snapshot.from_bytes(data)
+            self.task.restore(snapshot)
+            since = snapshot.output_ends
+            self.saved_position = (self.task.scope.record.position, self.task.windows.position)
+            self.saved_done = self.task.done
+        self.phase = Phase.SCANNING
+        self.last_checkpoint_ms = self.last_input_ms = now_ms
+        return since
+
+    def begin(self, last: dict[OutputPartition, dict[int, LastSeen]], ends: dict[OutputPartition, int]) -> None:
+        """The output tails are known: what is on the log already is not written again."""
+        self._skip = {to: dict(tracks) for to, tracks in last.items() if tracks}
+        self.output_ends = dict(ends)
+        self.phase = Phase.RUNNING
+
+    # --- input ----------------------------------------------------------------------------------------------------
+
+    def input_limit(self, end_offset: int | None) -> int | None:
+        """The offset at which the next read must stop: the declared end, or a punctuation to apply; None: no limit."""
+        waiting = self._next_punctuation()
+        stops = [end_offset] if end_offset is not None else []
+        if waiting is not None:
+            stops.append(waiting.after[0])
+        return min(stops, default=None)
+
+    def feed(self, run: Input, now_ms: int) -> None:
+        """Process a run of records; raises ``UserFunctionError``."""
+        if len(run):
+            self.last_input_ms = now_ms
+        self.task.feed(run)
+
+    def apply_punctuations(self) -> bool:
+        """Take the accepted punctuations that stand at the current position.
+
+        False if one was accepted at a position that this task has passed without it: its work since then is void and
+        has to be made again from the checkpoint.
+        """
+        while (punctuation := self._next_punctuation()) is not None:
+            position = self.task.scope.record.position
+            if punctuation.after > position:
+                return True
+            if punctuation.after < position:
+                return False
+            self.task.punctuate(punctuation.watermark_ms)
+        return True
+
+    def _next_punctuation(self) -> Punctuation | None:
+        slot = self.replica.slots[self.partition]
+        index = self.task.punctuations - slot.punctuations_dropped
+        return slot.punctuations[index] if 0 <= index < len(slot.punctuations) else None
+
+    def punctuation(self, now_ms: int, timeout_ms: int) -> Punctuation | None:
+        """What to write if the partition has been idle for so long: never above the other partitions' watermarks."""
+        position = self.task.scope.record.position
+        watermark = self.replica.frontier_without(self.partition)
+        confirmed = self.replica.slots[self.partition].record.position == position
+        idle = now_ms - self.last_input_ms >= timeout_ms and not self.task.waiting and not self.task.records.ended
+        if not (idle and confirmed) or watermark <= self.task.watermark_ms or watermark <= BEFORE_TIME_MS:
+            return None
+        if self.punctuated_at == position:
+            return None  # on its way
+        self.punctuated_at = position
+        return Punctuation(self.partition, position, watermark)
+
+    # --- what leaves ----------------------------------------------------------------------------------------------
+
+    def outputs(self) -> list[Effect]:
+        """Results that may leave now."""
+        taken = self.task.take_outputs()
+        if not self.idle_allowed:
+            return self._write_outputs(taken)
+        if taken:
+            self._held.append(Held(self.task.scope.record.position, taken))
+        effects: list[Effect] = []
+        confirmed = self.replica.slots[self.partition].record.position
+        while self._held and self._held[0].position <= confirmed:
+            effects += self._write_outputs(self._held.pop(0).taken)
+        return effects
+
+    def delta(self, now_ms: int, interval_ms: int) -> SlotDelta | None:
+        """The delta, if there is news and either somebody waits for it or the interval is over."""
+        record, answers = self.task.scope.record, self.task.scope.answers
+        if not (record.has_news or answers.has_news):
+            return None
+        due = now_ms - self.last_delta_ms >= interval_ms or self.task.records.ended or self.task.waiting
+        staged = answers.has_news and self.job.program.last_stage > 0
+        if not (due or staged or self._closes_window()):
+            return None
+        self.last_delta_ms = now_ms
+        return self.task.take_delta()
+
+    def _closes_window(self) -> bool:
+        """True if the watermark has passed the end of a window since the last delta: others wait for that news."""
+        record = self.task.scope.record
+        lateness = self.replica.lateness_ms
+        sent, now = record.broadcast_watermark_ms - lateness, record.watermark_ms - lateness
+        return any(sent < w.end_ms <= now for windows in record.contributions.values() for w in windows)
+
+    def broadcast(self, news: SlotDelta | Punctuation) -> Effect:
+        """Write to the partition's broadcast."""
+        self.ticket += 1
+        inc = self.incarnation
+        message = PunctuationSent(inc, news) if isinstance(news, Punctuation) else SlotSent(inc, news)
+        return WriteBroadcast(self.partition, self.version, self.ticket, encode(message))
+
+    def _write_outputs(self, taken: dict[OutputPartition, Run]) -> list[Effect]:
+        effects: list[Effect] = []
+        for to in sorted(taken):
+            run = taken[to]
+            if to in self._skip and to[0] != UNSTABLE:
+                run = self._without_written(to, run)
+            if run.values:
+                self.ticket += 1
+                self.emitted += len(run.values)
+                effects.append(
+                    WriteOutput(self.partition, self.version, self.ticket, to, run.values, run.headers, run.keys)
+                )
+        return effects
+
+    def _without_written(self, to: OutputPartition, run: Run) -> Run:
+        """Leave out what the output partition holds already; past the last of it, nothing more is looked at."""
+        last = self._skip[to]
+        kept = Run()
+        for value, header, key in zip(run.values, run.headers, run.keys, strict=True):
+            identity = OutputId.from_bytes(header)
+            track = int(identity.track)
+            if (identity.position, identity.n) <= last.get(track, NOTHING_SEEN):
+                self.suppressed += 1
+                continue
+            last.pop(track, None)
+            kept.values.append(value)
+            kept.headers.append(header)
+            kept.keys.append(key)
+        if not last:
+            del self._skip[to]
+        return kept
+
+    # --- checkpoints ----------------------------------------------------------------------------------------------
+
+    def wants_checkpoint(self, now_ms: int, interval_ms: int) -> bool:
+        """True if there is something new to save, and it is time (or the runner has to stop)."""
+        if self.phase is not Phase.RUNNING or self.pending is not None or self.task.waiting:
+            return False
+        position = (self.task.scope.record.position, self.task.windows.position)
+        if position == self.saved_position:
+            return False
+        hurry = self.leaving or self.releasing_to is not None or self.task.done
+        return hurry or now_ms - self.last_checkpoint_ms >= interval_ms
+
+    def begin_checkpoint(self, now_ms: int) -> None:
+        """Keep a snapshot of now; the caller has just flushed outputs and delta."""
+        ends: dict[str, dict[int, int]] = {}
+        for (output, partition), end in sorted(self.output_ends.items()):
+            ends.setdefault(output, {})[partition] = end
+        snapshot = msgspec.structs.replace(self.task.snapshot(), output_ends=ends)
+        self.pending = Pending(snapshot, self.ticket, self.task.done, self.task.watermark_ms)
+        self.last_checkpoint_ms = now_ms
+
+    def ready_checkpoint(self) -> SaveCheckpoint | None:
+        """The save, once all outputs and deltas before the snapshot are on the log."""
+        pending = self.pending
+        if pending is None or pending.sent or self.acknowledged < pending.ticket or not self._confirmed(pending):
+            return None
+        pending.sent = True
+        snapshot = pending.snapshot
+        return SaveCheckpoint(
+            self.partition,
+            self.version,
+            pending.ticket,
+            snapshot.record.slot.to,
+            snapshot.window.slot.to,
+            snapshot.to_bytes(),
+        )
+
+    def _confirmed(self, pending: Pending) -> bool:
+        """Where punctuation may void work, it also has to be read back, and no result may wait."""
+        if not self.idle_allowed:
+            return True
+        confirmed = self.replica.slots[self.partition].record.position
+        to = pending.snapshot.record.slot.to
+        return confirmed >= to and not any(held.position <= to for held in self._held)
+
+    def checkpoint_stored(self) -> Pending:
+        """The pending snapshot is durable."""
+        assert self.pending is not None and self.pending.sent
+        stored, self.pending = self.pending, None
+        self.saved_position = (stored.snapshot.record.slot.to, stored.snapshot.window.slot.to)
+        self.saved_done = stored.done
+        return stored
+
+    @property
+    def settled(self) -> bool:
+        """True if everything up to the current position is in a checkpoint."""
+        if self.phase is not Phase.RUNNING:
+            return True  # nothing of its own yet
+        return self.pending is None and (
+            self.task.waiting or self.saved_position == (self.task.scope.record.position, self.task.windows.position)
+        )

@@ -1,0 +1,301 @@
+"""The workload of a node: its runners, and what they are to do as input, slots and acknowledgements come in.
+
+Two rules for this file: results leave before the delta that says they are made; nothing here knows why a partition is
+this node's (that is ``node.py``).
+"""
+
+from __future__ import annotations
+
+from nodes.machine import events as e
+from nodes.machine import facts as f
+from nodes.machine import messages as m
+from nodes.machine.config import JobRun, NodeConfig, Wanted
+from nodes.machine.effects import Effect, LoadCheckpoint, ReadTail, RewindBroadcast, WriteControl
+from nodes.machine.ownership import KEPT_CHECKPOINTS, Ownership
+from nodes.machine.runner import Phase, Runner
+from wcrdt.codec import DecodeError
+from wcrdt.replica import Replica
+from wcrdt.windows import BEFORE_TIME_MS
+
+
+class Workload:
+    """The partitions that this node owns. ``effects`` is the list that the current step fills."""
+
+    def __init__(self, config: NodeConfig, run: JobRun, replica: Replica, ownership: Ownership) -> None:
+        self.config = config
+        self.run = run
+        self.job = run.job
+        self.replica = replica
+        self.ownership = ownership
+        self.runners: dict[int, Runner] = {}
+        self.effects: list[Effect] = []
+        self.now_ms = 0
+        self.stopping = False
+        self._suppressed = 0
+        self._emitted = 0
+
+    # --- runners ----------------------------------------------------------------------------------------------------
+
+    def take(self, partition: int, version: int) -> None:
+        """The partition is this node's from now on."""
+        self.drop(partition)
+        self._load(self._fresh(partition, version))
+
+    def drop(self, partition: int) -> None:
+        """It is not, or its work is void."""
+        runner = self.runners.pop(partition, None)
+        if runner is not None:
+            self._suppressed += runner.suppressed
+            self._emitted += runner.emitted
+
+    def runner(self, partition: int, version: int) -> Runner | None:
+        """The runner, unless the event belongs to an earlier claim."""
+        runner = self.runners.get(partition)
+        return runner if runner is not None and runner.version == version else None
+
+    def running(self) -> list[Runner]:
+        return [runner for _, runner in sorted(self.runners.items()) if runner.phase is Phase.RUNNING]
+
+    def _fresh(self, partition: int, version: int) -> Runner:
+        run = self.run
+        return Runner(
+            self.job,
+            run.incarnation,
+            partition,
+            version,
+            self.replica,
+            run.output_partitions,
+            run.start_offsets[partition],
+        )
+
+    def _load(self, runner: Runner) -> None:
+        self.runners[runner.partition] = runner
+        names = [saved.name for saved in self.ownership.checkpoints(runner.partition)]
+        self.effects.append(LoadCheckpoint(runner.partition, runner.version, names))
+
+    def _restart(self, runner: Runner) -> None:
+        """Make the partition's work again from its checkpoint; what is on the log already stays there once."""
+        self.drop(runner.partition)
+        fresh = self._fresh(runner.partition, runner.version)
+        fresh.ticket = fresh.acknowledged = runner.ticket
+        self._load(fresh)
+
+    # --- what happens -----------------------------------------------------------------------------------------------------
+
+    def handle(self, event: e.Event) -> None:
+        """Raises ``UserFunctionError``, and ``DecodeError`` for a checkpoint that is none of this job's."""
+        match event:
+            case e.InputRead():
+                self._input_read(event)
+            case e.CheckpointLoaded():
+                self._checkpoint_loaded(event)
+            case e.TailRead():
+                self._tail_read(event)
+            case e.Acknowledged():
+                self._acknowledged(event)
+            case e.CheckpointStored():
+                self._checkpoint_stored(event)
+            case _:
+                pass
+
+    def learn(self, fact: f.Fact) -> None:
+        """What the control topic says about partitions."""
+        me = self.config.node
+        match fact:
+            case f.PartitionClaimed(partition, node, version):
+                if node == me:
+                    self.take(partition, version)
+                else:
+                    self.drop(partition)
+            case f.PartitionReleased(partition, _, node) if node == me:
+                self.drop(partition)
+            case f.SlotAsked(partition, by) if by != me:
+                self._slot_asked(partition)
+            case f.CheckpointRecorded():
+                self._drop_windows()
+            case _:
+                pass
+
+    def _input_read(self, read: e.InputRead) -> None:
+        runner = self.runner(read.partition, read.version)
+        if runner is None or runner.phase is not Phase.RUNNING or runner.task.waiting:
+            return
+        if read.run.next_offset > runner.task.next_offset:
+            runner.feed(read.run, self.now_ms)
+
+    def _checkpoint_loaded(self, loaded: e.CheckpointLoaded) -> None:
+        runner = self.runner(loaded.partition, loaded.version)
+        if runner is None or runner.phase is not Phase.LOADING:
+            return
+        try:
+            since = runner.restore(loaded.data, self.now_ms)
+        except DecodeError as error:
+            at = f"checkpoint {loaded.name} of partition {loaded.partition}"
+            raise DecodeError(f"{at} cannot be used by this code: {error}") from error
+        if loaded.data is None and self.replica.dropped_through_ms > BEFORE_TIME_MS:
+            # Every checkpoint is damaged or gone: replay from the start needs windows that were dropped here.
+            self.replica.reset()
+            self.effects.append(RewindBroadcast())
+        self.effects.append(ReadTail(runner.partition, runner.version, since))
+
+    def _tail_read(self, tail: e.TailRead) -> None:
+        """From here on the partition runs; whoever has a gap in its slot can fill it now."""
+        runner = self.runner(tail.partition, tail.version)
+        if runner is not None and runner.phase is Phase.SCANNING:
+            runner.begin(tail.last, tail.ends)
+            self.effects.append(runner.broadcast(runner.task.full_delta()))
+
+    def _acknowledged(self, ack: e.Acknowledged) -> None:
+        runner = self.runner(ack.partition, ack.version)
+        if runner is not None:
+            runner.acknowledged = max(runner.acknowledged, ack.ticket)
+            runner.output_ends.update(ack.ends)
+
+    def _checkpoint_stored(self, stored: e.CheckpointStored) -> None:
+        runner = self.runner(stored.partition, stored.version)
+        if runner is None or runner.pending is None or runner.pending.ticket != stored.ticket:
+            return
+        pending = runner.checkpoint_stored()
+        offset, step = pending.snapshot.record.slot.to
+        answered_ms, stage = pending.snapshot.window.slot.to
+        counts = pending.snapshot.record.counts
+        self.control(
+            m.CheckpointSaved(
+                self.run.incarnation,
+                self.config.node,
+                runner.partition,
+                runner.version,
+                stored.name,
+                offset,
+                pending.watermark_ms,
+                answered_ms,
+                stage,
+                pending.done,
+                step,
+                (counts.accepted, counts.filtered, counts.late, counts.dead),
+            )
+        )
+
+    def slot_changed(self, partition: int) -> None:
+        """A broadcast message of this partition was taken: it may be a punctuation that a runner has missed."""
+        runner = self.runners.get(partition)
+        if runner is not None and runner.phase is Phase.RUNNING and not runner.apply_punctuations():
+            self._restart(runner)
+
+    def _slot_asked(self, partition: int) -> None:
+        """Somebody has a gap in the partition's slot."""
+        runner = self.runners.get(partition)
+        if runner is None or runner.phase is not Phase.RUNNING:
+            return
+        self._flush(runner, always=True)
+        full = self.replica.full(partition) if runner.idle_allowed else runner.task.full_delta()
+        self.effects.append(runner.broadcast(full))
+
+    def _drop_windows(self) -> None:
+        """Forget windows that no checkpoint that may still be used needs."""
+        answered = self.ownership.durable_answered(KEPT_CHECKPOINTS)
+        watermark = self.ownership.durable_watermark(KEPT_CHECKPOINTS)
+        through = self.job.droppable_through(answered, watermark)
+        if through > self.replica.dropped_through_ms:
+            self.replica.drop_through(through)
+            for runner in self.runners.values():
+                runner.task.drop_through(through)
+        for partition, slot in enumerate(self.replica.slots):
+            kept = self.ownership.checkpoints(partition)
+            if slot.punctuations and len(kept) == KEPT_CHECKPOINTS:
+                slot.forget_punctuations(kept[-1].record_position)
+
+    # --- work -------------------------------------------------------------------------------------------------------
+
+    def wanted(self) -> list[Wanted]:
+        """Input that could be processed now, the partition that is furthest behind first."""
+        found = []
+        for runner in self.running():
+            task = runner.task
+            if task.waiting or task.records.ended or runner.releasing_to or self._too_far_ahead(runner):
+                continue
+            limit = runner.input_limit(self.ownership.end_offset(runner.partition))
+            if limit is None or task.next_offset < limit:
+                found.append(Wanted(runner.partition, runner.version, task.next_offset, limit))
+        return sorted(found, key=lambda wanted: self.runners[wanted.partition].task.watermark_ms)
+
+    def _too_far_ahead(self, runner: Runner) -> bool:
+        """A fast partition waits, so that a lagging one cannot pile up open windows without bound."""
+        frontier = self.replica.frontier_ms
+        if frontier <= BEFORE_TIME_MS:
+            frontier = min((r.task.watermark_ms for r in self.running()), default=BEFORE_TIME_MS)
+        return runner.task.watermark_ms - frontier > self.config.watermark_max_ahead_ms > 0
+
+    def settle(self) -> None:
+        """Bring everything as far as it can go. Raises ``UserFunctionError``."""
+        for runner in self.running():
+            if runner.apply_punctuations():
+                self._maybe_end(runner)
+            else:
+                self._restart(runner)
+        before = None
+        while before != (before := (self.replica.frontier_ms, self.replica.answered)):
+            for runner in self.running():
+                runner.task.advance()
+                self._maybe_end(runner)
+                self._flush(runner)
+        for runner in self.running():
+            self._maybe_punctuate(runner)
+            self._maybe_checkpoint(runner)
+        for runner in list(self.runners.values()):
+            self._maybe_release(runner)
+
+    def _flush(self, runner: Runner, always: bool = False) -> None:
+        """Results first, then the delta that says they are made."""
+        self.effects += runner.outputs()
+        delta = runner.delta(self.now_ms, 0 if always else self.config.broadcast_interval_ms)
+        if delta is None:
+            return
+        self.effects.append(runner.broadcast(delta))
+        if not runner.idle_allowed and self.replica.receive(delta).gap:
+            self.replica.receive(runner.task.full_delta())
+
+    def _maybe_end(self, runner: Runner) -> None:
+        end = self.ownership.end_offset(runner.partition)
+        task = runner.task
+        if end is not None and task.next_offset >= end and not task.records.ended and not task.waiting:
+            task.end()
+
+    def _maybe_punctuate(self, runner: Runner) -> None:
+        timeout = self.job.source.idle_timeout_ms
+        if timeout is not None:
+            punctuation = runner.punctuation(self.now_ms, timeout)
+            if punctuation is not None:
+                self.effects.append(runner.broadcast(punctuation))
+
+    def _maybe_checkpoint(self, runner: Runner) -> None:
+        runner.leaving = self.stopping
+        if runner.wants_checkpoint(self.now_ms, self.config.checkpoint_interval_ms):
+            self._flush(runner, always=True)
+            runner.begin_checkpoint(self.now_ms)
+        save = runner.ready_checkpoint()
+        if save is not None:
+            self.effects.append(save)
+
+    def _maybe_release(self, runner: Runner) -> None:
+        """Hand over at a checkpoint, so that the next owner has nothing to make again."""
+        if (self.stopping or runner.releasing_to) and runner.settled:
+            to = runner.releasing_to
+            self.control(m.Release(self.run.incarnation, self.config.node, runner.partition, runner.version, to))
+            self.drop(runner.partition)
+
+    def control(self, message: m.ControlMessage) -> None:
+        """Write to the control topic."""
+        self.effects.append(WriteControl(m.encode(message)))
+
+    # --- figures ----------------------------------------------------------------------------------------------------
+
+    @property
+    def emitted(self) -> int:
+        """Results that this node has written."""
+        return self._emitted + sum(runner.emitted for runner in self.runners.values())
+
+    @property
+    def suppressed(self) -> int:
+        """Results that it made again and found on the log already."""
+        return self._suppressed + sum(runner.suppressed for runner in self.runners.values())
