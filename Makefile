@@ -27,7 +27,7 @@ test: lint ## everything that CI runs: lint, then all tests
 
 check: lint ## lint and the quick tests, for use before a commit
 	$(call say,'30 s')
-	$(BIN)/python -m pytest -q tests/unit
+	$(BIN)/python -m pytest -q -n 2 tests/unit
 
 lint: style format imports types ## style, format, import direction, types (20 s); make -k lint shows all that fails
 

@@ -59,4 +59,4 @@ def test_folder_gives_the_marker_and_the_environment_the_profile(tmp_path: Path)
     code, output = run_suite(tmp_path, tests, "-v", "-s", "-m", "laws or sim", HYPOTHESIS_PROFILE="nightly")
     assert code == 0 and "3 passed, 1 deselected" in output, output
     assert "test_unit.py" not in output
-    assert re.search(r"examples 20000\b", output), output
+    assert re.search(r"examples 2000\b", output), output
