@@ -14,7 +14,7 @@ app = new_group("Show the settings and where they come from.", "holon config sho
 
 @app.callback()
 def config_group() -> None:
-    pass
+    """Without a callback typer would make the only command the group itself."""
 
 
 @app.command("show", epilog="Example: holon config show --origin -D node.replicas=2")

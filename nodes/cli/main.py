@@ -49,6 +49,7 @@ def root(
     log_level: LogLevelOption = None,
     version: bool = typer.Option(False, "--version", is_eager=True, callback=_show_version, help="Print the version."),
 ) -> None:
+    """Keep the global options for the command that follows."""
     ctx.obj = Options(config, tuple(define or ()), log_level)
 
 
