@@ -105,6 +105,18 @@ def test_files_and_folders_are_for_their_owner_alone(store: ObjectCheckpoints, f
         assert above.stat().st_mode & 0o777 == 0o700, above
 
 
+def test_the_file_and_all_its_folders_are_on_the_disk_before_save_returns(
+    store: ObjectCheckpoints, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: set[int] = set()
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.add(os.fstat(handle).st_ino))
+    path = folder / store.save(key(), TEXT)
+    assert synced == {part.stat().st_ino for part in [path, *path.parents[:4]]}
+    synced.clear()
+    store.save(key(), TEXT)  # whoever created it may not have come that far
+    assert path.stat().st_ino in synced
+
+
 # --- order and pruning ---------------------------------------------------------------------------------------------
 
 

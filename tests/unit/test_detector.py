@@ -100,14 +100,24 @@ def test_heartbeats_that_were_waiting_in_the_log_count_after_a_stall() -> None:
 
 
 def test_a_dead_node_gets_only_one_new_grace_so_that_a_slow_observer_finds_it() -> None:
-    detector = Detector(300)
+    detector = Detector(300, stall_after_ms=100)
     detector.heard("dead", 0)
-    now_ms = 0
-    for _ in range(7):  # every step is a stall
-        now_ms += 5_000
+    found = []
+    for now_ms in (5_000, 10_000, 15_000, 20_000):  # every step is a stall, and counts for 100 ms
         assert detector.stalled(now_ms)
         detector.caught_up(now_ms)
-    assert detector.suspects(["dead"], now_ms) == ["dead"]
+        found.append(detector.suspects(["dead"], now_ms))
+    assert found == [[], [], [], ["dead"]]
+
+
+def test_a_sign_of_life_earns_a_new_grace_at_the_next_stall() -> None:
+    detector = Detector(300)
+    for now_ms in (0, 5_000, 10_000):
+        detector.stalled(now_ms)
+        detector.caught_up(now_ms)
+        assert detector.suspects(["a"], now_ms) == []
+        detector.heard("a", now_ms)
+        assert run(detector, ["a"], now_ms, now_ms + 250) == []
 
 
 def test_a_clock_that_jumps_back_by_an_hour_neither_accuses_nor_protects() -> None:
