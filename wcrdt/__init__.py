@@ -1,1 +1,53 @@
 """Windowed CRDTs: lattices, windows and the laws that they keep. Pure: no I/O, clock, thread or randomness."""
+
+from wcrdt.codec import DecodeError, canonical_bytes, decode, encode
+from wcrdt.lattice import Lattice
+from wcrdt.lattices.arguments import MaxBy, MinBy
+from wcrdt.lattices.booleans import BoolAnd, BoolOr
+from wcrdt.lattices.counters import GCounter, PNCounter
+from wcrdt.lattices.extremes import Max, Min
+from wcrdt.lattices.histogram import Histogram
+from wcrdt.lattices.maps import MapOf
+from wcrdt.lattices.orset import ORSet
+from wcrdt.lattices.records import PairOf, RecordOf
+from wcrdt.lattices.sets import GSet
+from wcrdt.lattices.sums import Average, Sum
+from wcrdt.lattices.theta import ThetaSketch
+from wcrdt.lattices.topk import TopK
+from wcrdt.lattices.yjs import YArray, YMap, YText
+from wcrdt.laws import LawBroken, check_laws
+from wcrdt.windows import Assigner, Tumbling, Window
+
+__all__ = [
+    "Assigner",
+    "Average",
+    "BoolAnd",
+    "BoolOr",
+    "DecodeError",
+    "GCounter",
+    "GSet",
+    "Histogram",
+    "Lattice",
+    "LawBroken",
+    "MapOf",
+    "Max",
+    "MaxBy",
+    "Min",
+    "MinBy",
+    "ORSet",
+    "PNCounter",
+    "PairOf",
+    "RecordOf",
+    "Sum",
+    "ThetaSketch",
+    "TopK",
+    "Tumbling",
+    "Window",
+    "YArray",
+    "YMap",
+    "YText",
+    "canonical_bytes",
+    "check_laws",
+    "decode",
+    "encode",
+]

@@ -19,7 +19,7 @@ class Lattice(ABC, Generic[E, V]):
     """A join-semilattice value with delta mutators and canonical bytes.
 
     An instance is also its own schema: ``bottom()`` and ``from_wire()`` give values of the same shape (the `k` of a
-    TopK, the inner lattice of a map), so a job is declared with an instance (Holon, Table 1: ``WCRDT { zero : Type }``).
+    TopK, the inner lattice of a map), so a job is declared with an instance (Holon, Table 1: ``WCRDT { zero: Type }``).
 
     Laws, checked by ``wcrdt.laws`` for every type: merge is commutative, associative and idempotent, ``bottom`` is its
     unit, ``a.leq(b)`` iff merging a into b changes nothing, mutators only inflate, merging the returned delta into the
@@ -42,11 +42,11 @@ class Lattice(ABC, Generic[E, V]):
         """A new least element of the same shape."""
 
     @abstractmethod
-    def merge(self, other: Self) -> bool:
+    def merge(self, other: Any) -> bool:  # of the same type: overrides say Self, which pyright would not allow here
         """Join ``other`` into this value; True if this value changed. ``other`` is neither changed nor aliased."""
 
     @abstractmethod
-    def leq(self, other: Self) -> bool:
+    def leq(self, other: Any) -> bool:
         """True if this value is below or equal to ``other`` in the lattice order."""
 
     @abstractmethod
@@ -58,10 +58,23 @@ class Lattice(ABC, Generic[E, V]):
 
         Equal to inserting them one by one; types override it with a column-wise version. Returns the delta.
         """
+        self.check_many(elements)
         delta = self.bottom()
         for element in _rows(elements):
             delta.merge(self.insert(element, actor=actor))
         return delta
+
+    def check(self, element: E) -> None:
+        """Raise what ``insert`` would raise for this element, changing nothing.
+
+        Records and columns ask for all their parts before they insert the first, so that a refused element leaves no
+        half of itself behind.
+        """
+
+    def check_many(self, elements: Any) -> None:
+        """Raise what ``insert_many`` would raise for these elements, changing nothing."""
+        for element in _rows(elements):
+            self.check(element)
 
     @property
     @abstractmethod

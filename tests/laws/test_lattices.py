@@ -1,0 +1,148 @@
+"""Every lattice type of ``wcrdt`` keeps the laws. A new type gets all of these tests by one line in ``CASES``."""
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import strategies as st
+
+import wcrdt
+from wcrdt import (
+    Average,
+    BoolAnd,
+    BoolOr,
+    GCounter,
+    GSet,
+    Histogram,
+    MapOf,
+    Max,
+    MaxBy,
+    Min,
+    MinBy,
+    ORSet,
+    PairOf,
+    PNCounter,
+    RecordOf,
+    Sum,
+    ThetaSketch,
+    TopK,
+    YArray,
+    YMap,
+    YText,
+    check_laws,
+)
+
+pytestmark = pytest.mark.laws
+
+SMALL = st.integers(-3, 3)
+INTS = st.one_of(SMALL, st.sampled_from([2**62, 2**63 - 1, -(2**63), 2**64, -(2**80)]))
+DECIMALS = st.decimals(allow_nan=False, allow_infinity=False, min_value=-100, max_value=100, places=2)
+NUMBERS = st.one_of(INTS, DECIMALS, st.sampled_from([Decimal("1.0"), Decimal(1), Decimal("1E+20"), Decimal("1E-30")]))
+TIED = st.sampled_from(
+    [None, False, True, 0, 1, 1.0, 0.0, -0.0, Decimal(1), Decimal("1.0"), "1", "", b"1", (1,), (True, "é")]
+)
+FLOATS = st.floats(allow_nan=False)
+SCALARS = st.one_of(
+    TIED, SMALL, INTS, DECIMALS, FLOATS, st.text(max_size=3), st.binary(max_size=3), st.tuples(SMALL, TIED)
+)
+TYPED = [SMALL, st.floats(allow_nan=False), st.booleans(), st.sampled_from("abc"), st.tuples(SMALL, SMALL)]
+ELEMENTS = st.one_of(SCALARS, *TYPED)
+KEYED = st.one_of(st.tuples(SMALL, SMALL), st.tuples(ELEMENTS, ELEMENTS))
+SET_EDITS = st.tuples(st.sampled_from(["add", "remove"]), st.one_of(SMALL, TIED))
+WORDS = st.text(max_size=3)
+TEXT_EDITS = st.one_of(WORDS, st.tuples(SMALL, WORDS), st.tuples(st.just("remove"), SMALL, SMALL))
+MAP_EDITS = st.one_of(
+    st.tuples(st.just("set"), st.sampled_from("ab"), SCALARS), st.tuples(st.just("remove"), st.sampled_from("ab"))
+)
+ARRAY_EDITS = st.one_of(
+    st.tuples(st.just("append"), SCALARS),
+    st.tuples(st.just("insert"), SMALL, SCALARS),
+    st.tuples(st.just("remove"), SMALL),
+)
+
+CASES = {
+    "gcounter": (GCounter(), INTS),
+    "pncounter": (PNCounter(), INTS),
+    "max": (Max(), ELEMENTS),
+    "max of ints": (Max(), INTS),
+    "max of floats": (Max(), st.floats(allow_nan=False)),
+    "min": (Min(), ELEMENTS),
+    "min of ints": (Min(), SMALL),
+    "maxby all": (MaxBy(), KEYED),
+    "maxby all of ints": (MaxBy(), st.tuples(SMALL, st.tuples(SMALL, st.booleans()))),
+    "maxby first": (MaxBy(ties="first"), KEYED),
+    "minby all": (MinBy(), KEYED),
+    "minby first": (MinBy(ties="first"), st.tuples(SMALL, SMALL)),
+    "sum": (Sum(), NUMBERS),
+    "sum of ints": (Sum(), INTS),
+    "average": (Average(), NUMBERS),
+    "average of ints": (Average(), INTS),
+    "gset": (GSet(), ELEMENTS),
+    "orset": (ORSet(), SET_EDITS),
+    "map of gcounter": (MapOf(GCounter()), st.tuples(TIED, INTS)),
+    "map of max": (MapOf(Max()), st.tuples(INTS, INTS)),
+    "map of min by text": (MapOf(Min()), st.tuples(st.text(max_size=1), SMALL)),
+    "map of sum by tuple": (MapOf(Sum()), st.tuples(st.tuples(SMALL, st.sampled_from("ab")), NUMBERS)),
+    "map of average": (MapOf(Average()), st.tuples(SMALL, SMALL)),
+    "map of maxby": (MapOf(MaxBy()), st.tuples(SMALL, st.tuples(SMALL, SMALL))),
+    "map of gset": (MapOf(GSet()), st.tuples(SMALL, TIED)),
+    "map of orset": (MapOf(ORSet()), st.tuples(SMALL, SET_EDITS)),
+    "map of histogram": (MapOf(Histogram([0, 2])), st.tuples(SMALL, SMALL)),
+    "map of maps": (MapOf(MapOf(Max())), st.tuples(SMALL, st.tuples(SMALL, SMALL))),
+    "map of records": (
+        MapOf(RecordOf(count=GCounter(), top=Max(), mean=Average())),
+        st.tuples(SMALL, st.tuples(st.integers(0, 3), SMALL, SMALL)),
+    ),
+    "record": (RecordOf(bids=GCounter(), seen=GSet(), low=Min()), st.tuples(SMALL, TIED, INTS)),
+    "record that folds": (RecordOf(n=GCounter(), best=MaxBy()), st.tuples(SMALL, st.tuples(SMALL, SMALL))),
+    "pair": (PairOf(Max(), ORSet()), st.tuples(ELEMENTS, SET_EDITS)),
+    "topk of items": (TopK(2), KEYED),
+    "topk of int items": (TopK(3), st.tuples(SMALL, SMALL)),
+    "topk of pairs": (TopK(2, distinct=False), KEYED),
+    "topk of int pairs": (TopK(3, distinct=False), st.tuples(SMALL, SMALL)),
+    "histogram": (Histogram([-1, 0, 2]), NUMBERS),
+    "histogram of floats": (Histogram([-0.5, 0.0, 1e300]), st.floats(allow_nan=False)),
+    "histogram of mixed bounds": (Histogram([0, 0.5, Decimal("0.7")]), NUMBERS),
+    "or": (BoolOr(), st.booleans()),
+    "and": (BoolAnd(), st.booleans()),
+    "theta": (ThetaSketch(), ELEMENTS),
+    "theta that estimates": (ThetaSketch(5), st.integers(0, 200)),
+    "ytext": (YText(), TEXT_EDITS),
+    "ymap": (YMap(), MAP_EDITS),
+    "yarray": (YArray(), ARRAY_EDITS),
+    "map of ytext": (MapOf(YText()), st.tuples(st.sampled_from("ab"), TEXT_EDITS)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_type_keeps_the_laws(name: str) -> None:
+    zero, elements = CASES[name]
+    check_laws(zero, elements)
+
+
+def test_every_exported_type_is_checked() -> None:
+    exported = {
+        getattr(wcrdt, name).tag
+        for name in wcrdt.__all__
+        if isinstance(getattr(wcrdt, name), type)
+        and issubclass(getattr(wcrdt, name), wcrdt.Lattice)
+        and getattr(wcrdt, name) is not wcrdt.Lattice
+    }
+    assert {zero.tag for zero, _ in CASES.values()} == exported
+
+
+def test_theta_keeps_the_laws_beyond_its_capacity() -> None:
+    def many(seed: int) -> list[int]:
+        return list(range(seed * 20, seed * 20 + 60))
+
+    class Bulk(ThetaSketch):
+        """Inserts 60 elements at once, so that the trimmed states are compared."""
+
+        __slots__ = ()
+
+        def insert(self, element: int, *, actor: int = 0) -> "Bulk":
+            return super().insert_many(many(element), actor=actor)
+
+        def insert_many(self, elements: list[int], *, actor: int = 0) -> "Bulk":
+            return super().insert_many([x for element in elements for x in many(element)], actor=actor)
+
+    check_laws(Bulk(5), st.integers(0, 30))

@@ -1,0 +1,1 @@
+"""The lattice types, one family a file; ``wcrdt`` re-exports them all."""

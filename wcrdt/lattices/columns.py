@@ -1,0 +1,173 @@
+"""Columns of elements and groups of their rows: what the column-wise inserts share.
+
+A column is a sequence or a numpy array; where an element is a tuple, a tuple of columns of equal length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wcrdt.elements import element_of, identity, plain
+
+Ints = NDArray[np.int64]
+Indices = NDArray[np.intp]
+
+_INT64_MAX = 2**63 - 1
+
+
+def height(column: Any) -> int:
+    """Number of rows; raises ``ValueError`` where the columns of a tuple differ in length."""
+    if not isinstance(column, tuple):
+        return len(column)
+    heights = [height(part) for part in column]
+    if not heights or min(heights) != max(heights):
+        raise ValueError(f"the columns of an element must be equally long, got {heights} rows")
+    return heights[0]
+
+
+def rows_of(column: Any) -> list[Any]:
+    """The elements, one a row, with Python scalars for numpy ones."""
+    if isinstance(column, tuple):
+        height(column)
+        return list(zip(*(rows_of(part) for part in column), strict=True))
+    return column.tolist() if hasattr(column, "tolist") else list(column)
+
+
+def take(column: Any, rows: Indices) -> Any:
+    """The column of these rows, of the same structure."""
+    if isinstance(column, tuple):
+        return tuple(take(part, rows) for part in column)
+    if isinstance(column, np.ndarray):
+        return column[rows]
+    return [column[row] for row in rows.tolist()]
+
+
+def int_column(column: Any) -> Ints | None:
+    """The column as int64 if it is a numpy array of integers that fit; None asks for the way row by row."""
+    if not isinstance(column, np.ndarray) or column.ndim != 1 or column.dtype.kind not in "iu":
+        return None
+    if column.dtype.itemsize == 8 and column.dtype.kind == "u" and len(column) and int(column.max()) > _INT64_MAX:
+        return None
+    return column.astype(np.int64, copy=False)
+
+
+def number_column(column: Any) -> NDArray[Any] | None:
+    """The column as int64, or as float64 without NaN and minus zero; None asks for the way row by row."""
+    if isinstance(column, np.ndarray) and column.ndim == 1 and column.dtype.kind == "f":
+        if column.dtype.itemsize > 8 or np.isnan(column).any():
+            return None
+        return column.astype(np.float64) + 0.0
+    return int_column(column)
+
+
+@dataclass(slots=True, frozen=True)
+class Groups:
+    """Consecutive runs of rows after arranging them by ``order`` (None: they are in order), at least one row each."""
+
+    order: Indices | None
+    starts: Indices
+    rows: int
+
+    @classmethod
+    def whole(cls, rows: int) -> Groups:
+        """One group of all rows."""
+        return cls(None, np.zeros(1, np.intp), rows)
+
+    def arranged(self, column: NDArray[Any]) -> NDArray[Any]:
+        return column if self.order is None else column[self.order]
+
+    def sizes(self) -> Indices:
+        return np.diff(self.starts, append=self.rows)
+
+    def sums(self, column: Ints) -> list[int]:
+        """Exact sum of each group."""
+        return np.add.reduceat(self.arranged(_summable(column)), self.starts).tolist()
+
+    def gains_and_losses(self, column: Ints) -> tuple[list[int], list[int]]:
+        """For each group the sum of its positive rows, and of its negative rows without their sign."""
+        safe = _summable(column)
+        gains = np.maximum(safe, 0)
+        losses = gains - safe
+        return (
+            np.add.reduceat(self.arranged(gains), self.starts).tolist(),
+            np.add.reduceat(self.arranged(losses), self.starts).tolist(),
+        )
+
+    def largest(self, column: NDArray[Any]) -> NDArray[Any]:
+        return np.maximum.reduceat(self.arranged(column), self.starts)
+
+    def smallest(self, column: NDArray[Any]) -> NDArray[Any]:
+        return np.minimum.reduceat(self.arranged(column), self.starts)
+
+    def members(self) -> list[Indices]:
+        """Row numbers of each group; ascending if the rows were grouped stably."""
+        order = np.arange(self.rows) if self.order is None else self.order
+        return np.split(order, self.starts[1:])
+
+
+def _summable(column: Ints) -> NDArray[Any]:
+    """The column itself if no sum of its rows can leave int64, else as Python ints."""
+    if len(column) == 0:
+        return column
+    largest = max(int(column.max()), -int(column.min()))
+    return column if largest * len(column) <= _INT64_MAX else column.astype(object)
+
+
+def group_by(keys: Any) -> tuple[list[Hashable], Groups]:
+    """Identities of the distinct keys of a column, and the groups of rows in the same order; at least one row.
+
+    Rows of a group stay in their order. Raises as ``plain`` does for a key that cannot be an element.
+    """
+    column = int_column(keys)
+    if column is not None:
+        groups = _group_ints(column)
+        return groups.arranged(column)[groups.starts].tolist(), groups
+    codes, labels = _factor(keys)
+    groups = _group_ints(codes)
+    return [labels[code] for code in groups.arranged(codes)[groups.starts].tolist()], groups
+
+
+def _group_ints(column: Ints) -> Groups:
+    low = int(column.min())
+    if int(column.max()) - low < 65536:
+        order = np.argsort((column - low).astype(np.uint16), kind="stable")  # numpy sorts 16 bits by radix
+    else:
+        order = np.argsort(column, kind="stable")
+    arranged = column[order]
+    changes = np.flatnonzero(arranged[1:] != arranged[:-1]) + 1
+    return Groups(order, np.concatenate([np.zeros(1, np.intp), changes]), len(column))
+
+
+def _factor(keys: Any) -> tuple[Ints, list[Hashable]]:
+    """A small int for each row, and the identity of the key that each int stands for."""
+    column = int_column(keys)
+    if column is not None:
+        distinct, codes = np.unique(column, return_inverse=True)
+        return codes.astype(np.int64, copy=False), distinct.tolist()
+    if isinstance(keys, tuple):
+        return _factor_tuple([_factor(part) for part in keys])
+    found: dict[Hashable, int] = {}
+    rows = rows_of(keys)
+    if set(map(type, rows)) <= {str, int, bytes}:  # these are their own identities
+        codes = np.fromiter((found.setdefault(row, len(found)) for row in rows), np.int64, len(rows))
+        for name in found:
+            plain(name)
+        return codes, list(found)
+    names = [identity(plain(row)) for row in rows]
+    codes = np.fromiter((found.setdefault(name, len(found)) for name in names), np.int64, len(rows))
+    return codes, list(found)
+
+
+def _factor_tuple(parts: list[tuple[Ints, list[Hashable]]]) -> tuple[Ints, list[Hashable]]:
+    combined, _ = parts[0]
+    for codes, labels in parts[1:]:
+        combined = np.unique(combined, return_inverse=True)[1] * len(labels) + codes
+    _, first, codes = np.unique(combined, return_index=True, return_inverse=True)
+    columns = [[labels[code] for code in part[first].tolist()] for part, labels in parts]
+    names: list[Hashable] = [identity(tuple(map(element_of, row))) for row in zip(*columns, strict=True)]
+    return codes.astype(np.int64, copy=False), names
