@@ -8,6 +8,7 @@ Per source partition, track, topic and output partition the identities only grow
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -51,6 +52,19 @@ class OutputId(NamedTuple):
             return cls(header[_FORMAT.size :].decode(), incarnation, partition, Track(track), position, n)
         except (struct.error, ValueError) as error:
             raise IdentityError(f"a record without a Holon output identity (header {header[:32]!r})") from error
+
+
+def newest_incarnations(headers: Iterable[bytes]) -> dict[str, int]:
+    """Job -> newest incarnation among the headers; those without an identity are passed over."""
+    newest: dict[str, int] = {}
+    # A job's life differs in version, incarnation and name only: one header of each is parsed, not all.
+    for header in {header[:5] + header[_FORMAT.size :]: header for header in headers}.values():
+        try:
+            identity = OutputId.from_bytes(header)
+        except IdentityError:
+            continue
+        newest[identity.job] = max(identity.incarnation, newest.get(identity.job, 0))
+    return newest
 
 
 class IdentityStamp:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 
-from holon.identity import IdentityError, OutputId, RepeatFilter
+from holon.identity import IdentityError, OutputId, RepeatFilter, newest_incarnations
 from nodes.log.contract import Chunk, Log, TopicPartition
 from nodes.repeat_check import RepeatCheck
 
@@ -168,10 +168,8 @@ class OutputReader(Generic[T]):
         newest: dict[str, int] = {}
         for partition, end in enumerate(ends):
             for chunk in self._chunks(partition, end):
-                for row, header in enumerate(chunk.headers):
-                    identity = self._identity(partition, int(chunk.offsets[row]), header)
-                    if identity is not None and identity.incarnation > newest.get(identity.job, -1):
-                        newest[identity.job] = identity.incarnation
+                for job, incarnation in newest_incarnations(chunk.headers).items():
+                    newest[job] = max(incarnation, newest.get(job, 0))
         return newest
 
     def _hand_out(self, partition: int, chunk: Chunk, end: int, newest: Mapping[str, int]) -> Iterator[Output[T]]:
