@@ -27,6 +27,7 @@ from nodes.checkpoint_format import (
     CheckpointMissing,
     CheckpointNewer,
 )
+from nodes.errors import Unreachable
 
 __all__ = [
     "BadCheckpointName",
@@ -49,7 +50,7 @@ _ALIASES = {"gcs": "gs"}
 _RETRY: Any = {"max_retries": 3, "retry_timeout": timedelta(seconds=10)}
 
 
-class StoreUnavailable(CheckpointError):
+class StoreUnavailable(CheckpointError, Unreachable):
     """The store cannot be opened, read or written; nothing half-written counts."""
 
 
