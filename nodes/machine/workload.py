@@ -80,7 +80,7 @@ class Workload:
         fresh.ticket = fresh.acknowledged = runner.ticket
         self._load(fresh)
 
-    # --- what happens -----------------------------------------------------------------------------------------------------
+    # --- what happens ----------------------------------------------------------------------------------------------
 
     def handle(self, event: e.Event) -> None:
         """Raises ``UserFunctionError``, and ``DecodeError`` for a checkpoint that is none of this job's."""

@@ -1,0 +1,269 @@
+"""The driver: performs a node's effects on a log and a checkpoint store, and tells it what happened.
+
+The same driver runs in a node process and, turn by turn, in the simulation; it starts no thread and reads no clock
+but the one it is given.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from holon.identity import IdentityError, LastSeen, OutputId
+from holon.job import UNSTABLE
+from holon.record_track import Input
+from nodes.checkpoint_format import CheckpointDamaged, CheckpointKey, CheckpointMissing
+from nodes.checkpoints import CheckpointStore
+from nodes.jobs import Topics
+from nodes.log.contract import Chunk, Log, OffsetOutOfRange, TopicPartition
+from nodes.machine import effects as x
+from nodes.machine import events as e
+from nodes.machine.config import Wanted
+from nodes.machine.node import Node
+
+CONTROL_BATCH = 1000
+ASSIGN_INTERVAL_MS = 20
+
+
+class Driver:
+    """One node on its log.
+
+    Args: ``now_ms`` the node's clock; ``crashpoint`` is called with a name at every point at which a crash must be
+    survived; ``report`` gets lines for the operator.
+    """
+
+    def __init__(
+        self,
+        node: Node,
+        log: Log,
+        checkpoints: CheckpointStore,
+        now_ms: Callable[[], int],
+        *,
+        batch_max_records: int = 20_000,
+        crashpoint: Callable[[str], None] = lambda name: None,
+        report: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self.node = node
+        self.log = log
+        self.checkpoints = checkpoints
+        self.now_ms = now_ms
+        self.topics = Topics.of(node.run)
+        self.batch_max_records = batch_max_records
+        self.crashpoint = crashpoint
+        self.report = report
+        self.input_records = 0
+        self._control_at = 0
+        self._heartbeats_at: int | None = None
+        self._broadcast_at = [0] * node.run.partitions
+        self._assigned_ms: int | None = None
+
+    # --- turns ------------------------------------------------------------------------------------------------------
+
+    def turn(self) -> bool:
+        """Look at every topic once and process at most one batch of input; False if there was nothing to do."""
+        moved = self._turn_control()
+        moved |= self._turn_heartbeats()
+        moved |= self._turn_broadcast()
+        moved |= self._turn_input()
+        if not moved:
+            self.tell(e.Ticked())
+        return moved
+
+    def waits_for(self) -> dict[TopicPartition, int]:
+        """The positions at which something new would concern this node."""
+        positions = {TopicPartition(self.topics.control, 0): self._control_at}
+        for partition, offset in enumerate(self._broadcast_at):
+            positions[TopicPartition(self.topics.broadcast, partition)] = offset
+        for wanted in self.node.wanted():
+            positions[TopicPartition(self.topics.source, wanted.partition)] = wanted.offset
+        return positions
+
+    def _turn_control(self) -> bool:
+        chunk = self.log.read(self.topics.control, 0, self._control_at, max_records=CONTROL_BATCH)
+        now = self.now_ms()
+        due = self._assigned_ms is None or now - self._assigned_ms >= ASSIGN_INTERVAL_MS or now < self._assigned_ms
+        if not chunk.values and not due:
+            return False
+        self._control_at = chunk.next_offset
+        at_end = len(chunk.values) < CONTROL_BATCH
+        if at_end:
+            self._assigned_ms = now
+        self.tell(e.ControlRead(chunk.values, at_end))
+        return bool(chunk.values)
+
+    def _turn_heartbeats(self) -> bool:
+        topic = self.topics.heartbeats
+        if self._heartbeats_at is None:  # what was said before this node's life is no sign of life now
+            self._heartbeats_at = self.log.end_offset(topic, 0)
+        try:
+            chunk = self.log.read(topic, 0, self._heartbeats_at, max_records=CONTROL_BATCH)
+        except OffsetOutOfRange:  # retention has passed a node that was stalled
+            self._heartbeats_at = self.log.start_offset(topic, 0)
+            return True
+        self._heartbeats_at = chunk.next_offset
+        if chunk.values:
+            self.tell(e.HeartbeatsRead(chunk.values))
+        return False
+
+    def _turn_broadcast(self) -> bool:
+        moved = False
+        for partition, offset in enumerate(self._broadcast_at):
+            chunk = self.log.read(self.topics.broadcast, partition, offset, max_records=CONTROL_BATCH)
+            if chunk.values:
+                self._broadcast_at[partition] = chunk.next_offset
+                self.tell(e.BroadcastRead(chunk.values))
+                moved = True
+        return moved
+
+    def _turn_input(self) -> bool:
+        for wanted in self.node.wanted():
+            chunk = self._read_input(wanted)
+            if chunk.next_offset > wanted.offset:
+                self.crashpoint("after-read")
+                self.input_records += len(chunk)
+                run = Input(chunk.offsets, chunk.timestamps_ms, chunk.values, chunk.next_offset)
+                self.tell(e.InputRead(wanted.partition, wanted.version, run))
+                return True
+        return False
+
+    def _read_input(self, wanted: Wanted) -> Chunk:
+        limit = self.batch_max_records
+        if wanted.limit is not None:
+            limit = min(limit, wanted.limit - wanted.offset)
+        topic = self.topics.source
+        try:
+            chunk = self.log.read(topic, wanted.partition, wanted.offset, max_records=limit)
+        except OffsetOutOfRange as error:
+            raise OffsetOutOfRange(
+                f"node {self.node.config.node}, job {self.node.run.job.name!r}: input {topic}[{wanted.partition}] no "
+                f"longer holds offset {wanted.offset}, where the job stands: {error}. Records that it has not read "
+                f"were deleted; keep them longer, or start again with --reset"
+            ) from error
+        return chunk if wanted.limit is None else _cut(chunk, wanted.limit)
+
+    # --- effects ----------------------------------------------------------------------------------------------------
+
+    def tell(self, event: e.Event) -> None:
+        """Step the node and perform what follows, until nothing follows any more."""
+        events: deque[e.Event] = deque([event])
+        while events:
+            acks: dict[tuple[int, int], e.Acknowledged] = {}
+            for effect in self.node.step(events.popleft(), self.now_ms()):
+                follow = self._perform(effect, acks)
+                if follow is not None:
+                    events.append(follow)
+            events.extend(acks.values())
+
+    def _perform(self, effect: x.Effect, acks: dict[tuple[int, int], e.Acknowledged]) -> e.Event | None:
+        match effect:
+            case x.WriteControl(value):
+                self.crashpoint("before-control")
+                self.log.append(self.topics.control, 0, [value])
+            case x.WriteHeartbeat(value):
+                self.log.append(self.topics.heartbeats, 0, [value])
+            case x.WriteBroadcast(partition, _, _, value):
+                self.crashpoint("before-delta")
+                self.log.append(self.topics.broadcast, partition, [value])
+                self.crashpoint("after-delta")
+                _acknowledge(acks, effect, {})
+            case x.WriteOutput(_, _, _, to, values, headers, keys):
+                self.crashpoint("before-output")
+                topic = self.topics.outputs[to[0]]
+                some_keys = keys if any(key is not None for key in keys) else None
+                done = self.log.append(topic, to[1], values, headers=headers, keys=some_keys)
+                self.crashpoint("after-output")
+                _acknowledge(acks, effect, {to: done.first_offset + done.count})
+            case x.LoadCheckpoint():
+                return self._load(effect)
+            case x.ReadTail():
+                return self._read_tail(effect)
+            case x.SaveCheckpoint():
+                return self._save(effect)
+            case x.RewindBroadcast():
+                topic = self.topics.broadcast
+                self._broadcast_at = [self.log.start_offset(topic, p) for p in range(len(self._broadcast_at))]
+            case x.Leave():
+                pass
+        return None
+
+    def _load(self, wish: x.LoadCheckpoint) -> e.Event:
+        problems: list[str] = []
+        for name in wish.names:
+            try:
+                data = self.checkpoints.load(name)
+            except (CheckpointDamaged, CheckpointMissing) as error:
+                problems.append(str(error))
+                self.report(f"partition {wish.partition}: {error}; falling back to an older checkpoint, or to replay")
+                continue
+            return e.CheckpointLoaded(wish.partition, wish.version, name, data, problems)
+        return e.CheckpointLoaded(wish.partition, wish.version, None, None, problems)
+
+    def _save(self, wish: x.SaveCheckpoint) -> e.Event:
+        run = self.node.run
+        self.crashpoint("before-checkpoint")
+        key = CheckpointKey(run.job.name, run.incarnation, wish.partition, wish.record_position, wish.answered)
+        name = self.checkpoints.save(key, wish.data)
+        self.crashpoint("after-checkpoint")
+        self.checkpoints.prune(run.job.name, run.incarnation, wish.partition, self._in_use(wish.partition))
+        return e.CheckpointStored(wish.partition, wish.version, wish.ticket, name)
+
+    def _in_use(self, partition: int) -> list[str]:
+        return [saved.name for saved in self.node.ownership.checkpoints(partition)]
+
+    def _read_tail(self, wish: x.ReadTail) -> e.Event:
+        """Scan what other owners may have written after the checkpoint."""
+        last: dict[e.OutputPartition, dict[int, LastSeen]] = {}
+        ends: dict[e.OutputPartition, int] = {}
+        run = self.node.run
+        for output, declared in run.job.outputs.items():
+            if output == UNSTABLE:
+                continue
+            partitions = range(run.output_partitions[output]) if declared.route_by_key else [wish.partition]
+            for partition in partitions:
+                start = wish.since.get(output, {}).get(partition, 0)
+                to = (output, partition)
+                last[to], ends[to] = self._scan(self.topics.outputs[output], partition, start, wish.partition)
+        return e.TailRead(wish.partition, wish.version, last, ends)
+
+    def _scan(self, topic: str, partition: int, start: int, source: int) -> tuple[dict[int, LastSeen], int]:
+        run, last = self.node.run, {}
+        offset = max(start, self.log.start_offset(topic, partition))
+        while True:
+            chunk = self.log.read(topic, partition, offset)
+            for header in chunk.headers:
+                try:
+                    identity = OutputId.from_bytes(header)
+                except IdentityError:
+                    continue  # not Holon's, so no identity that could be repeated
+                if (identity.job, identity.incarnation, identity.partition) == (run.job.name, run.incarnation, source):
+                    seen = (identity.position, identity.n)
+                    last[int(identity.track)] = max(seen, last.get(int(identity.track), seen))
+            if chunk.next_offset == offset:
+                return last, offset
+            offset = chunk.next_offset
+
+
+def _acknowledge(
+    acks: dict[tuple[int, int], e.Acknowledged],
+    write: x.WriteBroadcast | x.WriteOutput,
+    ends: dict[e.OutputPartition, int],
+) -> None:
+    key = (write.partition, write.version)
+    before = acks.get(key)
+    known = {} if before is None else before.ends
+    acks[key] = e.Acknowledged(write.partition, write.version, write.ticket, {**known, **ends})
+
+
+def _cut(chunk: Chunk, limit: int) -> Chunk:
+    """Leave out what lies at or beyond ``limit`` (offsets may have gaps)."""
+    if chunk.next_offset <= limit:
+        return chunk
+    keep = int((chunk.offsets < limit).sum())
+    return Chunk(
+        chunk.offsets[:keep],
+        chunk.timestamps_ms[:keep],
+        chunk.values[:keep],
+        chunk.headers[:keep],
+        None if chunk.keys is None else chunk.keys[:keep],
+        limit,
+    )
