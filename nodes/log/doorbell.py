@@ -85,3 +85,9 @@ class Doorbell:
         deadline = time.monotonic() + timeout_s
         while self._word.value == seen and (left := deadline - time.monotonic()) > 0:
             time.sleep(min(POLL_S, left))
+
+    def close(self) -> None:
+        """Unmap the file. Whoever sleeps at this moment wakes when his time is over."""
+        self._word = ctypes.c_uint32(0)
+        self._address = ctypes.addressof(self._word)
+        self._map.close()

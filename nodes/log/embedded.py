@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from nodes.log.checks import MAX_RECORD_BYTES, check_topic_name
-from nodes.log.contract import Appended, Chunk, Log, LogError, TopicPartition, UnknownTopic
+from nodes.log.contract import Appended, Chunk, Log, LogError, LogFull, TopicPartition, UnknownTopic
 from nodes.log.doorbell import SLICE_S, Doorbell
 from nodes.log.embedded_block import encode_bodies
 from nodes.log.embedded_chunk import empty_chunk, make_chunk
@@ -60,7 +60,7 @@ class EmbeddedLog(Log):
         self._open: dict[tuple[str, int], Partition] = {}
         self._opening = threading.Lock()
         self._pid = os.getpid()
-        self._finalizer = weakref.finalize(self, _release, self._open, self._pid)
+        self._finalizer = weakref.finalize(self, _release, self._open, self._bell, self._pid)
 
     def create_topic(self, topic: str, partitions: int, *, retention_ms: int | None = None) -> None:
         self._check()
@@ -84,7 +84,16 @@ class EmbeddedLog(Log):
             return Appended(store.bounds()[1], 0, self._clock_ms())
         limit = self._max_record_bytes
         bodies = encode_bodies(values, headers, keys, max_record_bytes=limit, where=store.env.where)
-        done = store.append(bodies, self._clock_ms, self._topics[topic].retention_ms)
+        retention_ms = self._topics[topic].retention_ms
+        try:
+            done = store.append(bodies, self._clock_ms, retention_ms)
+        except LogFull:
+            if retention_ms is None:
+                raise
+            with self._folder.reserve.released():
+                store.expire(self._clock_ms() - retention_ms)
+                store.recycle()
+            done = store.append(bodies, self._clock_ms, retention_ms)
         self._bell.ring()
         return done
 
@@ -118,7 +127,14 @@ class EmbeddedLog(Log):
             self._check()
 
     def delete_before(self, topic: str, partition: int, offset: int) -> int:
-        return self._partition(topic, partition).delete_before(offset)
+        store = self._partition(topic, partition)
+        try:
+            return store.delete_before(offset)
+        except LogFull:
+            with self._folder.reserve.released():
+                start = store.delete_before(offset)
+                store.recycle()
+                return start
 
     def flush(self) -> None:
         self._check()
@@ -171,9 +187,10 @@ class EmbeddedLog(Log):
             raise LogError(f"embedded log {self.path}: it is closed; open it again")
 
 
-def _release(partitions: dict[tuple[str, int], Partition], pid: int) -> None:
+def _release(partitions: dict[tuple[str, int], Partition], bell: Doorbell, pid: int) -> None:
     if pid != os.getpid():
         return
     for store in partitions.values():
         registry().release(store)
     partitions.clear()
+    bell.close()

@@ -29,7 +29,7 @@ def translate(error: lmdb.Error | OSError, path: Path, where: str) -> LogError:
     if code in _NO_SPACE or (code == errno.EIO and _is_full(path)):
         return LogFull(
             f"{where}: no space left at {path} ({error}); nothing of this batch was appended. "
-            "Free space or shorten the retention, then try again"
+            "Free space, or delete old records (delete_before works on a full disk), then try again"
         )
     if isinstance(error, lmdb.MapFullError) or code == errno.ENOMEM:
         return LogFull(f"{where}: the address space for {path} is used up ({error}); raise `ulimit -v`")

@@ -5,6 +5,7 @@
     <root>/topics/<topic>/topic.json      number of partitions, retention
     <root>/topics/<topic>/<partition>/    one LMDB environment
     <root>/tmp/                           topics that are being built
+    <root>/reserve                        space for deleting when the disk is full
 
 A topic is built aside and renamed into place, so it is there as a whole or not at all.
 """
@@ -24,6 +25,7 @@ from nodes.log.checks import check_new_topic, check_same_partitions
 from nodes.log.contract import LogDamaged, LogUnavailable
 from nodes.log.doorbell import create_doorbell
 from nodes.log.embedded_errors import damaged, translate
+from nodes.log.embedded_reserve import Reserve
 
 FORMAT = "holon-embedded-log"
 VERSION = 1
@@ -54,6 +56,7 @@ class LogFolder:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.doorbell = root / "doorbell"
+        self.reserve = Reserve(root / "reserve")
         self._topics = root / "topics"
         self._where = f"embedded log {root}"
         try:
@@ -123,13 +126,14 @@ class LogFolder:
         for folder in (self._topics, self.root / "tmp"):
             folder.mkdir(mode=0o700, exist_ok=True)
         create_doorbell(self.doorbell)
+        self.reserve.fill()
         if not os.access(self.root, os.W_OK | os.X_OK):
             raise LogUnavailable(f"{self._where}: the folder is not writable; change its owner, mode or mount")
 
     def _create(self, file: Path) -> None:
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Another process may be creating it too: what it makes is known; anything else is somebody's folder.
-        strangers = sorted(set(os.listdir(self.root)) - {"log.json", "topics", "tmp", "doorbell"})
+        strangers = sorted(set(os.listdir(self.root)) - {"log.json", "topics", "tmp", "doorbell", "reserve"})
         strangers = [name for name in strangers if not name.startswith("log.json.")]
         if strangers or (self._topics.exists() and os.listdir(self._topics) and not file.exists()):
             raise LogDamaged(

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _pack_key = struct.Struct(">Q").pack
 _unpack_key = struct.Struct(">Q").unpack
+_LAST_KEY = b"\xff" * 8
 
 
 class Partition:
@@ -75,6 +76,17 @@ class Partition:
                 return start
             self._write("delete", lambda txn: self._delete(txn, offset))
 
+    def expire(self, before_ms: int) -> int:
+        """Drop all that is older, but not the newest block; returns the new start offset."""
+        start = -1
+        while start != (start := self.bounds()[0]):
+            self._write("delete", lambda txn: self._expire_and_commit(txn, before_ms))
+        return start
+
+    def recycle(self) -> None:
+        """Make the pages of what was just deleted usable: LMDB gives them out from the second next commit on."""
+        self._write("recycle", self._touch)
+
     def _append(
         self, txn: Txn, bodies: list[block.Body], now_ms: Callable[[], int], retention_ms: int | None
     ) -> Appended:
@@ -103,6 +115,15 @@ class Partition:
                 return
             cursor.prev()
             cursor.delete()
+
+    def _expire_and_commit(self, txn: Txn, before_ms: int) -> None:
+        self._expire(txn.cursor(), before_ms, DELETE_BLOCKS)
+        txn.commit()
+
+    def _touch(self, txn: Txn) -> None:
+        txn.put(_LAST_KEY, b"")
+        assert txn.delete(_LAST_KEY)
+        txn.commit()
 
     def _delete(self, txn: Txn, offset: int) -> None:
         cursor = txn.cursor()

@@ -34,7 +34,7 @@ def echo(path: str, rounds: str) -> None:
 
 
 def hold(path: str, partition: str) -> None:
-    """Append one record, then hold LMDB's write lock for ever, with a half-done transaction."""
+    """Append one record, then hold LMDB's write lock with a half-done transaction until the input ends."""
     log = EmbeddedLog(path)
     log.append("t", int(partition), [b"acknowledged by the holder"])
     environment = environment_of(log, int(partition))
@@ -42,6 +42,7 @@ def hold(path: str, partition: str) -> None:
         txn.put(b"\x00" * 8, b"never committed")
         say("holding")
         sys.stdin.read()
+        txn.abort()
 
 
 def create(path: str, partitions: str) -> None:
