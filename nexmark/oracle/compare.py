@@ -12,6 +12,8 @@ from typing import Any
 Row = Mapping[str, Any]
 """One result: names of columns to what JSON can hold."""
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
 FIRST = 10
 """How many differences are shown."""
 
@@ -65,7 +67,7 @@ class Verdict:
 
 def canonical(row: Row) -> str:
     """One line of JSON, equal for equal rows whatever the order of their columns."""
-    return json.dumps(row, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return _ENCODER.encode(row)
 
 
 def describe(text: str, expected: int, got: int) -> str:

@@ -133,13 +133,14 @@ def _compare(spark: SparkSession, first: int) -> tuple[int, list[str]]:
 
 def _canonical_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        yield _texts(canonical(row) for row in batch.to_pylist())
+        names, columns = batch.schema.names, [column.to_pylist() for column in batch.columns]
+        yield _texts([canonical(dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)])
 
 
 def _canonical_lines(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        yield _texts(canonical(json.loads(line)) for line in batch.column("value").to_pylist())
+        yield _texts([canonical(json.loads(line)) for line in batch.column("value").to_pylist()])
 
 
-def _texts(texts: Iterator[str]) -> pa.RecordBatch:
+def _texts(texts: list[str]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array(texts, pa.string())], names=["text"])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ PARSED = (
 
 _KIND_NAMES = {0: "person", 1: "auction", 2: "bid"}
 _INTEGERS = ("auction", "bidder", "price", "id", "category")
+_COLUMN_OF = {"dateTime": "date_time", "expires": "expires_ms"}
 _COLUMNS = {"kind": pa.int32(), "event_ms": pa.int64()}
 _COLUMNS |= dict.fromkeys((*_INTEGERS, "expires_ms"), pa.int64())
 _COLUMNS |= dict.fromkeys(("date_time", "extra"), pa.string())
@@ -36,12 +38,15 @@ class Unusable(ValueError):
 def parser(query: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """A function for `mapInArrow`: batches of the log's columns to batches of `PARSED`."""
     needs = {kind: SPARK_QUERIES[query].needs(kind) for kind in _KIND_NAMES}
+    used = {"kind", "event_ms"} | {_COLUMN_OF.get(name, name) for names in needs.values() for name in names}
 
     def parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             rows = [_row_or_dead(value, needs) for value in batch.column("value").to_pylist()]
             columns = {name: batch.column(name) for name in ("partition", "offset", "timestamp_ms")}
-            columns |= {name: pa.array([row.get(name) for row in rows], kind) for name, kind in _COLUMNS.items()}
+            for name, kind in _COLUMNS.items():
+                known = name in used
+                columns[name] = pa.array([row.get(name) for row in rows], kind) if known else pa.nulls(len(rows), kind)
             yield pa.RecordBatch.from_pydict(columns)
 
     return parse
@@ -85,14 +90,20 @@ def parse_record(value: bytes, needs: dict[int, tuple[str, ...]]) -> dict[str, A
 
 def epoch_ms(text: str) -> int:
     """A time `yyyy-MM-dd HH:mm:ss[.f{1,3}]` (UTC) in milliseconds; raises `Unusable`."""
-    main, dot, fraction = text[:19], text[19:20], text[20:]
-    digits = "".join(char for place, char in enumerate(main) if place not in _SEPARATORS) + fraction
-    shaped = len(main) == 19 and all(main[place] == char for place, char in _SEPARATORS.items())
-    ending = (dot == "" and fraction == "") or (dot == "." and 1 <= len(fraction) <= 3)
-    if not (shaped and ending and digits.isascii() and digits.isdigit()):
+    dot, fraction = text[19:20], text[20:]
+    if dot and not (dot == "." and len(fraction) <= 3 and fraction.isascii() and fraction.isdigit()):
         raise Unusable(f"no time: {text!r}")
-    year, month, day = int(main[:4]), int(main[5:7]), int(main[8:10])
-    hour, minute, second = int(main[11:13]), int(main[14:16]), int(main[17:19])
+    return _epoch_s(text[:19]) * 1000 + int(fraction.ljust(3, "0"))
+
+
+@lru_cache(maxsize=10_000)
+def _epoch_s(text: str) -> int:
+    digits = "".join(char for place, char in enumerate(text) if place not in _SEPARATORS)
+    shaped = len(text) == 19 and all(text[place] == char for place, char in _SEPARATORS.items())
+    if not (shaped and digits.isascii() and digits.isdigit()):
+        raise Unusable(f"no time: {text!r}")
+    year, month, day = int(text[:4]), int(text[5:7]), int(text[8:10])
+    hour, minute, second = int(text[11:13]), int(text[14:16]), int(text[17:19])
     if not (year >= 1 and 1 <= month <= 12 and 1 <= day <= _month_length(year, month)):
         raise Unusable(f"no such day: {text!r}")
     if not (hour < 24 and minute < 60 and second < 60):
@@ -100,8 +111,7 @@ def epoch_ms(text: str) -> int:
     past = year - 1
     days = past * 365 + past // 4 - past // 100 + past // 400 + _DAYS_BEFORE_MONTH[month - 1] + day - 1
     days += month > 2 and _is_leap(year)
-    seconds = ((days - 719_162) * 24 + hour) * 3600 + minute * 60 + second  # 719,162 days from 0001-01-01 to 1970
-    return seconds * 1000 + int(fraction.ljust(3, "0") or 0)
+    return ((days - 719_162) * 24 + hour) * 3600 + minute * 60 + second  # 719,162 days from 0001-01-01 to 1970
 
 
 def _is_leap(year: int) -> bool:
@@ -112,19 +122,6 @@ def _month_length(year: int, month: int) -> int:
     return 28 + _is_leap(year) if month == 2 else 30 + (month in (1, 3, 5, 7, 8, 10, 12))
 
 
-def _strict_json(value: bytes) -> Any:
-    try:
-        text = value.decode("utf-8")
-        parsed = json.loads(text, parse_constant=_not_json, parse_int=_bounded_integer)
-    except RecursionError:
-        raise
-    except ValueError as error:
-        raise Unusable(str(error)) from error
-    if "\\u" in text and any("\ud800" <= char <= "\udfff" for char in json.dumps(parsed, ensure_ascii=False)):
-        raise Unusable("half a surrogate pair")
-    return parsed
-
-
 def _bounded_integer(digits: str) -> int:
     # Python refuses to convert thousands of digits, which are valid JSON and matter only if the field is needed.
     return int(digits) if len(digits) <= 20 else _HIGHEST + 1
@@ -132,3 +129,20 @@ def _bounded_integer(digits: str) -> int:
 
 def _not_json(constant: str) -> None:
     raise Unusable(f"{constant} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_not_json, parse_int=_bounded_integer)
+
+
+def _strict_json(value: bytes) -> Any:
+    try:
+        text = value.decode("utf-8")
+        start = len(text) - len(text.lstrip(" \t\r\n"))
+        parsed, end = _DECODER.raw_decode(text, start)
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise Unusable(str(error)) from error
+    if text[end:].strip(" \t\r\n"):
+        raise Unusable(f"more after the end at {end}")
+    if "\\u" in text and any("\ud800" <= char <= "\udfff" for char in json.dumps(parsed, ensure_ascii=False)):
+        raise Unusable("half a surrogate pair")
+    return parsed

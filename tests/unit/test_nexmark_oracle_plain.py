@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -10,25 +9,12 @@ import pytest
 from nexmark.generator import GeneratorConfig
 from nexmark.loading import Stream, load
 from nexmark.oracle.compare import Counts, Expected
-from nexmark.oracle.plain import expected_plain, time_ms
+from nexmark.oracle.plain import expected_plain
 from nexmark.oracle.plain_queries import QUERIES
 from nodes.log.memory import MemoryLog
+from tests.unit.nexmark_records import ALIVE, DEAD, GOOD, START_MS, auction, bid, person
 
 TOPIC = "events"
-
-
-def bid(price: int = 100, at: str = "00:00:01.000", auction: int = 1, **more: Any) -> bytes:
-    fields = {"auction": auction, "bidder": 7, "price": price, "dateTime": f"2025-01-01 {at}", "extra": "x"}
-    return json.dumps({"event_type": 2, "person": None, "auction": None, "bid": fields | more}).encode()
-
-
-def auction(number: int, at: str, expires: str, category: int = 10) -> bytes:
-    fields = {"id": number, "category": category, "dateTime": f"2025-01-01 {at}", "expires": f"2025-01-01 {expires}"}
-    return json.dumps({"event_type": 1, "auction": fields}).encode()
-
-
-def person(at: str = "00:00:01.000") -> bytes:
-    return json.dumps({"event_type": 0, "person": {"dateTime": f"2025-01-01 {at}"}}).encode()
 
 
 def ask(query: str, *partitions: list[bytes], now_ms: int = 0, **options: Any) -> Expected:
@@ -41,9 +27,7 @@ def ask(query: str, *partitions: list[bytes], now_ms: int = 0, **options: Any) -
     return found
 
 
-START = time_ms("2025-01-01 00:00:00")
-assert START is not None
-FIRST_END, SECOND_END = START + 10_000, START + 20_000
+FIRST_END, SECOND_END = START_MS + 10_000, START_MS + 20_000
 
 
 def test_q0_passes_bids_through() -> None:
@@ -133,7 +117,7 @@ def test_q7max_gives_maximum_and_count() -> None:
 
 def test_query1_has_a_row_for_every_partition_of_every_window_with_bids() -> None:
     found = ask("query1", [bid(), bid()], [], [bid(), bid(at="00:00:25.000"), person("00:00:15.000")])
-    third_end = START + 30_000
+    third_end = START_MS + 30_000
     assert [(row["partition"], row["window"], row["local"], row["global"]) for row in found.rows] == [
         (0, FIRST_END, 2, 3),
         (1, FIRST_END, 0, 3),
@@ -170,65 +154,8 @@ def test_queries_without_windows_know_no_lateness() -> None:
 
 def test_what_is_too_far_ahead_of_the_log_is_dead_and_moves_nothing() -> None:
     records = [bid(at="00:00:10.001"), bid()]
-    assert ask("q7max", records, now_ms=START + 9_000, skew_guard_ms=1000).counts == Counts(1, 0, 0, 1)
-    assert ask("q7max", records, now_ms=START + 9_001, skew_guard_ms=1000).counts == Counts(1, 0, 1, 0)
-
-
-GOOD = bid()
-DEAD = {
-    "empty": b"",
-    "not JSON": b"bid",
-    "null": b"null",
-    "a list": b"[" + GOOD + b"]",
-    "two documents": GOOD + GOOD,
-    "a comma at the end": GOOD[:-1] + b",}",
-    "a mark of byte order": b"\xef\xbb\xbf" + GOOD,
-    "UTF-16": GOOD.decode().encode("utf-16"),
-    "broken UTF-8 in a field nobody needs": GOOD.replace(b'"bidder": 7', b'"other": "\xff", "bidder": 7'),
-    "NaN in a field nobody needs": GOOD.replace(b'"bidder": 7', b'"other": NaN, "bidder": 7'),
-    "half a surrogate pair": bid(extra="\ud800"),
-    "a control character": GOOD.replace(b'"x"', b'"\x01"'),
-    "nested deeply": GOOD.replace(b'"x"', b'"x", "y": ' + b"[" * 100_000 + b"]" * 100_000),
-    "no kind": GOOD.replace(b"event_type", b"event_kind"),
-    "an unknown kind": GOOD.replace(b'"event_type": 2', b'"event_type": 3'),
-    "a kind as text": GOOD.replace(b'"event_type": 2', b'"event_type": "2"'),
-    "a kind as float": GOOD.replace(b'"event_type": 2', b'"event_type": 2.0'),
-    "a kind as truth value": GOOD.replace(b'"event_type": 2', b'"event_type": true'),
-    "no bid": b'{"event_type": 2, "person": null, "auction": null}',
-    "a bid that is null": b'{"event_type": 2, "bid": null}',
-    "a bid that is a list": b'{"event_type": 2, "bid": []}',
-    "a price as float": GOOD.replace(b"100", b"100.0"),
-    "a price with an exponent": GOOD.replace(b"100", b"1e2"),
-    "a price as text": GOOD.replace(b"100", b'"100"'),
-    "a price as truth value": GOOD.replace(b"100", b"true"),
-    "a price beyond 64 bits": bid(2**63),
-    "a price far beyond 64 bits": GOOD.replace(b"100", b"9" * 6000),
-    "a null price": GOOD.replace(b"100", b"null"),
-    "a missing price": GOOD.replace(b'"price"', b'"prize"'),
-    "a repeated price of which the last is wrong": GOOD.replace(b'"extra"', b'"price": null, "extra"'),
-    "a null text": GOOD.replace(b'"x"', b"null"),
-    "a number as text": GOOD.replace(b'"x"', b"5"),
-    "a time as number": GOOD.replace(b'"2025-01-01 00:00:01.000"', b"1735689601000"),
-    "a time with a T": GOOD.replace(b"01 00", b"01T00"),
-    "a time with a zone": GOOD.replace(b".000", b".000Z"),
-    "a time with four digits of fraction": GOOD.replace(b".000", b".0000"),
-    "a time without digits of fraction": GOOD.replace(b".000", b"."),
-    "a day that does not exist": GOOD.replace(b"2025-01-01", b"2025-02-29"),
-    "a leap second": GOOD.replace(b"00:00:01", b"23:59:60"),
-    "year 0": GOOD.replace(b"2025", b"0000"),
-}
-ALIVE = {
-    "blanks around it": b" \t\r\n" + GOOD + b"\n",
-    "escapes": GOOD.replace(b"event_type", b"\\u0065vent_type"),
-    "a surrogate pair": bid(extra="\U0001f600"),
-    "further fields of any kind": GOOD.replace(b'"x"', b'"x", "y": [1e999, {"z": null}], "n": ' + b"9" * 6000),
-    "another kind that is no object": GOOD.replace(b'"auction": null', b'"auction": 5'),
-    "a repeated price of which the last is right": GOOD.replace(b'"price": 100', b'"price": "a", "price": 100'),
-    "a time with one digit of fraction": GOOD.replace(b".000", b".0"),
-    "a time without fraction": GOOD.replace(b".000", b""),
-    "the smallest price": bid(-(2**63)),
-    "minus nought": GOOD.replace(b"100", b"-0"),
-}
+    assert ask("q7max", records, now_ms=START_MS + 9_000, skew_guard_ms=1000).counts == Counts(1, 0, 0, 1)
+    assert ask("q7max", records, now_ms=START_MS + 9_001, skew_guard_ms=1000).counts == Counts(1, 0, 1, 0)
 
 
 @pytest.mark.parametrize("query", ["q0", "q7"])
