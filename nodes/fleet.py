@@ -1,0 +1,133 @@
+"""A fleet: node processes on this machine, started, watched, killed and restarted by the process that asked for them.
+
+The fleet's parent is no coordinator: nodes neither know it nor need it. It starts processes and looks at the log.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import psutil
+
+from nodes.errors import RunFailed
+from nodes.memory import private_bytes
+from nodes.settings import Settings
+
+STOP_TIMEOUT_S = 30.0
+
+
+@dataclass(slots=True)
+class Member:
+    """One node process; ``killed`` if it was the fleet that killed it."""
+
+    number: int
+    process: subprocess.Popen[bytes]
+    killed: bool = False
+    peak_bytes: int = 0
+
+
+@dataclass(slots=True)
+class Fleet:
+    """``start`` nodes of ``job`` (``MODULE:JOB``); use it as a context manager, so that none is left behind.
+
+    ``environment`` is added to the children's; ``crashpoints`` (number -> ``name:n``) is for tests.
+    """
+
+    job: str
+    settings: Settings
+    nodes: int
+    accept_code: bool = False
+    environment: dict[str, str] = field(default_factory=dict)
+    crashpoints: dict[int, str] = field(default_factory=dict)
+    members: list[Member] = field(default_factory=list)
+    peak_bytes: int = 0
+
+    def start(self) -> None:
+        """Start all nodes; they wait for each other before they divide the work."""
+        for number in range(self.nodes):
+            self.add(number, expected=self.nodes)
+
+    def add(self, number: int, expected: int = 1) -> Member:
+        """Start one node."""
+        command = [sys.executable, "-m", "nodes.cli", "node", self.job, "--number", str(number)]
+        command += ["--expect", str(expected), *(["--accept-code"] if self.accept_code else [])]
+        environment = {**os.environ, **self.settings.environment(), **self.environment}
+        if number in self.crashpoints:
+            environment["CRASHPOINT"] = self.crashpoints.pop(number)
+        process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno())
+        member = Member(number, process)
+        self.members.append(member)
+        return member
+
+    def kill(self, number: int) -> bool:
+        """``kill -9``; nobody tells the others. False if that node does not run."""
+        for member in self.running():
+            if member.number == number:
+                member.killed = True
+                member.process.send_signal(signal.SIGKILL)
+                member.process.wait()
+                return True
+        return False
+
+    def running(self) -> list[Member]:
+        """Nodes whose process lives."""
+        return [member for member in self.members if member.process.poll() is None]
+
+    def check(self) -> None:
+        """Raises ``RunFailed`` if no node is left although some ended badly; one of many may die."""
+        if not self.running():
+            codes = [m.process.returncode for m in self.members if not m.killed]
+            if any(code != 0 for code in codes) or not codes:
+                raise RunFailed(f"all nodes of the job have ended, with exit codes {codes}; see the log above")
+
+    def measure(self) -> None:
+        """Note the nodes' own memory; call it now and then."""
+        for member in self.running():
+            try:
+                used = private_bytes(member.process.pid)
+            except (psutil.Error, OSError):
+                continue
+            member.peak_bytes = max(member.peak_bytes, used)
+            self.peak_bytes = max(self.peak_bytes, used)
+
+    def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
+        """Ask all nodes to drain and leave; whoever does not in time is killed."""
+        for member in self.running():
+            member.process.terminate()
+        deadline = time.monotonic() + timeout_s
+        for member in self.members:
+            try:
+                member.process.wait(max(0.0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                member.process.kill()
+                member.process.wait()
+
+    def __enter__(self) -> Fleet:
+        self.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.stop(timeout_s=STOP_TIMEOUT_S if exc[0] is None else 5.0)
+
+
+def wait_for(fleet: Fleet, done: Callable[[], bool], tick: Callable[[], None], *, interval_s: float = 0.02) -> None:
+    """Wait until ``done``, calling ``tick`` at every look. Raises ``RunFailed`` if the fleet has died instead."""
+    measured = 0.0
+    while not done():
+        tick()
+        now = time.monotonic()
+        if now - measured > 0.5:
+            measured = now
+            fleet.measure()
+        if not done():
+            fleet.check()
+            time.sleep(interval_s)
+
+
+__all__: Sequence[str] = ["STOP_TIMEOUT_S", "Fleet", "Member", "wait_for"]
