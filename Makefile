@@ -1,6 +1,6 @@
 # Every target sets up what it needs. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check lint style format imports types sim bench nightly lock clean distclean
+.PHONY: help setup demo test check fix lint style format imports types sim bench nightly lock clean distclean
 
 BIN := .venv/bin
 SEED ?= 1
@@ -28,6 +28,10 @@ test: lint ## everything that CI runs: lint, then all tests
 check: lint ## lint and the quick tests, for use before a commit
 	$(call say,'30 s')
 	$(BIN)/python -m pytest -q -n 2 tests/unit
+
+fix: setup ## format the code, and correct what ruff can correct safely
+	$(BIN)/ruff check --fix-only --quiet $(LINTED)
+	$(BIN)/ruff format $(LINTED)
 
 lint: style format imports types ## style, format, import direction, types (20 s); make -k lint shows all that fails
 
