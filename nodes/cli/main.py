@@ -60,9 +60,9 @@ def run(arguments: Sequence[str]) -> int:
         try:
             command = typer.main.get_command(app)
             result = command.main(args=list(arguments), prog_name="holon", standalone_mode=False)
-            return result if isinstance(result, int) else 0
-        except KeyboardInterrupt:
-            exit_code, message = 130, "interrupted"
+            exit_code, message = (result if isinstance(result, int) else 0), "interrupted"
+            if exit_code != 130:  # typer turns an interrupt into this code
+                return exit_code
         except Exception as error:
             from nodes.cli.errors import classify
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
@@ -38,9 +38,9 @@ def json_only_stdout() -> Iterator[None]:
     os.dup2(2, 1)
     token = _json_output.set(output)
     try:
-        yield
+        with redirect_stdout(sys.stderr):
+            yield
     finally:
-        sys.stdout.flush()
         _json_output.reset(token)
         os.dup2(output.descriptor, 1)
         os.close(output.descriptor)

@@ -24,7 +24,7 @@ DISTRIBUTION = "holon-streams"
 
 
 class Row(NamedTuple):
-    """A command of the root: where it is (``module:attribute``) and what it does."""
+    """A command of the root: where it is (``module:attribute``) and what it does (empty: see its module)."""
 
     name: str
     place: str
@@ -47,7 +47,7 @@ def rows() -> dict[str, Row]:
     table = {row.name: row for row in BUILT_IN}
     for point in sorted(metadata.entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
         if point.name not in table:
-            table[point.name] = Row(point.name, point.value, _first_line(point.value))
+            table[point.name] = Row(point.name, point.value, "")
     return table
 
 
@@ -76,7 +76,7 @@ class LazyGroup(TyperGroup):
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(row.name, row.help) for row in rows().values()])
+            formatter.write_dl([(row.name, row.help or _first_line(row.place)) for row in rows().values()])
 
 
 def _load(row: Row) -> Any:
@@ -100,12 +100,15 @@ def _load(row: Row) -> Any:
 
 
 def _first_line(place: str) -> str:
-    """First line of the module's docstring, read from its source: importing it could be slow."""
+    """First line of the module's docstring, read from its source: importing it could be slow. Empty if unreadable."""
     package, *inner = place.partition(":")[0].split(".")
-    spec = importlib.util.find_spec(package)
-    for folder in (spec.submodule_search_locations or ()) if spec else ():
-        base = Path(folder, *inner)
-        for file in (base.with_suffix(".py"), base / "__init__.py"):
-            if inner and file.is_file():
-                return (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "").partition("\n")[0]
+    try:
+        spec = importlib.util.find_spec(package)
+        for folder in (spec.submodule_search_locations or ()) if spec else ():
+            base = Path(folder, *inner)
+            for file in (base.with_suffix(".py"), base / "__init__.py"):
+                if inner and file.is_file():
+                    return (ast.get_docstring(ast.parse(file.read_bytes())) or "").partition("\n")[0]
+    except (OSError, SyntaxError, ValueError):
+        pass  # the command itself will say what is wrong with it
     return ""

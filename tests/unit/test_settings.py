@@ -197,7 +197,7 @@ def test_plain_text_on_this_machine_is_fine(load, bootstrap):
 
 def test_every_setting_and_its_default_is_documented():
     text = DOCS.read_text()
-    defaults = {key: value for key, value in load_settings(environ={}, directory=Path("/nowhere")).items()}
+    defaults = dict(load_settings(environ={}, directory=Path("/nowhere")).items())
     for key in known_keys():
         if key != "log.kafka":
             shown = "none" if defaults[key] is None else defaults[key]

@@ -1,0 +1,96 @@
+"""Logging: own loggers only, to the given stream, with the process's context."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import threading
+from collections.abc import Iterator
+
+import pytest
+from pydantic import SecretStr
+
+from nodes.logs import OWN, bound_logger, set_up_logging
+
+
+@pytest.fixture
+def stream() -> Iterator[io.StringIO]:
+    yield io.StringIO()
+    for name in OWN:
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.setLevel(logging.NOTSET)
+        logger.propagate = True
+
+
+def records(stream: io.StringIO) -> list[dict]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def test_json_lines_carry_level_logger_time_and_context(stream):
+    set_up_logging("info", "json", stream=stream, node=3)
+    logging.getLogger("nodes.log.embedded").warning("stalled for %d ms", 250, extra={"partition": 1})
+    (record,) = records(stream)
+    assert record.pop("timestamp").endswith("Z")
+    assert record == {
+        "event": "stalled for 250 ms", "level": "warning", "logger": "nodes.log.embedded", "node": 3, "partition": 1,
+    }  # fmt: skip
+
+
+def test_the_context_holds_in_every_thread(stream):
+    set_up_logging("info", "json", stream=stream, node=3)
+    thread = threading.Thread(target=lambda: logging.getLogger("nodes.heartbeat").info("beat"))
+    thread.start()
+    thread.join()
+    assert records(stream)[0]["node"] == 3
+
+
+def test_a_bound_logger_adds_its_own_context(stream):
+    set_up_logging("info", "json", stream=stream, node=3)
+    bound_logger("nodes.shell", partition=7).info("claimed", claim_version=2)
+    (record,) = records(stream)
+    assert (record["node"], record["partition"], record["claim_version"]) == (3, 7, 2)
+    assert (record["event"], record["logger"]) == ("claimed", "nodes.shell")
+
+
+def test_records_below_the_level_are_not_shown(stream):
+    set_up_logging("warning", "json", stream=stream)
+    logging.getLogger("nodes.x").info("quiet")
+    bound_logger("nodes.x").info("quiet")
+    assert records(stream) == []
+
+
+def test_other_loggers_are_left_alone(stream):
+    before = (logging.getLogger().handlers[:], logging.getLogger().level)
+    set_up_logging("debug", "json", stream=stream)
+    logging.getLogger("someone.else").error("not ours")
+    assert stream.getvalue() == ""
+    assert (logging.getLogger().handlers, logging.getLogger().level) == before
+
+
+def test_a_second_set_up_replaces_the_first(stream):
+    set_up_logging("info", "json", stream=io.StringIO())
+    set_up_logging("info", "json", stream=stream)
+    logging.getLogger("nodes").info("once")
+    assert len(records(stream)) == 1
+
+
+@pytest.mark.parametrize("kind", ["console", "json"])
+def test_tracebacks_show_no_local_variables_and_no_secrets(stream, kind):
+    set_up_logging("info", kind, stream=stream)
+    password = "swordfish"
+    try:
+        raise RuntimeError("broken")
+    except RuntimeError:
+        logging.getLogger("nodes").exception("failed", extra={"secret": SecretStr(password)})
+    text = stream.getvalue()
+    assert "RuntimeError: broken" in text and "Traceback" in text
+    assert "swordfish" not in text.replace('password = "swordfish"', "")
+
+
+def test_the_console_shows_one_line_a_record(stream):
+    set_up_logging("info", "console", stream=stream, node=0)
+    logging.getLogger("nodes").info("started")
+    (line,) = stream.getvalue().splitlines()
+    assert "started" in line and "node=0" in line and "\x1b" not in line
