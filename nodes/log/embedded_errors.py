@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
 from pathlib import Path
 
 import lmdb
@@ -18,6 +19,7 @@ _DAMAGED = (
     lmdb.IncompatibleError,
     lmdb.BadTxnError,
 )
+_NEARLY = 1 << 20
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
@@ -49,9 +51,11 @@ def damaged(file: Path, where: str, reason: str) -> LogDamaged:
 
 
 def _is_full(path: Path) -> bool:
-    # A write that is cut short by a full disk reaches us as EIO: LMDB has no other name for it.
+    # A write that is cut short by a full disk or a limit reaches us as EIO: LMDB has no other name for it.
     try:
         space = os.statvfs(path)
+        size = (path / "data.mdb").stat().st_size
     except OSError:
         return False
-    return space.f_bavail * space.f_frsize < 1 << 20
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    return space.f_bavail * space.f_frsize < _NEARLY or (limit != resource.RLIM_INFINITY and size + _NEARLY > limit)

@@ -8,6 +8,7 @@ import resource
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,8 @@ def read_in_another_process(path: Path) -> subprocess.CompletedProcess[str]:
         "try: print('records', read_all(Path(sys.argv[1])))\n"
         "except Exception as error: print(type(error).__name__, error)"
     )
-    return subprocess.run([sys.executable, "-c", code, str(path)], cwd=ROOT, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", code, str(path)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 class TestDamage:
@@ -90,7 +92,7 @@ class TestDamage:
 
     def test_a_missing_file_is_named_and_not_made_anew(self, path: Path) -> None:
         data_file(path).unlink()
-        with pytest.raises(LogDamaged, match="data.mdb is damaged: the file is missing"):
+        with pytest.raises(LogDamaged, match=r"data\.mdb is damaged: the file is missing"):
             read_all(path)
         assert not data_file(path).exists()
 
@@ -168,59 +170,67 @@ class TestUnwritable:
             assert [log.append("wide", partition, [b"y"]).count for partition in range(40)] == [1] * 40
 
 
-class read_only:  # noqa: N801 - a context manager
-    """The folder cannot be written: mounted read-only where we are root, without permission where we are not."""
+@contextmanager
+def read_only(path: Path) -> Iterator[None]:
+    """Nobody can write there: mounted read-only; where we may not mount, without permission, as somebody else."""
+    subprocess.run(["mount", "--bind", path, path], capture_output=True, check=False)
+    if os.path.ismount(path):
+        subprocess.run(["mount", "-o", "remount,bind,ro", path], check=True)
+        try:
+            yield
+        finally:
+            subprocess.run(["umount", path], check=True)
+        return
+    user = os.geteuid()
+    path.chmod(0o500)
+    try:
+        if user == 0:
+            os.seteuid(65534)
+        yield
+    finally:
+        os.seteuid(user)
+        path.chmod(0o700)
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.mounted = False
 
-    def __enter__(self) -> None:
-        if os.geteuid() != 0:
-            for folder in [self.path, *(entry for entry in self.path.rglob("*") if entry.is_dir())]:
-                folder.chmod(0o500)
-            for file in self.path.rglob("*.mdb"):
-                file.chmod(0o400)
-            return
-        subprocess.run(["mount", "--bind", self.path, self.path], check=True)
-        self.mounted = True
-        subprocess.run(["mount", "-o", "remount,bind,ro", self.path], check=True)
+class Disk:
+    """4 MiB of tmpfs where we may mount; else a limit of 1 MiB for each file, which no reserve helps against."""
 
-    def __exit__(self, *exc: object) -> None:
+    def __init__(self, folder: Path) -> None:
+        self.path = folder
+        mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder]
+        self.mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
+        self._limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        if not self.mounted:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, self._limits[1]))
+
+    def prepare_to_delete(self) -> None:
+        """A full disk is deleted from as it is; the limit must give some way."""
+        if not self.mounted:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (2 << 20, self._limits[1]))
+
+    def remove(self) -> None:
         if self.mounted:
             subprocess.run(["umount", self.path], check=True)
-            return
-        for file in self.path.rglob("*"):
-            file.chmod(0o700 if file.is_dir() else 0o600)
+        else:
+            resource.setrlimit(resource.RLIMIT_FSIZE, self._limits)
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A folder on a disk of 4 MiB where we may mount one; else one where a file may grow to 1 MiB."""
+def disk(tmp_path: Path) -> Iterator[Disk]:
     folder = tmp_path / "disk"
     folder.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder], capture_output=True, check=False
-    ).returncode == 0
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    if not mounted:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
-    try:
-        yield folder
-    finally:
-        if mounted:
-            subprocess.run(["umount", folder], check=True)
-        else:
-            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    disk = Disk(folder)
+    yield disk
+    disk.remove()
 
 
 class TestFullDisk:
     @pytest.mark.parametrize("fsync", ["none", "interval", "batch"])
     @pytest.mark.parametrize("size", [100, 40_000])
     def test_refuses_the_batch_keeps_the_rest_and_goes_on_when_there_is_space(
-        self, small_disk: Path, fsync: str, size: int
+        self, disk: Disk, fsync: str, size: int
     ) -> None:
-        with EmbeddedLog(small_disk / "log", fsync=fsync) as log:  # type: ignore[arg-type]
+        with EmbeddedLog(disk.path / "log", fsync=fsync) as log:  # type: ignore[arg-type]
             log.create_topic("t", 2)
             acknowledged: list[list[bytes]] = [[], []]
             for partition in (0, 1):
@@ -233,23 +243,25 @@ class TestFullDisk:
                 assert whole(log, partition) == acknowledged[partition]
             half = log.end_offset("t", 0) // 2
             assert half > 0
+            disk.prepare_to_delete()
             assert log.delete_before("t", 0, half) == half
             log.append("t", 0, [b"goes on"])
             assert whole(log, 0) == [*acknowledged[0][half:], b"goes on"]
-        with EmbeddedLog(small_disk / "log") as log:
+        with EmbeddedLog(disk.path / "log") as log:
             assert whole(log, 0) == [*acknowledged[0][half:], b"goes on"]
             assert whole(log, 1) == acknowledged[1]
 
 
-    def test_makes_room_by_what_is_too_old(self, small_disk: Path) -> None:
+    def test_makes_room_by_what_is_too_old(self, disk: Disk) -> None:
         clock = HandClock(0)
-        with EmbeddedLog(small_disk / "log", clock_ms=clock) as log:
+        with EmbeddedLog(disk.path / "log", clock_ms=clock) as log:
             log.create_topic("t", 1, retention_ms=1000)
             with pytest.raises(LogFull):
                 for _ in range(1_000_000):
                     log.append("t", 0, [bytes(5000)] * 10)
             end = log.end_offset("t", 0)
             clock.now_ms = 2000
+            disk.prepare_to_delete()
             for _ in range(5):
                 log.append("t", 0, [b"young" * 1000] * 10)
             assert whole(log, 0)[-50:] == [b"young" * 1000] * 50

@@ -13,7 +13,7 @@ import pytest
 
 from nodes.log import EmbeddedLog, LogError, TopicPartition
 from nodes.log.embedded_environment import FIRST_MAP_BYTES
-from tests.integration.processes import PLENTY_S, Child, children, until
+from tests.integration.processes import PLENTY_S, children
 
 MODULE = "tests.integration.log_child"
 
