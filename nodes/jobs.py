@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
+import pkgutil
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import parse_qsl
 
 import msgspec
 
 from holon.job import Job
-from nodes.errors import RunFailed
+from nodes.errors import RunFailed, UnknownName
 from nodes.log.contract import Log, UnknownTopic
 from nodes.machine import messages as m
 from nodes.machine.config import JobRun
@@ -174,12 +178,13 @@ def _create_topics(log: Log, run: JobRun) -> None:
 
 
 def load_job(reference: str) -> Job:
-    """``MODULE:JOB``: a ``Job``, or a function without arguments that gives one. Raises ``UnknownName``."""
-    import importlib
+    """``MODULE:JOB``: a ``Job``, or a function that gives one. Raises ``UnknownName``.
 
-    from nodes.errors import UnknownName
-
-    module_name, colon, name = reference.partition(":")
+    ``MODULE:FUNCTION?name=1&other=2`` passes integer arguments to the function.
+    """
+    path, _, query = reference.partition("?")
+    arguments = {key: int(value) for key, value in parse_qsl(query, strict_parsing=bool(query))}
+    module_name, colon, name = path.partition(":")
     if not colon or not module_name or not name:
         raise UnknownName("job", f"{reference} (expected MODULE:JOB)")
     try:
@@ -190,7 +195,7 @@ def load_job(reference: str) -> Job:
         raise UnknownName("module", module_name, _modules_near(module_name)) from error
     found: Any = getattr(module, name, None)
     if callable(found) and not isinstance(found, Job):
-        found = found()
+        found = found(**arguments)
     if not isinstance(found, Job):
         jobs = [key for key, value in vars(module).items() if isinstance(value, Job)]
         raise UnknownName(f"job in {module_name}", name, jobs)
@@ -199,9 +204,6 @@ def load_job(reference: str) -> Job:
 
 def _modules_near(name: str) -> list[str]:
     """Modules beside the one that was asked for."""
-    import importlib.util
-    import pkgutil
-
     parent = name.rpartition(".")[0]
     try:
         spec = importlib.util.find_spec(parent) if parent else None

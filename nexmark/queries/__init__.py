@@ -1,1 +1,71 @@
-"""The Nexmark queries as Holon jobs; files carry the names of the benchmark."""
+"""The benchmark's queries as Holon jobs: ``nexmark.queries:q7`` is what ``holon run`` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from holon import BoundedOutOfOrderness, Job, Source
+from nexmark.queries.averages import Averages, OfficialAverages, sales_and_bids
+from nexmark.queries.columns import NexmarkColumns
+from nexmark.queries.highest import Q7, Q7Max
+from nexmark.queries.query1 import Query1
+from nexmark.queries.stateless import Q0, Q1, Q2, bids, every_123rd
+
+TOPIC = "nexmark"
+
+_FULL_BID: dict[str, type] = {"auction": int, "bidder": int, "price": int, "dateTime": str, "extra": str}
+_PRICE_OF: dict[str, type] = {"auction": int, "price": int}
+_SALE: dict[str, type] = {"id": int, "category": int, "expires": str}
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query: what it computes, what it reads of a record, and which records it is about."""
+
+    title: str
+    process: Any
+    format: NexmarkColumns
+    where: Callable[[Any], Any]
+
+
+QUERIES = {
+    "q0": Query("pass-through of bids", Q0, NexmarkColumns(_FULL_BID), bids),
+    "q1": Query("bids with prices in euros", Q1, NexmarkColumns(_FULL_BID), bids),
+    "q2": Query("bids on every 123rd auction", Q2, NexmarkColumns(_PRICE_OF), every_123rd),
+    "q4": Query("average best bid by category, per window", Averages, NexmarkColumns(_PRICE_OF, _SALE), sales_and_bids),
+    "q4official": Query(
+        "average best bid by category, whole input", OfficialAverages, NexmarkColumns(_PRICE_OF, _SALE), sales_and_bids
+    ),
+    "q7": Query("highest bids of each window", Q7, NexmarkColumns(_FULL_BID), bids),
+    "q7max": Query("highest price and number of bids of each window", Q7Max, NexmarkColumns({"price": int}), bids),
+    "query1": Query("bids of each partition beside all, per window (Holon)", Query1, NexmarkColumns(), bids),
+}
+
+
+def nexmark_job(
+    query: str, *, out_of_orderness_ms: int = 0, lateness_ms: int = 0, skew_guard_ms: int | None = None
+) -> Job:
+    """The job of a query: from the topic ``nexmark`` to a topic of the query's name."""
+    spec = QUERIES[query]
+    source = Source(
+        TOPIC,
+        spec.format,
+        timestamp="time_ms",
+        where=spec.where,
+        watermarks=BoundedOutOfOrderness(out_of_orderness_ms),
+        skew_guard_ms=skew_guard_ms,
+    )
+    return Job(f"nexmark-{query}", source, spec.process, output=query, allowed_lateness_ms=lateness_ms)
+
+
+def __getattr__(name: str) -> Callable[..., Job]:
+    """``q7`` and the others: functions that make the job, for ``MODULE:JOB``."""
+    if name not in QUERIES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def make(**options: Any) -> Job:
+        return nexmark_job(name, **options)
+
+    return make
