@@ -21,13 +21,23 @@ def set_up_logging(
 
     ``context`` (such as ``node=3``) is part of every record of this process, whatever its thread.
     """
+    undo_logging()
     handler = _OwnHandler(stream or sys.stderr)
     handler.setFormatter(_LazyFormatter(kind, context, handler.stream.isatty()))
     for name in OWN:
         logger = logging.getLogger(name)
-        logger.handlers = [known for known in logger.handlers if not isinstance(known, _OwnHandler)] + [handler]
+        logger.addHandler(handler)
         logger.setLevel(level.upper())
         logger.propagate = False
+
+
+def undo_logging() -> None:
+    """Leave the own loggers as Python made them; for tests, and for who sets up logging otherwise."""
+    for name in OWN:
+        logger = logging.getLogger(name)
+        logger.handlers = [handler for handler in logger.handlers if not isinstance(handler, _OwnHandler)]
+        logger.setLevel(logging.NOTSET)
+        logger.propagate = True
 
 
 def bound_logger(name: str, **context: object) -> Any:
@@ -47,7 +57,7 @@ def bound_logger(name: str, **context: object) -> Any:
 
 
 class _OwnHandler(logging.StreamHandler[IO[str]]):
-    """Marks the handler that a later set-up replaces."""
+    """Marks the handlers of this module."""
 
 
 class _LazyFormatter(logging.Formatter):

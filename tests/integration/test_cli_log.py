@@ -17,15 +17,17 @@ from holon.identity import OutputId, Track
 from holon.murmur import murmur2
 from nodes.cli.main import run
 from nodes.log import EmbeddedLog
+from nodes.logs import undo_logging
 
 ROOT = Path(__file__).parents[2]
 WAIT_S = 120
 
 
 @pytest.fixture
-def log_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def log_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
-    return tmp_path / "log"
+    yield tmp_path / "log"
+    undo_logging()
 
 
 def holon(*arguments: object, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from nodes.cli.main import run
 from nodes.cli.output import emit_json, fail
 from nodes.errors import MissingDependency, RunFailed, SettingsError, UnknownName, Unreachable
 from nodes.log import LogFull, LogUnavailable, TopicExists, UnknownTopic
+from nodes.logs import undo_logging
 
 ROOT = Path(__file__).parents[2]
 
@@ -30,11 +32,7 @@ def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     registry.rows.cache_clear()
     yield
     registry.rows.cache_clear()
-    for name in ("holon", "nodes", "transactional", "nexmark"):
-        logger = logging.getLogger(name)
-        logger.handlers.clear()
-        logger.setLevel(logging.NOTSET)
-        logger.propagate = True
+    undo_logging()
 
 
 @pytest.fixture
@@ -135,9 +133,16 @@ def test_a_result_is_not_followed_by_the_json_of_an_error(plug_in, capfd):
 
 
 def test_standard_output_is_back_after_a_json_command(plug_in, capfd):
-    plug_in(lambda: emit_json(1))
-    run(["plugged"])
-    assert capfd.readouterr().out == "1\n"
+    plug_in(raising(RunFailed("wrong")))
+    run(["plugged", "--json"])
+    capfd.readouterr()
+    os.write(1, b"here\n")
+    assert capfd.readouterr().out == "here\n"
+
+
+def test_a_command_may_emit_json_without_the_root(capfd):
+    emit_json({"a": 1})
+    assert capfd.readouterr().out == '{"a":1}\n'
 
 
 @pytest.mark.parametrize(

@@ -11,17 +11,13 @@ from collections.abc import Iterator
 import pytest
 from pydantic import SecretStr
 
-from nodes.logs import OWN, bound_logger, set_up_logging
+from nodes.logs import bound_logger, set_up_logging, undo_logging
 
 
 @pytest.fixture
 def stream() -> Iterator[io.StringIO]:
     yield io.StringIO()
-    for name in OWN:
-        logger = logging.getLogger(name)
-        logger.handlers.clear()
-        logger.setLevel(logging.NOTSET)
-        logger.propagate = True
+    undo_logging()
 
 
 def records(stream: io.StringIO) -> list[dict]:
@@ -67,6 +63,20 @@ def test_other_loggers_are_left_alone(stream):
     logging.getLogger("someone.else").error("not ours")
     assert stream.getvalue() == ""
     assert (logging.getLogger().handlers, logging.getLogger().level) == before
+
+
+def test_own_records_are_not_repeated_by_the_root(stream):
+    at_root = logging.StreamHandler(io.StringIO())
+    logging.getLogger().addHandler(at_root)
+    try:
+        set_up_logging("info", "json", stream=stream)
+        logging.getLogger("nodes").info("once")
+        assert at_root.stream.getvalue() == "" and len(records(stream)) == 1
+        undo_logging()
+        logging.getLogger("nodes").warning("without us")
+        assert "without us" in at_root.stream.getvalue() and len(records(stream)) == 1
+    finally:
+        logging.getLogger().removeHandler(at_root)
 
 
 def test_a_second_set_up_replaces_the_first(stream):
