@@ -70,6 +70,7 @@ def check_laws(
     @settings(
         max_examples=settings().max_examples if max_examples is None else max_examples,
         deadline=None,
+        report_multiple_bugs=False,
         suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
     )
     @given(st.lists(step, max_size=max_steps), st.integers(0, 10**6), st.integers(0, 10**6))
@@ -169,7 +170,10 @@ def check_one(zero: AnyLattice, state: AnyLattice) -> None:
     _demand(risen.merge(state) == (encode(zero.bottom()) != data), "merge into bottom tells the truth", state, risen)
     _demand(encode(risen) == data, "merge into bottom gives the value", state, risen)
     _demand(zero.bottom().leq(state), "bottom is below everything", state)
-    back = decode(data, zero)
+    try:
+        back = decode(data, zero)
+    except DecodeError as error:
+        raise LawBroken(f"{zero.tag}: what was encoded is refused: {error}. State: {state!r}") from error
     _demand(encode(back) == data and back == state, "decode gives the value back", state, back)
     _demand(back.value == state.value, "equal values read the same", state, back)
 
@@ -233,6 +237,8 @@ def check_wire(state: AnyLattice, where: int, what: int) -> None:
         taken = state.from_wire(copy.deepcopy(damaged))
     except DecodeError:
         return
+    except (*REFUSALS, AttributeError, ArithmeticError) as error:
+        raise LawBroken(f"{state.tag}: from_wire raises only DecodeError, not {error!r}: {damaged!r}") from error
     envelope = [state.tag, damaged]
     _demand(_exact([taken.tag, taken.to_wire()]) == _exact(envelope), f"no other wire is taken: {damaged!r}", taken)
 

@@ -5,7 +5,7 @@ A column is a sequence or a numpy array; where an element is a tuple, a tuple of
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -118,56 +118,64 @@ def _summable(column: Ints) -> NDArray[Any]:
     return column if largest * len(column) <= _INT64_MAX else column.astype(object)
 
 
-def group_by(keys: Any) -> tuple[list[Hashable], Groups]:
+def group_by(keys: Any, *, stable: bool = True) -> tuple[list[Hashable], Groups]:
     """Identities of the distinct keys of a column, and the groups of rows in the same order; at least one row.
 
-    Rows of a group stay in their order. Raises as ``plain`` does for a key that cannot be an element.
+    Rows of a group stay in their order if ``stable``. Raises as ``plain`` does for a key that cannot be an element.
     """
     column = int_column(keys)
     if column is not None:
-        groups = _group_ints(column)
+        groups = _group_ints(column, stable)
         return groups.arranged(column)[groups.starts].tolist(), groups
+    if isinstance(keys, tuple):
+        return _group_tuple([_factor(part) for part in keys], stable)
     codes, labels = _factor(keys)
-    groups = _group_ints(codes)
+    groups = _group_ints(codes, stable)
     return [labels[code] for code in groups.arranged(codes)[groups.starts].tolist()], groups
 
 
-def _group_ints(column: Ints) -> Groups:
+def _group_ints(column: Ints, stable: bool) -> Groups:
     low = int(column.min())
     if int(column.max()) - low < 65536:
         order = np.argsort((column - low).astype(np.uint16), kind="stable")  # numpy sorts 16 bits by radix
     else:
-        order = np.argsort(column, kind="stable")
+        order = np.argsort(column, kind="stable" if stable else None)
     arranged = column[order]
     changes = np.flatnonzero(arranged[1:] != arranged[:-1]) + 1
     return Groups(order, np.concatenate([np.zeros(1, np.intp), changes]), len(column))
 
 
-def _factor(keys: Any) -> tuple[Ints, list[Hashable]]:
-    """A small int for each row, and the identity of the key that each int stands for."""
+def _factor(keys: Any) -> tuple[Ints, Sequence[Hashable]]:
+    """A small int from 0 for each row, and the identity of the key that each int stands for."""
     column = int_column(keys)
     if column is not None:
+        low, high = int(column.min()), int(column.max())
+        if high - low < 2**31:
+            return column - low, range(low, high + 1)
         distinct, codes = np.unique(column, return_inverse=True)
         return codes.astype(np.int64, copy=False), distinct.tolist()
-    if isinstance(keys, tuple):
-        return _factor_tuple([_factor(part) for part in keys])
     found: dict[Hashable, int] = {}
     rows = rows_of(keys)
     if set(map(type, rows)) <= {str, int, bytes}:  # these are their own identities
         codes = np.fromiter((found.setdefault(row, len(found)) for row in rows), np.int64, len(rows))
         for name in found:
             plain(name)
-        return codes, list(found)
-    names = [identity(plain(row)) for row in rows]
-    codes = np.fromiter((found.setdefault(name, len(found)) for name in names), np.int64, len(rows))
+    else:
+        names = [identity(plain(row)) for row in rows]
+        codes = np.fromiter((found.setdefault(name, len(found)) for name in names), np.int64, len(rows))
     return codes, list(found)
 
 
-def _factor_tuple(parts: list[tuple[Ints, list[Hashable]]]) -> tuple[Ints, list[Hashable]]:
-    combined, _ = parts[0]
+def _group_tuple(parts: list[tuple[Ints, Sequence[Hashable]]], stable: bool) -> tuple[list[Hashable], Groups]:
+    combined, size = parts[0][0], len(parts[0][1])
     for codes, labels in parts[1:]:
-        combined = np.unique(combined, return_inverse=True)[1] * len(labels) + codes
-    _, first, codes = np.unique(combined, return_index=True, return_inverse=True)
-    columns = [[labels[code] for code in part[first].tolist()] for part, labels in parts]
-    names: list[Hashable] = [identity(tuple(map(element_of, row))) for row in zip(*columns, strict=True)]
-    return codes.astype(np.int64, copy=False), names
+        if size * len(labels) > _INT64_MAX:
+            distinct, combined = np.unique(combined, return_inverse=True)
+            size = len(distinct)
+        combined = combined * len(labels) + codes
+        size *= len(labels)
+    groups = _group_ints(combined, stable)
+    columns = [
+        [element_of(labels[code]) for code in groups.arranged(codes)[groups.starts].tolist()] for codes, labels in parts
+    ]
+    return [identity(row) for row in zip(*columns, strict=True)], groups

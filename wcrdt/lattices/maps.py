@@ -66,8 +66,9 @@ class MapOf(Lattice[tuple[K, IE], dict[K, IV]], Generic[K, IE, IV]):
         key_column, parts = _two_columns(elements)
         if height((key_column, parts)) == 0:
             return self.bottom()
-        keys, groups = _group(key_column)
-        if isinstance(self.inner, Folding) and self.inner.folds:
+        folds = isinstance(self.inner, Folding) and self.inner.folds
+        keys, groups = _group(key_column, stable=not folds)
+        if isinstance(self.inner, Folding) and folds:
             partials = self.inner.fold_groups(parts, groups)
             if partials is not None:
                 return self._absorb(zip(keys, partials, strict=True), actor)
@@ -173,9 +174,9 @@ def _key(x: Any) -> Hashable:
     return key
 
 
-def _group(column: Any) -> tuple[list[Hashable], Groups]:
+def _group(column: Any, stable: bool = True) -> tuple[list[Hashable], Groups]:
     """Distinct keys of a column and their rows."""
-    keys, groups = group_by(column)
+    keys, groups = group_by(column, stable=stable)
     if int_column(column) is None:
         for key in keys:
             _key(element_of(key))

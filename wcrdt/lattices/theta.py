@@ -40,7 +40,8 @@ class ThetaSketch(Lattice[Element, float]):
         if not 5 <= lg_k <= 26:
             raise ValueError(f"lg_k of a theta sketch is between 5 and 26, not {lg_k}")
         self._lg_k = lg_k
-        self._union = _library().theta_union(lg_k)
+        _library()  # say early if it is missing
+        self._union: Any = None  # made at need
         self._compact: Any = None
 
     def bottom(self) -> Self:
@@ -69,6 +70,8 @@ class ThetaSketch(Lattice[Element, float]):
         return delta
 
     def _take(self, sketch: Any) -> None:
+        if self._union is None:
+            self._union = _library().theta_union(self._lg_k)
         self._union.update(sketch)
         self._compact = None
 
@@ -76,7 +79,7 @@ class ThetaSketch(Lattice[Element, float]):
     def _result(self) -> Any:
         """The canonical form: compact, ordered, trimmed to k hashes."""
         if self._compact is None:
-            self._compact = self._union.get_result()
+            self._compact = (self._union or _library().theta_union(self._lg_k)).get_result()
         return self._compact
 
     def _mark(self) -> tuple[int, int]:

@@ -46,24 +46,17 @@ class TopK(Lattice[tuple[S, T], tuple[tuple[S, T], ...]], Generic[S, T]):
         return [self._k, int(self._distinct)]
 
     def check(self, element: tuple[S, T]) -> None:
-        plain(tuple(element))
-        score, _ = element
-        if score is None:
-            raise TypeError("None cannot be a score of a TopK; leave the element out")
+        _pair(element)
 
     def insert(self, element: tuple[S, T], *, actor: int = 0) -> Self:
-        self.check(element)
-        return self._add([plain(tuple(element))])
+        return self._add([_pair(element)])
 
     def insert_many(self, elements: Any, *, actor: int = 0) -> Self:
         if isinstance(elements, tuple) and len(elements) == 2:
             candidates = self._candidates(elements[0])
             if candidates is not None and isinstance(elements[1], np.ndarray):
                 elements = take(elements, candidates)
-        rows = rows_of(elements)
-        for row in rows:
-            self.check(row)
-        return self._add([plain(tuple(row)) for row in rows])
+        return self._add([_pair(row) for row in rows_of(elements)])
 
     def _candidates(self, scores: Any) -> Indices | None:
         """Rows that can still matter, by score alone: not below the k-th pair of the state, nor the k-th score."""
@@ -131,3 +124,10 @@ class TopK(Lattice[tuple[S, T], tuple[tuple[S, T], ...]], Generic[S, T]):
         in_order = len(ranked) == len(pairs) and all(map(is_, ranked, pairs))  # == would take 1 for True
         require(in_order, "pairs must be in rank order, each once, at most k")
         return fresh
+
+
+def _pair(element: tuple[Any, Any]) -> tuple[Element, Element]:
+    score, item = element
+    if score is None:
+        raise TypeError("None cannot be a score of a TopK; leave the element out")
+    return plain(score), plain(item)

@@ -1,0 +1,146 @@
+"""Max, Min, MaxBy, MinBy, TopK and the flags."""
+
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from wcrdt import BoolAnd, BoolOr, Max, MaxBy, Min, MinBy, TopK
+
+
+def test_an_empty_extreme_reads_none_and_takes_no_none():
+    assert Max().value is None and Min().value is None
+    with pytest.raises(TypeError, match="None"):
+        Max().insert(None)
+
+
+@pytest.mark.parametrize(
+    ("elements", "low", "high"),
+    [
+        ([3, -(2**80), 2**80], -(2**80), 2**80),
+        (["b", "a", "é"], "a", "é"),
+        ([(1, "z"), (1, "a"), (0,)], (0,), (1, "z")),
+        ([Decimal("0.30"), 0.1, 1], 0.1, 1),
+    ],
+)
+def test_extremes_of_every_kind(elements, low, high):
+    top, bottom = Max(), Min()
+    top.insert_many(elements)
+    bottom.insert_many(elements)
+    assert (bottom.value, top.value) == (low, high)
+
+
+def test_equal_numbers_of_different_types_have_one_winner_whatever_the_order():
+    for order in ([1, 1.0, Decimal(1)], [Decimal(1), 1.0, 1]):
+        top, low = Max(), Min()
+        top.insert_many(order)
+        low.insert_many(order)
+        assert (type(top.value), type(low.value)) == (Decimal, int)
+
+
+def test_nan_is_refused_in_columns_too_and_changes_nothing():
+    top = Max()
+    with pytest.raises(ValueError, match="NaN"):
+        top.insert_many(np.array([1.0, float("nan"), 2.0]))
+    assert top.value is None
+
+
+def test_a_column_with_one_refused_element_is_refused_as_a_whole():
+    top = Max()
+    with pytest.raises(TypeError):
+        top.insert_many([1, 2, [3]])
+    assert top.value is None
+
+
+def test_all_ties_are_kept_in_order_and_equal_payloads_once():
+    best = MaxBy()
+    best.insert_many([(5, "b"), (7, "z"), (7, "a"), (7, "z"), (6, "c")])
+    assert best.value == (7, ("a", "z"))
+
+
+def test_the_first_tie_is_the_smallest_payload_whatever_the_order():
+    for rows in ([(7, "z"), (7, "a"), (1, "0")], [(1, "0"), (7, "a"), (7, "z")]):
+        best = MaxBy(ties="first")
+        best.insert_many(rows)
+        assert best.value == (7, "a")
+        low = MinBy(ties="first")
+        low.insert_many(rows)
+        assert low.value == (1, "0")
+
+
+def test_argmax_of_columns_gives_plain_payloads():
+    best = MaxBy()
+    prices = np.array([5, 9, 9, 1])
+    best.insert_many((prices, (np.array([1, 2, 3, 4]), ["a", "b", "c", "d"])))
+    assert best.value == (9, ((2, "b"), (3, "c")))
+    columns = MaxBy()
+    columns.insert_many((prices, (np.array([1, 2, 3, 4]), prices)))
+    assert repr(columns.value) == "(9, ((2, 9), (3, 9)))"
+
+
+def test_columns_of_different_lengths_are_refused():
+    with pytest.raises(ValueError, match="equally long"):
+        MaxBy().insert_many((np.array([1, 2]), np.array([1])))
+
+
+def test_other_ties_are_refused_and_not_merged():
+    with pytest.raises(ValueError, match="ties"):
+        MaxBy(ties="last")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="shape"):
+        MaxBy().merge(MaxBy(ties="first"))
+
+
+def test_topk_ranks_items_by_their_best_score():
+    top = TopK(2)
+    top.insert_many([(1, "a"), (5, "b"), (3, "a"), (4, "c"), (2, "b")])
+    assert top.value == ((5, "b"), (4, "c"))
+    top.insert((9, "a"))
+    assert top.value == ((9, "a"), (5, "b"))
+
+
+def test_topk_of_pairs_may_name_an_item_twice():
+    top = TopK(3, distinct=False)
+    top.insert_many((np.array([5, 5, 4, 4, 3]), np.array([1, 1, 2, 1, 9])))
+    assert top.value == ((5, 1), (4, 1), (4, 2))
+
+
+def test_equal_scores_at_the_border_are_decided_by_the_item():
+    for rows in ([(1, "b"), (1, "a"), (1, "c")], [(1, "c"), (1, "b"), (1, "a")]):
+        top = TopK(2)
+        for row in rows:
+            top.insert(row)
+        assert top.value == ((1, "a"), (1, "b"))
+
+
+def test_topk_of_many_columns_equals_a_sort():
+    scores = np.arange(500) * 7919 % 101
+    items = np.arange(500) * 104729 % 50
+    pairs, distinct = TopK(10, distinct=False), TopK(10)
+    for start in range(0, 500, 50):
+        rows = slice(start, start + 50)
+        pairs.insert_many((scores[rows], items[rows]))
+        distinct.insert_many((scores[rows], items[rows]))
+    everything = sorted({(-s, i) for s, i in zip(scores.tolist(), items.tolist(), strict=True)})
+    assert pairs.value == tuple((-s, i) for s, i in everything[:10])
+    best: dict[int, int] = {}
+    for s, i in everything:
+        best.setdefault(i, -s)
+    assert distinct.value == tuple(sorted(((s, i) for i, s in best.items()), key=lambda p: (-p[0], p[1]))[:10])
+
+
+def test_topk_needs_a_k():
+    with pytest.raises(ValueError, match="at least 1"):
+        TopK(0)
+
+
+def test_flags_flip_once():
+    some, every = BoolOr(), BoolAnd()
+    assert (some.value, every.value) == (False, True)
+    some.insert_many(np.array([False, True, False]))
+    every.insert_many(np.array([True, True]))
+    assert (some.value, every.value) == (True, True)
+    every.insert(False)
+    every.insert(True)
+    assert (some.value, every.value) == (True, False)
+    with pytest.raises(TypeError, match="takes bools"):
+        some.insert(1)  # type: ignore[arg-type]
