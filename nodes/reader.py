@@ -95,6 +95,11 @@ class OutputReader(Generic[T]):
         """Outputs of an incarnation older than the newest, since this reader was made."""
         return self._filter.stale
 
+    @property
+    def differing_repeats(self) -> int:
+        """Repeats whose bytes differ from the first copy's; 0 without ``verify_repeats``."""
+        return self.check.differing if self.check is not None else 0
+
     def position(self) -> dict[str, Any]:
         """Where to go on after what was handed out so far; plain lists and scalars, for JSON.
 

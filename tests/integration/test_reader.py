@@ -231,7 +231,7 @@ def test_repeats_are_verified_byte_for_byte(log: Log):
     reader = OutputReader(log, TOPIC, verify_repeats=True)
     assert payloads(reader.read_available()) == ["same", "one thing"]
     assert reader.check is not None
-    assert (reader.check.verified, reader.check.differing, reader.check.unknown) == (1, 1, 0)
+    assert (reader.check.verified, reader.differing_repeats, reader.check.unknown) == (1, 1, 0)
     assert "position=2" in (reader.check.first_difference or "")
 
 
