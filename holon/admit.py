@@ -15,13 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holon.batch import Batch
+from holon.errors import JobError
+from holon.event_time import MAX_TS_MS, times_of_columns, times_of_events
 from holon.formats import Decoded
 from holon.source import Source
 from holon.states import Windowed
 from wcrdt.windows import END_OF_TIME_MS
-
-MAX_TS_MS = 2**53
-"""Event times at or beyond this (year 287396) are refused; also keeps arithmetic far from overflow."""
 
 
 class Counts(msgspec.Struct, array_like=True):
@@ -81,73 +80,69 @@ class Admission:
         log_ts_ms: NDArray[np.int64],
         watermark_ms: int,
     ) -> Admitted:
-        """Decide a run, starting from the partition's watermark before it."""
+        """Decide a run, starting from the partition's watermark before it.
+
+        Raises what the job's ``where`` raises, and ``JobError`` where the source is declared wrongly.
+        """
         decoded = self.source.format.decode(payloads)
         rows = np.arange(len(payloads)) if decoded.rows is None else decoded.rows
         dead = list(decoded.bad)
-        batch = self._batch(decoded, rows, offsets, log_ts_ms, dead)
-        if len(batch) < len(rows):
-            rows = rows[np.isin(offsets[rows], batch.offsets)]
-        batch, rows = self._guard_time(batch, rows, log_ts_ms, dead)
+        times = self._event_times(decoded, rows, log_ts_ms, dead)
+        batch = Batch(offsets[rows], times, decoded.columns, decoded.events)
+        if len(dead) > len(decoded.bad):
+            timed = ~np.isin(rows, [index for index, _ in dead])
+            batch, rows = batch.take(timed), rows[timed]
         before, after = self._watermarks(batch.ts_ms, watermark_ms)
         keep = self._matching(batch)
         late = self._late(batch, before, keep, rows)
         dead.sort()
         filtered = len(rows) - int(np.count_nonzero(keep)) - len(late)
-        index = np.flatnonzero(keep)
         last = int(after[-1]) if len(after) else watermark_ms
-        if len(index) < len(rows):
-            batch, before, after, rows = batch.take(index), before[index], after[index], rows[index]
+        if not keep.all():
+            batch, before, after, rows = batch.take(keep), before[keep], after[keep], rows[keep]
         return Admitted(batch, before, after, rows, late, dead, filtered, last)
 
-    def _batch(
-        self,
-        decoded: Decoded[Any],
-        rows: NDArray[np.intp],
-        offsets: NDArray[np.int64],
-        log_ts_ms: NDArray[np.int64],
-        dead: list[tuple[int, str]],
-    ) -> Batch[Any]:
-        """Rows with event times; rows whose time cannot be told are added to ``dead``."""
+    def _event_times(
+        self, decoded: Decoded[Any], rows: NDArray[np.intp], log_ts_ms: NDArray[np.int64], dead: list[tuple[int, str]]
+    ) -> NDArray[np.int64]:
+        """Event time of each row; rows whose time cannot be told, or is absurd, are added to ``dead``."""
         timestamp = self.source.timestamp
-        batch = Batch(offsets[rows], log_ts_ms[rows], decoded.columns, decoded.events)
         if timestamp is None or len(rows) == 0:
-            return batch
-        if isinstance(timestamp, str):
-            return Batch(batch.offsets, np.asarray(decoded.columns[timestamp], np.int64), batch.columns, batch.events)
-        if decoded.columns:
-            return Batch(batch.offsets, np.asarray(timestamp(decoded.columns), np.int64), batch.columns, batch.events)
-        times, good = [], []
-        for position, event in enumerate(decoded.events):
-            ts = _time_of(timestamp, event)
-            if isinstance(ts, int):
-                times.append(ts)
-                good.append(position)
-            else:
-                dead.append((int(rows[position]), ts))
-        if len(good) < len(rows):
-            batch = batch.take(np.array(good, dtype=np.intp))
-        return Batch(batch.offsets, np.array(times, dtype=np.int64), batch.columns, batch.events)
+            times, bad = log_ts_ms[rows], []
+        elif decoded.columns or isinstance(timestamp, str):
+            times, bad = times_of_columns(timestamp, decoded.columns, len(rows))
+        else:
+            times, bad = times_of_events(timestamp, decoded.events)
+        dead += [(int(rows[position]), reason) for position, reason in bad]
+        refused = (times >= MAX_TS_MS) | (times <= -MAX_TS_MS)
+        guard_ms = self.source.skew_guard_ms
+        if guard_ms is not None:  # one record must not close all windows
+            refused |= times > log_ts_ms[rows] + guard_ms
+        if refused.any():
+            known = {position for position, _ in bad}
+            for position in np.flatnonzero(refused).tolist():
+                if position not in known:
+                    dead.append(
+                        (int(rows[position]), self._refusal(int(times[position]), int(log_ts_ms[rows[position]])))
+                    )
+        return times
 
-    def _guard_time(
-        self, batch: Batch[Any], rows: NDArray[np.intp], log_ts_ms: NDArray[np.int64], dead: list[tuple[int, str]]
-    ) -> tuple[Batch[Any], NDArray[np.intp]]:
-        """Refuse absurd times: one record must not close all windows."""
-        bad = (batch.ts_ms >= MAX_TS_MS) | (batch.ts_ms <= -MAX_TS_MS)
-        guard = self.source.skew_guard_ms
-        if guard is not None:
-            bad |= batch.ts_ms > log_ts_ms[rows] + guard
-        if not bad.any():
-            return batch, rows
-        for position in np.flatnonzero(bad).tolist():
-            ahead = int(batch.ts_ms[position]) - int(log_ts_ms[rows[position]])
-            reason = f"event time {int(batch.ts_ms[position])} is {ahead} ms ahead of the log's timestamp"
-            dead.append((int(rows[position]), reason if guard is not None else "event time out of range"))
-        return batch.take(~bad), rows[~bad]
+    def _refusal(self, ts_ms: int, log_ts_ms: int) -> str:
+        if not -MAX_TS_MS < ts_ms < MAX_TS_MS:
+            return f"event time {ts_ms} is out of range"
+        ahead, guard = ts_ms - log_ts_ms, self.source.skew_guard_ms
+        return f"event time {ts_ms} is {ahead} ms ahead of the log's timestamp; the skew guard allows {guard} ms"
 
     def _watermarks(self, ts_ms: NDArray[np.int64], start_ms: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Watermark before and after each row: the running maximum of what each row justifies."""
-        after = np.maximum(np.maximum.accumulate(self.source.watermarks.candidates(ts_ms)), start_ms)
+        candidates = np.asarray(self.source.watermarks.candidates(ts_ms))
+        if candidates.shape != ts_ms.shape or candidates.dtype != np.int64:
+            raise JobError(
+                f"{self.source.watermarks.describe()!r}: candidates must give an int64 for each of {len(ts_ms)} rows, "
+                f"got {candidates.dtype} of shape {candidates.shape}"
+            )
+        # A strategy cannot end time: only the end of the input does.
+        after = np.maximum(np.maximum.accumulate(np.minimum(candidates, MAX_TS_MS)), start_ms)
         before = np.empty_like(after)
         if len(after):
             before[0] = start_ms
@@ -158,12 +153,12 @@ class Admission:
         where = self.source.where
         if where is None or len(batch) == 0:
             return np.ones(len(batch), dtype=np.bool_)
-        if batch.columns:
-            return np.array(where(batch.columns), dtype=np.bool_)
-        keep = np.zeros(len(batch), dtype=np.bool_)
-        for position, event in enumerate(batch.events):
-            keep[position] = bool(where(event))
-        return keep
+        if not batch.columns:
+            return np.fromiter((bool(where(event)) for event in batch.events), np.bool_, len(batch))
+        mask = np.array(where(batch.columns))
+        if mask.shape != (len(batch),) or mask.dtype != np.bool_:
+            raise JobError(f"where must give a bool for each of {len(batch)} rows, got {mask!r:.200}")
+        return mask
 
     def _late(
         self, batch: Batch[Any], before: NDArray[np.int64], keep: NDArray[np.bool_], rows: NDArray[np.intp]
@@ -193,14 +188,3 @@ class Admission:
 def late_reason(ts_ms: int) -> str:
     """Why a record is late; without the watermark, which a promise inside the run may have moved further."""
     return f"event time {ts_ms} is late: every window that would take it was closed by the partition's watermark"
-
-
-def _time_of(timestamp: Any, event: Any) -> int | str:
-    """The event time in ms, or the reason why there is none."""
-    try:
-        ts = timestamp(event)
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        return f"no event time: {type(error).__name__}: {error}"
-    if isinstance(ts, bool) or not isinstance(ts, int):
-        return f"no event time: the extractor gave {ts!r}"
-    return ts if -MAX_TS_MS < ts < MAX_TS_MS else f"event time {ts} is out of range"

@@ -31,25 +31,29 @@ class Batch(Generic[E]):
         return len(self.offsets)
 
     def __getitem__(self, column: str) -> Column:
-        return self.columns[column]
+        """A column by name; raises ``KeyError`` with the names that there are."""
+        try:
+            return self.columns[column]
+        except KeyError:
+            raise KeyError(f"no column {column!r}; there are {', '.join(self.columns) or 'events only'}") from None
 
     def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Batch[E]:
-        """The rows of an index or mask, in order."""
-        index = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows
-        if len(index) == len(self.offsets):
+        """The rows of a mask, or of an index in its order."""
+        if rows.dtype == np.bool_ and bool(rows.all()):
             return self
+        index: NDArray[np.intp] = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows.astype(np.intp, copy=False)
         events = [self.events[i] for i in index.tolist()] if self.events else self.events
         return Batch(self.offsets[index], self.ts_ms[index], take_columns(self.columns, index), events)
 
 
 def take_columns(columns: Columns, index: NDArray[np.intp]) -> dict[str, Column]:
     """Rows of every column: arrays by fancy index, lists element by element."""
-    positions: list[int] | None = None
+    positions: list[int] = []
     taken: dict[str, Column] = {}
     for name, column in columns.items():
         if isinstance(column, np.ndarray):
             taken[name] = column[index]
         else:
-            positions = index.tolist() if positions is None else positions
+            positions = positions or index.tolist()
             taken[name] = [column[i] for i in positions]
     return taken

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from holon.errors import JobError
 from holon.handles import LocalHandle, WindowedHandle
 from holon.states import Local, Windowed
 from wcrdt.windows import Window
@@ -22,9 +23,11 @@ T = TypeVar("T")
 
 
 class Context:
-    """One for each partition; ``offset``, ``timestamp_ms`` and ``watermark_ms`` describe the record in hand.
+    """One for each partition; ``offset`` and ``timestamp_ms`` (event time) describe the record in hand.
 
-    ``offset`` is -1 on the window track and in batch functions, where rows have offsets of their own.
+    In an ``on_window`` handler ``offset`` is -1 and ``timestamp_ms`` the last one inside of the window (its end - 1, as
+    in Flink), so that what is inserted with it goes to the same window of a later stage. In a batch function both are
+    -1: rows have offsets and times of their own.
     """
 
     __slots__ = ("_handles", "_outbox", "_scope", "offset", "partition", "partitions", "timestamp_ms")
@@ -40,8 +43,11 @@ class Context:
 
     @property
     def watermark_ms(self) -> int:
-        """The partition's own watermark before the record in hand."""
-        return self._scope.watermark_ms
+        """The partition's own watermark before the record in hand; in an ``on_window`` handler, the window's end.
+
+        Raises ``TrackError`` in a batch function, where each row has its own.
+        """
+        return self._scope.known_watermark()
 
     @overload
     def __getitem__(self, state: Windowed[E, V]) -> WindowedHandle[E, V]: ...
@@ -49,7 +55,10 @@ class Context:
     def __getitem__(self, state: Local[T]) -> LocalHandle[T]: ...
     def __getitem__(self, state: Any) -> Any:
         """The handle of a state in the function form of a job: ``ctx[total].insert(1, ts)``."""
-        return self._handles[state]
+        try:
+            return self._handles[state]
+        except (KeyError, TypeError):
+            raise JobError(f"ctx[{state!r:.100}]: no state of this job; list it in Job(states=...)") from None
 
     def emit(self, value: Any, *, output: str = "main", key: bytes | None = None, row: int | None = None) -> None:
         """Emit one result. In a batch function ``row`` names the batch row that it comes from.

@@ -32,14 +32,25 @@ class DecodeFailure(HolonError):
 
 
 class UserFunctionError(HolonError):
-    """A processing function raised. ``where`` is "record" or "window"; ``details`` is the traceback's text."""
+    """The job's own code raised; ``details`` is the traceback's text.
 
-    def __init__(self, job: str, partition: int, where: str, at: str, cause: BaseException, details: str) -> None:
-        super().__init__(
-            f"job {job!r}: the processing function raised {type(cause).__name__}: {cause} "
-            f"on partition {partition} at {where} {at}"
-        )
+    Args: ``at`` is where: an offset, some offsets, or a window; ``what`` of the job's code it was; ``offset`` is the
+    (first) input offset, None on the window track.
+    """
+
+    def __init__(
+        self,
+        job: str,
+        partition: int,
+        at: str,
+        cause: BaseException,
+        details: str,
+        *,
+        what: str = "the processing function",
+        offset: int | None = None,
+    ) -> None:
+        super().__init__(f"job {job!r}: {what} raised {type(cause).__name__}: {cause} on partition {partition} at {at}")
         self.partition = partition
-        self.where = where
+        self.offset = offset
         self.at = at
         self.details = details

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Annotated, Any, Generic, Protocol, TypeVar, get_args, get_origin
 
 import msgspec
 import numpy as np
@@ -88,14 +88,12 @@ class JsonColumns(Generic[E]):
     An integer beyond 64 bits is a bad record.
     """
 
-    _DTYPES = {int: np.int64, float: np.float64, bool: np.bool_}
-
     def __init__(self, type: type[E]) -> None:
         if not (isinstance(type, type_) and issubclass(type, msgspec.Struct)):
             raise JobError(f"JsonColumns needs a msgspec.Struct, got {type!r}")
         self.type = type
         self._decode = msgspec.json.Decoder(type).decode
-        self._fields = [(f.name, self._DTYPES.get(f.type)) for f in msgspec.structs.fields(type)]
+        self._fields = [(f.name, _dtype(f.type)) for f in msgspec.structs.fields(type)]
 
     def decode(self, payloads: Sequence[bytes]) -> Decoded[E]:
         events, rows, bad = decode_each(payloads, self._decode)
@@ -104,6 +102,11 @@ class JsonColumns(Generic[E]):
         except OverflowError:
             events, rows, bad = decode_each(payloads, self._decode_64)
             return Decoded(rows, columns=self._columns(events), bad=bad)
+
+    def check_column(self, name: str) -> None:
+        """Raise ``JobError`` if there is no such column."""
+        if name not in dict(self._fields):
+            raise JobError(f"{self.type.__name__} has no column {name!r}; it has {', '.join(dict(self._fields))}")
 
     def _columns(self, events: list[E]) -> dict[str, Column]:
         columns: dict[str, Column] = {}
@@ -134,3 +137,10 @@ class Raw:
 
 
 type_ = type
+
+_DTYPES: dict[Any, Any] = {int: np.int64, float: np.float64, bool: np.bool_}
+
+
+def _dtype(field: Any) -> Any:
+    """numpy's type for a field's type, None for a list; ``Annotated[int, Meta(ge=0)]`` is an int."""
+    return _DTYPES.get(get_args(field)[0] if get_origin(field) is Annotated else field)

@@ -7,18 +7,25 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 import msgspec
+import numpy as np
 
+from holon.batch import Batch
+from holon.context import Context
 from holon.errors import JobError
+from holon.function import ProcessingFunction
 from holon.program import Program
-from holon.source import Source
+from holon.source import ManualWatermarks, Source
 from holon.states import State
 from wcrdt.slots import Position
-from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
+from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS, Window
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
+
+E = TypeVar("E")
+Continuation = Callable[[Window, Context], Any]
 
 LATE = "late"
 DEAD = "dead"
@@ -27,8 +34,17 @@ MAIN = "main"
 
 
 def encode_json(value: Any) -> bytes:
-    """Default output encoding: bytes as they are, everything else as JSON (msgspec)."""
-    return value if isinstance(value, bytes) else msgspec.json.encode(value)
+    """Default output encoding: bytes as they are, everything else as JSON (msgspec; numpy values as plain ones)."""
+    return value if isinstance(value, bytes) else _JSON.encode(value)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise NotImplementedError(f"JSON cannot hold a {type(value).__name__}; give the Output an encode= of its own")
+
+
+_JSON = msgspec.json.Encoder(enc_hook=_plain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +65,18 @@ class Output:
 
 
 @dataclass(frozen=True)
-class Job:
-    """A job.
+class Job(Generic[E]):
+    """A job over events of type ``E``.
 
     Args:
         name: letters, digits, ``._-``; names its internal topics, checkpoints and outputs.
         source: the input.
-        process: a ``ProcessingFunction`` (class or instance), or a function ``(event, ctx)``.
+        process: a ``ProcessingFunction`` (class or instance), or a function ``(event, ctx)``, async or not.
         output: main output topic; None for a job that only emits to ``side_outputs``.
         side_outputs: further outputs by name, for ``ctx.emit(..., output=name)``.
         process_batch: function form per batch, ``(batch, ctx)``, instead of ``process``.
-        states, on_window: the states and continuations of the function form.
+        states: those of the function form; a ``ProcessingFunction`` declares its own.
+        on_window: continuations of the function form: functions decorated with ``on_window``, or by state.
         allowed_lateness_ms: how long after its end (in event time) a window still takes records.
         on_error: what a record does that makes the function raise: stop the job, or go to the dead-letter output.
         late_topic, dead_letter_topic: default ``NAME.late`` and ``NAME.dead``.
@@ -70,13 +87,13 @@ class Job:
     """
 
     name: str
-    source: Source[Any]
-    process: Any = None
+    source: Source[E]
+    process: type[ProcessingFunction[E]] | ProcessingFunction[E] | Callable[[E, Context], Any] | None = None
     output: Output | str | None = None
     side_outputs: Mapping[str, Output | str] = field(default_factory=dict)
-    process_batch: Callable[..., Any] | None = None
+    process_batch: Callable[[Batch[E], Context], None] | None = None
     states: Sequence[State] = ()
-    on_window: Mapping[Any, Callable[..., Any]] = field(default_factory=dict)
+    on_window: Mapping[Any, Continuation] | Sequence[Continuation] = ()
     allowed_lateness_ms: int = 0
     on_error: Literal["fail", "dead-letter"] = "fail"
     late_topic: str = ""
@@ -100,7 +117,11 @@ class Job:
         repeated = sorted({topic for topic in topics if topics.count(topic) > 1})
         if repeated or self.source.topic in topics:
             raise JobError(f"job {self.name!r}: outputs need topics of their own, also {repeated or self.source.topic}")
-        _ = self.program  # declaration errors surface here, not in a node
+        # Declaration errors surface here, not in a node.
+        if self.program.batch_function is not None and isinstance(self.source.watermarks, ManualWatermarks):
+            raise JobError(
+                "ManualWatermarks and process_batch: no batch can call increment_watermark, windows stay open"
+            )
 
     @cached_property
     def program(self) -> Program:

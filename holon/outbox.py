@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holon.errors import JobError
 from holon.identity import IdentityStamp, Track
-from holon.job import UNSTABLE, Job, Output
+from holon.job import DEAD, LATE, UNSTABLE, Job, Output
 from holon.murmur import murmur2
 
 
@@ -23,6 +23,26 @@ class Run:
         self.values: list[bytes] = []
         self.headers: list[bytes] = []
         self.keys: list[bytes | None] = []
+
+
+class _Piece(NamedTuple):
+    """What one call emitted in a batch function, encoded; ``rows`` None: one for each row of the batch."""
+
+    rows: NDArray[np.intp] | list[int] | None  # a list where single results were collected
+    values: list[bytes]
+    keys: Sequence[bytes | None] | None
+
+    def entries(self) -> Iterable[tuple[int, bytes, bytes | None]]:
+        """(row, value, key) of each."""
+        rows = range(len(self.values)) if self.rows is None else self.rows
+        rows = rows.tolist() if isinstance(rows, np.ndarray) else rows
+        keys = [None] * len(self.values) if self.keys is None else self.keys
+        return zip(rows, self.values, keys, strict=True)
+
+    @property
+    def ascends(self) -> bool:
+        """True if no row has two values and none comes before an earlier one."""
+        return self.rows is None or bool(np.all(np.diff(self.rows) > 0))
 
 
 class Outbox:
@@ -44,7 +64,7 @@ class Outbox:
         self.window_end_ms = -(2**63)
         self.window_counts: dict[str, int] = {}
         self._batch: NDArray[np.int64] | None = None
-        self._rows: dict[str, list[tuple[int, Any, bytes | None]]] = {}
+        self._pieces: dict[str, list[_Piece]] = {}
 
     # --- where the code stands ------------------------------------------------------------------------------------
 
@@ -60,7 +80,7 @@ class Outbox:
         return dict(self._counts)
 
     def enter_batch(self, offsets: NDArray[np.int64]) -> None:
-        self._stamp, self._batch, self._rows = self._record_stamp, offsets, {}
+        self._stamp, self._batch, self._pieces = self._record_stamp, offsets, {}
 
     def enter_window(self, end_ms: int) -> None:
         if end_ms != self.window_end_ms:
@@ -70,70 +90,83 @@ class Outbox:
     def leave_batch(self) -> None:
         """Number what the batch emitted in the order of its rows, whatever the order of the calls."""
         assert self._batch is not None
-        offsets = self._batch.tolist()
-        for output, emitted in self._rows.items():
-            encode = self._output(output).encode
-            emitted.sort(key=_row)
-            last, n = -1, 0
-            for row, value, key in emitted:
-                n = n + 1 if row == last else 0
-                last = row
-                self._add(output, encode(value), self._record_stamp(offsets[row], n), key)
-        self._batch, self._rows = None, {}
+        for output, pieces in self._pieces.items():
+            if len(pieces) == 1 and pieces[0].ascends and not self.outputs[output].route_by_key:
+                self._add_column(output, pieces[0], self._batch)
+            else:
+                self._add_rows(output, pieces, self._batch)
+        self._batch, self._pieces = None, {}
+
+    def _add_column(self, output: str, piece: _Piece, offsets: NDArray[np.int64]) -> None:
+        """The fast way for what is in row order already: no sorting, every n is 0."""
+        stamp = self._record_stamp
+        run = self.runs.setdefault((output, self.partition), Run())
+        run.values += piece.values
+        run.headers += [stamp(o, 0) for o in (offsets if piece.rows is None else offsets[piece.rows]).tolist()]
+        run.keys += [None] * len(piece.values) if piece.keys is None else piece.keys
+
+    def _add_rows(self, output: str, pieces: list[_Piece], offsets: NDArray[np.int64]) -> None:
+        emitted = sorted((entry for piece in pieces for entry in piece.entries()), key=_row)
+        last, n = -1, 0
+        for row, value, key in emitted:
+            n = n + 1 if row == last else 0
+            last = row
+            self._add(output, value, self._record_stamp(int(offsets[row]), n), key)
 
     # --- emitting -------------------------------------------------------------------------------------------------
 
     def emit(self, output: str, value: Any, key: bytes | None, row: int | None) -> None:
+        declared = self._declared(output)
+        if declared.route_by_key and key is None:
+            raise JobError(f"output {output!r} routes by key: emit needs key=")
         if self._batch is not None:
             if row is None:
                 raise JobError("emit in a batch function needs row=, the batch row that the result comes from")
-            self._rows.setdefault(output, []).append((_checked(row, len(self._batch)), value, key))
+            if not 0 <= row < len(self._batch):
+                raise JobError(f"row {row} of a batch of {len(self._batch)} rows: they are counted from 0")
+            self._collect(output, row, declared.encode(value), key)
             return
+        if row is not None:
+            raise JobError("row= names a row of a batch; here the result comes from the record or window in hand")
         n = self._counts.get(output, 0)
         self._counts[output] = n + 1
-        self._add(output, self._output(output).encode(value), self._stamp(self._position, n), key)
+        self._add(output, declared.encode(value), self._stamp(self._position, n), key)
+
+    def _collect(self, output: str, row: int, value: bytes, key: bytes | None) -> None:
+        pieces = self._pieces.setdefault(output, [])
+        if not pieces or not isinstance(pieces[-1].rows, list):
+            pieces.append(_Piece([], [], []))
+        rows, values, keys = pieces[-1]
+        assert isinstance(rows, list) and isinstance(keys, list)
+        rows.append(row)
+        values.append(value)
+        keys.append(key)
 
     def emit_many(
         self, output: str, values: Sequence[Any], rows: NDArray[np.intp] | None, keys: Sequence[bytes | None] | None
     ) -> None:
+        values = values.tolist() if isinstance(values, np.ndarray) else values
+        if keys is not None and len(keys) != len(values):
+            raise JobError(f"emit_many of {len(values)} values got {len(keys)} keys")
         if self._batch is None:
+            if rows is not None:
+                raise JobError("rows= names rows of a batch; here results come from the record or window in hand")
             for index, value in enumerate(values):
                 self.emit(output, value, None if keys is None else keys[index], None)
             return
+        declared = self._declared(output)
+        if declared.route_by_key and (keys is None or None in keys):
+            raise JobError(f"output {output!r} routes by key: emit_many needs keys=, none of them None")
         if rows is None and len(values) != len(self._batch):
             raise JobError(f"emit_many of {len(values)} values for {len(self._batch)} rows needs rows=")
-        if rows is not None and len(rows) != len(values):
-            raise JobError(f"emit_many of {len(values)} values got {len(rows)} rows")
-        if rows is not None and len(rows):
-            _checked(int(np.min(rows)), len(self._batch))
-            _checked(int(np.max(rows)), len(self._batch))
-        if self._emit_in_order(output, values, rows, keys):
-            return
-        index = range(len(values)) if rows is None else rows.tolist()
-        per_key = [None] * len(values) if keys is None else keys
-        self._rows.setdefault(output, []).extend(zip(index, values, per_key, strict=True))
-
-    def _emit_in_order(
-        self, output: str, values: Sequence[Any], rows: NDArray[np.intp] | None, keys: Sequence[bytes | None] | None
-    ) -> bool:
-        """The fast way for what is already in row order, once, unrouted: no sorting, n = 0."""
-        declared = self._output(output)
-        ordered = rows is None or len(rows) < 2 or bool(np.all(rows[1:] > rows[:-1]))
-        if keys is not None or declared.route_by_key or not ordered or output in self._rows:
-            return False
-        assert self._batch is not None
-        offsets = (self._batch if rows is None else self._batch[rows]).tolist()
-        stamp, encode = self._record_stamp, declared.encode
-        self._rows[output] = _Sealed()
-        run = self.runs.setdefault((output, self.partition), Run())
-        run.values += [encode(value) for value in values]
-        run.headers += [stamp(offset, 0) for offset in offsets]
-        run.keys += [None] * len(offsets)
-        return True
+        if rows is not None:
+            rows = _checked(np.asarray(rows), len(values), len(self._batch))
+        encode: Callable[[Any], bytes] = declared.encode
+        self._pieces.setdefault(output, []).append(_Piece(rows, [encode(value) for value in values], keys))
 
     def emit_unstable(self, value: Any) -> None:
         run = self.runs.setdefault((UNSTABLE, self.partition), Run())
-        run.values.append(self._output(UNSTABLE).encode(value))
+        run.values.append(self.outputs[UNSTABLE].encode(value))
         run.headers.append(b"")
         run.keys.append(None)
 
@@ -148,17 +181,24 @@ class Outbox:
         run.keys.append(key)
 
     def _route(self, output: str, key: bytes | None) -> int:
-        if not self._output(output).route_by_key:
+        if not self.outputs[output].route_by_key or key is None:
             return self.partition
-        if key is None:
-            raise JobError(f"output {output!r} routes by key: emit needs key=")
         return (murmur2(key) & 0x7FFFFFFF) % self.partitions[output]
 
-    def _output(self, output: str) -> Output:
-        try:
-            return self.outputs[output]
-        except KeyError:
-            raise JobError(f"no output {output!r}; declared: {', '.join(self.outputs)}") from None
+    def _declared(self, output: str) -> Output:
+        """An output that the job's code may emit to."""
+        declared = self.outputs.get(output)
+        if declared is None or output in (LATE, DEAD, UNSTABLE):
+            names = [name for name in self.outputs if name not in (LATE, DEAD, UNSTABLE)]
+            raise JobError(
+                f"emit to {output!r}, but the job's outputs are {', '.join(names) or 'none'}: "
+                f"declare it with Job(output=...) or Job(side_outputs=...)"
+            )
+        return declared
+
+    def lengths(self) -> dict[tuple[str, int], int]:
+        """How much waits to be taken, by (output, output partition)."""
+        return {key: len(run.values) for key, run in self.runs.items()}
 
     def cut_back(self, lengths: Mapping[tuple[str, int], int]) -> None:
         """Forget what was emitted beyond these lengths (a record's results are rolled back with it)."""
@@ -174,20 +214,14 @@ class Outbox:
         return taken
 
 
-class _Sealed(list[Any]):
-    """Marks an output that a batch already emitted to on the fast way; a second emission must not overtake it."""
-
-    def extend(self, _: Any) -> None:
-        raise JobError("emit the results of a batch for one output in one emit_many, or all of them with emit(row=)")
-
-    append = extend
-
-
-def _row(emitted: tuple[int, Any, bytes | None]) -> int:
+def _row(emitted: tuple[int, bytes, bytes | None]) -> int:
     return emitted[0]
 
 
-def _checked(row: int, rows: int) -> int:
-    if not 0 <= row < rows:
-        raise JobError(f"row {row} of a batch of {rows} rows")
-    return row
+def _checked(rows: NDArray[Any], values: int, height: int) -> NDArray[np.intp]:
+    """Rows of a batch of this height, one a value."""
+    if len(rows) != values:
+        raise JobError(f"emit_many of {values} values got {len(rows)} rows")
+    if len(rows) and (rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= height):
+        raise JobError(f"rows {rows.min()} to {rows.max()} of a batch of {height} rows: they are counted from 0")
+    return rows.astype(np.intp, copy=False)

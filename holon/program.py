@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from holon.errors import JobError
-from holon.function import ProcessingFunction, window_marks
+from holon.function import ProcessingFunction, WindowMark, window_marks
 from holon.states import Local, State, Windowed
 from wcrdt.replica import StateShape
 
@@ -46,7 +46,7 @@ class Program:
         process: Any,
         process_batch: Handler | None,
         states: Sequence[State],
-        on_window: Mapping[Any, Handler],
+        on_window: Mapping[Any, Handler] | Sequence[Handler],
     ) -> None:
         self.root = _prototype(process)
         self.bound: dict[str, Bound] = {}
@@ -54,6 +54,11 @@ class Program:
         self.record_function: Handler | None = None
         self.batch_function: Handler | None = process_batch
         if self.root is not None:
+            if states or on_window or process_batch is not None:
+                raise JobError(
+                    f"{type(self.root).__name__} declares its states, handlers and process_batch itself; states=, "
+                    f"on_window= and process_batch= are for the function form of a job"
+                )
             self._collect(self.root, "")
             self._find_methods(self.root)
         else:
@@ -61,9 +66,14 @@ class Program:
             self._collect_functions(states, on_window)
         if (self.record_function is None) == (self.batch_function is None):
             raise JobError("a processing function needs exactly one of process (per record) and process_batch")
-        if self.batch_function is not None and inspect.iscoroutinefunction(self.batch_function):
+        if self.batch_function is not None and _is_async(self.batch_function):
             raise JobError("process_batch cannot be async: where a batch is cut is an accident, so it must not wait")
-        self.is_async = self.record_function is not None and inspect.iscoroutinefunction(self.record_function)
+        for function in [self.record_function, self.batch_function, *(self._function_of(h) for h in self.handlers)]:
+            if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+                raise JobError(
+                    f"{function.__name__} yields; results leave through ctx.emit, so that they are identified"
+                )
+        self.is_async = self.record_function is not None and _is_async(self.record_function)
         self.last_stage = max((self.stage_of(h.state) for h in self.handlers), default=0)
         self._check_stages()
 
@@ -104,34 +114,53 @@ class Program:
     # --- taking apart ---------------------------------------------------------------------------------------------
 
     def _collect(self, function: ProcessingFunction[Any], path: str) -> None:
-        for name, member in _members(type(function)):
+        members = _members(type(function))
+        for _, member in members:
             if isinstance(member, State):
-                full = path + member.name
-                if full in self.bound:
-                    raise JobError(f"two states are called {full!r}")
-                self.bound[full] = Bound(full, path, member)
-        for name, member in _members(type(function)):
-            for mark in window_marks(member):
+                self._bind(member, path)
+        for name, member in members:
+            for mark in _inherited_marks(type(function), name, member):
                 self._add_handler(path, name, mark.state, mark.once, None)
         for name, inner in nested(function):
             self._collect(inner, f"{path}{name}.")
 
-    def _collect_functions(self, states: Sequence[State], on_window: Mapping[Any, Handler]) -> None:
+    def _collect_functions(self, states: Sequence[State], on_window: Mapping[Any, Handler] | Sequence[Handler]) -> None:
         for state in states:
             if not state.name:
                 raise JobError(f"a {type(state).__name__} outside of a class needs name=...")
-            if state.name in self.bound:
-                raise JobError(f"two states are called {state.name!r}")
-            self.bound[state.name] = Bound(state.name, "", state)
-        for state, function in on_window.items():
-            once = any(mark.once for mark in window_marks(function))
-            self._add_handler("", getattr(function, "__name__", "handler"), state, once, function)
+            self._bind(state, "")
+        if isinstance(on_window, Mapping):
+            for state, function in on_window.items():
+                self._add_handler("", _name_of(function), state, False, function)
+            return
+        for function in on_window:
+            marks = window_marks(function)
+            if not marks:
+                raise JobError(f"{_name_of(function)} in Job(on_window=[...]) needs the decorator @on_window(state)")
+            for mark in marks:
+                self._add_handler("", _name_of(function), mark.state, mark.once, function)
+
+    def _bind(self, state: State, path: str) -> None:
+        full = path + state.name
+        if full in self.bound:
+            raise JobError(f"two states are called {full!r}")
+        self.bound[full] = Bound(full, path, state)
 
     def _add_handler(self, path: str, method: str, state: State, once: bool, function: Handler | None) -> None:
+        if not isinstance(state, Windowed):
+            raise JobError(f"on_window of {method!r} needs a WCRDT or a WLocal, got {state!r}")
         full = path + state.name
         if full not in self.bound or self.bound[full].decl is not state:
-            raise JobError(f"on_window of {state.name!r}: no such state in {path or 'the job'}")
+            raise JobError(f"on_window of {method!r}: {state.name or state!r} is no state of {path or 'the job'}")
+        if once and not state.shared:
+            raise JobError(f"{method!r} runs once for each window of {full!r}, but a WLocal has one value a partition")
         self.handlers.append(WindowHandler(full, path, method, once, function))
+
+    def _function_of(self, handler: WindowHandler) -> Handler | None:
+        if handler.function is not None or self.root is None:
+            return handler.function
+        owners = dict(paths(self.root))
+        return getattr(type(owners[handler.path]), handler.method)
 
     def _find_methods(self, root: ProcessingFunction[Any]) -> None:
         base = ProcessingFunction
@@ -152,17 +181,10 @@ class Program:
             yield from (f for f in (self.record_function, self.batch_function) if f is not None)
             yield from (h.function for h in self.handlers if h.function is not None)
             return
-        for function in walk(self.root):
+        for _, function in paths(self.root):
             for _, member in _members(type(function)):
                 if inspect.isfunction(member):
                     yield member
-
-
-def walk(function: ProcessingFunction[Any]) -> Iterator[ProcessingFunction[Any]]:
-    """The function and all that are nested in it."""
-    yield function
-    for _, inner in nested(function):
-        yield from walk(inner)
 
 
 def nested(function: ProcessingFunction[Any]) -> list[tuple[str, ProcessingFunction[Any]]]:
@@ -170,6 +192,13 @@ def nested(function: ProcessingFunction[Any]) -> list[tuple[str, ProcessingFunct
     found = {name: m for name, m in _members(type(function)) if isinstance(m, ProcessingFunction)}
     found |= {name: m for name, m in vars(function).items() if isinstance(m, ProcessingFunction)}
     return sorted(found.items())
+
+
+def paths(function: ProcessingFunction[Any], path: str = "") -> Iterator[tuple[str, ProcessingFunction[Any]]]:
+    """The function and all that are nested in it, each with the path that its states' names start with."""
+    yield path, function
+    for name, inner in nested(function):
+        yield from paths(inner, f"{path}{name}.")
 
 
 def instantiate(function: ProcessingFunction[Any]) -> ProcessingFunction[Any]:
@@ -188,6 +217,22 @@ def _prototype(process: Any) -> ProcessingFunction[Any] | None:
     if process is not None and not callable(process):
         raise JobError(f"process must be a function or a ProcessingFunction, got {process!r}")
     return None
+
+
+def _is_async(function: Handler) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+
+
+def _name_of(function: Handler) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def _inherited_marks(owner: type, name: str, member: Any) -> list[WindowMark]:
+    """Marks of a method; one that overrides a handler is that handler, decorated again or not."""
+    if not inspect.isfunction(member):
+        return []
+    overridden = (window_marks(vars(cls)[name]) for cls in owner.__mro__ if name in vars(cls))
+    return next((marks for marks in overridden if marks), [])
 
 
 def _members(owner: type) -> list[tuple[str, Any]]:

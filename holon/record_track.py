@@ -9,40 +9,23 @@ from __future__ import annotations
 import traceback
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
+import msgspec
 
 from holon.admit import Admission, Admitted, Counts, Diverted, late_reason
 from holon.context import Context
 from holon.errors import HolonError, JobError, UserFunctionError
 from holon.handles import SafeRead
+from holon.input import Input
 from holon.job import DEAD, LATE, Job, encode_json
 from holon.outbox import Outbox
 from holon.scope import Scope, Standing
+from holon.undo import Undo
 from wcrdt.windows import END_OF_TIME_MS
 
 USER_ERRORS = (Exception, SystemExit)
 """What the user's own code may raise without taking the node along."""
-
-
-@dataclass(slots=True, frozen=True)
-class Input:
-    """A run of records of the input partition as columns (what the log's chunk holds, without the log)."""
-
-    offsets: NDArray[np.int64]
-    timestamps_ms: NDArray[np.int64]
-    payloads: list[bytes]
-    next_offset: int
-
-    def cut(self, start: int, stop: int) -> Input:
-        """Rows ``start`` to ``stop`` (exclusive) as a run of their own."""
-        end = self.next_offset if stop >= len(self.payloads) else int(self.offsets[stop])
-        return Input(self.offsets[start:stop], self.timestamps_ms[start:stop], self.payloads[start:stop], end)
-
-    def __len__(self) -> int:
-        return len(self.payloads)
 
 
 @dataclass(slots=True, frozen=True)
@@ -63,14 +46,23 @@ class _Waiting:
     run: Input
     admitted: Admitted
     row: int
-    scope: Standing
+    first_step: int
+    standing: Standing
     counts: dict[str, int]
+
+
+class _Failed(NamedTuple):
+    """A run of one record that made the user's code fail."""
+
+    run: Input
+    error: BaseException
 
 
 class RecordTrack:
     """Runs ``process`` or ``process_batch`` of one partition.
 
-    ``save`` and ``load`` keep and restore the track in memory; used only with ``on_error="dead-letter"``.
+    The position counts records, not offsets of the log: it is the last record's offset + 1 however many offsets without
+    a record follow, so that all owners of the partition name the same prefix by the same position.
     """
 
     def __init__(self, job: Job, scope: Scope, outbox: Outbox, ctx: Context, functions: Functions) -> None:
@@ -84,19 +76,22 @@ class RecordTrack:
         self.counts = Counts()
         self.ended = False
         self.buries = job.on_error == "dead-letter"
-        self.save: Callable[[], Any] = lambda: None
-        self.load: Callable[[Any], None] = lambda _: None
+        self.next_offset = scope.record.position[0]
+        self._undo = Undo(scope, outbox)
         self._waiting: _Waiting | None = None
-        self._rest: list[Input] = []
-
-    @property
-    def next_offset(self) -> int:
-        return self.scope.record.position[0]
+        self._rest: list[Input | _Failed] = []
+        self._end_asked = False
 
     @property
     def read(self) -> SafeRead[Any] | None:
         """The safe read that an async ``process`` waits for, or None if the track can go on."""
         return None if self._waiting is None else self._waiting.read
+
+    def restore(self, counts: Counts, ended: bool) -> None:
+        """Go on from a snapshot; the scope is restored already."""
+        self.counts = msgspec.structs.replace(counts)
+        self.ended = ended
+        self.next_offset = self.scope.record.position[0]
 
     # --- what moves the track -------------------------------------------------------------------------------------
 
@@ -116,84 +111,98 @@ class RecordTrack:
         if waiting is None or not waiting.read.ready:
             return False
         self._waiting = None
-        self.scope.resume_record(waiting.scope)
-        self.outbox.resume_record(int(waiting.admitted.batch.offsets[waiting.row]), waiting.counts)
-        self._set_context(waiting.admitted, waiting.row)
+        admitted, row = waiting.admitted, waiting.row
+        self.scope.resume_record(waiting.standing)
+        self._set_context(admitted, row)
+        self.outbox.resume_record(self.ctx.offset, waiting.counts)
         try:
-            done = self._drive(waiting.coroutine, waiting.run, waiting.admitted, waiting.row)
+            done = self._drive(waiting.coroutine, waiting.run, admitted, row, waiting.first_step)
         except USER_ERRORS as error:
-            raise self._error(str(self.ctx.offset), error) from error
+            raise self._error(self.ctx.offset, error) from error
         if done:
-            self._record_done(waiting.admitted, waiting.row)
-            self._feed_records(waiting.run, waiting.admitted, waiting.row + 1)
+            self._record_done(admitted, row)
+            self._feed_records(waiting.run, admitted, row + 1)
             self._go_on()
         return True
 
-    def _go_on(self) -> None:
-        """Work off what is left of the runs, in order; an async track with dead letters goes record by record."""
-        while self._rest and self._waiting is None:
-            run = self._rest.pop(0)
-            if self.buries and self.functions.is_async and len(run) > 1:
-                self._rest.insert(0, run.cut(1, len(run)))
-                run = run.cut(0, 1)
-            self._feed(run)
-
     def punctuate(self, watermark_ms: int) -> None:
         """The partition is idle at this position: its event time moves all the same."""
+        assert self._waiting is None, "a partition that waits inside of a record is not idle"
         offset, step = self.scope.record.position
         self.scope.record.position = (offset, step + 1)
         self.scope.record.watermark_ms = max(self.scope.record.watermark_ms, watermark_ms)
 
     def end(self) -> None:
-        """End of input: nothing can keep a window open any more."""
-        if not self.ended:
+        """End of input: nothing can keep a window open any more. Takes effect once nothing waits."""
+        self._end_asked = True
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """Work off what is left of the runs, in order."""
+        while self._rest and self._waiting is None:
+            item = self._rest.pop(0)
+            if isinstance(item, _Failed):
+                self._bury(item)
+            elif not len(item):
+                self.next_offset = item.next_offset
+            elif self.buries and self.functions.is_async and len(item) > 1:
+                # A record that awaits publishes its prefix, so a roll-back must not reach into the record before it.
+                self._rest[:0] = [item.cut(row, row + 1) for row in range(len(item))]
+            else:
+                self._feed(item)
+        if self._end_asked and not self.ended and self._waiting is None:
             self.ended = True
             self.punctuate(END_OF_TIME_MS)
 
     # --- one run --------------------------------------------------------------------------------------------------
 
     def _feed(self, run: Input) -> None:
-        record = self.scope.record
         try:
-            admitted = self.admission.admit(run.payloads, run.offsets, run.timestamps_ms, record.watermark_ms)
+            admitted = self._admit(run)
         except USER_ERRORS as error:  # the job's timestamp or where function
-            self._run_failed(run, error)
+            self._admission_failed(run, error)
             return
+        if self.buries:
+            self._undo.keep(self.counts)
         if self.functions.batch is not None:
             self._feed_batch(run, admitted)
         else:
             self._feed_records(run, admitted, 0)
 
+    def _admit(self, run: Input) -> Admitted:
+        watermark_ms = self.scope.record.watermark_ms
+        return self.admission.admit(run.payloads, run.offsets, run.timestamps_ms, watermark_ms)
+
     def _feed_batch(self, run: Input, admitted: Admitted) -> None:
         assert self.functions.batch is not None
-        saved = self.save() if self.buries else None
         try:
             if len(admitted.batch):
-                self.ctx.offset = -1
+                self.ctx.offset = self.ctx.timestamp_ms = -1
                 self.scope.enter_rows(admitted.watermarks_ms, admitted.watermark_ms)
                 self.outbox.enter_batch(admitted.batch.offsets)
-                self.functions.batch(admitted.batch, self.ctx)
+                _refuse_awaitable(self.functions.batch(admitted.batch, self.ctx), "process_batch")
                 self.outbox.leave_batch()
         except USER_ERRORS as error:
-            self.load(saved)
-            self._run_failed(run, error)
+            self._batch_failed(run, error)
             return
         self.counts.accepted += len(admitted.batch)
         self._settle(run, admitted)
 
     def _feed_records(self, run: Input, admitted: Admitted, row: int) -> None:
-        function = self.functions.record
+        function, is_async = self.functions.record, self.functions.is_async
         assert function is not None
-        saved = self.save() if self.buries and row == 0 else None
         events = admitted.batch.events
         while row < len(admitted.batch):
             if self._enter(admitted, row):
                 try:
                     outcome = function(events[row], self.ctx)
-                    if self.functions.is_async and not self._drive(outcome, run, admitted, row):
-                        return
+                    if is_async:
+                        if not self._drive(outcome, run, admitted, row, self._first_step()):
+                            return
+                    elif outcome is not None:
+                        _refuse_awaitable(outcome, "process")
                 except USER_ERRORS as error:
-                    self._record_failed(run, admitted, row, error, saved)
+                    self._record_failed(run, int(admitted.index[row]), error)
                     return
                 self._record_done(admitted, row)
             row += 1
@@ -223,7 +232,14 @@ class RecordTrack:
         if self.scope.next_watermark_ms > admitted.next_watermarks_ms[row]:  # increment_watermark was called
             self.scope.record.watermark_ms = max(self.scope.record.watermark_ms, self.scope.next_watermark_ms)
 
-    def _drive(self, coroutine: Coroutine[Any, Any, Any], run: Input, admitted: Admitted, row: int) -> bool:
+    def _first_step(self) -> int:
+        """The step from which awaits of the record in hand count: punctuations may stand before it."""
+        offset, step = self.scope.record.position
+        return step if offset == self.ctx.offset else 0
+
+    def _drive(
+        self, coroutine: Coroutine[Any, Any, Any], run: Input, admitted: Admitted, row: int, first_step: int
+    ) -> bool:
         """Run an async ``process`` to its end (True) or to a safe read that is not complete yet (False)."""
         try:
             read = coroutine.send(None)
@@ -232,48 +248,67 @@ class RecordTrack:
         if not isinstance(read, SafeRead):
             coroutine.close()
             raise JobError(f"process may only await window_value, not {read!r}: I/O and timers are not deterministic")
-        standing = self.scope.leave_record()
-        self._waiting = _Waiting(coroutine, read, run, admitted, row, standing, self.outbox.record_counts())
+        counts = self.outbox.record_counts()
+        self._waiting = _Waiting(coroutine, read, run, admitted, row, first_step, self.scope.leave_record(), counts)
         # What this record did before the await is part of the prefix that others must see, or nobody would move on.
-        self.scope.record.position = (self.ctx.offset, self.scope.awaits)
+        self.scope.record.position = (self.ctx.offset, first_step + self.scope.awaits)
         self.scope.record.watermark_ms = max(self.scope.record.watermark_ms, self.scope.next_watermark_ms)
         return False
 
     # --- failures of the user's code ------------------------------------------------------------------------------
 
-    def _run_failed(self, run: Input, error: BaseException) -> None:
-        """Halve the run until the one record stands alone; where the job stops anyway, name the run."""
-        first, last = int(run.offsets[0]), int(run.offsets[-1])
-        if not self.buries or isinstance(error, HolonError):
-            raise self._error(f"{first}" if first == last else f"{first} to {last} (a batch)", error) from error
-        if len(run) > 1:
-            half = len(run) // 2
-            self._rest[:0] = [run.cut(0, half), run.cut(half, len(run))]
+    def _admission_failed(self, run: Input, error: BaseException) -> None:
+        """Deciding about records has no effects, so the first one that makes it fail can be found by halving."""
+        while len(run) > 1:
+            left, right = run.cut(0, len(run) // 2), run.cut(len(run) // 2, len(run))
+            try:
+                self._admit(left)
+            except USER_ERRORS as found:
+                run, error = left, found
+                self._rest.insert(0, right)
+                continue
+            if not self._is_buried(error):
+                run = right
+                continue
+            self._rest[:0] = [left, right]
             return
-        self._bury(run, error)
+        if not self._is_buried(error):
+            raise self._error(int(run.offsets[0]), error, "the timestamp or where function") from error
+        self._rest.insert(0, _Failed(run, error))
 
-    def _record_failed(self, run: Input, admitted: Admitted, row: int, error: BaseException, saved: Any) -> None:
-        if not self.buries or self.scope.awaits or isinstance(error, HolonError):
-            raise self._error(str(self.ctx.offset), error) from error
-        # Everything from the start of the run is done again without the record: the function is deterministic.
-        self.load(saved)
-        index = int(admitted.index[row])
-        if index > 0:
-            self._feed(run.cut(0, index))
-        self._bury(run.cut(index, index + 1), error)
-        if index + 1 < len(run):
-            self._rest.insert(0, run.cut(index + 1, len(run)))
+    def _batch_failed(self, run: Input, error: BaseException) -> None:
+        """Halve the run until the one record stands alone; where the job stops anyway, name the run."""
+        if not self._is_buried(error):
+            raise self._error(int(run.offsets[0]), error, last_offset=int(run.offsets[-1])) from error
+        self.counts = self._undo.roll_back()
+        half = len(run) // 2
+        self._rest[:0] = [run.cut(0, half), run.cut(half, len(run))] if half else [_Failed(run, error)]
 
-    def _bury(self, run: Input, error: BaseException) -> None:
-        """The one record of this run goes to the dead-letter output; it moves nothing but the position."""
-        reason = f"the processing function raised {type(error).__name__}: {error}"
-        self._divert(DEAD, run, [(0, reason)])
+    def _record_failed(self, run: Input, index: int, error: BaseException) -> None:
+        """Do everything from the start of the run again, without the record: the function is deterministic."""
+        if not self._is_buried(error) or self.scope.awaits:
+            raise self._error(self.ctx.offset, error) from error
+        self.counts = self._undo.roll_back()
+        bad = _Failed(run.cut(index, index + 1), error)
+        self._rest[:0] = [run.cut(0, index), bad, run.cut(index + 1, len(run))]
+
+    def _is_buried(self, error: BaseException) -> bool:
+        """True if the record goes to the dead-letter output; a misuse of Holon is no record's fault."""
+        return self.buries and not isinstance(error, HolonError)
+
+    def _bury(self, failed: _Failed) -> None:
+        """The record goes to the dead-letter output; it moves nothing but the position."""
+        reason = f"the processing function raised {type(failed.error).__name__}: {failed.error}"
+        self._divert(DEAD, failed.run, [(0, reason)])
         self.counts.dead += 1
-        self.scope.record.position = (run.next_offset, 0)
+        self._move(failed.run)
 
-    def _error(self, at: str, error: BaseException) -> UserFunctionError:
+    def _error(
+        self, offset: int, error: BaseException, what: str = "the processing function", last_offset: int | None = None
+    ) -> UserFunctionError:
         details = "".join(traceback.format_exception(error))
-        return UserFunctionError(self.job.name, self.scope.partition, "offset", at, error, details)
+        at = f"offset {offset}" if last_offset in (None, offset) else f"offsets {offset} to {last_offset} (a batch)"
+        return UserFunctionError(self.job.name, self.scope.partition, at, error, details, what=what, offset=offset)
 
     # --- after a run ----------------------------------------------------------------------------------------------
 
@@ -284,12 +319,26 @@ class RecordTrack:
         self.counts.filtered += admitted.filtered
         self.counts.late += len(admitted.late)
         self.counts.dead += len(admitted.dead)
-        record = self.scope.record
-        record.position = (run.next_offset, 0)
-        record.watermark_ms = max(record.watermark_ms, admitted.watermark_ms)
+        self.scope.record.watermark_ms = max(self.scope.record.watermark_ms, admitted.watermark_ms)
+        self._move(run)
+        if self.buries:
+            self._undo.forget()
+
+    def _move(self, run: Input) -> None:
+        self.scope.record.position = (int(run.offsets[-1]) + 1, 0)
+        self.next_offset = run.next_offset
 
     def _divert(self, output: str, run: Input, rows: list[tuple[int, str]]) -> None:
         for index, reason in rows:
             offset, ts = int(run.offsets[index]), int(run.timestamps_ms[index])
             diverted = Diverted(self.job.source.topic, self.scope.partition, offset, ts, reason, run.payloads[index])
             self.outbox.divert(output, offset, encode_json(diverted))
+
+
+def _refuse_awaitable(outcome: Any, name: str) -> None:
+    """A coroutine that nobody awaits would do nothing, silently."""
+    if hasattr(outcome, "send"):
+        outcome.close()
+        raise JobError(
+            f"{name} returned a {type(outcome).__name__}, which nobody runs: write it as async def and await"
+        )

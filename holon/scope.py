@@ -9,7 +9,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.errors import NondeterminismError, ReadNeverCompletes, TrackError, WindowForgotten
+from holon.arguments import check_heights, checked_time, checked_times, count_rows, take_rows
+from holon.errors import JobError, NondeterminismError, ReadNeverCompletes, TrackError, WindowForgotten
 from holon.program import Program
 from wcrdt.lattice import Lattice
 from wcrdt.replica import Replica, actor_of
@@ -86,7 +87,7 @@ class Scope:
         decl = self.windowed[name]
         track, actor = self._writable(name)
         taken = True
-        for window in decl.windows.windows_for(ts_ms):
+        for window in decl.windows.windows_for(checked_time(name, ts_ms)):
             if self._is_closed(name, window):
                 taken = False
             else:
@@ -96,16 +97,18 @@ class Scope:
     def insert_many(self, name: str, elements: Any, ts_ms: NDArray[np.int64], rows: NDArray[np.intp] | None) -> int:
         decl = self.windowed[name]
         track, actor = self._writable(name)
-        watermarks = self._watermarks_of(name, len(ts_ms), rows)
+        times = checked_times(name, ts_ms)
+        check_heights(name, elements, len(times))
+        watermarks = self._watermarks_of(name, len(times), rows)
         late = 0
-        for window, index in decl.windows.split(ts_ms):
+        for window, taken in decl.windows.split(times):
             if self._is_closed(name, window, highest=True):
-                open_rows = self._open_rows(name, window, index, watermarks, len(ts_ms))
-                late += _count(index, len(ts_ms)) - len(open_rows)
-                index = open_rows
-                if len(index) == 0:
+                in_time = self._open_rows(window, taken, watermarks, len(times))
+                late += count_rows(taken, len(times)) - len(in_time)
+                taken = in_time
+                if len(taken) == 0:
                     continue
-            track.insert_many(name, window, _take(elements, index, len(ts_ms)), actor)
+            track.insert_many(name, window, take_rows(elements, taken, len(times)), actor)
         return late
 
     def _writable(self, name: str) -> tuple[OwnTrack, int]:
@@ -139,17 +142,18 @@ class Scope:
     def _watermarks_of(self, name: str, count: int, rows: NDArray[np.intp] | None) -> NDArray[np.int64] | None:
         if self.row_watermarks is None or (rows is None and count == len(self.row_watermarks)):
             return self.row_watermarks
-        if rows is None or len(rows) != count:
-            raise ValueError(
-                f"{name!r}.insert_many: {count} times for a batch of {len(self.row_watermarks)} rows; pass rows= with "
-                f"the batch row of each element (lateness is decided row by row)"
+        height = len(self.row_watermarks)
+        if rows is None or len(rows) != count or (count and not 0 <= int(np.min(rows)) <= int(np.max(rows)) < height):
+            raise JobError(
+                f"{name!r}.insert_many: {count} times for a batch of {height} rows; pass rows= with the batch row of "
+                f"each element (lateness is decided row by row)"
             )
         return self.row_watermarks[rows]
 
     def _open_rows(
-        self, name: str, window: Window, index: Any, watermarks: NDArray[np.int64] | None, count: int
+        self, window: Window, taken: Any, watermarks: NDArray[np.int64] | None, count: int
     ) -> NDArray[np.intp]:
-        rows = np.arange(count)[index] if isinstance(index, slice) else index
+        rows = np.arange(count)[taken] if isinstance(taken, slice) else taken
         if watermarks is None:
             return rows[:0]
         return rows[watermarks[rows] < window.end_ms + self.replica.lateness_ms]
@@ -160,6 +164,7 @@ class Scope:
         """Check that a safe read can complete, before anything waits for it."""
         self._check_readable(name, window)
         if self.track_name == "record":
+            self.refuse_if_tainted("an await")  # whether it stands still here would depend on timing
             self.awaits += 1
             self.watermark_ms = self.next_watermark_ms  # what is promised by waiting holds for the rest of the record
 
@@ -179,7 +184,8 @@ class Scope:
             return self.final_value(name, window)
         self.taint("peek")
         if not shared:
-            return self._private_value(name, window) if self._closed_at(window, self.watermark_ms) else None
+            readable = self._closed_at(window, self.watermark_ms) and window in self.private.contributions.get(name, {})
+            return self._private_value(name, window) if readable else None
         if not self.replica.is_complete(name, window) or window.end_ms <= self.replica.dropped_through_ms:
             return None
         return self.replica.final_value(name, window).value
@@ -240,7 +246,18 @@ class Scope:
                 "no single record to which it could apply: use a watermark strategy"
             )
         self.refuse_if_tainted("increment_watermark")
-        self.next_watermark_ms = max(self.next_watermark_ms, ts_ms)
+        self.next_watermark_ms = max(self.next_watermark_ms, checked_time("increment_watermark", ts_ms))
+
+    def known_watermark(self) -> int:
+        """What ``Context.watermark_ms`` shows: a value that a replay shows too."""
+        if self.track_name == "window":
+            return self.now[0].end_ms
+        if self.row_watermarks is not None:
+            raise TrackError(
+                "ctx.watermark_ms in a batch function would depend on where the batch was cut; every row has its own "
+                "watermark, and insert_many already judges lateness by it"
+            )
+        return self.watermark_ms
 
     def global_watermark(self) -> int:
         self.taint("global_watermark_ms")
@@ -285,18 +302,3 @@ def _only(zeros: dict[str, Any], names: list[str]) -> dict[str, Any]:
 
 def _writer(stage: int) -> str:
     return "process" if stage == 0 else f"an on_window handler of stage {stage - 1}"
-
-
-def _count(index: Any, count: int) -> int:
-    return len(range(*index.indices(count))) if isinstance(index, slice) else len(index)
-
-
-def _take(elements: Any, index: Any, count: int) -> Any:
-    """Rows of a column or of a tuple of columns."""
-    if isinstance(index, slice) and index == slice(0, count):
-        return elements
-    if isinstance(elements, tuple):
-        return tuple(_take(column, index, count) for column in elements)
-    if isinstance(elements, np.ndarray) or isinstance(index, slice):
-        return elements[index]
-    return [elements[i] for i in index.tolist()]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holon.errors import JobError
-from holon.formats import Format
+from holon.formats import Format, JsonColumns
 from wcrdt.windows import BEFORE_TIME_MS
 
 E = TypeVar("E")
@@ -87,8 +87,12 @@ class Source(Generic[E]):
     def __post_init__(self) -> None:
         if self.skew_guard_ms is not None and self.skew_guard_ms < 0:
             raise JobError(f"skew_guard_ms must be 0 or more, got {self.skew_guard_ms}")
+        if self.idle_timeout_ms is not None and self.idle_timeout_ms <= 0:
+            raise JobError(f"idle_timeout_ms must be more than 0, got {self.idle_timeout_ms}")
         if self.start not in ("earliest", "latest"):
             raise JobError(f'start must be "earliest" or "latest", got {self.start!r}')
+        if isinstance(self.timestamp, str) and isinstance(self.format, JsonColumns):
+            self.format.check_column(self.timestamp)
 
     def describe(self) -> str:
         """Canonical text, part of the job's fingerprint."""

@@ -13,17 +13,17 @@ import msgspec
 
 from holon.admit import Counts
 from holon.context import Context
-from holon.function import ProcessingFunction
 from holon.handles import LocalHandle, WindowedHandle
 from holon.job import Job
 from holon.outbox import Outbox, Run
-from holon.program import WindowHandler, instantiate, nested
+from holon.program import WindowHandler, instantiate, paths
 from holon.record_track import Functions, Input, RecordTrack
 from holon.scope import Scope
 from holon.snapshot import RecordPart, Snapshot, WindowPart
 from holon.states import State, Windowed
 from holon.window_track import WindowTrack
 from wcrdt.replica import Replica, SlotDelta
+from wcrdt.slots import Position
 
 
 class PartitionTask:
@@ -55,7 +55,6 @@ class PartitionTask:
         self.ctx = Context(self.scope, self.outbox, handles, partitions)
         functions, window_functions = self._bind(handles)
         self.records = RecordTrack(job, self.scope, self.outbox, self.ctx, functions)
-        self.records.save, self.records.load = self._save_record_part, self._load_record_part
         self.windows = WindowTrack(job.name, program, self.scope, replica, self.outbox, self.ctx, window_functions)
         self.punctuations = 0
 
@@ -64,6 +63,11 @@ class PartitionTask:
     @property
     def next_offset(self) -> int:
         return self.records.next_offset
+
+    @property
+    def position(self) -> Position:
+        """Which prefix of the input the record track describes; the same for everyone who processes it."""
+        return self.scope.record.position
 
     @property
     def watermark_ms(self) -> int:
@@ -162,23 +166,10 @@ class PartitionTask:
             self.records.ended,
         )
 
-    def _save_record_part(self) -> tuple[RecordPart, dict[tuple[str, int], int]]:
-        emitted = {key: len(run.values) for key, run in self.outbox.runs.items()}
-        return self._record_part(), emitted
-
-    def _load_record_part(self, saved: Any) -> None:
-        part, emitted = saved if isinstance(saved, tuple) else (saved, None)
-        changed = self.scope.record.broadcast_position
+    def _load_record_part(self, part: RecordPart) -> None:
         self.scope.record.restore(part.slot)
         self.scope.private.restore(part.private)
-        self.scope.locals.update(self.scope.decode_locals(part.locals))
-        self.records.counts = msgspec.structs.replace(part.counts)
-        self.records.ended = part.ended
-        if emitted is not None:
-            # Back inside of what is being processed: what was broadcast stays so, everything after it is new again.
-            self.scope.record.broadcast_position = changed
-            self.scope.record.mark_all_changed()
-            self.outbox.cut_back(emitted)
+        self.records.restore(part.counts, part.ended)
 
     # --- binding --------------------------------------------------------------------------------------------------
 
@@ -190,7 +181,7 @@ class PartitionTask:
             windows = {h: h.function for h in program.handlers}
             return Functions(program.record_function, program.batch_function, program.is_async), windows
         root = instantiate(program.root)
-        by_path = dict(_paths(root, ""))
+        by_path = dict(paths(root))
         for path, function in by_path.items():
             own = {b.decl: self._handle(b.name, b.decl) for b in program.bound.values() if b.path == path}
             function.__dict__["_handles"] = own
@@ -204,10 +195,3 @@ class PartitionTask:
         if isinstance(decl, Windowed):
             return WindowedHandle(self.scope, name, decl)
         return LocalHandle(self.scope, name, decl)  # type: ignore[arg-type]
-
-
-def _paths(function: ProcessingFunction[Any], path: str) -> list[tuple[str, ProcessingFunction[Any]]]:
-    found = [(path, function)]
-    for name, inner in nested(function):
-        found += _paths(inner, f"{path}{name}.")
-    return found

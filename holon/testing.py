@@ -9,11 +9,12 @@ import msgspec
 import numpy as np
 
 from holon.admit import Counts
-from holon.identity import OutputId
-from holon.job import MAIN, Job, encode_json
-from holon.record_track import Input
+from holon.identity import OutputId, RepeatFilter
+from holon.input import Input
+from holon.job import DEAD, LATE, MAIN, Job, encode_json
+from holon.snapshot import Snapshot
 from holon.task import PartitionTask
-from wcrdt.replica import Replica
+from wcrdt.replica import Punctuation, Replica
 
 
 class JobTest:
@@ -27,37 +28,61 @@ class JobTest:
     Args: ``clock_ms`` is the log timestamp that fed records get; assign ``test.clock_ms`` to move it.
     """
 
-    def __init__(self, job: Job, partitions: int = 1, clock_ms: int = 0) -> None:
+    def __init__(self, job: Job[Any], partitions: int = 1, clock_ms: int = 0) -> None:
         self.job = job
         self.clock_ms = clock_ms
         self.replica = Replica(partitions, job.program.shapes(), job.allowed_lateness_ms)
-        sizes = {name: output.partitions or partitions for name, output in job.outputs.items()}
-        self.tasks = [
-            PartitionTask(job, 0, p, partitions, self.replica, output_partitions=sizes) for p in range(partitions)
-        ]
+        self.tasks = [self._task(p, partitions) for p in range(partitions)]
+        self._log: list[list[tuple[bytes, int]]] = [[] for _ in range(partitions)]
+        self._saved = [task.snapshot().to_bytes() for task in self.tasks]
+        self._ended = False
+        self._filter: dict[str, RepeatFilter] = {}
         self._emitted: list[tuple[str, int, OutputId | None, bytes]] = []
 
+    def _task(self, partition: int, partitions: int) -> PartitionTask:
+        sizes = {name: output.partitions or partitions for name, output in self.job.outputs.items()}
+        return PartitionTask(self.job, 0, partition, partitions, self.replica, output_partitions=sizes)
+
+    # --- what happens to the job ----------------------------------------------------------------------------------
+
     def feed(self, partition: int, *records: Any) -> None:
-        """Append records to a partition: bytes as they are, anything else as JSON."""
-        task = self.tasks[partition]
-        payloads = [encode_json(record) for record in records]
-        start = task.next_offset
-        assert not task.waiting, f"partition {partition} awaits a window; feed the partitions that it waits for"
-        offsets = np.arange(start, start + len(payloads), dtype=np.int64)
-        stamps = np.full(len(payloads), self.clock_ms, dtype=np.int64)
-        task.feed(Input(offsets, stamps, payloads, start + len(payloads)))
+        """Append records to a partition: bytes as they are, anything else as JSON.
+
+        A partition that awaits a window takes them once it goes on, as it would from the log.
+        """
+        assert not self._ended, "fed after finish"
+        self._log[partition] += [(encode_json(record), self.clock_ms) for record in records]
         self._settle()
 
     def advance_watermark(self, partition: int, ts_ms: int) -> None:
         """Move a partition's event time without a record, as a punctuation does for an idle one."""
-        self.tasks[partition].punctuate(ts_ms)
+        task = self.tasks[partition]
+        assert not task.waiting, f"partition {partition} awaits a window inside of a record, so it is not idle"
+        self.replica.punctuate(Punctuation(partition, task.position, ts_ms))
         self._settle()
 
     def finish(self) -> None:
         """End all inputs; every window is answered."""
-        for task in self.tasks:
-            task.end()
+        self._ended = True
         self._settle()
+        stuck = self.waiting()
+        assert not stuck, f"partitions {stuck} still await a window after the end of the input"
+
+    def checkpoint(self, partition: int) -> None:
+        """Save the partition's state, as a node does now and then; it must not be ``waiting``."""
+        self._saved[partition] = self.tasks[partition].snapshot().to_bytes()
+
+    def fail(self, partition: int) -> None:
+        """Lose the partition's state and start again from its last checkpoint (at first: from nothing).
+
+        Results are made again and dropped by their identities, so a test of the job sees no difference; if it does,
+        something in the job is not declared state.
+        """
+        self.tasks[partition] = self._task(partition, len(self.tasks))
+        self.tasks[partition].restore(Snapshot.from_bytes(self._saved[partition]))
+        self._settle()
+
+    # --- what can be seen -----------------------------------------------------------------------------------------
 
     @property
     def frontier_ms(self) -> int:
@@ -79,33 +104,65 @@ class JobTest:
 
     def outputs(self, output: str = MAIN) -> list[Any]:
         """Values emitted so far to one output, decoded from JSON, in the order of emission."""
-        return [msgspec.json.decode(value) for name, _, _, value in self._emitted if name == output]
+        return [msgspec.json.decode(value) for _, _, value in self.raw_outputs(output)]
+
+    def late(self) -> list[Any]:
+        """Records that no window took any more: offset, partition, reason, payload (base64)."""
+        return self.outputs(LATE)
+
+    def dead(self) -> list[Any]:
+        """Records that could not be decoded or processed, as ``late``."""
+        return self.outputs(DEAD)
 
     def raw_outputs(self, output: str = MAIN) -> list[tuple[int, OutputId | None, bytes]]:
         """(output partition, identity, bytes) of what was emitted so far."""
         return [(partition, identity, value) for name, partition, identity, value in self._emitted if name == output]
+
+    # --- bringing everything as far as it goes --------------------------------------------------------------------
 
     def _settle(self) -> None:
         moved = True
         while moved:
             moved = False
             for task in self.tasks:
+                moved |= self._read(task)
                 moved |= task.advance()
                 delta = task.take_delta()
                 if delta is not None:
-                    self.replica.receive(delta)
-                    moved = True
+                    moved |= self.replica.receive(delta).advanced
         for task in self.tasks:
-            self._collect(task.take_outputs())
+            self._collect(task)
 
-    def _collect(self, taken: dict[tuple[str, int], Any]) -> None:
-        for (output, partition), run in taken.items():
+    def _read(self, task: PartitionTask) -> bool:
+        """Give the task what it has not seen of its partition; True if there was something."""
+        if task.waiting or task.records.ended:
+            return False
+        start, stop = task.next_offset, len(self._log[task.partition])
+        punctuations = self.replica.slots[task.partition].punctuations[task.punctuations :]
+        if punctuations:
+            stop = punctuations[0].after[0]
+            if punctuations[0].after == task.position:
+                task.punctuate(punctuations[0].watermark_ms)
+                return True
+        fresh = self._log[task.partition][start:stop]
+        if fresh:
+            offsets = np.arange(start, start + len(fresh), dtype=np.int64)
+            stamps = np.array([stamp for _, stamp in fresh], dtype=np.int64)
+            task.feed(Input(offsets, stamps, [payload for payload, _ in fresh], start + len(fresh)))
+        elif self._ended:
+            task.end()
+        return bool(fresh) or self._ended
+
+    def _collect(self, task: PartitionTask) -> None:
+        for (output, partition), run in task.take_outputs().items():
+            repeats = self._filter.setdefault(output, RepeatFilter())
             for header, value in zip(run.headers, run.values, strict=True):
                 identity = OutputId.from_bytes(header) if header else None
-                self._emitted.append((output, partition, identity, value))
+                if identity is None or repeats.is_new(partition, identity):
+                    self._emitted.append((output, partition, identity, value))
 
 
-def run_job(job: Job, inputs: Sequence[Sequence[Any]]) -> list[Any]:
+def run_job(job: Job[Any], inputs: Sequence[Sequence[Any]]) -> list[Any]:
     """Run a job over bounded inputs, one sequence a partition, and give all results of the main output."""
     test = JobTest(job, partitions=len(inputs))
     for partition, records in enumerate(inputs):

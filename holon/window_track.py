@@ -72,6 +72,10 @@ class WindowTrack:
                 return False
             return self._answer(end_ms, stage + 1)
         through = self.replica.complete_through_ms
+        assert (end_ms, stage) >= (self.replica.dropped_through_ms, 0), (
+            f"partition {self.ctx.partition} stands at {self.position}, but windows through "
+            f"{self.replica.dropped_through_ms} were dropped"
+        )
         if through <= end_ms or (not self.scope.windowed and through < END_OF_TIME_MS):
             return False
         upcoming = self._next_end(end_ms, through)
@@ -109,15 +113,15 @@ class WindowTrack:
         self.scope.enter_window(window, stage)
         self.outbox.enter_window(window.end_ms)
         self.ctx.offset = -1
-        self.ctx.timestamp_ms = window.end_ms
+        self.ctx.timestamp_ms = window.end_ms - 1  # as in Flink: the last time that lies inside
         try:
             outcome = self.handlers[handler](window, self.ctx)
             if hasattr(outcome, "send"):
                 self._finish(outcome)
         except USER_ERRORS as error:
-            at = f"[{window.start_ms}, {window.end_ms}) in {handler.path}{handler.method}"
+            at = f"window [{window.start_ms}, {window.end_ms}) in {handler.path}{handler.method}"
             details = "".join(traceback.format_exception(error))
-            raise UserFunctionError(self.job_name, self.ctx.partition, "window", at, error, details) from error
+            raise UserFunctionError(self.job_name, self.ctx.partition, at, error, details) from error
 
     def _finish(self, coroutine: Any) -> None:
         """Every value that a handler may await is there already, so it never stands still."""

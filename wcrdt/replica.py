@@ -92,7 +92,13 @@ class Received:
 
     @property
     def gap(self) -> bool:
+        """True if something is missing: the full slot has to be asked for."""
         return self.record is Applied.GAP or self.window is Applied.GAP
+
+    @property
+    def advanced(self) -> bool:
+        """True if a longer prefix of the partition is known now."""
+        return self.record is Applied.ADVANCED or self.window is Applied.ADVANCED
 
 
 class Replica:
@@ -120,6 +126,7 @@ class Replica:
         """
         slot = self._slot(delta.partition)
         record, window, void = Applied.OLD, Applied.OLD, False
+        self._frontier = None
         if delta.record is not None and delta.record.to > slot.record.position:
             if delta.punctuations < slot.punctuation_count:
                 void = True
@@ -131,8 +138,6 @@ class Replica:
                     slot.take_punctuations(delta.punctuations, delta.recent)
         if delta.window is not None:
             window = slot.window.apply(delta.window, self.zeros, self.dropped_through_ms)
-        if record is Applied.ADVANCED or window is Applied.ADVANCED:
-            self._frontier = None
         return Received(record, window, void)
 
     def punctuate(self, punctuation: Punctuation) -> bool:

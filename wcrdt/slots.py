@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -122,10 +122,18 @@ class TrackSlot:
                 yield state, window, windows[window]
 
 
+class _Kept(NamedTuple):
+    """Where ``OwnTrack.keep`` was called, and each window that was written since as it was then."""
+
+    position: Position
+    watermark_ms: int
+    before: dict[tuple[str, Window], AnyLattice | None]
+
+
 class OwnTrack(TrackSlot):
     """The track of a partition that this node processes: it can be written, and knows what is not yet broadcast."""
 
-    __slots__ = ("_changed", "broadcast_position", "broadcast_watermark_ms", "zeros")
+    __slots__ = ("_changed", "_kept", "broadcast_position", "broadcast_watermark_ms", "zeros")
 
     def __init__(self, start: Position, zeros: Mapping[str, AnyLattice]) -> None:
         super().__init__(start)
@@ -133,26 +141,28 @@ class OwnTrack(TrackSlot):
         self.broadcast_position = start
         self.broadcast_watermark_ms = BEFORE_TIME_MS
         self._changed: dict[tuple[str, Window], AnyLattice | None] = {}
-
-    def contribution(self, state: str, window: Window) -> AnyLattice:
-        """The partition's own value of a window, created at need."""
-        windows = self.contributions.setdefault(state, {})
-        value = windows.get(window)
-        if value is None:
-            value = windows[window] = self.zeros[state].bottom()
-        return value
+        self._kept: _Kept | None = None
 
     def insert(self, state: str, window: Window, element: Any, actor: int) -> None:
-        """Insert one element."""
-        value = self.contribution(state, window)
-        self._note(state, window, value, value.insert(element, actor=actor))
+        """Insert one element; one that the lattice refuses leaves nothing behind, also no empty window."""
+        value = self._for_writing(state, window)
+        delta = value.insert(element, actor=actor)
+        self._wrote(state, window, value, delta)
 
     def insert_many(self, state: str, window: Window, elements: Any, actor: int) -> None:
-        """Insert a column of elements."""
-        value = self.contribution(state, window)
-        self._note(state, window, value, value.insert_many(elements, actor=actor))
+        """Insert a column of elements, or none of them."""
+        value = self._for_writing(state, window)
+        delta = value.insert_many(elements, actor=actor)
+        self._wrote(state, window, value, delta)
 
-    def _note(self, state: str, window: Window, value: AnyLattice, delta: AnyLattice) -> None:
+    def _for_writing(self, state: str, window: Window) -> AnyLattice:
+        value = self.contributions.get(state, {}).get(window)
+        if self._kept is not None and (state, window) not in self._kept.before:
+            self._kept.before[state, window] = None if value is None else value.copy()
+        return self.zeros[state].bottom() if value is None else value
+
+    def _wrote(self, state: str, window: Window, value: AnyLattice, delta: AnyLattice) -> None:
+        self.contributions.setdefault(state, {})[window] = value
         if value.compact:
             self._changed[state, window] = None  # the whole is sent, no need to collect
             return
@@ -161,6 +171,33 @@ class OwnTrack(TrackSlot):
             self._changed[state, window] = delta
         else:
             pending.merge(delta)
+
+    # --- undoing --------------------------------------------------------------------------------------------------
+
+    def keep(self) -> None:
+        """Be ready to come back to here; costs a copy of each window that is written to from now on."""
+        self._kept = _Kept(self.position, self.watermark_ms, {})
+
+    def forget_kept(self) -> None:
+        """What was done since ``keep`` stays."""
+        self._kept = None
+
+    def roll_back(self) -> None:
+        """Come back to the last ``keep``; nothing may have been broadcast since."""
+        assert self._kept is not None, "roll_back without keep"
+        kept, self._kept = self._kept, None
+        assert self.broadcast_position <= kept.position, f"{self.broadcast_position} is on the broadcast"
+        self.position, self.watermark_ms = kept.position, kept.watermark_ms
+        for (state, window), before in kept.before.items():
+            if before is None:
+                self.contributions.get(state, {}).pop(window, None)
+                self._changed.pop((state, window), None)
+            else:
+                self.contributions[state][window] = before
+                # More than is new, which is harmless; what is new alone is not known any more.
+                self._changed[state, window] = None if before.compact else before.copy()
+
+    # --- what leaves ----------------------------------------------------------------------------------------------
 
     @property
     def has_news(self) -> bool:
@@ -183,10 +220,6 @@ class OwnTrack(TrackSlot):
         self._changed.clear()
         self.broadcast_position = self.position
         self.broadcast_watermark_ms = self.watermark_ms
-
-    def mark_all_changed(self) -> None:
-        """Take every contribution as not yet broadcast (more than needed is harmless, less is not)."""
-        self._changed = {(s, w): None if v.compact else v.copy() for s, w, v in self.items()}
 
     def drop_through(self, end_ms: int) -> None:
         super().drop_through(end_ms)

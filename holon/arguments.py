@@ -1,0 +1,60 @@
+"""What users hand to ``insert`` and ``insert_many``: event times and columns, checked and cut."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holon.event_time import MAX_TS_MS
+
+
+def checked_time(what: str, ts_ms: Any) -> int:
+    """The event time as an int; a float or a time beyond all windows would make windows that never complete."""
+    try:
+        ts = index(ts_ms)
+    except TypeError:
+        raise TypeError(f"{what}: an event time is an int (ms since 1970 UTC), got {ts_ms!r}") from None
+    if not -MAX_TS_MS < ts < MAX_TS_MS:
+        raise ValueError(f"{what}: event time {ts} is out of range (ms since 1970 UTC)")
+    return ts
+
+
+def checked_times(what: str, ts_ms: Any) -> NDArray[np.int64]:
+    """The same for a column of times."""
+    times = np.asarray(ts_ms)
+    if len(times) == 0:
+        return times.astype(np.int64)
+    if times.dtype.kind not in "iu":
+        raise TypeError(f"{what}.insert_many: event times are ints (ms since 1970 UTC), got {times.dtype}")
+    lowest, highest = int(times.min()), int(times.max())
+    if not -MAX_TS_MS < lowest <= highest < MAX_TS_MS:
+        raise ValueError(f"{what}.insert_many: event times {lowest} to {highest} are out of range")
+    return times.astype(np.int64, copy=False)
+
+
+def check_heights(what: str, elements: Any, count: int) -> None:
+    """Refuse a column, or a column in a tuple of them, that has not one element for each time."""
+    if isinstance(elements, tuple):
+        for column in elements:
+            check_heights(what, column, count)
+    elif len(elements) != count:
+        raise ValueError(f"{what}.insert_many: a column of {len(elements)} elements for {count} times")
+
+
+def count_rows(rows: Any, count: int) -> int:
+    """How many of ``count`` rows an index or a slice takes."""
+    return len(range(*rows.indices(count))) if isinstance(rows, slice) else len(rows)
+
+
+def take_rows(elements: Any, rows: Any, count: int) -> Any:
+    """Rows of a column or of a tuple of columns."""
+    if isinstance(rows, slice) and rows == slice(0, count):
+        return elements
+    if isinstance(elements, tuple):
+        return tuple(take_rows(column, rows, count) for column in elements)
+    if isinstance(elements, np.ndarray) or isinstance(rows, slice):
+        return elements[rows]
+    return [elements[row] for row in rows.tolist()]
