@@ -1,1 +1,59 @@
-"""Independent ways to the right answers: plain Python, and Spark SQL. They share no line with the engine."""
+"""Oracles: what a query must give on a log, by code that the engine does not share.
+
+`expected_plain` needs nothing but Python; `validate_spark` needs Spark and Java, which are imported when it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from nexmark.oracle.compare import FIRST, Comparison, Counts, Expected, Row, Verdict, canonical, compare
+from nexmark.oracle.plain import expected_plain
+
+__all__ = [
+    "Comparison",
+    "Counts",
+    "Expected",
+    "Row",
+    "Verdict",
+    "canonical",
+    "compare",
+    "expected_plain",
+    "validate_plain",
+    "validate_spark",
+]
+
+
+def validate_plain(expected: Expected, got: Iterable[Row], *, got_counts: Counts | None = None) -> Verdict:
+    """Compare the rows (and counts, if given) that a query gave with the plain oracle's."""
+    found = compare(expected.rows, got)
+    wrong_counts = expected.counts.differences(got_counts) if got_counts else []
+    differences = found.differences + len(wrong_counts)
+    return Verdict(differences == 0, differences, (wrong_counts + found.first)[:FIRST], expected.counts)
+
+
+def validate_spark(
+    query: str,
+    log: str,
+    topic: str,
+    got: Iterable[Row] | Path,
+    *,
+    out_of_orderness_ms: int = 0,
+    lateness_ms: int = 0,
+    skew_guard_ms: int | None = None,
+    got_counts: Counts | None = None,
+) -> Verdict:
+    """As `nexmark.oracle.spark.validate_spark`; ask `nexmark.spark.session.spark_problem` first whether it can run."""
+    from nexmark.oracle.spark import validate_spark as validate
+
+    return validate(
+        query,
+        log,
+        topic,
+        got,
+        out_of_orderness_ms=out_of_orderness_ms,
+        lateness_ms=lateness_ms,
+        skew_guard_ms=skew_guard_ms,
+        got_counts=got_counts,
+    )

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 MIN_JAVA = 17
 TASK_ATTEMPTS = 3
+_STOP_WAIT_S = 30
 _INSTALL = "install one: apt-get install openjdk-17-jre-headless (Debian), brew install openjdk@17 (macOS)"
 _ROOT = str(Path(__file__).resolve().parents[2])  # where the packages are, installed or not
 
@@ -143,7 +144,11 @@ def _stop_jvm() -> None:
     process = getattr(gateway, "proc", None)
     gateway.shutdown()
     if process is not None:
-        process.stdin.close()
-        process.wait(timeout=60)
+        process.stdin.close()  # tells the JVM to end
+        try:
+            process.wait(timeout=_STOP_WAIT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
     SparkContext._gateway = None
     SparkContext._jvm = None

@@ -1,0 +1,101 @@
+"""Three readers of the same records, none sharing a line with another: both oracles and the engine's columns.
+
+They must agree on which records are dead, and on what the others say.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nexmark.generator import GeneratorConfig, encode_json, generate_slice
+from nexmark.oracle import plain, spark_parse
+from nexmark.oracle.plain_queries import QUERIES as PLAIN
+from nexmark.oracle.spark_queries import SPARK_QUERIES
+from nexmark.queries import QUERIES as ENGINE
+from nexmark.times import parse_time_ms
+from tests.unit.nexmark_records import ALIVE, DEAD, GOOD, auction, person
+
+Reading = tuple[int, int, dict[str, Any]]  # kind, event time, fields
+
+RENAMED = {"date_time": "dateTime", "expires_ms": "expires"}
+QUERIES = sorted(PLAIN)
+GENERATED = encode_json(generate_slice(GeneratorConfig(seed=9), 0, 20))
+PATCHES = [b'"', b"\\", b"{", b"}", b"[", b"]", b",", b":", b"0", b"-", b".", b"e", b"null", b"\\u", b"\\ud83d",
+           b"\x00", b"\xff", b"\xc3\xa9", b" ", b"\n", b'"dateTime":', b'"price":1,', b'"bid":null,',
+           b'"event_type":0,']  # fmt: skip
+VALUES = [b"null", b"true", b"0", b"-0", b"-1", b"1.0", b"1e0", b"01", b"+1", b"9223372036854775807",
+          b"9223372036854775808", b"-9223372036854775808", b"-9223372036854775809", b"9" * 5000, b"NaN", b"Infinity",
+          b'""', b'"2025-01-01 00:00:00"', b'"2025-01-01 00:00:00.5"', b'"2025-02-29 00:00:00.000"', b'"\\ud800"',
+          b'"\\ud83d\\ude00"', b'"\xc3\xa9"', b'"\xed\xa0\x80"', b"{}", b"[]", b'{"dateTime":"2025-01-01 00:00:00"}',
+          b"1,\"price\":2", b"null,\"price\":2", b"2,\"price\":null", b"  7 "]  # fmt: skip
+SPECIMENS = [GOOD, auction(1, "00:00:01.000", "00:00:02.5"), person(), *GENERATED]
+
+
+def by_plain(query: str, value: bytes) -> Reading | None:
+    found = plain.parse(value, PLAIN[query])
+    return found and (found.kind, found.time_ms, found.fields)
+
+
+def by_spark(query: str, value: bytes) -> Reading | None:
+    needs = {kind: SPARK_QUERIES[query].needs(kind) for kind in range(3)}
+    try:
+        row = spark_parse.parse_record(value, needs)
+    except (spark_parse.Unusable, RecursionError):
+        return None
+    kind, time_ms = row.pop("kind"), row.pop("event_ms")
+    return kind, time_ms, {RENAMED.get(name, name): found for name, found in row.items()}
+
+
+def by_engine(query: str, value: bytes) -> Reading | None:
+    columns = ENGINE[query].format
+    found = columns.decode([value])
+    if found.bad:
+        assert len(found.columns["kind"]) == 0
+        return None
+    kind, subject = int(found.columns["kind"][0]), found.columns["subject"][0]
+    fields = {name: getattr(subject, name) for name in columns.fields[kind]}
+    if "expires" in fields:
+        fields["expires"] = parse_time_ms(fields["expires"])
+    return kind, int(found.columns["time_ms"][0]), fields
+
+
+def agree(query: str, value: bytes) -> Reading | None:
+    expected = by_plain(query, value)
+    assert by_spark(query, value) == expected, value[:300]
+    assert by_engine(query, value) == expected, value[:300]
+    return expected
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_readers_agree_on_broken_and_unusual_records(query: str) -> None:
+    for case, value in {**DEAD, **ALIVE}.items():
+        agree(query, value)
+        if query == "q0":
+            assert (agree(query, value) is None) == (case in DEAD)
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_readers_agree_on_generated_records(query: str) -> None:
+    assert all(agree(query, value) for value in encode_json(generate_slice(GeneratorConfig(seed=4), 0, 500)))
+
+
+@given(st.sampled_from(QUERIES), st.sampled_from(SPECIMENS), st.data())
+def test_readers_agree_on_records_with_replaced_bytes(query: str, value: bytes, data: st.DataObject) -> None:
+    for _ in range(data.draw(st.integers(1, 3))):
+        place = data.draw(st.integers(0, len(value)))
+        cut = data.draw(st.integers(0, 3))
+        patch = data.draw(st.sampled_from(PATCHES) | st.binary(max_size=2))
+        value = value[:place] + patch + value[place + cut :]
+    agree(query, value)
+
+
+@given(st.sampled_from(QUERIES), st.sampled_from(SPECIMENS), st.data())
+def test_readers_agree_on_records_with_a_replaced_value(query: str, value: bytes, data: st.DataObject) -> None:
+    colons = [place for place, byte in enumerate(value) if byte == ord(":")]
+    place = data.draw(st.sampled_from(colons)) + 1
+    end = min((value.find(mark, place) for mark in (b",", b"}") if value.find(mark, place) > 0), default=len(value))
+    agree(query, value[:place] + data.draw(st.sampled_from(VALUES)) + value[end:])
