@@ -68,6 +68,13 @@ def test_the_first_tie_is_the_smallest_payload_whatever_the_order():
         assert low.value == (1, "0")
 
 
+def test_the_first_of_many_ties_is_the_smallest():
+    best = MaxBy(ties="first")
+    best.insert_many((np.zeros(26, np.int64), np.arange(26)[::-1] * 7919 + 10**6))
+    best.insert_many([(0, letter) for letter in "zyxwvutsrqponmlkjihgfedcba"])
+    assert best.value == (0, 10**6)
+
+
 def test_argmax_of_columns_gives_plain_payloads():
     best = MaxBy()
     prices = np.array([5, 9, 9, 1])

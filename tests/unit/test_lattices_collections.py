@@ -118,6 +118,14 @@ def test_rows_of_one_key_keep_their_order():
     assert texts.value == {"a": "<xz", "b": "y"}
 
 
+def test_rows_of_far_apart_keys_keep_their_order_too():
+    letters = [chr(ord("a") + row % 26) for row in range(600)]
+    keys = np.array([0, 2**60, -(2**60)] * 200)
+    texts = MapOf(YText())
+    texts.insert_many((keys, letters))
+    assert texts.get(2**60) == "".join(letters[1::3])
+
+
 @pytest.mark.parametrize("refused", [True, 1.0, Decimal(1), (1, True), float("nan"), [1]])
 def test_keys_that_a_dict_takes_for_others_are_refused_everywhere(refused):
     counts = MapOf(GCounter())
