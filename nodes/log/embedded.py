@@ -14,6 +14,7 @@ from nodes.log.checks import MAX_RECORD_BYTES, check_topic_name
 from nodes.log.contract import Appended, Chunk, Log, LogError, LogFull, TopicPartition, UnknownTopic
 from nodes.log.doorbell import SLICE_S, Doorbell
 from nodes.log.embedded_block import encode_bodies
+from nodes.log.embedded_boot import verify_once_a_boot
 from nodes.log.embedded_chunk import empty_chunk, make_chunk
 from nodes.log.embedded_folder import LogFolder, TopicMeta
 from nodes.log.embedded_partition import Partition
@@ -55,6 +56,7 @@ class EmbeddedLog(Log):
         self._max_record_bytes = max_record_bytes
         self._clock_ms = clock_ms
         self._folder = LogFolder(self.path)
+        verify_once_a_boot(self._folder)
         self._bell = Doorbell(self._folder.doorbell)
         self._topics: dict[str, TopicMeta] = {}
         self._open: dict[tuple[str, int], Partition] = {}
@@ -190,7 +192,13 @@ class EmbeddedLog(Log):
 def _release(partitions: dict[tuple[str, int], Partition], bell: Doorbell, pid: int) -> None:
     if pid != os.getpid():
         return
+    failed = None
     for store in partitions.values():
-        registry().release(store)
+        try:
+            registry().release(store)
+        except LogError as error:  # a last sync that failed; the others are closed all the same
+            failed = failed or error
     partitions.clear()
     bell.close()
+    if failed is not None:
+        raise failed

@@ -3,8 +3,9 @@
 Blocks rather than single records: one allocation, one checksum and one decoder call for some hundred records
 (measured in docs/design/embedded-log.md). Nothing here knows LMDB.
 
-Layout (big-endian): magic ``HLB1`` | flags u32 | count u32 | first offset i64 | log timestamp i64, ms | crc32 u32 |
-body. The body is MessagePack ``[values, headers or nil, keys or nil]``; the checksum covers header and body.
+Layout (big-endian): magic ``HLB1`` | flags u32 | records u32 | body bytes u32 | first offset i64 | log timestamp i64,
+ms | crc32 u32 | body. The body is MessagePack ``[values, headers or nil, keys or nil]``; the checksum covers header and
+body. A block says all about itself, so that it is found in a file whose tree is lost.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ BLOCK_RECORDS = 4096
 ANCHOR = 1
 """Flag of an entry without records that only remembers where the log ends after all was deleted."""
 
-_FIELDS = struct.Struct(">4sIIqq")
+_FIELDS = struct.Struct(">4sIIIqq")
 _CRC = struct.Struct(">I")
 HEADER_BYTES = _FIELDS.size + _CRC.size
 _Body = tuple[list[bytes], list[bytes] | None, list[bytes | None] | None]
@@ -98,7 +99,7 @@ def encode_bodies(
 
 def seal(body: Body, first: int, timestamp_ms: int, flags: int = 0) -> bytes:
     """The stored bytes of a block, now that its place is known."""
-    front = _FIELDS.pack(MAGIC, flags, body.records, first, timestamp_ms)
+    front = _FIELDS.pack(MAGIC, flags, body.records, len(body.data), first, timestamp_ms)
     return front + _CRC.pack(zlib.crc32(front, body.crc)) + body.data
 
 
@@ -111,7 +112,7 @@ def read_head(data: bytes | memoryview) -> Head:
     """The front of a block, without a look at the checksum."""
     if len(data) <= HEADER_BYTES:
         raise BadBlock(f"a block of {len(data)} bytes is shorter than its header")
-    magic, flags, count, first, timestamp_ms = _FIELDS.unpack_from(data)
+    magic, flags, count, _, first, timestamp_ms = _FIELDS.unpack_from(data)
     if magic != MAGIC:
         raise BadBlock(f"a block starts with {magic!r} instead of {MAGIC!r}")
     return Head(first, count, timestamp_ms, bool(flags & ANCHOR))
@@ -131,6 +132,11 @@ def decode(data: memoryview) -> Block:
     if len(values) != head.records:
         raise BadBlock(f"the block at offset {head.first} holds {len(values)} records instead of {head.records}")
     return Block(head, values, headers, keys, len(data))
+
+
+def stored_bytes(data: memoryview) -> int:
+    """How long a block says that it is."""
+    return HEADER_BYTES + _FIELDS.unpack_from(data)[3]
 
 
 def tail_body(block: Block, skip: int) -> Body:

@@ -18,10 +18,13 @@ import lmdb
 from nodes.log.contract import LogError, LogUnavailable
 from nodes.log.embedded_errors import damaged, translate
 from nodes.log.embedded_folder import ENGINE, LOCK_FILE_BYTES, create_lock_file
-from nodes.log.embedded_verify import check_length
+from nodes.log.embedded_verify import check_length, read_all
 
 FIRST_MAP_BYTES = 64 << 20
 STALE_READERS_S = 30.0
+DAMAGE_NOTE = "damaged.txt"
+"""A file beside the data that says why nobody may open them; to be removed with the damage."""
+
 _META_PAGES = 2
 
 # Lock file of LMDB 0.9 (struct MDB_txninfo, 64-bit, pthread mutexes). A robust mutex starts with its futex word, and
@@ -86,11 +89,7 @@ class Environment:
     def begin_write(self) -> lmdb.Transaction[memoryview]:
         """A write transaction; the caller holds ``writing``. Raises ``MapResizedError``: then ``adopt_map``."""
         self._check_open()
-        if self._sync_failed:
-            raise LogUnavailable(
-                f"{self.where}: syncing {self.path} to disk failed before ({self._sync_failed}), so nothing is "
-                "acknowledged any more; check the disk and start the process again"
-            )
+        self._check_disk()
         now = time.monotonic()
         self.waiting[WRITER_LOCK] = now
         self._notice()
@@ -118,6 +117,7 @@ class Environment:
         """Bring what this process has committed to the disk; waits for a sync that is under way."""
         with self._syncing:
             self._check_open()
+            self._check_disk()
             if not self.dirty:
                 return
             self.dirty = False
@@ -126,7 +126,12 @@ class Environment:
             except lmdb.Error as error:
                 # What the kernel could not write it forgets; a later sync that succeeds would prove nothing.
                 self._sync_failed = str(error)
-                raise translate(error, self.path, f"{self.where}: sync to disk") from error
+                self._check_disk()
+
+    def verify(self) -> tuple[int, int]:
+        """Read everything; returns start and end offset, raises ``LogDamaged``."""
+        with self.using:
+            return read_all(self._env, self.path / "data.mdb", self.where)
 
     def close(self) -> None:
         """Close it; waits for reads, writes and syncs of other threads."""
@@ -157,6 +162,13 @@ class Environment:
                 return False
         return False
 
+    def _check_disk(self) -> None:
+        if self._sync_failed:
+            raise LogUnavailable(
+                f"{self.where}: {self.path} could not be synced to disk ({self._sync_failed}), so nothing is "
+                "acknowledged any more; check the disk and start the process again"
+            )
+
     def _check_open(self) -> None:
         if self.closed:
             raise self._closed_error()
@@ -175,6 +187,8 @@ def _open(path: Path, where: str, sync_commits: bool) -> tuple[lmdb.Environment,
         raise translate(error, data, where) from error
     if size < _META_PAGES * mmap.PAGESIZE:
         raise damaged(data, where, f"it has only {size} bytes")
+    if (path / DAMAGE_NOTE).exists():
+        raise damaged(data, where, (path / DAMAGE_NOTE).read_text())
     try:
         create_lock_file(path / "lock.mdb")
         # Mapped before LMDB takes its locks: closing this descriptor later would drop them.

@@ -45,8 +45,8 @@ def translate(error: lmdb.Error | OSError, path: Path, where: str) -> LogError:
 def damaged(file: Path, where: str, reason: str) -> LogDamaged:
     """The error for bytes that cannot be what was written."""
     return LogDamaged(
-        f"{where}: {file} is damaged: {reason}. Nothing was changed; restore the file from a copy, "
-        "or move the folder away and start a new log"
+        f"{where}: {file} is damaged: {reason}. Nothing was changed. Restore the file from a copy, "
+        "rescue what can be read (docs/log.md), or move the folder away and start a new log"
     )
 
 

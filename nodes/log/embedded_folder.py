@@ -6,6 +6,7 @@
     <root>/topics/<topic>/<partition>/    one LMDB environment
     <root>/tmp/                           topics that are being built
     <root>/reserve                        space for deleting when the disk is full
+    <root>/verified                       the start of the machine after which everything was last checked
 
 A topic is built aside and renamed into place, so it is there as a whole or not at all.
 """
@@ -31,6 +32,7 @@ FORMAT = "holon-embedded-log"
 VERSION = 1
 ENGINE = 0
 """The LMDB 0.9 file format, pinned: py-lmdb carries several engines and picks one by environment variable."""
+_OWN_NAMES = ("log", "topics", "tmp", "doorbell", "reserve", "verified")
 LOCK_FILE_BYTES = 16 << 10
 """Room for about 250 readers a partition."""
 
@@ -58,6 +60,7 @@ class LogFolder:
         self.doorbell = root / "doorbell"
         self.reserve = Reserve(root / "reserve")
         self._topics = root / "topics"
+        self._verified = root / "verified"
         self._where = f"embedded log {root}"
         try:
             self._open()
@@ -67,6 +70,22 @@ class LogFolder:
     def partition_path(self, topic: str, partition: int) -> Path:
         """The folder of one LMDB environment."""
         return self._topics / topic / str(partition)
+
+    def all_partitions(self) -> list[Path]:
+        """The folders of all partitions, sorted by topic."""
+        topics = [(name, self.read_topic(name)) for name in self.topic_names()]
+        return [self.partition_path(name, at) for name, meta in topics if meta for at in range(meta.partitions)]
+
+    def verified_boot(self) -> str:
+        """Which start of the machine ``note_verified`` was last told; empty if none."""
+        try:
+            return self._verified.read_text()
+        except FileNotFoundError:
+            return ""
+
+    def note_verified(self, boot: str) -> None:
+        """Everything here is as sound as can be known in this boot."""
+        _write_whole(self._verified, boot.encode())
 
     def topic_names(self) -> list[str]:
         """Sorted names."""
@@ -133,22 +152,23 @@ class LogFolder:
     def _create(self, file: Path) -> None:
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         # Another process may be creating it too: what it makes is known; anything else is somebody's folder.
-        strangers = sorted(set(os.listdir(self.root)) - {"log.json", "topics", "tmp", "doorbell", "reserve"})
-        strangers = [name for name in strangers if not name.startswith("log.json.")]
+        strangers = [name for name in sorted(os.listdir(self.root)) if name.partition(".")[0] not in _OWN_NAMES]
         if strangers or (self._topics.exists() and os.listdir(self._topics) and not file.exists()):
             raise LogDamaged(
                 f"{self.root} is not a log: it has no log.json but {strangers[:3] or ['topics']}; "
                 "give an empty or new folder, or restore log.json"
             )
-        descriptor, name = tempfile.mkstemp(prefix="log.json.", dir=self.root)
-        try:
-            os.write(descriptor, msgspec.json.encode(LogMeta(FORMAT, VERSION)))
-            os.fsync(descriptor)
-            os.rename(name, file)  # all who race write the same bytes
-        finally:
-            os.close(descriptor)
-            Path(name).unlink(missing_ok=True)
+        self.note_verified(boot_id())  # there is nothing to check yet
+        _write_whole(file, msgspec.json.encode(LogMeta(FORMAT, VERSION)))  # all who race write the same
         _sync_folder(self.root)
+
+
+def boot_id() -> str:
+    """Changes with each start of the machine; empty where the system does not tell."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
 
 
 def _read_log_json(file: Path) -> LogMeta:
@@ -161,20 +181,33 @@ def _read_log_json(file: Path) -> LogMeta:
 def _build_topic(folder: Path, meta: TopicMeta) -> None:
     """All partitions, from one empty environment that is copied."""
     (folder / "topic.json").write_bytes(msgspec.json.encode(meta))
-    first = folder / "0"
-    first.mkdir(mode=0o700)
-    lmdb.open(str(first), mode=0o600, lib_version=ENGINE).close()
-    (first / "lock.mdb").unlink()
-    create_lock_file(first / "lock.mdb")
+    build_partition(folder / "0")
     for partition in range(1, meta.partitions):
-        shutil.copytree(first, folder / str(partition))
+        shutil.copytree(folder / "0", folder / str(partition))
     for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            path.chmod(0o600)
-            _sync_file(path)
-    for path in [folder, *(folder / str(partition) for partition in range(meta.partitions))]:
-        path.chmod(0o700)
-        _sync_folder(path)
+        path.chmod(0o700 if path.is_dir() else 0o600)
+        _sync_file(path)
+    _sync_folder(folder)
+
+
+def build_partition(folder: Path) -> None:
+    """An empty environment in a new folder."""
+    folder.mkdir(mode=0o700)
+    lmdb.open(str(folder), mode=0o600, lib_version=ENGINE).close()
+    (folder / "lock.mdb").unlink()
+    create_lock_file(folder / "lock.mdb")
+
+
+def _write_whole(file: Path, content: bytes) -> None:
+    """The old content or the new one, never a part."""
+    descriptor, name = tempfile.mkstemp(prefix=f"{file.name}.", dir=file.parent)
+    try:
+        os.write(descriptor, content)
+        os.fsync(descriptor)
+        os.rename(name, file)
+    finally:
+        os.close(descriptor)
+        Path(name).unlink(missing_ok=True)
 
 
 def create_lock_file(path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import logging
 import os
 import threading
 from pathlib import Path
@@ -15,6 +16,9 @@ from nodes.log.embedded_partition import Partition
 
 FSYNC_POLICIES = ("none", "interval", "batch")
 """From weak to strong."""
+
+
+_log = logging.getLogger("holon.log")
 
 
 class _Entry:
@@ -63,24 +67,26 @@ class Registry:
 
     def release(self, partition: Partition) -> None:
         """Give it back; the last user closes it."""
-        with self._lock:
-            for key, entry in self._entries.items():
-                if entry.partition is partition:
-                    entry.users -= 1
-                    if entry.users == 0:
-                        del self._entries[key]
-                        _close(entry)
-                    break
-            idle = not self._entries
-        if idle:
-            self._stop_threads()
+        try:
+            with self._lock:
+                key, entry = next(item for item in self._entries.items() if item[1].partition is partition)
+                entry.users -= 1
+                if entry.users == 0:
+                    del self._entries[key]
+                    _close(entry)
+        finally:
+            if not self._entries:
+                self._stop_threads()
 
     def close_all(self) -> None:
         """At the end of the process."""
         with self._lock:
             entries, self._entries = list(self._entries.values()), {}
             for entry in entries:
-                _close(entry)
+                try:
+                    _close(entry)
+                except LogError as error:
+                    _log.error("%s", error)
         self._stop_threads()
 
     def keys(self) -> frozenset[tuple[int, int]]:

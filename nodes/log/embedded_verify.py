@@ -35,9 +35,9 @@ def check_length(env: lmdb.Environment, data: Path, where: str) -> None:
         raise translate(error, data.parent, where) from error
 
 
-def read_all(env: lmdb.Environment, data: Path, where: str) -> int:
-    """Decode every block and follow the offsets; returns the end offset. Raises ``LogDamaged``."""
-    expected = None
+def read_all(env: lmdb.Environment, data: Path, where: str) -> tuple[int, int]:
+    """Decode every block and follow the offsets; returns start and end offset. Raises ``LogDamaged``."""
+    start = expected = None
     try:
         with env.begin(buffers=True) as txn, txn.cursor() as cursor:
             for _, value in cursor:
@@ -45,8 +45,10 @@ def read_all(env: lmdb.Environment, data: Path, where: str) -> int:
                 if expected is not None and head.first != expected:
                     raise damaged(data, where, f"offset {expected} is missing, {head.first} comes next")
                 expected = head.end
+                if start is None:
+                    start = head.end if head.anchor else head.first
     except block.BadBlock as error:
         raise damaged(data, where, f"{error} (the file is {data.stat().st_size} bytes long)") from error
     except lmdb.Error as error:
         raise translate(error, data.parent, where) from error
-    return expected or 0
+    return start or 0, expected or 0

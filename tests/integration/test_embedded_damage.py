@@ -58,7 +58,7 @@ class TestDamage:
     @pytest.mark.parametrize("size", [0, 1, 4096, 8191])
     def test_a_file_without_its_first_pages_is_named(self, path: Path, size: int) -> None:
         os.truncate(data_file(path), size)
-        with pytest.raises(LogDamaged, match=r"'t' partition 0: .*topics/t/0/data.mdb is damaged: .* restore"):
+        with pytest.raises(LogDamaged, match=r"'t' partition 0: .*topics/t/0/data.mdb is damaged: .* Restore"):
             read_all(path)
         with pytest.raises(LogDamaged), EmbeddedLog(path) as log:
             log.append("t", 0, [b"x"])
@@ -173,8 +173,8 @@ class TestUnwritable:
 @contextmanager
 def read_only(path: Path) -> Iterator[None]:
     """Nobody can write there: mounted read-only; where we may not mount, without permission, as somebody else."""
-    subprocess.run(["mount", "--bind", path, path], capture_output=True, check=False)
-    if os.path.ismount(path):
+    bind = subprocess.run(["mount", "--bind", path, path], capture_output=True, check=False)
+    if bind.returncode == 0:
         subprocess.run(["mount", "-o", "remount,bind,ro", path], check=True)
         try:
             yield

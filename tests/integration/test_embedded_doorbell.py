@@ -1,0 +1,66 @@
+"""Waking readers: with the kernel's help and without."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from nodes.log.doorbell import Doorbell, create_doorbell
+from tests.integration.processes import PLENTY_S
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    create_doorbell(tmp_path / "bell")
+    return tmp_path / "bell"
+
+
+@pytest.mark.parametrize("futex", [True, False])
+def test_whoever_waits_is_woken_by_a_ring(path: Path, futex: bool) -> None:
+    ours, theirs = Doorbell(path, futex=futex), Doorbell(path)
+    heard = []
+
+    def listen() -> None:
+        for _ in range(100):
+            seen = ours.sample()
+            asked.release()
+            while ours.sample() == seen:
+                ours.wait(seen, PLENTY_S)
+            heard.append(seen)
+
+    asked = threading.Semaphore(0)
+    thread = threading.Thread(target=listen)
+    thread.start()
+    for _ in range(100):
+        asked.acquire()
+        theirs.ring()
+    thread.join()
+    assert len(set(heard)) == 100
+    for bell in (ours, theirs):
+        bell.close()
+
+
+@pytest.mark.parametrize("futex", [True, False])
+def test_a_ring_between_sample_and_wait_is_not_missed(path: Path, futex: bool) -> None:
+    bell = Doorbell(path, futex=futex)
+    seen = bell.sample()
+    bell.ring()
+    bell.wait(seen, 3600)
+    bell.close()
+
+
+@pytest.mark.parametrize("futex", [True, False])
+def test_nobody_waits_longer_than_told(path: Path, futex: bool) -> None:
+    bell = Doorbell(path, futex=futex)
+    bell.wait(bell.sample(), 0.01)
+    bell.wait(bell.sample(), 0.0)
+    bell.close()
+
+
+def test_a_closed_bell_may_be_rung_and_waited_for_by_late_threads(path: Path) -> None:
+    bell = Doorbell(path)
+    bell.close()
+    bell.ring()
+    bell.wait(bell.sample(), 0.01)
