@@ -33,6 +33,7 @@ class Row(NamedTuple):
 
 # In the order of the help. Commands of the runtime are added here, those of other rooms as entry points.
 BUILT_IN = (
+    Row("node", "nodes.cli.node_command:app", "Join a job as one more node, in this process."),
     Row("log", "nodes.cli.log_commands:app", "List topics, show their records, append lines of a file."),
     Row("read", "nodes.cli.read_command:app", "Print the outputs of a job, each once."),
     Row("config", "nodes.cli.config_command:app", "Show the settings and where they come from."),

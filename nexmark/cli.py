@@ -1,0 +1,224 @@
+"""Nexmark: generate the benchmark's stream, run its queries, prove the results."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nexmark.queries import QUERIES, TOPIC, nexmark_job
+from nexmark.runs.plan import Generator, Plan, Validator, check_query, parse_kill
+from nodes.api import (
+    ConfigOption,
+    DefineOption,
+    JsonOption,
+    LogDirOption,
+    LogLevelOption,
+    Monitor,
+    OutputReader,
+    RunFailed,
+    SettingsError,
+    begin,
+    console,
+    emit_json,
+    log_dir_definition,
+    new_group,
+    note,
+    open_job,
+    open_job_log,
+)
+
+app = new_group(
+    "Generate the Nexmark stream, run its queries on a fleet, prove the results.",
+    "holon nexmark run q7 --events 1000000 --nodes 2 --kill 1@0.5 --validate auto",
+)
+
+QueryArgument = Annotated[str, typer.Argument(metavar="QUERY", help="q0, q1, q2, q4, q7, q7max, query1 (see list).")]
+EventsOption = Annotated[int, typer.Option("--events", help="How many events.")]
+PartitionsOption = Annotated[int, typer.Option("--partitions", help="Partitions of the input topic.")]
+SeedOption = Annotated[int, typer.Option("--seed", help="Seed of the stream: the same seed, the same bytes.")]
+GeneratorOption = Annotated[Generator, typer.Option("--generator", help="Who generates; the bytes are the same.")]
+SkewOption = Annotated[
+    int | None, typer.Option("--skew-guard-ms", help="Event times further ahead of the log go to the dead letters.")
+]
+
+
+@app.command("list", epilog="Example: holon nexmark list")
+def list_queries(as_json: JsonOption = False) -> None:
+    """Name the queries that there are."""
+    if as_json:
+        emit_json({name: query.title for name, query in QUERIES.items()})
+        return
+    for name, query in QUERIES.items():
+        typer.echo(f"{name:<12}{query.title}")
+
+
+@app.command(epilog="Example: holon nexmark run q7 --events 1000000 --nodes 2 --kill 1@0.5 --validate spark --json")
+def run(
+    ctx: typer.Context,
+    query: QueryArgument,
+    log_kind: Annotated[str, typer.Option("--log", help="embedded (kafka comes with a later release).")] = "embedded",
+    bootstrap: Annotated[str | None, typer.Option("--bootstrap", help="HOST:PORT of a Kafka broker.")] = None,
+    events: Annotated[int | None, typer.Option("--events", help="How many events (default 1,000,000).")] = None,
+    rate: Annotated[int | None, typer.Option("--rate", help="Events a second; needs --seconds.")] = None,
+    seconds: Annotated[float | None, typer.Option("--seconds", help="How long, with --rate.")] = None,
+    partitions: PartitionsOption = 8,
+    nodes: Annotated[int, typer.Option("--nodes", help="Node processes.")] = 2,
+    replicas: Annotated[int, typer.Option("--replicas", help="Copies in all (more than 1 in a later release).")] = 1,
+    kill: Annotated[list[str] | None, typer.Option("--kill", metavar="NODE@FRACTION", help="kill -9 there.")] = None,
+    restart_after: Annotated[float | None, typer.Option("--restart-after", help="Seconds until a restart.")] = None,
+    validate: Annotated[Validator | None, typer.Option("--validate", help="Prove the result with this oracle.")] = None,
+    seed: SeedOption = 0,
+    generator: GeneratorOption = "auto",
+    dirty: Annotated[int, typer.Option("--dirty", help="Add so many corrupt, late, future records a partition.")] = 0,
+    skew_guard_ms: SkewOption = None,
+    log_dir: LogDirOption = None,
+    config: ConfigOption = None,
+    define: DefineOption = None,
+    log_level: LogLevelOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Fill a topic, run the query on a fleet of node processes, kill some, read the results, prove them.
+
+    Without --log-dir the log is a temporary folder. Exit code 0: done and, where asked for, proven exact.
+    """
+    from nexmark.runs.execute import as_text, execute
+    from nexmark.runs.show import shown
+
+    count, pace = _amount(events, rate, seconds)
+    _refuse_later(log_kind, bootstrap, replicas)
+    plan = Plan(
+        query, count, pace, partitions, nodes, tuple(parse_kill(text) for text in kill or ()), restart_after, seed,
+        generator, validate, dirty, skew_guard_ms if skew_guard_ms is not None or not dirty else 60_000,
+    )  # fmt: skip
+    with _folder(log_dir) as folder:
+        settings = begin(ctx, config, [*(define or ()), *log_dir_definition(folder)], log_level)
+        with shown(console(), plan) as show:
+            result = execute(plan, settings, show, note)
+    if as_json:
+        emit_json(result)
+    else:
+        typer.echo(as_text(result))
+    if not result.conserved:
+        raise RunFailed("in = accepted + filtered + late + dead does not hold")
+    if result.validated is False:
+        raise RunFailed(f"the result is wrong: {result.differences} differences")
+
+
+@app.command(epilog="Example: holon nexmark generate --events 1000000 --partitions 8 --log-dir ./holon-log")
+def generate(
+    ctx: typer.Context,
+    events: EventsOption = 1_000_000,
+    partitions: PartitionsOption = 8,
+    seed: SeedOption = 0,
+    generator: GeneratorOption = "auto",
+    dirty: Annotated[int, typer.Option("--dirty", help="Add so many corrupt, late, future records a partition.")] = 0,
+    parquet: Annotated[Path | None, typer.Option("--parquet", help="Write Parquet files here instead.")] = None,
+    log_dir: LogDirOption = None,
+    config: ConfigOption = None,
+    define: DefineOption = None,
+    log_level: LogLevelOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Generate the stream into the topic ``nexmark`` of the embedded log, or into Parquet files."""
+    import time
+
+    from nexmark.runs.fill import fill, uses_spark
+
+    settings = begin(ctx, config, [*(define or ()), *log_dir_definition(log_dir)], log_level)
+    plan = Plan("q0", events, None, partitions, 1, seed=seed, generator=generator, dirty=dirty)
+    begun = time.monotonic()
+    if parquet is not None:
+        from nexmark.generator import GeneratorConfig
+        from nexmark.spark.loader import write_parquet
+
+        write_parquet(str(parquet), events, GeneratorConfig(seed=seed))
+        spark = True
+    else:
+        spark = uses_spark(plan, note)
+        with open_job_log(settings) as log:
+            fill(
+                log, settings.log.path, plan, spark=spark, progress=lambda done: note(f"{done:,} of {events:,} events")
+            )
+    wall = time.monotonic() - begun
+    summary = {
+        "events": events, "partitions": partitions, "seed": seed, "generator": "spark" if spark else "plain",
+        "wall_s": round(wall, 3), "events_per_s": round(events / wall, 1),
+    }  # fmt: skip
+    if as_json:
+        emit_json(summary)
+    else:
+        typer.echo(f"{events:,} events in {wall:.1f} s ({events / wall:,.0f} a second, {summary['generator']})")
+
+
+@app.command(epilog="Example: holon nexmark validate q7 --log-dir ./holon-log --validate plain")
+def validate(
+    ctx: typer.Context,
+    query: QueryArgument,
+    validator: Annotated[Validator, typer.Option("--validate", help="Which oracle.")] = "auto",
+    skew_guard_ms: SkewOption = None,
+    log_dir: LogDirOption = None,
+    config: ConfigOption = None,
+    define: DefineOption = None,
+    log_level: LogLevelOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Prove the results that are on a log: of ``holon run nexmark.queries:QUERY``, or of a run with --log-dir."""
+    from nexmark.oracle import Counts
+    from nexmark.runs import validate as proof
+
+    check_query(query)
+    settings = begin(ctx, config, [*(define or ()), *log_dir_definition(log_dir)], log_level)
+    chosen = proof.chosen_validator(validator, note)
+    assert chosen is not None
+    options = {} if skew_guard_ms is None else {"skew_guard_ms": skew_guard_ms}
+    with open_job_log(settings) as log:
+        monitor = Monitor(log, open_job(log, nexmark_job(query, **options)))
+        monitor.poll()
+        counts = monitor.counts()
+        total = sum(log.end_offset(TOPIC, p) - log.start_offset(TOPIC, p) for p in range(log.partitions(TOPIC)))
+        if counts.taken != total:
+            raise RunFailed(f"the job has taken {counts.taken:,} of {total:,} records: let it finish first")
+        lines = [output.value for output in OutputReader(log, query).read_available()]
+        got = Counts(counts.accepted, counts.filtered, counts.late, counts.dead)
+        verdict = proof.validate(chosen, query, log, settings.log.path, lines, got, skew_guard_ms=skew_guard_ms)
+    if as_json:
+        emit_json({"query": query, "validator": chosen, "outputs": len(lines), "validated": verdict.validated,
+                   "differences": verdict.differences, "first": verdict.first})  # fmt: skip
+    else:
+        state = "exact" if verdict.validated else "WRONG"
+        typer.echo(f"{query}: {len(lines):,} results, {state}, says {chosen}: {verdict.differences} differences")
+        for line in verdict.first:
+            typer.echo(f"  {line}")
+    if not verdict.validated:
+        raise RunFailed(f"the result is wrong: {verdict.differences} differences")
+
+
+def _amount(events: int | None, rate: int | None, seconds: float | None) -> tuple[int, int | None]:
+    if rate is None and seconds is None:
+        return (1_000_000 if events is None else events), None
+    if rate is None or seconds is None or events is not None:
+        raise SettingsError("say either --events N, or --rate R with --seconds S")
+    if rate < 1 or seconds <= 0:
+        raise SettingsError(f"--rate {rate} --seconds {seconds}: both must be above 0")
+    return max(1, int(rate * seconds)), rate
+
+
+def _refuse_later(log_kind: str, bootstrap: str | None, replicas: int) -> None:
+    if log_kind != "embedded" or bootstrap is not None:
+        raise SettingsError(f"--log {log_kind}: this release runs on the embedded log; Kafka comes with the next one")
+    if replicas != 1:
+        raise SettingsError(f"--replicas {replicas}: this release keeps one copy; hot standbys come with the next one")
+
+
+@contextmanager
+def _folder(log_dir: Path | None) -> Iterator[Path]:
+    if log_dir is not None:
+        yield log_dir
+        return
+    with tempfile.TemporaryDirectory(prefix="holon-nexmark-") as folder:
+        yield Path(folder)

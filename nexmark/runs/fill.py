@@ -1,0 +1,151 @@
+"""Fill a run's input topic: all at once (Spark or plain), at a rate, or with records that are not as they should be."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+from nexmark.generator import GeneratorConfig
+from nexmark.loading import BATCH_RECORDS, Stream, load_partition
+from nexmark.model import BASE_TIME_MS
+from nexmark.queries import TOPIC
+from nexmark.runs.plan import Plan
+from nexmark.times import format_time_ms
+from nodes.api import Log, MissingDependency
+
+PACE_S = 0.01
+SPARK_FROM_EVENTS = 200_000
+"""From here on Spark's start (some seconds) is worth it where nobody asked for one way or the other."""
+
+
+def stream_of(plan: Plan) -> Stream:
+    """The generated events of a run."""
+    return Stream(TOPIC, plan.events, plan.partitions, GeneratorConfig(seed=plan.seed))
+
+
+def uses_spark(plan: Plan, say: Callable[[str], None]) -> bool:
+    """Which generator a run takes; says why where Spark would have been the choice but is not there."""
+    if plan.rate is not None or plan.dirty or plan.generator == "plain":
+        return False
+    from nexmark.spark.session import spark_problem
+
+    if plan.generator == "auto" and plan.events < SPARK_FROM_EVENTS and plan.validator not in ("spark", "auto"):
+        return False
+    problem = spark_problem()
+    if problem is None:
+        return True
+    if plan.generator == "spark":
+        raise MissingDependency(problem)
+    say(f"no Spark here, going on with the plain generator: {problem}")
+    return False
+
+
+def fill(log: Log, log_path: str, plan: Plan, *, spark: bool, progress: Callable[[int], None]) -> None:
+    """Append all events before the run; ``progress`` is told how many records are there."""
+    stream = stream_of(plan)
+    log.create_topic(stream.topic, stream.partitions)
+    if spark:
+        from nexmark.spark.loader import load_with_spark
+
+        load_with_spark(f"embedded:{log_path}", stream)
+        progress(plan.events)
+        return
+    for partition in range(stream.partitions):
+        if plan.dirty:
+            _load_dirty(log, stream, partition, plan.dirty)
+        else:
+            load_partition(log, stream, partition)
+        progress(sum(stream.records_in(p) for p in range(partition + 1)))
+
+
+def _load_dirty(log: Log, stream: Stream, partition: int, dirty: int) -> None:
+    """The partition's events with bad ones among them: evenly spread over its second half."""
+    wanted = stream.records_in(partition)
+    bad = list(_bad_records(dirty))
+    first = wanted // 2
+    step = max(1, (wanted - first) // (len(bad) + 1))
+    offset = 0
+    for count, payload in enumerate(bad, start=1):
+        upto = min(first + count * step, wanted)
+        _append(log, stream, partition, offset, upto)
+        log.append(stream.topic, partition, [payload])
+        offset = upto
+    _append(log, stream, partition, offset, wanted)
+
+
+def _append(log: Log, stream: Stream, partition: int, offset: int, upto: int) -> None:
+    for start in range(offset, upto, BATCH_RECORDS):
+        stop = min(start + BATCH_RECORDS, upto)
+        log.append(stream.topic, partition, stream.encode(partition, start, stop))
+
+
+def _bad_records(each: int) -> Iterator[bytes]:
+    """Corrupt, late and future bids in turn."""
+    corrupt = (
+        b'{"event_type":2,"person":null,"auction":null,"bid":{"auction":1,',
+        b"\xff\xfe not json",
+        b"",
+        b'{"event_type":9,"person":null,"auction":null,"bid":null}',
+        b'{"event_type":2,"person":null,"auction":null,"bid":{"auction":"1","bidder":2,"price":3}}',
+    )
+    for number in range(each):
+        yield corrupt[number % len(corrupt)]
+        yield _bid(BASE_TIME_MS - 3_600_000)
+        yield _bid(FUTURE_MS)
+
+
+FUTURE_MS = 4_070_908_800_000
+"""2099-01-01: far ahead of any log timestamp."""
+
+
+def _bid(time_ms: int) -> bytes:
+    return (
+        b'{"event_type":2,"person":null,"auction":null,"bid":{"auction":1000,"bidder":2000,"price":99999999999,'
+        b'"channel":"x","url":"y","dateTime":"%b","extra":"z"}}' % format_time_ms(time_ms).encode()
+    )
+
+
+class PacedFeed:
+    """A thread that appends the run's events at their rate; ``stop`` ends it early."""
+
+    def __init__(self, log: Log, plan: Plan) -> None:
+        assert plan.rate is not None
+        self.log = log
+        self.stream = stream_of(plan)
+        self.rate = plan.rate
+        self.error: BaseException | None = None
+        self.started_s = 0.0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._guarded, name="nexmark-feed", daemon=True)
+
+    def start(self) -> None:
+        self.started_s = time.monotonic()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ends within a moment; raises what the thread ran into."""
+        self._over.set()
+        self._thread.join(timeout=30)
+        if self.error is not None:
+            raise self.error
+
+    def _guarded(self) -> None:
+        try:
+            self._run()
+        except Exception as error:  # handed to the thread that waits
+            self.error = error
+
+    def _run(self) -> None:
+        stream = self.stream
+        sent = [0] * stream.partitions
+        total = 0
+        while total < stream.events and not self._over.wait(PACE_S):
+            due = min(stream.events, int((time.monotonic() - self.started_s) * self.rate))
+            for partition in range(stream.partitions):
+                upto = len(range(partition, due, stream.partitions))
+                while sent[partition] < upto:
+                    stop = min(upto, sent[partition] + BATCH_RECORDS)
+                    self.log.append(stream.topic, partition, stream.encode(partition, sent[partition], stop))
+                    sent[partition] = stop
+            total = sum(sent)

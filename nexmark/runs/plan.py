@@ -1,0 +1,83 @@
+"""What a benchmark run is asked for, checked before anything starts."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Literal
+
+from nexmark.queries import QUERIES
+from nodes.api import SettingsError, UnknownName
+
+Generator = Literal["auto", "spark", "plain"]
+Validator = Literal["auto", "spark", "plain"]
+
+NOT_YET = tuple(f"q{n}" for n in range(23) if f"q{n}" not in QUERIES)
+_KILL = re.compile(r"(\d+)@(0?\.\d+|1\.0*|[01])")
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """``kill -9`` of a node once the fleet has consumed this share of the input."""
+
+    node: int
+    fraction: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One run. ``rate`` (events a second of real time) is None where the whole input is there before the start.
+
+    ``dirty``: so many corrupt, late and future records each are added to every partition.
+    """
+
+    query: str
+    events: int = 1_000_000
+    rate: int | None = None
+    partitions: int = 8
+    nodes: int = 2
+    kills: tuple[Kill, ...] = ()
+    restart_after_s: float | None = None
+    seed: int = 0
+    generator: Generator = "auto"
+    validator: Validator | None = None
+    dirty: int = 0
+    skew_guard_ms: int | None = None
+    crashpoints: dict[int, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_query(self.query)
+        for name, least in (("events", 1), ("partitions", 1), ("nodes", 1)):
+            if getattr(self, name) < least:
+                raise SettingsError(f"--{name} must be at least {least}, got {getattr(self, name)}")
+        for kill in self.kills:
+            if kill.node >= self.nodes:
+                raise SettingsError(f"--kill {kill.node}@{kill.fraction}: nodes count from 0 to {self.nodes - 1}")
+        if len({kill.node for kill in self.kills}) >= self.nodes and self.restart_after_s is None:
+            raise SettingsError("--kill of every node needs --restart-after, or nobody is left to finish")
+
+    @property
+    def job_reference(self) -> str:
+        """What node processes load."""
+        options = f"?skew_guard_ms={self.skew_guard_ms}" if self.skew_guard_ms is not None else ""
+        return f"nexmark.queries:{self.query}{options}"
+
+    @property
+    def job_options(self) -> dict[str, int]:
+        return {} if self.skew_guard_ms is None else {"skew_guard_ms": self.skew_guard_ms}
+
+
+def check_query(query: str) -> None:
+    """Raises ``UnknownName`` with the nearest names, or says that a query of the benchmark is not there yet."""
+    if query in NOT_YET:
+        raise UnknownName("implementation of query", f"{query} (yet)", QUERIES)
+    if query not in QUERIES:
+        raise UnknownName("query", query, [*QUERIES])
+
+
+def parse_kill(text: str) -> Kill:
+    """``NODE@FRACTION``, e.g. ``1@0.5``."""
+    match = _KILL.fullmatch(text)
+    if match is None:
+        raise SettingsError(f"--kill {text}: expected NODE@FRACTION, e.g. 1@0.5 (fraction between 0 and 1)")
+    return Kill(int(match[1]), float(match[2]))

@@ -1,0 +1,55 @@
+"""Prove results: the oracle of one's choice over the same log, rows as multisets and counts of records."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from nexmark.oracle import Counts, Verdict, compare, expected_plain
+from nexmark.queries import TOPIC
+from nexmark.runs.plan import Validator
+from nodes.api import Log, MissingDependency
+
+
+def chosen_validator(asked: Validator | None, say: Callable[[str], None]) -> str | None:
+    """``spark`` or ``plain``. Raises ``MissingDependency`` where Spark was asked for by name and is not there."""
+    if asked is None or asked == "plain":
+        return asked
+    from nexmark.spark.session import spark_problem
+
+    problem = spark_problem()
+    if problem is None:
+        return "spark"
+    if asked == "spark":
+        raise MissingDependency(problem)
+    say(f"no Spark here, going on with the plain oracle: {problem}")
+    return "plain"
+
+
+def validate(
+    validator: str,
+    query: str,
+    log: Log,
+    log_path: str,
+    lines: Sequence[bytes],
+    counts: Counts | None,
+    *,
+    skew_guard_ms: int | None = None,
+) -> Verdict:
+    """Compare ``lines`` (one JSON row each) and ``counts`` with what the oracle computes from the log."""
+    if validator == "plain":
+        expected = expected_plain(query, log, TOPIC, skew_guard_ms=skew_guard_ms)
+        compared = compare(expected.rows, map(json.loads, lines))
+        wrong = [] if counts is None else expected.counts.differences(counts)
+        differences = compared.differences + len(wrong)
+        return Verdict(differences == 0, differences, wrong + compared.first, expected.counts)
+    from nexmark.oracle.spark import validate_spark
+
+    with tempfile.TemporaryDirectory(prefix="holon-results-") as folder:
+        rows = Path(folder, "rows.jsonl")
+        rows.write_bytes(b"".join(line + b"\n" for line in lines))
+        return validate_spark(
+            query, f"embedded:{log_path}", TOPIC, rows, skew_guard_ms=skew_guard_ms, got_counts=counts
+        )
