@@ -69,10 +69,10 @@ class NodeSettings(Section):
     broadcast_interval_ms: Positive = Field(50, description="time between deltas of a partition")
     checkpoint_interval_ms: Positive = Field(1000, description="time between checkpoints of a partition")
     watermark_max_ahead_ms: Positive = Field(60_000, description="event time that a partition may be ahead of others")
-    idle_timeout_ms: Positive | None = Field(None, description="silence after which a partition is punctuated; none")
-    hang_after_ms: Positive = Field(10_000, description="time without progress after which a run is said to hang")
-    replicas: Positive = Field(1, description="copies of each partition's work in all")
-    on_error: Literal["fail", "dead-letter"] = Field("fail", description="when the user's function fails on a record")
+    hang_after_ms: Positive = Field(10_000, description="time in one call after which it is said to hang")
+    on_error: Literal["fail", "dead-letter"] | None = Field(
+        None, description="when the job's function fails on a record: fail, or dead-letter; none: as the job declares"
+    )
 
 
 class CheckpointSettings(Section):

@@ -223,9 +223,9 @@ def test_the_help_of_every_command_has_an_example(capfd, path):
 
 
 def test_global_options_stand_before_the_command_or_after_it(capfd):
-    assert run(["-D", "node.replicas=2", "-D", "log.path=/a", "config", "show", "--json", "-D", "node.replicas=3"]) == 0
+    assert run(["-D", "node.checkpoint_interval_ms=2", "-D", "log.path=/a", "config", "show", "--json", "-D", "node.checkpoint_interval_ms=3"]) == 0
     shown = json.loads(capfd.readouterr().out)
-    assert shown["node.replicas"] == {"value": 3, "origin": "-D node.replicas"}
+    assert shown["node.checkpoint_interval_ms"] == {"value": 3, "origin": "-D node.checkpoint_interval_ms"}
     assert shown["log.path"]["value"] == "/a"
 
 
@@ -236,9 +236,9 @@ def test_config_show_hides_secrets(capfd):
 
 
 def test_a_settings_file_in_the_folder_is_used(capfd, tmp_path: Path):
-    (tmp_path / "holon.toml").write_text("[node]\nreplcas = 2\n")
+    (tmp_path / "holon.toml").write_text("[node]\ncheckpoint_intervl_ms = 2\n")
     assert run(["config", "show"]) == 2
-    assert "nearest: node.replicas" in capfd.readouterr().err
+    assert "nearest: node.checkpoint_interval_ms" in capfd.readouterr().err
 
 
 def test_the_version_is_the_distributions(capfd):

@@ -39,24 +39,24 @@ def test_defaults_hold_where_nothing_is_set(load):
 
 
 def test_each_source_outranks_the_next(load, tmp_path: Path):
-    toml = "[node]\nreplicas = 2\nbatch_max_records = 7\nhang_after_ms = 5\n"
-    environ = {"HOLON__NODE__REPLICAS": "3", "HOLON__NODE__BATCH_MAX_RECORDS": "8"}
-    settings = load("node.replicas=4", toml=toml, environ=environ)
-    assert (settings.node.replicas, settings.node.batch_max_records, settings.node.hang_after_ms) == (4, 8, 5)
-    assert settings.origin("node.replicas") == "-D node.replicas"
+    toml = "[node]\ncheckpoint_interval_ms = 2\nbatch_max_records = 7\nhang_after_ms = 5\n"
+    environ = {"HOLON__NODE__CHECKPOINT_INTERVAL_MS": "3", "HOLON__NODE__BATCH_MAX_RECORDS": "8"}
+    settings = load("node.checkpoint_interval_ms=4", toml=toml, environ=environ)
+    assert (settings.node.checkpoint_interval_ms, settings.node.batch_max_records, settings.node.hang_after_ms) == (4, 8, 5)
+    assert settings.origin("node.checkpoint_interval_ms") == "-D node.checkpoint_interval_ms"
     assert settings.origin("node.batch_max_records") == "environment variable HOLON__NODE__BATCH_MAX_RECORDS"
     assert settings.origin("node.hang_after_ms") == str(tmp_path / "holon.toml")
 
 
 def test_the_last_of_equal_definitions_wins(load):
-    assert load("node.replicas=2", "node.replicas=3").node.replicas == 3
+    assert load("node.checkpoint_interval_ms=2", "node.checkpoint_interval_ms=3").node.checkpoint_interval_ms == 3
 
 
 def test_a_named_file_is_read_instead_of_the_default_one(load, tmp_path: Path):
-    (tmp_path / "holon.toml").write_text("[node]\nreplicas = 9\n")
+    (tmp_path / "holon.toml").write_text("[node]\ncheckpoint_interval_ms = 9\n")
     (tmp_path / "other.toml").write_text("[log]\npath = '/data'\n")
     settings = load_settings(config=tmp_path / "other.toml", environ={}, directory=tmp_path)
-    assert (settings.log.path, settings.node.replicas) == ("/data", 1)
+    assert (settings.log.path, settings.node.checkpoint_interval_ms) == ("/data", 1000)
 
 
 def test_a_named_file_that_is_missing_is_refused(tmp_path: Path):
@@ -77,21 +77,21 @@ def test_an_unknown_key_is_refused_with_the_nearest_name_and_its_origin(load, so
 
 
 def test_an_unknown_definition_is_refused(load):
-    assert "nearest: node.replicas" in refused(load, "node.replica=2")
+    assert "nearest: node.checkpoint_interval_ms" in refused(load, "node.checkpoint_interval=2")
 
 
 def test_a_key_outside_a_section_is_refused(load):
-    assert "'replicas'" in refused(load, toml="replicas = 2\n")
+    assert "'checkpoint_interval_ms'" in refused(load, toml="checkpoint_interval_ms = 2\n")
 
 
-@pytest.mark.parametrize("definition", ["node.replicas", "=3", "replicas=3"])
+@pytest.mark.parametrize("definition", ["node.checkpoint_interval_ms", "=3", "checkpoint_interval_ms=3"])
 def test_a_definition_of_another_form_is_refused_with_the_form(load, definition):
     assert "section.key=value" in refused(load, definition)
 
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("node.replicas", "two"), ("node.replicas", "0"), ("log.fsync", "always"), ("node.heartbeat_interval_ms", "1.5")],
+    [("node.checkpoint_interval_ms", "two"), ("node.checkpoint_interval_ms", "0"), ("log.fsync", "always"), ("node.heartbeat_interval_ms", "1.5")],
 )
 def test_a_wrong_value_names_key_value_and_origin(load, key, value):
     message = refused(load, f"{key}={value}")
@@ -100,7 +100,7 @@ def test_a_wrong_value_names_key_value_and_origin(load, key, value):
 
 @pytest.mark.parametrize("toml_value", ["true", '"3"', "1.0"])
 def test_a_number_in_a_file_must_be_a_number(load, toml_value):
-    assert "node.replicas" in refused(load, toml=f"[node]\nreplicas = {toml_value}\n")
+    assert "node.checkpoint_interval_ms" in refused(load, toml=f"[node]\ncheckpoint_interval_ms = {toml_value}\n")
 
 
 def test_invalid_toml_names_the_file(load):
@@ -108,8 +108,8 @@ def test_invalid_toml_names_the_file(load):
 
 
 def test_none_switches_an_optional_setting_off(load):
-    settings = load("node.idle_timeout_ms=none", toml="[node]\nidle_timeout_ms = 5000\n")
-    assert settings.node.idle_timeout_ms is None
+    settings = load("node.on_error=none", toml="[node]\non_error = 'fail'\n")
+    assert settings.node.on_error is None
 
 
 def test_suspicion_must_take_longer_than_a_heartbeat(load):
@@ -123,7 +123,7 @@ def test_kafka_needs_a_broker(load):
 
 def test_settings_are_immutable(load):
     with pytest.raises(ValidationError):
-        load().node.replicas = 2
+        load().node.checkpoint_interval_ms = 2
 
 
 def test_librdkafka_properties_pass_through_from_every_source(load):
@@ -166,8 +166,8 @@ def test_checkpoints_are_beside_the_log_by_default(load):
 
 
 def test_a_child_process_gets_equal_settings_through_its_environment(load, tmp_path: Path):
-    toml = '[log]\nkind = "kafka"\nbootstrap = "b:1"\n[log.kafka]\n"sasl.password" = "pw"\n[node]\nreplicas = 2\n'
-    parent = load("node.idle_timeout_ms=none", "log.kafka.socket.keepalive.enable=true", toml=toml)
+    toml = '[log]\nkind = "kafka"\nbootstrap = "b:1"\n[log.kafka]\n"sasl.password" = "pw"\n[node]\ncheckpoint_interval_ms = 2\n'
+    parent = load("node.on_error=none", "log.kafka.socket.keepalive.enable=true", toml=toml)
     child = load_settings(environ=parent.environment(), directory=tmp_path / "elsewhere")
     assert child.items() == parent.items()
     assert child.kafka_properties() == parent.kafka_properties()
