@@ -10,7 +10,7 @@ from holon import BoundedOutOfOrderness, Job, Source
 from nexmark.queries.averages import Averages, OfficialAverages, sales_and_bids
 from nexmark.queries.columns import NexmarkColumns
 from nexmark.queries.highest import Q7, Q7Max
-from nexmark.queries.query1 import Query1
+from nexmark.queries.ratio import Query1
 from nexmark.queries.stateless import Q0, Q1, Q2, bids, every_123rd
 
 TOPIC = "nexmark"

@@ -17,7 +17,6 @@ from nexmark.queries.bag import Bag
 from nexmark.times import parse_times_ms
 from wcrdt import GSet, MapOf, Max, Tumbling
 
-
 FAR_FUTURE_MS = 2**52
 """Event times are below; the end of the global window is not."""
 
