@@ -111,7 +111,7 @@ class Driver:
             chunk = self.log.read(self.topics.broadcast, partition, offset, max_records=CONTROL_BATCH)
             if chunk.values:
                 self._broadcast_at[partition] = chunk.next_offset
-                self.tell(e.BroadcastRead(chunk.values))
+                self.tell(e.BroadcastRead(partition, chunk.values))
                 moved = True
         return moved
 

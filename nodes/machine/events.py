@@ -35,6 +35,7 @@ class HeartbeatsRead:
 class BroadcastRead:
     """Records of one partition of the broadcast topic, in order."""
 
+    partition: int
     values: list[bytes]
 
 

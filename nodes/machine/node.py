@@ -47,6 +47,7 @@ class Node:
         self._failing = False
         self._claimed: dict[int, int] = {}
         self._asked: dict[int, int] = {}
+        self._behind: dict[int, int] = {}
 
     # --- the one door -----------------------------------------------------------------------------------------------
 
@@ -57,7 +58,6 @@ class Node:
         effects: list[Effect] = []
         self.work.effects = effects
         self._now_ms = self.work.now_ms = now_ms
-        self._greet()
         self.detector.stalled(now_ms)
         try:
             self._handle(event)
@@ -81,7 +81,7 @@ class Node:
                 self._heartbeats_read(event.values)
             case e.BroadcastRead():
                 for value in event.values:
-                    self._broadcast_read(value)
+                    self._broadcast_read(event.partition, value)
             case e.StopRequested():
                 self.work.stopping = True
             case _:
@@ -106,8 +106,10 @@ class Node:
             for fact in self.ownership.apply(message):
                 self._learn(fact)
         if read.at_end:
+            self._greet()
             self.detector.caught_up(self._now_ms)
             self._assign()
+            self._ask_missing()
 
     def _heartbeats_read(self, values: list[bytes]) -> None:
         for value in values:
@@ -121,22 +123,29 @@ class Node:
         if node is not None and message.incarnation == self.run.incarnation:
             self.detector.heard(node, self._now_ms)
 
-    def _broadcast_read(self, value: bytes) -> None:
+    def _broadcast_read(self, partition: int, value: bytes) -> None:
         try:
             message = m.decode_broadcast(value)
             if message.incarnation != self.run.incarnation:
                 return
             if isinstance(message, m.PunctuationSent):
-                partition = message.punctuation.partition
                 self.replica.punctuate(message.punctuation)
-            else:
-                partition = message.delta.partition
-                if self.replica.receive(message.delta).gap:
-                    self._ask_slot(partition)
+            elif self.replica.receive(message.delta).gap:
+                self._ask_slot(partition)
         except (m.BadMessage, DecodeError, IndexError):
             self.bad_messages += 1
+            self._ask_slot(partition)  # it may have been the last delta for long
             return
         self.work.slot_changed(partition)
+
+    def _ask_missing(self) -> None:
+        """A checkpoint is only recorded once its deltas are on the log: a slot that stays behind it lost some."""
+        for partition, slot in enumerate(self.replica.slots):
+            saved = self.ownership.checkpoint(partition)
+            if saved is None or (slot.record.position >= saved.record_position and slot.window.position >= saved.answered):
+                self._behind.pop(partition, None)
+            elif self._now_ms - self._behind.setdefault(partition, self._now_ms) >= self.config.suspect_after_ms:
+                self._ask_slot(partition)
 
     def _ask_slot(self, partition: int) -> None:
         """Ask for a full slot, once in a while; what this node makes itself it does not have to ask for."""
@@ -156,12 +165,16 @@ class Node:
             return
         match fact:
             case f.NodeJoined(node):
-                self._present |= node == self.config.node
+                self._present |= node == self.config.node and self._hello_ms is not None
             case f.NodeLeft(node):
                 self.detector.forget(node)
             case f.JobFailed(failure):
                 if failure.code_hash == self.code_hash:
                     self._leave(Ending.FAILED, failure.error)
+            case f.CheckpointRecorded():
+                self.work.learn(fact)
+            case _ if not self._present:
+                pass  # of an earlier life under this name
             case f.StopAsked(nodes):
                 self.work.stopping |= self.config.node in nodes
             case f.PartitionClaimed(_, node, _, previous) if node == self.config.node:
@@ -207,6 +220,7 @@ class Node:
     # --- signs of life, and the end ---------------------------------------------------------------------------------
 
     def _greet(self) -> None:
+        """Only once the history is read, so that nothing in it can be taken for this life's."""
         if self._hello_ms is None and not self.work.stopping:
             self._hello_ms = self._now_ms
             self.work.control(m.Hello(self.run.incarnation, self.config.node, self.config.number))

@@ -1,0 +1,217 @@
+"""What must hold after a run: results against the plain computation, repeats, conservation, replicas."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from holon.identity import OutputId
+from holon.job import DEAD, LATE, MAIN
+from nodes.jobs import Topics, read_ownership
+from nodes.log.contract import Log
+from nodes.machine import messages as m
+from nodes.reader import OutputReader
+from nodes.sim.expected import Expected, canonical, expect
+from nodes.sim.jobs import CASES, TOPIC
+from nodes.sim.life import InvariantBroken, Life
+from nodes.sim.options import Options
+from wcrdt.codec import DecodeError
+from wcrdt.replica import Replica
+
+if TYPE_CHECKING:
+    from nodes.sim.world import World
+
+SHOWN = 5
+
+
+def check_results(world: World) -> Expected:
+    """O1, O2 and O7. Raises ``InvariantBroken``; returns what was expected."""
+    options, case = world.options, CASES[world.options.case]
+    check_repeats(world)
+    wanted = expect(options, input_of(world.log, options.partitions))
+    got = Counter(canonical(json.loads(value)) for value in outputs(world, MAIN))
+    late, dead = diverted(world, LATE), diverted(world, DEAD)
+    if case.fails and world.failed:
+        _demand_subset("results of a failed job", got, wanted.results)
+        return wanted
+    if case.idle:
+        _check_idle(world, wanted, got, late, dead)
+    else:
+        _demand_equal("results", got, wanted.results)
+        _demand_equal("late records", Counter(late), Counter(wanted.late))
+        _demand_equal("dead records", Counter(dead), Counter(wanted.dead))
+        _check_counts(world, len(wanted.accepted), len(late), len(dead))
+    return wanted
+
+
+def input_of(log: Log, partitions: int) -> list[list[tuple[int, bytes]]]:
+    """(log timestamp, payload) of every input record, by partition."""
+    chunks = [log.read(TOPIC, partition, 0, max_records=10**9) for partition in range(partitions)]
+    return [list(zip(chunk.timestamps_ms.tolist(), chunk.values, strict=True)) for chunk in chunks]
+
+
+def outputs(world: World, output: str) -> list[bytes]:
+    """All values of an output, as its users read them."""
+    reader = OutputReader(world.log, Topics.of(world.run).outputs[output], verify_repeats=True)
+    values, identities = [], set()
+    for found in reader.read_available():
+        if found.identity in identities:
+            raise InvariantBroken(f"the reader handed out {found.identity} twice")
+        identities.add(found.identity)
+        values.append(found.value)
+    assert reader.check is not None
+    if reader.check.differing or reader.check.unknown:
+        raise InvariantBroken(
+            f"output {output}: {reader.check.differing} repeats differ, {reader.check.unknown} were never handed out: "
+            f"{reader.check.first_difference}"
+        )
+    return values
+
+
+def diverted(world: World, output: str) -> list[tuple[int, int]]:
+    """(partition, offset) of what is in the late or dead output."""
+    records = [json.loads(value) for value in outputs(world, output)]
+    return [(record["partition"], record["offset"]) for record in records]
+
+
+def check_repeats(world: World) -> None:
+    """O2 on the raw topics: whoever writes an identity writes the same bytes, to the same output partition."""
+    for output, topic in Topics.of(world.run).outputs.items():
+        first: dict[tuple[int, OutputId], tuple[int, bytes]] = {}
+        for partition in range(world.log.partitions(topic)):
+            chunk = world.log.read(topic, partition, 0, max_records=10**9)
+            for header, value in zip(chunk.headers, chunk.values, strict=True):
+                identity = OutputId.from_bytes(header)
+                before = first.setdefault((identity.incarnation, identity), (partition, value))
+                if before != (partition, value):
+                    raise InvariantBroken(
+                        f"output {output}: {identity} was written as {before[1]!r} to partition {before[0]}, and as "
+                        f"{value!r} to partition {partition}"
+                    )
+
+
+def _check_counts(world: World, accepted: int, late: int, dead: int) -> None:
+    """O7: what the final checkpoints count is what went in and what came out."""
+    ownership = read_ownership(world.log, world.run.job)
+    assert ownership is not None
+    final = [ownership.checkpoint(partition) for partition in range(world.options.partitions)]
+    sums = [sum(saved.counts[i] for saved in final if saved is not None) for i in range(4)]
+    records = sum(world.log.end_offset(TOPIC, p) for p in range(world.options.partitions))
+    if sums != [accepted, 0, late, dead] or sum(sums) != records:
+        raise InvariantBroken(f"counts {sums} for {records} records: {accepted} accepted, {late} late, {dead} dead")
+
+
+def _check_idle(
+    world: World, wanted: Expected, got: Counter[str], late: list[tuple[int, int]], dead: list[tuple[int, int]]
+) -> None:
+    """What is late depends on the log's order of punctuations: check conservation and windows on what was accepted."""
+    _demand_equal("dead records", Counter(dead), Counter(wanted.dead))
+    if len(set(late)) != len(late):
+        raise InvariantBroken("a record is in the late output twice")
+    options = world.options
+    events = [
+        (p, offset, json.loads(payload))
+        for p, records in enumerate(input_of(world.log, options.partitions))
+        for offset, (_, payload) in enumerate(records)
+        if (p, offset) not in set(late) | set(dead)
+    ]
+    ends = Counter(_end(event["ts"], options.window_ms) for _, _, event in events)
+    expected: Counter[str] = Counter()
+    total = 0
+    for end, count in sorted(ends.items()):
+        total += count
+        if options.case == "idle":
+            expected[canonical({"end": end, "count": count})] += 1
+        else:
+            for partition in range(options.partitions):
+                expected[canonical({"partition": partition, "end": end, "total": total})] += 1
+    _demand_equal("results", got, expected)
+    _check_counts(world, len(events), len(late), len(dead))
+
+
+def _end(ts: int, size: int) -> int:
+    return (ts // size + 1) * size
+
+
+def _demand_equal(what: str, got: Counter[str] | Counter[tuple[int, int]], wanted: Counter) -> None:
+    if got != wanted:
+        missing, extra = sorted((wanted - got).elements()), sorted((got - wanted).elements())
+        raise InvariantBroken(
+            f"{what}: {len(missing)} missing, {len(extra)} too many; missing {missing[:SHOWN]}, extra {extra[:SHOWN]}"
+        )
+
+
+def _demand_subset(what: str, got: Counter[str], wanted: Counter[str]) -> None:
+    extra = sorted((got - wanted).elements())
+    if extra:
+        raise InvariantBroken(f"{what}: {len(extra)} too many: {extra[:SHOWN]}")
+
+
+# --- replicas ---------------------------------------------------------------------------------------------------------
+
+
+def check_replicas(world: World, lives: list[Life], behind: bool = False) -> None:
+    """O3: all that know the same prefix are equal, byte for byte; one that reads the broadcast from the start too.
+
+    ``behind``: a node that has left may lack deltas that were lost on the way to it; what it has must be right.
+    """
+    fresh = Replica(world.run.partitions, world.run.job.program.shapes(), world.run.job.allowed_lateness_ms)
+    catch_up(world.log, world, fresh, [0] * world.run.partitions)
+    replicas = {"a reader from the start": fresh}
+    for life in lives:
+        catch_up(world.log, world, life.node.replica, life.driver._broadcast_at)
+        replicas[life.name] = life.node.replica
+    dropped = max(replica.dropped_through_ms for replica in replicas.values())
+    for replica in replicas.values():
+        replica.drop_through(dropped)
+    pictures = {name: picture(replica) for name, replica in replicas.items()}
+    names = sorted(pictures)
+    for name in names[1:]:
+        for partition, (one, other) in enumerate(zip(pictures[names[0]], pictures[name], strict=True)):
+            if one != other and not (behind and positions(one) != positions(other)):
+                raise InvariantBroken(
+                    f"replicas differ at partition {partition}: {names[0]} {_short(one)}, {name} {_short(other)}"
+                )
+
+
+def catch_up(log: Log, world: World, replica: Replica, positions: list[int]) -> None:
+    """Read the broadcast to its end without a node."""
+    topic = Topics.of(world.run).broadcast
+    for partition, offset in enumerate(positions):
+        for value in log.read(topic, partition, offset, max_records=10**9).values:
+            try:
+                message = m.decode_broadcast(value)
+                if isinstance(message, m.PunctuationSent):
+                    replica.punctuate(message.punctuation)
+                else:
+                    replica.receive(message.delta)
+            except (m.BadMessage, DecodeError):
+                continue
+
+
+def picture(replica: Replica) -> list[bytes]:
+    """Each partition's slot as bytes: both tracks and the number of punctuations."""
+    shown = []
+    for partition in range(len(replica.slots)):
+        full = replica.full(partition)
+        shown.append(msgspec.msgpack.encode([full.punctuations, full.record, full.window]))
+    return shown
+
+
+def positions(shown: bytes) -> list[list[int]]:
+    """Where the two tracks of a slot's picture stand."""
+    _, record, window = msgspec.msgpack.decode(shown)
+    return [record[1], window[1]]
+
+
+def _short(shown: bytes) -> str:
+    return str(msgspec.msgpack.decode(shown))[:300]
+
+
+def check_options(options: Options) -> None:
+    """What cannot be simulated is refused."""
+    if options.nodes > options.max_nodes:
+        raise ValueError(f"{options.nodes} nodes of at most {options.max_nodes}")

@@ -1,0 +1,222 @@
+"""What a job must give, computed from the input log in plain Python: no line of Holon is shared.
+
+Records are judged one after the other in the order of the log; windows are dicts. Only what is tumbling is here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from nodes.sim.jobs import CASES, SKEW_GUARD_MS
+from nodes.sim.options import Options
+
+FIELDS = {"ts": int, "id": int, "key": int, "amount": int}
+
+
+@dataclass(slots=True)
+class Record:
+    """One accepted record, with the partition's watermark (None: none yet) before it and after it."""
+
+    partition: int
+    offset: int
+    event: dict[str, Any]
+    before: int | None
+    after: int | None
+
+
+@dataclass(slots=True)
+class Expected:
+    """Results as canonical JSON text; late and dead records as (partition, offset)."""
+
+    results: Counter[str] = field(default_factory=Counter)
+    accepted: list[Record] = field(default_factory=list)
+    late: list[tuple[int, int]] = field(default_factory=list)
+    dead: list[tuple[int, int]] = field(default_factory=list)
+
+
+def canonical(value: Any) -> str:
+    """Equal values, equal text."""
+    return json.dumps(value, sort_keys=True)
+
+
+def expect(options: Options, partitions: list[list[tuple[int, bytes]]]) -> Expected:
+    """``partitions`` holds (log timestamp, payload) of each partition in the order of the log."""
+    found = Expected()
+    for partition, records in enumerate(partitions):
+        _admit(options, partition, records, found)
+    for value in _RESULTS[options.case](options, found.accepted):
+        found.results[canonical(value)] += 1
+    return found
+
+
+# --- which records count ----------------------------------------------------------------------------------------------
+
+
+def _admit(options: Options, partition: int, records: list[tuple[int, bytes]], found: Expected) -> None:
+    case = CASES[options.case]
+    watermark: int | None = None
+    for offset, (log_ts, payload) in enumerate(records):
+        event = _decode(payload)
+        if event is None or (case.guarded and event["ts"] > log_ts + SKEW_GUARD_MS):
+            found.dead.append((partition, offset))
+            continue
+        promised = None if case.manual else event["ts"] - options.delay_ms
+        if case.windowed and watermark is not None:
+            end = _end(event["ts"], options.window_ms)
+            if end + case.late_by * options.window_ms <= watermark:
+                found.late.append((partition, offset))
+                continue
+        if case.buries and event.get("mark"):
+            found.dead.append((partition, offset))
+            continue
+        if case.manual and event["id"] % 3 == 0:
+            promised = event["ts"]
+        before = watermark
+        if promised is not None:
+            watermark = promised if watermark is None else max(watermark, promised)
+        found.accepted.append(Record(partition, offset, event, before, watermark))
+
+
+def _decode(payload: bytes) -> dict[str, Any] | None:
+    try:
+        event = json.loads(payload)
+    except ValueError:
+        return None
+    if not isinstance(event, dict) or any(type(event.get(name)) is not kind for name, kind in FIELDS.items()):
+        return None
+    return event if abs(event["ts"]) < 2**53 else None
+
+
+def _end(ts: int, size: int) -> int:
+    return (ts // size + 1) * size
+
+
+# --- what comes out ---------------------------------------------------------------------------------------------------
+
+
+def _windows(options: Options, accepted: list[Record]) -> dict[int, list[Record]]:
+    """Window end -> its records, by end."""
+    windows: dict[int, list[Record]] = {}
+    for record in accepted:
+        windows.setdefault(_end(record.event["ts"], options.window_ms), []).append(record)
+    return dict(sorted(windows.items()))
+
+
+def _count(options: Options, accepted: list[Record]) -> list[Any]:
+    return [{"end": end, "count": len(records)} for end, records in _windows(options, accepted).items()]
+
+
+def _marked(options: Options, accepted: list[Record]) -> list[Any]:
+    seen: Counter[int] = Counter()
+    results = []
+    for record in accepted:
+        seen[record.partition] += 1
+        results.append({"id": record.event["id"], "seen": seen[record.partition]})
+    return results + _count(options, accepted)
+
+
+def _max_ties(options: Options, accepted: list[Record]) -> list[Any]:
+    results = []
+    for end, records in _windows(options, accepted).items():
+        best = max(record.event["amount"] for record in records)
+        ids = sorted(record.event["id"] for record in records if record.event["amount"] == best)
+        results.append({"end": end, "amount": best, "ids": ids})
+    return results
+
+
+def _query1(options: Options, accepted: list[Record]) -> list[Any]:
+    results = []
+    for end, records in _windows(options, accepted).items():
+        total = sum(record.event["amount"] for record in records)
+        for partition in range(options.partitions):
+            local = sum(record.event["amount"] for record in records if record.partition == partition)
+            results.append({"partition": partition, "end": end, "local": local, "total": total})
+    return results
+
+
+def _two_stages(options: Options, accepted: list[Record]) -> list[Any]:
+    sums: Counter[int] = Counter()
+    for end, records in _windows(options, accepted).items():
+        start = end - options.window_ms
+        sums[_end(start, 3 * options.window_ms)] += len(records) + 1000 * (options.partitions - 1)
+    return [
+        {"partition": partition, "end": end, "sum": total}
+        for end, total in sums.items()
+        for partition in range(options.partitions)
+    ]
+
+
+def _running(options: Options, accepted: list[Record]) -> list[Any]:
+    results, total = [], 0
+    for end, records in _windows(options, accepted).items():
+        total += len(records)
+        results += [{"partition": p, "end": end, "total": total} for p in range(options.partitions)]
+    return results
+
+
+def _awaiting(options: Options, accepted: list[Record]) -> list[Any]:
+    windows = _windows(options, accepted)
+    results = []
+    for record in accepted:
+        assert record.after is not None
+        end = record.after // options.window_ms * options.window_ms
+        if record.before is None or end > record.before:
+            results.append({"id": record.event["id"], "end": end, "count": len(windows.get(end, []))})
+    return results
+
+
+def _dedupe(options: Options, accepted: list[Record]) -> list[Any]:
+    first: dict[tuple[int, int], int] = {}
+    for record in accepted:
+        first.setdefault((record.partition, record.event["key"]), record.event["id"])
+    return [{"partition": partition, "key": key, "id": number} for (partition, key), number in first.items()]
+
+
+def _stateless(options: Options, accepted: list[Record]) -> list[Any]:
+    return [{"id": record.event["id"], "double": 2 * record.event["amount"]} for record in accepted]
+
+
+def _by_key(records: list[Record]) -> Counter[int]:
+    amounts: Counter[int] = Counter()
+    for record in records:
+        amounts[record.event["key"]] += record.event["amount"]
+    return amounts
+
+
+def _batch(options: Options, accepted: list[Record]) -> list[Any]:
+    results: list[Any] = [{"id": record.event["id"], "amount": record.event["amount"]} for record in accepted]
+    for end, records in _windows(options, accepted).items():
+        results.append({"end": end, "amounts": sorted([key, amount] for key, amount in _by_key(records).items())})
+    return results
+
+
+def _routed(options: Options, accepted: list[Record]) -> list[Any]:
+    results: list[Any] = [{"id": record.event["id"], "key": record.event["key"]} for record in accepted]
+    for end, records in _windows(options, accepted).items():
+        results += [{"end": end, "key": key, "amount": amount} for key, amount in _by_key(records).items()]
+    return results
+
+
+_RESULTS = {
+    "await": _awaiting,
+    "batch": _batch,
+    "bury": _marked,
+    "count": _count,
+    "dedupe": _dedupe,
+    "fail": _marked,
+    "guard": _count,
+    "idle": _count,
+    "idle-running": _running,
+    "late": _count,
+    "late-running": _running,
+    "manual": _count,
+    "max-ties": _max_ties,
+    "query1": _query1,
+    "routed": _routed,
+    "running": _running,
+    "stateless": _stateless,
+    "two-stages": _two_stages,
+}

@@ -1,0 +1,94 @@
+"""The shared log as one node meets it: appends that fail or are overtaken, reads that are cut, stale or disturbed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from nodes.log.contract import Appended, Chunk, Log, TopicPartition
+
+
+class Meddler(Protocol):
+    """Who decides what goes wrong, and when."""
+
+    def before_append(self, topic: str, partition: int, values: Sequence[bytes]) -> None: ...
+
+    def after_append(self, topic: str, partition: int, done: Appended) -> None: ...
+
+    def max_records(self, topic: str, asked: int) -> int: ...
+
+    def visible_end(self, topic: str, partition: int) -> int | None: ...
+
+    def disturbed(self, topic: str, partition: int, values: list[bytes]) -> list[bytes]: ...
+
+    def after_read(self, topic: str) -> None: ...
+
+
+class NodeLog(Log):
+    """Passes everything on to ``log``; the meddler may raise, run other nodes meanwhile, or change what is read."""
+
+    def __init__(self, log: Log, meddler: Meddler) -> None:
+        self._log = log
+        self._meddler = meddler
+
+    def create_topic(self, topic: str, partitions: int, *, retention_ms: int | None = None) -> None:
+        self._log.create_topic(topic, partitions, retention_ms=retention_ms)
+
+    def topics(self) -> dict[str, int]:
+        return self._log.topics()
+
+    def append(
+        self,
+        topic: str,
+        partition: int,
+        values: Sequence[bytes],
+        *,
+        headers: Sequence[bytes] | None = None,
+        keys: Sequence[bytes | None] | None = None,
+    ) -> Appended:
+        self._meddler.before_append(topic, partition, values)
+        done = self._log.append(topic, partition, values, headers=headers, keys=keys)
+        self._meddler.after_append(topic, partition, done)
+        return done
+
+    def read(
+        self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20
+    ) -> Chunk:
+        limit = self._meddler.max_records(topic, max_records)
+        end = self._meddler.visible_end(topic, partition)
+        if end is not None:
+            limit = min(limit, end - offset)
+            if limit <= 0:
+                return _nothing(offset)
+        chunk = self._log.read(topic, partition, offset, max_records=limit, max_bytes=max_bytes)
+        self._meddler.after_read(topic)
+        values = self._meddler.disturbed(topic, partition, chunk.values) if chunk.values else chunk.values
+        if values is chunk.values:
+            return chunk
+        count = len(values)
+        offsets = np.arange(offset, offset + count, dtype=np.int64)
+        return Chunk(offsets, np.zeros(count, np.int64), values, [b""] * count, None, chunk.next_offset)
+
+    def start_offset(self, topic: str, partition: int) -> int:
+        return self._log.start_offset(topic, partition)
+
+    def end_offset(self, topic: str, partition: int) -> int:
+        return self._log.end_offset(topic, partition)
+
+    def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> bool:
+        return self._log.wait(positions, timeout_s)
+
+    def delete_before(self, topic: str, partition: int, offset: int) -> int:
+        return self._log.delete_before(topic, partition, offset)
+
+    def flush(self) -> None:
+        self._log.flush()
+
+    def close(self) -> None:
+        """The log is everybody's; it stays open."""
+
+
+def _nothing(offset: int) -> Chunk:
+    return Chunk(np.empty(0, np.int64), np.empty(0, np.int64), [], [], None, offset)

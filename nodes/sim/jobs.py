@@ -1,0 +1,327 @@
+"""The jobs under test: small, and between them everything that a job can do.
+
+What each of them must give is computed a second time, without Holon, in ``expected.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from holon import (
+    WCRDT,
+    Batch,
+    BoundedOutOfOrderness,
+    Context,
+    Job,
+    Json,
+    JsonColumns,
+    Local,
+    ManualWatermarks,
+    Output,
+    ProcessingFunction,
+    Source,
+    Tumbling,
+    WLocal,
+    Window,
+    on_window,
+)
+from wcrdt.lattices.arguments import MaxBy
+from wcrdt.lattices.counters import GCounter
+from wcrdt.lattices.maps import MapOf
+
+if TYPE_CHECKING:
+    from nodes.sim.options import Options
+
+TOPIC = "events"
+OUTPUT = "results"
+SKEW_GUARD_MS = 5000
+
+
+class Event(msgspec.Struct):
+    """``mark``: the function of some jobs fails at it."""
+
+    ts: int
+    id: int
+    key: int
+    amount: int
+    mark: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A job and what is special about it.
+
+    ``late_by``: allowed lateness in windows. ``idle``: punctuation may move partitions, so what is late depends on
+    the order on the broadcast. ``fails``: the job must stop at the first marked record.
+    """
+
+    make: Callable[[Options], Job]
+    windowed: bool = True
+    late_by: int = 0
+    idle: bool = False
+    guarded: bool = False
+    manual: bool = False
+    buries: bool = False
+    fails: bool = False
+
+
+def _job(options: Options, process: Any, **settings: Any) -> Job:
+    case = CASES[options.case]
+    formats = settings.pop("format", Json(Event))
+    source = Source(
+        TOPIC,
+        formats,
+        timestamp=_time_of if isinstance(formats, Json) else "ts",
+        watermarks=ManualWatermarks() if case.manual else BoundedOutOfOrderness(options.delay_ms),
+        skew_guard_ms=SKEW_GUARD_MS if case.guarded else None,
+        idle_timeout_ms=options.suspect_after_ms if case.idle else None,
+    )
+    return Job(
+        options.case,
+        source,
+        process,
+        output=settings.pop("output", OUTPUT),
+        allowed_lateness_ms=case.late_by * options.window_ms,
+        on_error="dead-letter" if case.buries else "fail",
+        **settings,
+    )
+
+
+def _time_of(event: Event) -> int:
+    return event.ts
+
+
+def _count(options: Options) -> Job:
+    """How many records a window has, once for all partitions."""
+
+    class Count(ProcessingFunction[Event]):
+        count = WCRDT(GCounter(), Tumbling(options.window_ms))
+
+        def process(self, event: Event, ctx: Context) -> None:
+            self.count.insert(1, event.ts)
+
+        @on_window(count, once=True)
+        async def report(self, window: Window, ctx: Context) -> None:
+            ctx.emit({"end": window.end_ms, "count": await self.count.window_value(window)})
+
+    return _job(options, Count)
+
+
+def _manual(options: Options) -> Job:
+    """Every third record says how far event time has come."""
+
+    class Manual(ProcessingFunction[Event]):
+        count = WCRDT(GCounter(), Tumbling(options.window_ms))
+
+        def process(self, event: Event, ctx: Context) -> None:
+            self.count.insert(1, event.ts)
+            if event.id % 3 == 0:
+                self.count.increment_watermark(event.ts)
+
+        @on_window(count, once=True)
+        async def report(self, window: Window, ctx: Context) -> None:
+            ctx.emit({"end": window.end_ms, "count": await self.count.window_value(window)})
+
+    return _job(options, Manual)
+
+
+def _marked(options: Options) -> Job:
+    """Counts, but raises at a marked record, after it has inserted."""
+
+    class Marked(ProcessingFunction[Event]):
+        count = WCRDT(GCounter(), Tumbling(options.window_ms))
+        seen = Local(0)
+
+        def process(self, event: Event, ctx: Context) -> None:
+            self.count.insert(1, event.ts)
+            self.seen.value += 1
+            ctx.emit({"id": event.id, "seen": self.seen.value})
+            if event.mark:
+                raise ValueError(f"record {event.id} is marked")
+
+        @on_window(count, once=True)
+        async def report(self, window: Window, ctx: Context) -> None:
+            ctx.emit({"end": window.end_ms, "count": await self.count.window_value(window)})
+
+    return _job(options, Marked)
+
+
+def _max_ties(options: Options) -> Job:
+    """The largest amount of a window and all records that have it."""
+
+    class MaxTies(ProcessingFunction[Event]):
+        best = WCRDT(MaxBy(ties="all"), Tumbling(options.window_ms))
+
+        def process(self, event: Event, ctx: Context) -> None:
+            self.best.insert((event.amount, event.id), event.ts)
+
+        @on_window(best, once=True)
+        async def report(self, window: Window, ctx: Context) -> None:
+            best = await self.best.window_value(window)
+            assert best is not None
+            ctx.emit({"end": window.end_ms, "amount": best[0], "ids": sorted(best[1])})
+
+    return _job(options, MaxTies)
+
+
+def _query1(options: Options) -> Job:
+    """Holon, Query 1: what each partition has of the whole."""
+
+    class Query1(ProcessingFunction[Event]):
+        local = WLocal(GCounter(), Tumbling(options.window_ms))
+        total = WCRDT(GCounter(), Tumbling(options.window_ms))
+
+        def process(self, event: Event, ctx: Context) -> None:
+            self.local.insert(event.amount, event.ts)
+            self.total.insert(event.amount, event.ts)
+
+        @on_window(total)
+        async def report(self, window: Window, ctx: Context) -> None:
+            local, total = await self.local.window_value(window), await self.total.window_value(window)
+            ctx.emit({"partition": ctx.partition, "end": window.end_ms, "local": local, "total": total})
+
+    return _job(options, Query1)
+
+
+def _two_stages(options: Options) -> Job:
+    """Windows of windows: stage 1 sums what stage 0 has answered; the elected partition adds the count."""
+
+    class TwoStages(ProcessingFunction[Event]):
+        count = WCRDT(GCounter(), Tumbling(options.window_ms))
+        sums = WCRDT(GCounter(), Tumbling(3 * options.window_ms), stage=1)
+
+        def process(self, event: Event, ctx: Context) -> None:
+            self.count.insert(1, event.ts)
+
+        @on_window(count)
+        async def up(self, window: Window, ctx: Context) -> None:
+            value = await self.count.window_value(window) if ctx.elects(window) else 1000
+            self.sums.insert(value, window.start_ms)
+
+        @on_window(sums)
+        async def report(self, window: Window, ctx: Context) -> None:
+            ctx.emit({"partition": ctx.partition, "end": window.end_ms, "sum": await self.sums.window_value(window)})
+
+    return _job(options, TwoStages)
+
+
+def _running(options: Options) -> Job:
+    """A total over all windows so far, in the window track's own memory."""
+
+    class Running(ProcessingFunction[Event]):
+        count = WCRDT(GCounter(), Tumbling(options.window_ms))
+        total = Local(0, track="window")
+
+        def process(self, event: Event, ctx: Context) -> None:
+            self.count.insert(1, event.ts)
+
+        @on_window(count)
+        async def report(self, window: Window, ctx: Context) -> None:
+            self.total.value += await self.count.window_value(window)
+            ctx.emit({"partition": ctx.partition, "end": window.end_ms, "total": self.total.value})
+
+    return _job(options, Running)
+
+
+def _awaiting(options: Options) -> Job:
+    """A record that completes windows on its partition waits for the newest of them, and tells what is in it."""
+    size, delay = options.window_ms, options.delay_ms
+
+    class Awaiting(ProcessingFunction[Event]):
+        count = WCRDT(GCounter(), Tumbling(size))
+
+        async def process(self, event: Event, ctx: Context) -> None:
+            before = ctx.watermark_ms
+            self.count.insert(1, event.ts)
+            end = max(before, event.ts - delay) // size * size
+            if end > before:
+                count = await self.count.window_value(Window(end - size, end))
+                ctx.emit({"id": event.id, "end": end, "count": count})
+
+    return _job(options, Awaiting)
+
+
+def _dedupe(options: Options) -> Job:
+    """The first record of each key on its partition."""
+
+    class Dedupe(ProcessingFunction[Event]):
+        seen = Local({}, type=dict[int, int])
+
+        def process(self, event: Event, ctx: Context) -> None:
+            if event.key not in self.seen.value:
+                self.seen.value[event.key] = event.id
+                ctx.emit({"partition": ctx.partition, "key": event.key, "id": event.id})
+
+    return _job(options, Dedupe)
+
+
+def _stateless(options: Options) -> Job:
+    """A map and nothing else."""
+
+    def convert(event: Event, ctx: Context) -> None:
+        ctx.emit({"id": event.id, "double": 2 * event.amount})
+
+    return _job(options, convert)
+
+
+def _batch(options: Options) -> Job:
+    """Columns: one result a row, and counts by key."""
+
+    class ByBatch(ProcessingFunction[Event]):
+        by_key = WCRDT(MapOf(GCounter()), Tumbling(options.window_ms))
+
+        def process_batch(self, batch: Batch[Event], ctx: Context) -> None:
+            amounts = batch["amount"]
+            ctx.emit_many([{"id": i, "amount": a} for i, a in zip(batch["id"].tolist(), amounts.tolist(), strict=True)])
+            self.by_key.insert_many((batch["key"], amounts), batch.ts_ms)
+
+        @on_window(by_key, once=True)
+        async def report(self, window: Window, ctx: Context) -> None:
+            value = await self.by_key.window_value(window)
+            ctx.emit({"end": window.end_ms, "amounts": sorted([key, amount] for key, amount in value.items())})
+
+    return _job(options, ByBatch, format=JsonColumns(Event))
+
+
+def _routed(options: Options) -> Job:
+    """Results of both tracks go to the output partition of their key."""
+
+    class Routed(ProcessingFunction[Event]):
+        by_key = WCRDT(MapOf(GCounter()), Tumbling(options.window_ms))
+
+        def process(self, event: Event, ctx: Context) -> None:
+            self.by_key.insert((event.key, event.amount), event.ts)
+            ctx.emit({"id": event.id, "key": event.key}, key=str(event.key).encode())
+
+        @on_window(by_key, once=True)
+        async def report(self, window: Window, ctx: Context) -> None:
+            for key, amount in sorted((await self.by_key.window_value(window)).items()):
+                ctx.emit({"end": window.end_ms, "key": key, "amount": amount}, key=str(key).encode())
+
+    return _job(options, Routed, output=Output(OUTPUT, route_by_key=True, partitions=options.output_partitions))
+
+
+CASES: dict[str, Case] = {
+    "await": Case(_awaiting),
+    "batch": Case(_batch),
+    "bury": Case(_marked, buries=True),
+    "count": Case(_count),
+    "dedupe": Case(_dedupe, windowed=False),
+    "fail": Case(_marked, fails=True),
+    "guard": Case(_count, guarded=True),
+    "idle": Case(_count, idle=True),
+    "idle-running": Case(_running, idle=True),
+    "late": Case(_count, late_by=1),
+    "late-running": Case(_running, late_by=2),
+    "manual": Case(_manual, manual=True),
+    "max-ties": Case(_max_ties),
+    "query1": Case(_query1),
+    "routed": Case(_routed),
+    "running": Case(_running),
+    "stateless": Case(_stateless, windowed=False),
+    "two-stages": Case(_two_stages),
+}

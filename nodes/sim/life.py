@@ -1,0 +1,226 @@
+"""One life of one simulated node: the real driver and node, a clock of its own, and the faults that it meets."""
+
+from __future__ import annotations
+
+import random
+import zlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from nodes.driver import Driver
+from nodes.jobs import Topics
+from nodes.log.contract import Appended, LogUnavailable
+from nodes.machine.config import NodeConfig
+from nodes.machine.node import Node
+from nodes.sim.flaky_log import NodeLog
+from nodes.sim.store import FlakyCheckpoints
+
+if TYPE_CHECKING:
+    from nodes.checkpoints import StoreUnavailable
+    from nodes.sim.world import World
+
+HOUR_MS = 3_600_000
+MAX_DEPTH = 2
+
+
+class Crash(Exception):
+    """The node is killed here; whoever runs it throws it away."""
+
+
+class InvariantBroken(AssertionError):
+    """Something that must never happen has happened."""
+
+
+class Life:
+    """A node from its start to its end. Its ``Meddler`` methods are called by its own view of the log."""
+
+    def __init__(self, world: World, name: str, number: int) -> None:
+        self.world = world
+        self.name = name
+        self.dead = False
+        self.paused_until_ms = 0
+        self.rate = world.rng.choice([0.5, 1.0, 2.0]) if world.options.faults.clock_rates else 1.0
+        self.offset_ms = world.rng.randint(0, HOUR_MS)
+        self.topics = Topics.of(world.run)
+        self._stale_until_ms = -1
+        self._stale: tuple[str, ...] = ()
+        self._frozen: dict[tuple[str, int], int] = {}
+        options = world.options
+        config = NodeConfig(
+            node=name,
+            number=number,
+            heartbeat_interval_ms=options.heartbeat_interval_ms,
+            suspect_after_ms=options.suspect_after_ms,
+            broadcast_interval_ms=options.broadcast_interval_ms,
+            checkpoint_interval_ms=options.checkpoint_interval_ms,
+            watermark_max_ahead_ms=options.watermark_max_ahead_ms,
+            expected=options.nodes if world.now_ms == 0 else 1,
+            expect_ms=3 * options.suspect_after_ms,
+        )
+        self.node = Node(config, world.run)
+        self.driver = Driver(
+            self.node,
+            NodeLog(world.log, self),
+            FlakyCheckpoints(world.store, self._before_store, self._after_store),
+            self.clock_ms,
+            batch_max_records=options.batch_max_records,
+            crashpoint=self._crashpoint,
+            report=lambda line: self._trace("report", line),
+        )
+        self._slots = self.node.replica.slots
+        self._frontier_ms = self.node.replica.frontier_ms
+
+    def clock_ms(self) -> int:
+        """What this node takes for the time."""
+        return self.offset_ms + int(self.world.now_ms * self.rate)
+
+    def turn(self) -> None:
+        """One turn of the driver. Raises what ends the life, and ``InvariantBroken``."""
+        self.driver.turn()
+        replica = self.node.replica
+        if replica.slots is not self._slots:  # declared: everything is read again
+            self._slots, self._frontier_ms = replica.slots, replica.frontier_ms
+            self._trace("rewound")
+        if replica.frontier_ms < self._frontier_ms:
+            raise InvariantBroken(f"{self.name}: the frontier went back from {self._frontier_ms}")
+        self._frontier_ms = replica.frontier_ms
+
+    def jump_clock(self) -> None:
+        """The node's clock leaps an hour ahead or back."""
+        leap = self.rng.choice([-HOUR_MS, HOUR_MS])
+        self.offset_ms += leap
+        self._trace("clock-jump", str(leap))
+
+    def go_stale(self, duration_ms: int) -> None:
+        """For so long, nothing new is seen of some of the shared topics."""
+        control, broadcast = self.topics.control, self.topics.broadcast
+        self._stale = self.rng.choice([(control,), (broadcast,), (control, broadcast, self.topics.heartbeats)])
+        self._stale_until_ms = self.world.now_ms + duration_ms
+        self._frozen = {}
+        self._trace("stale", f"{duration_ms} ms of {len(self._stale)} topics")
+
+    def recover(self) -> None:
+        """The end of pauses and of stale reads."""
+        self.paused_until_ms = 0
+        self._stale_until_ms = -1
+
+    # --- what the log asks --------------------------------------------------------------------------------------
+
+    @property
+    def rng(self) -> random.Random:
+        return self.world.rng
+
+    def before_append(self, topic: str, partition: int, values: Sequence[bytes]) -> None:
+        """Refuse, or let others go first."""
+        if topic == self.topics.heartbeats:
+            return
+        faults = self.world.faults
+        if self._chance(faults.refuse):
+            self._trace("refused", topic)
+            raise LogUnavailable(f"{topic}[{partition}]: refused by the simulator")
+        self.maybe_preempt(f"before append to {topic}[{partition}]")
+        digest = zlib.crc32(b"\x00".join(values))
+        self._trace("append", f"{topic}[{partition}] {len(values)} {digest:08x}")
+
+    def after_append(self, topic: str, partition: int, done: Appended) -> None:
+        """Lose the acknowledgement, or let others go on before it comes."""
+        if topic == self.topics.heartbeats:
+            return
+        self.world.appended_ms = self.world.now_ms
+        if self._chance(self.world.faults.ack_lost):
+            self._trace("ack-lost", topic)
+            raise LogUnavailable(f"{topic}[{partition}]: the acknowledgement was lost by the simulator")
+        self.maybe_preempt(f"after append to {topic}[{partition}] at {done.first_offset}")
+
+    def max_records(self, topic: str, asked: int) -> int:
+        """Batches are cut at random."""
+        if topic != self.topics.source or asked <= 1:
+            return asked
+        return self.rng.randint(1, min(asked, self.world.options.batch_max_records))
+
+    def visible_end(self, topic: str, partition: int) -> int | None:
+        """Where the topic seems to end for this node; None: where it does."""
+        if self.world.now_ms >= self._stale_until_ms or topic not in self._stale:
+            return None
+        return self._frozen.setdefault((topic, partition), self.world.log.end_offset(topic, partition))
+
+    def disturbed(self, topic: str, partition: int, values: list[bytes]) -> list[bytes]:
+        """Deltas are lost, repeated, swapped and corrupted on the way to this one reader."""
+        faults = self.world.faults
+        if topic != self.topics.broadcast or not self.world.disturbs:
+            return values
+        seen: list[bytes] = []
+        for value in values:
+            if self._chance(faults.delta_lost):
+                self._trace("delta-lost", f"[{partition}]")
+                continue
+            if self._chance(faults.delta_corrupt):
+                self._trace("delta-corrupt", f"[{partition}]")
+                seen.append(self._corrupt(value))
+                continue
+            seen.append(value)
+            if self._chance(faults.delta_repeated):
+                seen.insert(self.rng.randint(0, len(seen)), value)
+                self._trace("delta-repeated", f"[{partition}]")
+        if len(seen) > 1 and self._chance(faults.delta_swapped):
+            self.rng.shuffle(seen)
+            self._trace("delta-swapped", f"[{partition}]")
+        return seen
+
+    def _corrupt(self, value: bytes) -> bytes:
+        kind = self.rng.choice(["bit", "cut", "version"])
+        if kind == "cut":
+            return value[: self.rng.randrange(len(value))]
+        if kind == "version":
+            body = value[5:]
+            version = value[0] + 1
+            return bytes([version]) + zlib.crc32(body, zlib.crc32(bytes([version]))).to_bytes(4, "big") + body
+        at = self.rng.randrange(len(value))
+        return value[:at] + bytes([value[at] ^ (1 << self.rng.randrange(8))]) + value[at + 1 :]
+
+    def after_read(self, topic: str) -> None:
+        """Between the scan of an output's tail and its use others may write to it."""
+        if topic not in (self.topics.source, self.topics.control, self.topics.heartbeats, self.topics.broadcast):
+            self.maybe_preempt(f"after read of {topic}")
+
+    # --- what the store and the driver ask ----------------------------------------------------------------------
+
+    def _before_store(self, verb: str) -> None:
+        if verb == "save" and self._chance(self.world.faults.store_unavailable):
+            self._trace("store-unavailable")
+            raise _unavailable("refused by the simulator")
+        self.maybe_preempt(f"before checkpoint {verb}")
+
+    def _after_store(self, verb: str, name: str) -> None:
+        if verb == "save":
+            self._trace("saved", name)
+            if self._chance(self.world.faults.checkpoint_damaged):
+                self._trace("checkpoint-damaged", f"{self.world.store.damage(name, self.rng)} {name}")
+        self.maybe_preempt(f"after checkpoint {verb}")
+
+    def _crashpoint(self, point: str) -> None:
+        if self._chance(self.world.faults.crash_at_point):
+            self._trace("crash", point)
+            raise Crash(point)
+
+    def maybe_preempt(self, where: str) -> None:
+        """Stop here, in the midst of a step, and let the others live on; this node may be dead when it comes back."""
+        if self.world.depth < MAX_DEPTH and self._chance(self.world.faults.preempt):
+            duration_ms = self.rng.randint(1, max(1, self.world.faults.preempt_max_ms))
+            self._trace("preempted", f"{where} for {duration_ms} ms")
+            self.world.go_on_without(duration_ms)
+            self._trace("resumed", where)
+            if self.dead:
+                raise Crash("killed while it was paused")
+
+    def _chance(self, rate: float) -> bool:
+        return rate > 0 and self.rng.random() < rate
+
+    def _trace(self, what: str, detail: str = "") -> None:
+        self.world.trace.add(self.world.now_ms, what, f"{self.name} {detail}")
+
+
+def _unavailable(reason: str) -> StoreUnavailable:
+    from nodes.checkpoints import StoreUnavailable
+
+    return StoreUnavailable(reason)

@@ -1,0 +1,149 @@
+"""Everything that one seed decides before the run begins: the job, the fleet, the input and the rates of faults."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import asdict, dataclass
+
+from nodes.sim.jobs import CASES
+
+
+@dataclass(frozen=True, slots=True)
+class Faults:
+    """Rates are chances for one occasion: a turn, an append, a read, a save. 0 switches a fault off."""
+
+    crash_at_point: float = 0.0
+    crash_all: float = 0.0
+    restart: float = 0.0
+    join: float = 0.0
+    stop_one: float = 0.0
+    pause: float = 0.0
+    preempt: float = 0.0
+    preempt_max_ms: int = 0
+    clock_jump: float = 0.0
+    clock_rates: bool = False
+    stale_reads: float = 0.0
+    refuse: float = 0.0
+    ack_lost: float = 0.0
+    delta_lost: float = 0.0
+    delta_repeated: float = 0.0
+    delta_swapped: float = 0.0
+    delta_corrupt: float = 0.0
+    checkpoint_damaged: float = 0.0
+    checkpoints_lost: float = 0.0
+    store_unavailable: float = 0.0
+    stop_all: float = 0.0
+    reset: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """One run. Times in virtual ms, event times in ms."""
+
+    seed: int
+    case: str
+    nodes: int
+    max_nodes: int
+    partitions: int
+    output_partitions: int
+    records: int
+    empty_partitions: int
+    poison: float
+    late: float
+    future: float
+    marked: float
+    keys: int
+    window_ms: int
+    spread_ms: int
+    delay_ms: int
+    feed_ms: int
+    preloaded: float
+    batch_max_records: int
+    heartbeat_interval_ms: int
+    suspect_after_ms: int
+    broadcast_interval_ms: int
+    checkpoint_interval_ms: int
+    watermark_max_ahead_ms: int
+    tick_ms: int
+    safety_ms: int
+    same_names: bool
+    faults: Faults
+
+    def describe(self) -> dict[str, object]:
+        """All that was drawn; what is switched off is left out."""
+        shown = asdict(self)
+        shown["faults"] = {name: rate for name, rate in shown["faults"].items() if rate}
+        return shown
+
+
+def draw(seed: int, max_nodes: int = 6, case: str | None = None, calm: bool = False) -> Options:
+    """The options of a seed. ``calm`` switches all faults off."""
+    rng = random.Random(f"options {seed}")
+    chosen = case if case is not None else rng.choice(sorted(CASES))
+    rng = random.Random(f"options {seed} {chosen}")
+    partitions = rng.choice([1, 2, 2, 3, 3, 4, 5])
+    suspect = rng.choice([60, 120, 300])
+    nodes = rng.randint(1, min(4, max_nodes))
+    faults = Faults() if calm else _faults(rng, CASES[chosen].idle, suspect)
+    return Options(
+        seed=seed,
+        case=chosen,
+        nodes=nodes,
+        max_nodes=max(nodes, rng.randint(min(2, max_nodes), max_nodes)),
+        partitions=partitions,
+        output_partitions=rng.randint(1, 4),
+        records=rng.choice([0, 5, 40, 120, 250]),
+        empty_partitions=rng.choice([0, 0, 0, 1]) if partitions > 1 else 0,
+        poison=rng.choice([0.0, 0.0, 0.05]),
+        late=rng.choice([0.0, 0.1, 0.3]),
+        future=rng.choice([0.0, 0.02]),
+        marked=rng.choice([0.0, 0.02, 0.1]),
+        keys=rng.choice([1, 3, 10]),
+        window_ms=rng.choice([50, 200, 1000]),
+        spread_ms=rng.choice([5, 20, 60]),
+        delay_ms=rng.choice([0, 0, 30]),
+        feed_ms=rng.choice([0, 1000, 2500]),
+        preloaded=rng.choice([0.0, 0.5]),
+        batch_max_records=rng.choice([1, 5, 30, 1000]),
+        heartbeat_interval_ms=max(10, suspect // rng.choice([3, 5])),
+        suspect_after_ms=suspect,
+        broadcast_interval_ms=rng.choice([5, 50, 200]),
+        checkpoint_interval_ms=rng.choice([30, 100, 400, 2000]),
+        watermark_max_ahead_ms=rng.choice([100, 1000, 60_000, 0]),
+        tick_ms=rng.choice([2, 5, 10]),
+        safety_ms=rng.choice([1500, 3000]),
+        same_names=rng.random() < 0.25,
+        faults=faults,
+    )
+
+
+def _faults(rng: random.Random, idle: bool, suspect_ms: int) -> Faults:
+    """Each kind is off in about half of the seeds, so that kinds are met alone, in pairs and all together."""
+
+    def rate(*choices: float) -> float:
+        return rng.choice(choices) if rng.random() < 0.5 else 0.0
+
+    return Faults(
+        crash_at_point=rate(0.002, 0.01, 0.03),
+        crash_all=rate(0.001, 0.004),
+        restart=rng.choice([0.005, 0.02, 0.1]),
+        join=rate(0.002, 0.01),
+        stop_one=rate(0.002, 0.005),
+        pause=rate(0.002, 0.01),
+        preempt=rate(0.005, 0.02, 0.05),
+        preempt_max_ms=rng.choice([20, suspect_ms * 2, suspect_ms * 10]),
+        clock_jump=rate(0.001, 0.01),
+        clock_rates=rng.random() < 0.3,
+        stale_reads=rate(0.002, 0.01),
+        refuse=rate(0.001, 0.005),
+        ack_lost=rate(0.001, 0.005),
+        # Where punctuation may void deltas, the order of the broadcast decides, and every reader has to see it whole.
+        delta_lost=0.0 if idle else rate(0.02, 0.2),
+        delta_repeated=0.0 if idle else rate(0.05, 0.3),
+        delta_swapped=0.0 if idle else rate(0.05, 0.3),
+        delta_corrupt=0.0 if idle else rate(0.02, 0.1),
+        checkpoint_damaged=rate(0.05, 0.3),
+        checkpoints_lost=rate(0.001),
+        store_unavailable=rate(0.01, 0.1),
+        stop_all=rate(0.0005),
+    )

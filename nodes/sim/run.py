@@ -1,0 +1,103 @@
+"""One simulated run from its seed to its verdict: faults, heal, convergence, checks."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from nodes.machine.effects import Ending
+from nodes.sim.checks import check_replicas, check_results
+from nodes.sim.life import InvariantBroken
+from nodes.sim.options import Options, draw
+from nodes.sim.trace import Trace
+from nodes.sim.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How a run ended. ``problem`` is None if all held; ``counts`` says how often each thing happened."""
+
+    seed: int
+    options: dict[str, Any]
+    problem: str | None
+    digest: str
+    now_ms: int
+    steps: int
+    counts: dict[str, int]
+    tail: list[str]
+
+    @property
+    def ok(self) -> bool:
+        """True if every check held."""
+        return self.problem is None
+
+    @property
+    def replay(self) -> str:
+        """The command that does the same again."""
+        return f"holon sim --seed {self.seed}"
+
+
+def simulate(
+    seed: int, *, max_nodes: int = 6, case: str | None = None, sink: Callable[[str], None] | None = None
+) -> Verdict:
+    """Run one seed."""
+    return run(draw(seed, max_nodes, case), sink)
+
+
+def run(options: Options, sink: Callable[[str], None] | None = None) -> Verdict:
+    """Run these options; whatever breaks is in the verdict."""
+    trace = Trace(sink)
+    problem, world = None, None
+    try:
+        world = World(options, trace)
+        _live(world)
+    except Exception as error:  # anything that escapes a node is a finding
+        problem = f"{type(error).__name__}: {error}"
+        if not isinstance(error, InvariantBroken):
+            problem += "\n" + "".join(traceback.format_exception(error)[-6:])
+        trace.add(0 if world is None else world.now_ms, "problem", problem.splitlines()[0])
+    now_ms, steps = (0, 0) if world is None else (world.now_ms, world.steps)
+    return Verdict(
+        options.seed,
+        options.describe(),
+        problem,
+        trace.digest(),
+        now_ms,
+        steps,
+        dict(sorted(trace.counts.items())),
+        list(trace.tail),
+    )
+
+
+def _live(world: World) -> None:
+    options = world.options
+    world.run_until(lambda: world.all_done() or world.healed, options.safety_ms + 20_000)
+    until_ms = max(world.now_ms, options.feed_ms) + _bound_ms(options)
+    if not world.input_ended:
+        if not world.run_until(lambda: world.quiet(), until_ms):
+            raise InvariantBroken(f"no quiescence {_bound_ms(options)} ms after the faults: {_where(world)}")
+        if not world.failed:
+            world.trace.add(world.now_ms, "quiet")
+            check_replicas(world, world.lives)
+        world.end_input()
+        until_ms = world.now_ms + _bound_ms(options)
+    if not world.run_until(world.all_done, until_ms):
+        raise InvariantBroken(f"not done {_bound_ms(options)} ms after the faults: {_where(world)}")
+    check_results(world)
+    if not world.failed:
+        check_replicas(world, [life for life, ending, _ in world.gone if ending is Ending.DONE], behind=True)
+
+
+def _bound_ms(options: Options) -> int:
+    """Liveness: within so much virtual time after the last fault, everything is done."""
+    return 5_000 + 60 * options.suspect_after_ms + 20 * options.checkpoint_interval_ms + 20 * options.records
+
+
+def _where(world: World) -> str:
+    return "; ".join(
+        f"{life.name} frontier {life.node.replica.frontier_ms} "
+        + ", ".join(f"[{r.partition}] {r.phase.value} {r.task.next_offset}" for r in life.node.work.runners.values())
+        for life in world.lives
+    )

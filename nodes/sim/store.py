@@ -1,0 +1,102 @@
+"""Checkpoints in memory, in the real file format, and the faults of a store as one node meets them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Collection
+
+from nodes import checkpoint_format as fmt
+from nodes.checkpoint_format import CheckpointDamaged, CheckpointKey, CheckpointMissing
+from nodes.checkpoints import StoreUnavailable
+
+KEPT = 3
+
+
+class MemoryCheckpoints:
+    """The ``CheckpointStore`` protocol over a dict, shared by all nodes of a run."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+
+    def save(self, key: CheckpointKey, data: bytes) -> str:
+        """As ``CheckpointStore.save``: under the first name that is free or intact."""
+        digest = fmt.digest_of(data)
+        for attempt in range(10):
+            name = fmt.name_of(key, digest, attempt)
+            if name not in self.files:
+                self.files[name] = fmt.pack(data)
+                return name
+            try:
+                self.load(name)
+            except CheckpointDamaged:
+                continue
+            return name
+        raise StoreUnavailable(f"{fmt.name_of(key, digest)}: ten damaged files of it")
+
+    def load(self, name: str) -> bytes:
+        """As ``CheckpointStore.load``."""
+        if name not in self.files:
+            raise CheckpointMissing(f"checkpoint {name} is not there")
+        contents = fmt.unpack(self.files[name], name, fmt.MAX_CONTENTS_BYTES)
+        if fmt.digest_of(contents) != fmt.parse_name(name).digest:
+            raise CheckpointDamaged(f"checkpoint {name} holds other contents")
+        return contents
+
+    def list(self, job: str, incarnation: int, partition: int) -> list[str]:
+        """As ``CheckpointStore.list``."""
+        folder = fmt.folder_of(job, incarnation, partition) + "/"
+        names = [name for name in sorted(self.files) if name.startswith(folder)]
+        return sorted(names, key=lambda name: fmt.parse_name(name).age_order, reverse=True)
+
+    def prune(self, job: str, incarnation: int, partition: int, keep: Collection[str] = ()) -> list[str]:
+        """As ``CheckpointStore.prune``."""
+        old = [name for name in self.list(job, incarnation, partition)[KEPT:] if name not in keep]
+        for name in old:
+            del self.files[name]
+        return old
+
+    def damage(self, name: str, rng: random.Random) -> str:
+        """Flip a bit, cut the end off, or lose the file; says which."""
+        data = self.files[name]
+        kind = rng.choice(["flipped", "torn", "lost"])
+        if kind == "lost":
+            del self.files[name]
+        elif kind == "torn":
+            self.files[name] = data[: rng.randrange(len(data))]
+        else:
+            at = rng.randrange(len(data))
+            self.files[name] = data[:at] + bytes([data[at] ^ (1 << rng.randrange(8))]) + data[at + 1 :]
+        return kind
+
+
+class FlakyCheckpoints:
+    """What one node sees of the store. ``before`` and ``after`` a save may raise, run others or damage the file."""
+
+    def __init__(
+        self, store: MemoryCheckpoints, before: Callable[[str], None], after: Callable[[str, str], None]
+    ) -> None:
+        self._store = store
+        self._before = before
+        self._after = after
+
+    def save(self, key: CheckpointKey, data: bytes) -> str:
+        """As ``CheckpointStore.save``."""
+        self._before("save")
+        name = self._store.save(key, data)
+        self._after("save", name)
+        return name
+
+    def load(self, name: str) -> bytes:
+        """As ``CheckpointStore.load``."""
+        self._before("load")
+        data = self._store.load(name)
+        self._after("load", name)
+        return data
+
+    def list(self, job: str, incarnation: int, partition: int) -> list[str]:
+        """As ``CheckpointStore.list``."""
+        return self._store.list(job, incarnation, partition)
+
+    def prune(self, job: str, incarnation: int, partition: int, keep: Collection[str] = ()) -> list[str]:
+        """As ``CheckpointStore.prune``."""
+        return self._store.prune(job, incarnation, partition, keep)

@@ -1,0 +1,258 @@
+"""The simulated world: a virtual clock, one log, one store, and lives of nodes that take turns at random.
+
+Two rules for this file: everything is drawn from one seeded generator, so that a seed is a run; time moves only here.
+A node that is preempted stands on the Python stack while others live on, so at most ``MAX_DEPTH`` do at once.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from nodes.checkpoints import StoreUnavailable
+from nodes.jobs import ask_stop, declare_end, open_job
+from nodes.log.contract import LogError
+from nodes.log.memory import MemoryLog
+from nodes.machine import messages as m
+from nodes.machine.effects import Ending
+from nodes.machine.events import StopRequested
+from nodes.machine.ownership import Ownership
+from nodes.sim.inputs import Feed, make_input
+from nodes.sim.jobs import CASES, TOPIC
+from nodes.sim.life import Crash, InvariantBroken, Life
+from nodes.sim.options import Faults, Options
+from nodes.sim.store import MemoryCheckpoints
+from nodes.sim.trace import Trace
+
+CALM = Faults()
+
+
+class World:
+    """One run. ``faults`` are those of the options while the safety phase lasts, then none."""
+
+    def __init__(self, options: Options, trace: Trace) -> None:
+        self.options = options
+        self.trace = trace
+        self.rng = random.Random(f"run {options.seed}")
+        self.now_ms = 0
+        self.faults = options.faults
+        self.disturbs = True
+        self.log = MemoryLog(clock_ms=lambda: self.now_ms)
+        self.store = MemoryCheckpoints()
+        self.case = CASES[options.case]
+        self.lives: list[Life] = []
+        self.standing: list[Life] = []
+        self.gone: list[tuple[Life, Ending, str]] = []
+        self.born = 0
+        self.appended_ms = 0
+        self.input_ended = False
+        self.steps = 0
+        self._feeds = make_input(options, self.rng)
+        self._fed = 0
+        self._end_early = self.rng.random() < 0.5
+        self._ownership = Ownership(options.partitions)
+        self._folded_to = 0
+        self.log.create_topic(TOPIC, options.partitions)
+        self.run = open_job(self.log, self.case.make(options))
+        for _ in range(options.nodes):
+            self.start_node()
+
+    # --- the loop -----------------------------------------------------------------------------------------------
+
+    @property
+    def depth(self) -> int:
+        """How many nodes stand on the stack, the one in hand included."""
+        return len(self.standing)
+
+    def run_until(self, done: Callable[[], bool], until_ms: int) -> bool:
+        """Step until ``done`` (True) or the time is over (False)."""
+        while not done():
+            if self.now_ms >= until_ms:
+                return False
+            self.step()
+        return True
+
+    def go_on_without(self, duration_ms: int) -> None:
+        """The others live on while the nodes on the stack stand still."""
+        until_ms = self.now_ms + duration_ms
+        while self.now_ms < until_ms:
+            self.step()
+
+    def step(self) -> None:
+        """Move the clock, feed, let something happen, and give one node its turn."""
+        self.steps += 1
+        ready = [life for life in self.lives if life.paused_until_ms <= self.now_ms and life not in self.standing]
+        self.now_ms += self.rng.randint(0, max(1, 2 * self.options.tick_ms // max(1, len(ready))))
+        if self.now_ms >= self.options.safety_ms and self.faults is not CALM:
+            self.heal()
+        self._feed()
+        if self.faults is not CALM:
+            self._something_happens()
+            ready = [life for life in ready if not life.dead]
+        elif not self.lives and not self.all_done():
+            self.start_node()
+        if ready:
+            self._turn(self.rng.choice(ready))
+
+    def heal(self) -> None:
+        """From now on no faults; whoever is paused between two turns goes on."""
+        self.faults = CALM
+        self.appended_ms = self.now_ms  # quiet is what comes after
+        self.trace.add(self.now_ms, "heal")
+        for life in self.lives:
+            life.recover()
+
+    def _turn(self, life: Life) -> None:
+        self.standing.append(life)
+        try:
+            life.turn()
+        except Crash as crash:
+            self._end(life, f"killed {crash}")
+        except (LogError, StoreUnavailable) as error:
+            self._end(life, f"gave up: {type(error).__name__}")
+        finally:
+            self.standing.pop()
+        left = life.node.left
+        if left is not None and not life.dead:
+            self.trace.add(self.now_ms, "left", f"{life.name} {left.ending.value} {left.reason.splitlines()[:1]}")
+            self.gone.append((life, left.ending, left.reason))
+            self.lives.remove(life)
+            if left.ending is Ending.FAILED and not self.case.fails:
+                raise InvariantBroken(f"{life.name} failed: {left.reason}")
+
+    def _end(self, life: Life, why: str) -> None:
+        if not life.dead:
+            self.trace.add(self.now_ms, "died", f"{life.name} {why}")
+            life.dead = True
+            self.lives.remove(life)
+
+    # --- input --------------------------------------------------------------------------------------------------
+
+    def _feed(self) -> None:
+        while self._fed < len(self._feeds) and self._feeds[self._fed].at_ms <= self.now_ms:
+            feed: Feed = self._feeds[self._fed]
+            self.log.append(TOPIC, feed.partition, [feed.payload])
+            self._fed += 1
+        if self._end_early and self.all_fed and not self.healed:
+            self.end_input()
+
+    @property
+    def all_fed(self) -> bool:
+        """True once every record of the input is on the log."""
+        return self._fed == len(self._feeds)
+
+    def end_input(self) -> None:
+        """Say that the input is complete, once."""
+        if not self.input_ended:
+            self.input_ended = True
+            ends = declare_end(self.log, self.run)
+            self.trace.add(self.now_ms, "end-of-input", str(ends))
+
+    # --- lives --------------------------------------------------------------------------------------------------
+
+    def start_node(self) -> None:
+        """A new life, under a new name or under that of one that is gone."""
+        number = self.born
+        if self.options.same_names:
+            taken = {life.name for life in self.lives}
+            number = next(n for n in range(self.options.max_nodes + 1) if f"node-{n}" not in taken)
+        self.born += 1
+        life = Life(self, f"node-{number}", number)
+        self.lives.append(life)
+        self.appended_ms = self.now_ms
+        self.trace.add(self.now_ms, "start", life.name)
+
+    def kill(self, life: Life) -> None:
+        """Its memory is lost; if it stands on the stack, it finds out when it comes back."""
+        self._end(life, "killed")
+
+    def _something_happens(self) -> None:
+        faults, rng = self.faults, self.rng
+        if self._chance(faults.crash_all):
+            self.trace.add(self.now_ms, "crash-all")
+            for life in list(self.lives):
+                self.kill(life)
+        if len(self.lives) < self.options.nodes and self._chance(faults.restart):
+            self.start_node()
+        if len(self.lives) < self.options.max_nodes and self._chance(faults.join):
+            self.start_node()
+        if self._chance(faults.checkpoints_lost):
+            self._lose_checkpoints(rng.randrange(self.options.partitions))
+        if self._chance(faults.stop_all):
+            self.trace.add(self.now_ms, "stop-all")
+            ask_stop(self.log, self.run)
+        self._befall_one()
+
+    def _befall_one(self) -> None:
+        faults, rng, longest = self.faults, self.rng, 10 * self.options.suspect_after_ms
+        awake = [life for life in self.lives if life not in self.standing and life.paused_until_ms <= self.now_ms]
+        if not awake:
+            return
+        life = rng.choice(awake)
+        if self._chance(faults.pause):
+            duration_ms = rng.randint(1, longest)
+            life.paused_until_ms = self.now_ms + duration_ms
+            self.trace.add(self.now_ms, "paused", f"{life.name} for {duration_ms} ms")
+        if self._chance(faults.clock_jump):
+            life.jump_clock()
+        if self._chance(faults.stale_reads):
+            life.go_stale(rng.randint(1, longest))
+        if self._chance(faults.stop_one):
+            self.trace.add(self.now_ms, "stop-one", life.name)
+            self._tell_stop(life)
+
+    def _tell_stop(self, life: Life) -> None:
+        self.standing.append(life)
+        try:
+            life.driver.tell(StopRequested())
+        except Crash as crash:
+            self._end(life, f"killed {crash}")
+        except (LogError, StoreUnavailable) as error:
+            self._end(life, f"gave up: {type(error).__name__}")
+        finally:
+            self.standing.pop()
+
+    def _lose_checkpoints(self, partition: int) -> None:
+        names = self.store.list(self.run.job.name, self.run.incarnation, partition)
+        for name in names:
+            del self.store.files[name]
+        self.trace.add(self.now_ms, "checkpoints-lost", f"[{partition}] {len(names)}")
+
+    def _chance(self, rate: float) -> bool:
+        return rate > 0 and self.rng.random() < rate
+
+    # --- the end ------------------------------------------------------------------------------------------------
+
+    @property
+    def healed(self) -> bool:
+        """True once no more faults happen."""
+        return self.faults is CALM
+
+    def quiet(self) -> bool:
+        """True once everything is fed and for some time nobody had anything to say."""
+        options = self.options
+        wait_ms = 3 * max(
+            options.suspect_after_ms, options.checkpoint_interval_ms, options.broadcast_interval_ms, 20 * options.tick_ms
+        )
+        return self.all_fed and (self.failed or (bool(self.lives) and self.now_ms - self.appended_ms > wait_ms))
+
+    def all_done(self) -> bool:
+        """True once the log says that everything is answered, and every node has left."""
+        if self.lives:
+            return False
+        return self.failed or self._folded().all_done()
+
+    def _folded(self) -> Ownership:
+        """The control topic folded to its end, from where the last call stopped."""
+        chunk = self.log.read(self.run.job.control_topic, 0, self._folded_to)
+        while chunk.values:
+            for value in chunk.values:
+                self._ownership.apply(m.decode_control(value))
+            self._folded_to = chunk.next_offset
+            chunk = self.log.read(self.run.job.control_topic, 0, self._folded_to)
+        return self._ownership
+
+    @property
+    def failed(self) -> bool:
+        """True if some node has left because the job failed."""
+        return any(ending is Ending.FAILED for _, ending, _ in self.gone)
