@@ -50,7 +50,7 @@ def parse_times_ms(texts: Sequence[str]) -> NDArray[np.int64]:
         valid &= digit <= 9
         digits[column] = digit
         total_ms += digit * np.int64(weight_ms)
-    valid &= (digits[11] * np.uint8(10) + digits[12] < 24) & (digits[11] < 3) & (digits[14] < 6) & (digits[17] < 6)
+    valid &= (digits[11] * np.uint8(10) + digits[12] < 24) & (digits[14] < 6) & (digits[17] < 6)
     return np.where(valid, total_ms + dates_ms, np.int64(INVALID_TIME))
 
 

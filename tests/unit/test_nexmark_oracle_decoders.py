@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nexmark.generator import GeneratorConfig, encode_json, generate_slice
@@ -16,7 +16,7 @@ from nexmark.oracle import plain, spark_parse
 from nexmark.oracle.plain_queries import QUERIES as PLAIN
 from nexmark.oracle.spark_queries import SPARK_QUERIES
 from nexmark.queries import QUERIES as ENGINE
-from nexmark.times import parse_time_ms
+from nexmark.times import INVALID_TIME, MAX_TIME_MS, MIN_TIME_MS, format_time_ms, parse_time_ms
 from tests.unit.nexmark_records import ALIVE, DEAD, GOOD, auction, person
 
 Reading = tuple[int, int, dict[str, Any]]  # kind, event time, fields
@@ -81,6 +81,22 @@ def test_readers_agree_on_broken_and_unusual_records(query: str) -> None:
 @pytest.mark.parametrize("query", QUERIES)
 def test_readers_agree_on_generated_records(query: str) -> None:
     assert all(agree(query, value) for value in encode_json(generate_slice(GeneratorConfig(seed=4), 0, 500)))
+
+
+@given(st.integers(MIN_TIME_MS, MAX_TIME_MS), st.integers(19, 23))
+@example(951_868_800_000, 23)  # 2000-03-01, behind a leap day
+@example(4_107_542_400_000, 19)  # 2100-03-01, where there is none
+def test_readers_agree_on_every_time(time_ms: int, length: int) -> None:
+    text = format_time_ms(time_ms)[:length]
+    kept = {19: 1000, 20: None, 21: 100, 22: 10, 23: 1}[length]
+    expected = None if kept is None else time_ms // kept * kept
+    assert plain.time_ms(text) == expected
+    assert parse_time_ms(text) == (INVALID_TIME if expected is None else expected)
+    if expected is None:
+        with pytest.raises(spark_parse.Unusable):
+            spark_parse.epoch_ms(text)
+    else:
+        assert spark_parse.epoch_ms(text) == expected
 
 
 @given(st.sampled_from(QUERIES), st.sampled_from(SPECIMENS), st.data())
