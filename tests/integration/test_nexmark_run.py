@@ -1,0 +1,117 @@
+"""Whole benchmark runs: real node processes on a real embedded log, proven by an oracle that shares no code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nexmark.queries import QUERIES
+
+
+def holon(*arguments: str, timeout_s: float = 280) -> tuple[int, Any, str]:
+    """Run the command line: (exit code, JSON of standard output, standard error)."""
+    done = subprocess.run(
+        [sys.executable, "-m", "nodes.cli", *arguments, "--json"],
+        capture_output=True, text=True, timeout=timeout_s, check=False, env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )  # fmt: skip
+    lines = done.stdout.splitlines()
+    assert len(lines) == 1, f"one line of JSON and nothing else: {done.stdout!r}\n{done.stderr}"
+    return done.returncode, json.loads(lines[0]), done.stderr
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_every_query_is_exact_with_a_node_killed_and_bad_records_among_the_input(query: str) -> None:
+    code, result, said = holon(
+        "nexmark", "run", query, "--events", "150000", "--partitions", "4", "--nodes", "2", "--kill", "1@0.3",
+        "--dirty", "3", "--seed", "11", "--generator", "plain", "--validate", "plain",
+    )  # fmt: skip
+    assert code == 0, f"{result}\n{said}"
+    assert result["validated"] is True and result["differences"] == 0
+    assert result["killed"] == [1]
+    assert result["events"] == 150_000 + 4 * 9
+    assert result["dead"] == 4 * 6, "corrupt and future records"
+    assert result["late"] == (0 if query in ("q0", "q1", "q2", "q4official") else 4 * 3)
+    assert result["accepted"] + result["filtered"] + result["late"] + result["dead"] == result["events"]
+    assert result["outputs"] > 0 and result["longest_delay_ms"] is not None
+
+
+def test_every_node_is_killed_once_and_comes_back() -> None:
+    code, result, said = holon(
+        "nexmark", "run", "q7", "--events", "400000", "--partitions", "6", "--nodes", "3", "--kill", "0@0.2",
+        "--kill", "1@0.4", "--kill", "2@0.6", "--restart-after", "0.5", "--generator", "plain", "--validate", "plain",
+    )  # fmt: skip
+    assert code == 0, f"{result}\n{said}"
+    assert sorted(result["killed"]) == [0, 1, 2] and result["validated"] is True
+
+
+def test_a_paced_run_measures_latency() -> None:
+    code, result, said = holon(
+        "nexmark", "run", "q7max", "--rate", "10000", "--seconds", "22", "--partitions", "2", "--nodes", "2",
+        "--validate", "plain",
+    )  # fmt: skip
+    assert code == 0, f"{result}\n{said}"
+    latency = result["latency_ms"]
+    assert latency["p50"] <= latency["p90"] <= latency["p99"] <= latency["max"]
+    assert result["longest_delay_ms"] is None, "nobody was killed"
+
+
+def test_spark_proves_a_run_with_kill_and_bad_records() -> None:
+    code, result, said = holon(
+        "nexmark", "run", "q7", "--events", "120000", "--partitions", "3", "--kill", "0@0.4", "--dirty", "2",
+        "--generator", "plain", "--validate", "spark",
+    )  # fmt: skip
+    assert code == 0, f"{result}\n{said}"
+    assert result["validated"] is True and result["validator"] == "spark"
+
+
+def test_a_wrong_result_is_found(tmp_path: Path) -> None:
+    """The proof can fail: one result is taken away behind the run's back."""
+    code, result, said = holon(
+        "nexmark", "run", "q7max", "--events", "250000", "--partitions", "2", "--generator", "plain", "--log-dir",
+        str(tmp_path),
+    )  # fmt: skip
+    assert code == 0, f"{result}\n{said}"
+    from nodes.api import open_log
+
+    with open_log(tmp_path) as log:
+        partition = next(p for p in range(2) if log.end_offset("q7max", p) > 0)
+        log.delete_before("q7max", partition, 1)
+    code, result, said = holon("nexmark", "validate", "q7max", "--validate", "plain", "--log-dir", str(tmp_path))
+    assert code == 1
+    assert result["validated"] is False and result["differences"] == 1, said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["nexmark", "run", "q77"], 2, "q7"),
+        (["nexmark", "run", "q3"], 2, "yet"),
+        (["nexmark", "run", "q7", "--kill", "1"], 2, "NODE@FRACTION"),
+        (["nexmark", "run", "q7", "--kill", "5@0.5"], 2, "nodes count from 0"),
+        (["nexmark", "run", "q7", "--rate", "5"], 2, "--seconds"),
+        (["nexmark", "run", "q7", "--kill", "0@0.5", "--kill", "1@0.6"], 2, "--restart-after"),
+        (["nexmark", "run", "q7", "--log", "kafka"], 2, "embedded"),
+    ],
+)
+def test_what_cannot_run_says_why(arguments: list[str], code: int, says: str) -> None:
+    found, result, _ = holon(*arguments)
+    assert found == code
+    assert says in result["error"]["message"]
+
+
+def test_without_java_the_run_goes_on_and_says_so_but_an_explicit_wish_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nonexistent")
+    common = ["nexmark", "run", "q7max", "--events", "20000", "--partitions", "2", "--nodes", "1"]
+    code, result, said = holon(*common, "--validate", "auto")
+    assert code == 0, said
+    assert result["validator"] == "plain" and result["generator"] == "plain"
+    assert "install" in said
+    code, result, said = holon(*common, "--validate", "spark")
+    assert code == 3
+    assert "install" in result["error"]["message"]
