@@ -18,8 +18,8 @@ setup: ## make .venv from requirements.lock, with the command holon in it (60 s;
 
 demo: setup ## kill a node in the middle of two queries, compare the answers with Spark's
 	$(call say,'90 s')
-	$(BIN)/holon nexmark run q7 --events $(EVENTS) --nodes 3 --kill 1@0.5 --validate spark
-	$(BIN)/holon nexmark run query1 --events $(EVENTS) --nodes 3 --kill 1@0.5 --validate spark
+	$(BIN)/holon nexmark run q7 --events $(EVENTS) --nodes 3 --kill 1@0.5 --validate auto
+	$(BIN)/holon nexmark run query1 --events $(EVENTS) --nodes 3 --kill 1@0.5 --validate auto
 
 test: lint ## everything that CI runs: lint, then all tests
 	$(call say,'10 minutes')

@@ -175,14 +175,17 @@ def _run_fleet(plan: Plan, settings: Settings, log: Log, show: Show, say: Say) -
             started_ms.append(_now_ms())
             if feed is not None:
                 feed.start()
-        if feed is not None and feed.error is not None:
-            feed.stop()
+        if feed is not None:
+            feed.check()
         kills.tick(monitor.consumed, fleet, say)
         show(Progress("running", monitor.consumed, total))
 
-    with Fleet(plan.job_reference, settings, plan.nodes, crashpoints=dict(plan.crashpoints)) as fleet:
-        wait_for(fleet, monitor.ownership.all_done, tick)
-        ended_ms = _now_ms()
+    fleet = Fleet(plan.job_reference, settings, plan.nodes, crashpoints=dict(plan.crashpoints))
+    try:
+        with fleet:
+            wait_for(fleet, monitor.ownership.all_done, tick)
+            ended_ms = _now_ms()
+    finally:
         if feed is not None:
             feed.stop()
     kills.check(monitor.consumed)

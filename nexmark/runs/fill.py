@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 
 from nexmark.generator import GeneratorConfig
 from nexmark.loading import BATCH_RECORDS, Stream, load_partition
@@ -114,27 +115,25 @@ class PacedFeed:
         self.log = log
         self.stream = stream_of(plan)
         self.rate = plan.rate
-        self.error: BaseException | None = None
         self.started_s = 0.0
         self._over = threading.Event()
-        self._thread = threading.Thread(target=self._guarded, name="nexmark-feed", daemon=True)
+        self._pool = ThreadPoolExecutor(1, "nexmark-feed")
+        self._work: Future[None] | None = None
 
     def start(self) -> None:
         self.started_s = time.monotonic()
-        self._thread.start()
+        self._work = self._pool.submit(self._run)
+
+    def check(self) -> None:
+        """Raises what the thread ran into, if it did."""
+        if self._work is not None and self._work.done():
+            self._work.result()
 
     def stop(self) -> None:
         """Ends within a moment; raises what the thread ran into."""
         self._over.set()
-        self._thread.join(timeout=30)
-        if self.error is not None:
-            raise self.error
-
-    def _guarded(self) -> None:
-        try:
-            self._run()
-        except Exception as error:  # handed to the thread that waits
-            self.error = error
+        self._pool.shutdown()
+        self.check()
 
     def _run(self) -> None:
         stream = self.stream
