@@ -9,9 +9,12 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import IO
 
 import psutil
 
@@ -24,19 +27,38 @@ STOP_TIMEOUT_S = 30.0
 
 @dataclass(slots=True)
 class Member:
-    """One node process; ``killed`` if it was the fleet that killed it."""
+    """One node process; ``killed`` if it was the fleet that killed it, ``asked`` if it was asked to leave."""
 
     number: int
     process: subprocess.Popen[bytes]
     killed: bool = False
+    asked: bool = False
     peak_bytes: int = 0
+    bytes_now: int = 0
+
+    @property
+    def ending(self) -> str:
+        """How the process ended, in words."""
+        code = self.process.returncode
+        if code is None:
+            return "running"
+        if code >= 0:
+            return f"exit code {code}"
+        try:
+            return f"killed by {signal.Signals(-code).name}"
+        except ValueError:
+            return f"killed by signal {-code}"
 
 
 @dataclass(slots=True)
 class Fleet:
     """``start`` nodes of ``job`` (``MODULE:JOB``); use it as a context manager, so that none is left behind.
 
-    ``environment`` is added to the children's; ``crashpoints`` (number -> ``name:n``) is for tests.
+    ``environment`` is added to the children's; ``crashpoints`` (number -> ``name:n``) is for tests. With ``lines`` what
+    the nodes print is put there as (number, line), for who shows something else on the terminal.
+
+    Nodes are process groups of their own: a Ctrl-C at the terminal reaches the parent alone, which stops them; where
+    the parent just vanishes, they leave by themselves.
     """
 
     job: str
@@ -47,6 +69,7 @@ class Fleet:
     crashpoints: dict[int, str] = field(default_factory=dict)
     members: list[Member] = field(default_factory=list)
     peak_bytes: int = 0
+    lines: SimpleQueue[tuple[int, str]] | None = None
 
     def start(self) -> None:
         """Start all nodes; they wait for each other before they divide the work."""
@@ -56,11 +79,24 @@ class Fleet:
     def add(self, number: int, expected: int = 1) -> Member:
         """Start one node."""
         command = [sys.executable, "-m", "nodes.cli", "node", self.job, "--number", str(number)]
-        command += ["--expect", str(expected), *(["--accept-code"] if self.accept_code else [])]
+        command += ["--expect", str(expected), "--parent", str(os.getpid())]
+        command += ["--accept-code"] if self.accept_code else []
         environment = {**os.environ, **self.settings.environment(), **self.environment}
         if number in self.crashpoints:
             environment["CRASHPOINT"] = self.crashpoints.pop(number)
-        process = subprocess.Popen(command, env=environment, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno())
+        captured = self.lines is not None
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE if captured else sys.stderr.fileno(),
+            stderr=subprocess.STDOUT if captured else None,
+            process_group=0,
+        )
+        if self.lines is not None:
+            assert process.stdout is not None
+            name = f"holon-lines-{number}"
+            threading.Thread(target=_pump, args=(process.stdout, number, self.lines), name=name, daemon=True).start()
         member = Member(number, process)
         self.members.append(member)
         return member
@@ -75,6 +111,14 @@ class Fleet:
                 return True
         return False
 
+    def kill_all(self) -> None:
+        """``kill -9`` of every node."""
+        for member in self.running():
+            member.killed = True
+            member.process.kill()
+        for member in self.members:
+            member.process.wait()
+
     def running(self) -> list[Member]:
         """Nodes whose process lives."""
         return [member for member in self.members if member.process.poll() is None]
@@ -82,9 +126,10 @@ class Fleet:
     def check(self) -> None:
         """Raises ``RunFailed`` if no node is left although some ended badly; one of many may die."""
         if not self.running():
-            codes = [m.process.returncode for m in self.members if not m.killed]
-            if any(code != 0 for code in codes) or not codes:
-                raise RunFailed(f"all nodes of the job have ended, with exit codes {codes}; see the log above")
+            ends = [m for m in self.members if not m.killed]
+            if any(m.process.returncode != 0 for m in ends) or not ends:
+                how = ", ".join(f"node {m.number}: {m.ending}" for m in ends)
+                raise RunFailed(f"all nodes of the job have ended ({how or 'all killed'}); see the log above")
 
     def measure(self) -> None:
         """Note the nodes' own memory; call it now and then."""
@@ -93,18 +138,26 @@ class Fleet:
                 used = private_bytes(member.process.pid)
             except (psutil.Error, OSError):
                 continue
+            member.bytes_now = used
             member.peak_bytes = max(member.peak_bytes, used)
             self.peak_bytes = max(self.peak_bytes, used)
 
+    def ask_stop(self) -> None:
+        """SIGTERM, once: all nodes drain, save checkpoints and leave. (A second one would end them at once.)"""
+        for member in self.running():
+            if not member.asked:
+                member.asked = True
+                member.process.terminate()
+
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """Ask all nodes to drain and leave; whoever does not in time is killed."""
-        for member in self.running():
-            member.process.terminate()
+        self.ask_stop()
         deadline = time.monotonic() + timeout_s
         for member in self.members:
             try:
                 member.process.wait(max(0.0, deadline - time.monotonic()))
             except subprocess.TimeoutExpired:
+                member.killed = True
                 member.process.kill()
                 member.process.wait()
 
@@ -128,6 +181,12 @@ def wait_for(fleet: Fleet, done: Callable[[], bool], tick: Callable[[], None], *
         if not done():
             fleet.check()
             time.sleep(interval_s)
+
+
+def _pump(stream: IO[bytes], number: int, lines: SimpleQueue[tuple[int, str]]) -> None:
+    with stream:
+        for line in stream:
+            lines.put((number, line.decode(errors="replace").rstrip("\n")))
 
 
 __all__: Sequence[str] = ["STOP_TIMEOUT_S", "Fleet", "Member", "wait_for"]

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import importlib.util
 import pkgutil
+import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import parse_qsl
 
 import msgspec
 
 from holon.job import Job
-from nodes.errors import RunFailed, UnknownName
+from nodes.errors import RunFailed, UnknownName, nearest
 from nodes.log.contract import Log, UnknownTopic
 from nodes.machine import messages as m
 from nodes.machine.config import JobRun
 from nodes.machine.ownership import NO_INCARNATION, Ownership
 
 HEARTBEAT_RETENTION_MS = 60_000
+RETRY = "retry"
+"""Name of the ``Command`` behind ``ask_retry``; for the fold itself it means nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,23 +65,44 @@ def heartbeat_topic(job: Job) -> str:
     return f"_holon.{job.name}.heartbeats"
 
 
+class History:
+    """The control topic of a job, read as far as it goes: the fold, and what starting needs beside it."""
+
+    def __init__(self, log: Log, job: Job) -> None:
+        self.job = job
+        self.ownership = Ownership(1)
+        self.started: m.JobStarted | None = None
+        self.retries = 0
+        self._log = log
+        self._offset = log.start_offset(job.control_topic, 0)
+        self.read()
+
+    def read(self) -> None:
+        """Go on to the end. Raises ``JobMismatch`` on records of a newer release."""
+        topic = self.job.control_topic
+        while (chunk := self._log.read(topic, 0, self._offset)).next_offset > self._offset:
+            self._offset = chunk.next_offset
+            for value in chunk.values:
+                try:
+                    self._take(m.decode_control(value))
+                except m.BadMessage as error:
+                    if error.reason is m.BadReason.NEWER_VERSION:
+                        raise JobMismatch(
+                            f"job {self.job.name!r}: its control topic was written by a newer Holon"
+                        ) from error
+
+    def _take(self, message: m.ControlMessage) -> None:
+        self.ownership.apply(message)
+        if isinstance(message, m.JobStarted) and message.incarnation == self.ownership.incarnation:
+            if self.started is None or message.incarnation > self.started.incarnation:
+                self.started, self.retries = message, 0
+        elif isinstance(message, m.Command) and message.name == RETRY:
+            self.retries += message.incarnation == self.ownership.incarnation
+
+
 def read_ownership(log: Log, job: Job) -> Ownership | None:
     """The control topic folded to its end; None if the job never ran on this log."""
-    if job.control_topic not in log.topics():
-        return None
-    ownership = Ownership(1)
-    offset = log.start_offset(job.control_topic, 0)
-    while True:
-        chunk = log.read(job.control_topic, 0, offset)
-        for value in chunk.values:
-            try:
-                ownership.apply(m.decode_control(value))
-            except m.BadMessage as error:
-                if error.reason is m.BadReason.NEWER_VERSION:
-                    raise JobMismatch(f"job {job.name!r}: its control topic was written by a newer Holon") from error
-        if chunk.next_offset == offset:
-            return ownership
-        offset = chunk.next_offset
+    return History(log, job).ownership if job.control_topic in log.topics() else None
 
 
 def open_job(log: Log, job: Job, *, reset: bool = False, accept_code: bool = False) -> JobRun:
@@ -87,18 +112,40 @@ def open_job(log: Log, job: Job, *, reset: bool = False, accept_code: bool = Fal
     declared states, source and outputs are the same. Raises ``JobMismatch`` with what differs, ``UnknownTopic`` if the
     input does not exist.
     """
-    partitions = log.partitions(job.source.topic)
+    partitions = _input_partitions(log, job)
     log.create_topic(job.control_topic, 1)
     log.create_topic(heartbeat_topic(job), 1, retention_ms=HEARTBEAT_RETENTION_MS)
-    ownership = read_ownership(log, job)
-    assert ownership is not None
-    if ownership.incarnation == NO_INCARNATION or reset:
-        start = m.JobStarted(ownership.incarnation + 1, job.fingerprint(), partitions, _described(log, job, partitions))
+    history = History(log, job)
+    incarnation = history.ownership.incarnation
+    if incarnation == NO_INCARNATION or reset:
+        start = m.JobStarted(incarnation + 1, job.fingerprint(), partitions, _described(log, job, partitions))
         log.append(job.control_topic, 0, [m.encode(start)])
-    started = _newest_start(log, job)
-    run = _checked(job, started, partitions, accept_code)
+        history.read()
+    assert history.started is not None
+    run = _checked(job, history.started, partitions, accept_code)
     _create_topics(log, run)
     return run
+
+
+def with_policy(job: Job, on_error: Literal["fail", "dead-letter"] | None) -> Job:
+    """The job with another policy for records that make its function fail; None: as it is.
+
+    The policy may change on an existing state: up to its end, what a job gives that stops at a failure is what it gives
+    when it goes on.
+    """
+    return job if on_error in (None, job.on_error) else dataclasses.replace(job, on_error=on_error)
+
+
+def failure_key(log: Log, job: Job) -> str:
+    """Which failures concern this code: another code, policy or a retry since then is worth another try."""
+    retries = History(log, job).retries
+    policy = "" if job.on_error == "fail" else f" {job.on_error}"
+    return job.program.code_hash() + policy + (f" retry {retries}" if retries else "")
+
+
+def ask_retry(log: Log, run: JobRun) -> None:
+    """Let nodes that start from now on try again where the function failed, with the same code."""
+    log.append(run.job.control_topic, 0, [m.encode(m.Command(run.incarnation, RETRY))])
 
 
 def declare_end(log: Log, run: JobRun, offsets: list[int] | None = None) -> list[int]:
@@ -123,23 +170,16 @@ def _described(log: Log, job: Job, partitions: int) -> dict[str, str]:
     return {"run": msgspec.json.encode(described).decode()}
 
 
-def _newest_start(log: Log, job: Job) -> m.JobStarted:
-    """The first JobStarted of the highest incarnation."""
-    newest: m.JobStarted | None = None
-    offset = log.start_offset(job.control_topic, 0)
-    while True:
-        chunk = log.read(job.control_topic, 0, offset)
-        for value in chunk.values:
-            try:
-                message = m.decode_control(value)
-            except m.BadMessage:
-                continue
-            if isinstance(message, m.JobStarted) and (newest is None or message.incarnation > newest.incarnation):
-                newest = message
-        if chunk.next_offset == offset:
-            assert newest is not None
-            return newest
-        offset = chunk.next_offset
+def _input_partitions(log: Log, job: Job) -> int:
+    topic = job.source.topic
+    topics = log.topics()
+    if topic not in topics:
+        inputs = [name for name in topics if not name.startswith("_holon.")]
+        raise UnknownTopic(
+            f"the input of job {job.name!r}: no topic {topic!r} in this log{nearest(topic, inputs)}; "
+            f"make it: holon log append FILE --topic {topic} --create [--partitions P]"
+        )
+    return topics[topic]
 
 
 def _checked(job: Job, started: m.JobStarted, partitions: int, accept_code: bool) -> JobRun:
@@ -149,7 +189,7 @@ def _checked(job: Job, started: m.JobStarted, partitions: int, accept_code: bool
             f"job {job.name!r} was started on {started.partitions} partitions of {job.source.topic!r}, which now has "
             f"{partitions}: its state cannot follow; start again with --reset"
         )
-    if described.job != job.describe():
+    if _but_policy(described.job) != _but_policy(job.describe()):
         raise JobMismatch(
             f"job {job.name!r} has state of another declaration on this log: {_difference(described.job, job)}; use "
             f"the same declaration, another job name, or --reset to start its next incarnation from empty state"
@@ -165,10 +205,15 @@ def _checked(job: Job, started: m.JobStarted, partitions: int, accept_code: bool
 
 
 def _difference(before: str, job: Job) -> str:
-    old, new = before.splitlines(), job.describe().splitlines()
+    old, new = _but_policy(before), _but_policy(job.describe())
     gone = [line for line in old if line not in new]
     come = [line for line in new if line not in old]
     return f"was {'; '.join(gone) or 'without'} | is {'; '.join(come) or 'without'}"
+
+
+def _but_policy(described: str) -> list[str]:
+    """The lines of a declaration; ``on_error`` is no part of what state depends on (see ``with_policy``)."""
+    return [re.sub(r" on_error \S+$", "", line) for line in described.splitlines()]
 
 
 def _create_topics(log: Log, run: JobRun) -> None:
@@ -218,13 +263,17 @@ def _modules_near(name: str) -> list[str]:
 
 __all__ = [
     "Description",
+    "History",
     "JobMismatch",
     "Topics",
     "UnknownTopic",
+    "ask_retry",
     "ask_stop",
     "declare_end",
+    "failure_key",
     "heartbeat_topic",
     "load_job",
     "open_job",
     "read_ownership",
+    "with_policy",
 ]

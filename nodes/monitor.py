@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from holon.admit import Counts
-from nodes.jobs import Topics
+from nodes.jobs import Topics, failure_key
 from nodes.log.contract import Log, OffsetOutOfRange
 from nodes.machine import messages as m
 from nodes.machine.config import JobRun
-from nodes.machine.facts import JobFailed, PartitionClaimed
+from nodes.machine.facts import JobFailed, PartitionClaimed, StopAsked
 from nodes.machine.ownership import Ownership
 
 
@@ -24,7 +24,12 @@ class NodeView:
 
 
 class Monitor:
-    """Folds control and heartbeat topics; call ``poll`` now and then."""
+    """Folds control and heartbeat topics; call ``poll`` now and then.
+
+    ``steals`` counts claims of partitions that another node had, since the monitor began. ``failure`` is the text of
+    the failure that stops this run, in the words of the node that met it; ``stop_asked`` and ``superseded`` say that
+    somebody asked all nodes to leave, or started the job's next incarnation.
+    """
 
     def __init__(self, log: Log, run: JobRun) -> None:
         self.log = log
@@ -35,15 +40,19 @@ class Monitor:
         self.nodes: dict[str, NodeView] = {}
         self.steals = 0
         self.failure: str | None = None
-        self._control_at = 0
+        self.stop_asked = False
+        self.superseded = False
+        self._failure_key = failure_key(log, run.job)
+        self._control_at = log.start_offset(self.topics.control, 0)
+        self._began_at = log.end_offset(self.topics.control, 0)
         self._heartbeats_at = log.end_offset(self.topics.heartbeats, 0)
 
     def poll(self) -> None:
         """Read what is new."""
         while (chunk := self.log.read(self.topics.control, 0, self._control_at)).next_offset > self._control_at:
             self._control_at = chunk.next_offset
-            for value in chunk.values:
-                self._control(value)
+            for offset, value in zip(chunk.offsets.tolist(), chunk.values, strict=True):
+                self._control(value, new=offset >= self._began_at)
         try:
             chunk = self.log.read(self.topics.heartbeats, 0, self._heartbeats_at)
         except OffsetOutOfRange:
@@ -58,6 +67,16 @@ class Monitor:
         """Input records that the fleet has processed, as far as it has said so."""
         return sum(offset - start for offset, start in zip(self._offsets(), self.run.start_offsets, strict=True))
 
+    @property
+    def done(self) -> bool:
+        """True once all input of this run has ended and every window is answered, durably."""
+        return not self.superseded and self.ownership.all_done()
+
+    @property
+    def over(self) -> bool:
+        """True if the nodes leave, or have left, for a reason that they all know."""
+        return self.superseded or self.stop_asked or self.failure is not None or self.done
+
     def counts(self) -> Counts:
         """What became of the records, summed over the newest checkpoints."""
         total = Counts()
@@ -71,6 +90,24 @@ class Monitor:
                 total.dead += dead
         return total
 
+    def taken(self) -> list[int]:
+        """By partition: the records of the log up to the newest checkpoint, by offsets (gapless on this log)."""
+        found = []
+        for partition, start in enumerate(self.run.start_offsets):
+            saved = self.ownership.checkpoint(partition)
+            found.append(0 if saved is None else saved.offset - start)
+        return found
+
+    def conserved(self) -> bool:
+        """True if in every partition taken = accepted + filtered + late + dead, and all of a bounded input is taken."""
+        for partition, taken in enumerate(self.taken()):
+            saved, end = self.ownership.checkpoint(partition), self.ownership.end_offset(partition)
+            if taken != (0 if saved is None else sum(saved.counts)):
+                return False
+            if self.done and end is not None and taken != end - self.run.start_offsets[partition]:
+                return False
+        return True
+
     def numbers(self) -> dict[int, str]:
         """Present nodes: number -> the name of the newest life."""
         return {number: node for node, number in self.ownership.members.items()}
@@ -78,20 +115,29 @@ class Monitor:
     def _offsets(self) -> list[int]:
         return [self.progress[partition] for partition in range(self.run.partitions)]
 
-    def _control(self, value: bytes) -> None:
+    def _control(self, value: bytes, new: bool) -> None:
         try:
             message = m.decode_control(value)
         except m.BadMessage:
             return
+        began = self.ownership.incarnation
+        if isinstance(message, m.JobStarted) and began == self.run.incarnation and message.incarnation > began:
+            self.superseded = True
+        if self.superseded:
+            return  # the fold stays what it was for this run
         for fact in self.ownership.apply(message):
-            if self.ownership.incarnation != self.run.incarnation:
-                continue
-            if isinstance(fact, PartitionClaimed) and fact.previous is not None:
-                self.steals += 1
-            if isinstance(fact, JobFailed):
-                self.failure = fact.failure.error
+            if self.ownership.incarnation == self.run.incarnation:
+                self._learn(fact, new)
         if isinstance(message, m.CheckpointSaved) and message.incarnation == self.run.incarnation:
             self.progress[message.partition] = max(self.progress[message.partition], message.offset)
+
+    def _learn(self, fact: object, new: bool) -> None:
+        if isinstance(fact, PartitionClaimed):
+            self.steals += int(new and fact.previous is not None)
+        elif isinstance(fact, JobFailed) and fact.failure.code_hash == self._failure_key:
+            self.failure = fact.failure.error
+        elif isinstance(fact, StopAsked):
+            self.stop_asked |= new
 
     def _heartbeat(self, value: bytes, stamp_ms: int) -> None:
         try:

@@ -6,6 +6,7 @@ import gc
 import logging
 import os
 import signal
+import sys
 import threading
 import time
 import uuid
@@ -13,21 +14,25 @@ from collections.abc import Callable
 from types import FrameType
 
 from holon.job import Job
-from nodes.checkpoints import CheckpointStore, ObjectCheckpoints
+from nodes.checkpoints import CheckpointError, CheckpointStore, ObjectCheckpoints
 from nodes.driver import Driver
 from nodes.errors import RunFailed
-from nodes.jobs import heartbeat_topic, open_job
+from nodes.guardian import Guardian, Place, Watched
+from nodes.jobs import failure_key, heartbeat_topic, open_job, with_policy
 from nodes.log import Log, LogError, open_log
 from nodes.machine import messages as m
 from nodes.machine.config import JobRun, NodeConfig
 from nodes.machine.effects import Ending
 from nodes.machine.events import StopRequested
 from nodes.machine.node import Node
+from nodes.patience import PatientCheckpoints
 from nodes.settings import Settings
 
 logger = logging.getLogger(__name__)
 
 IDLE_WAIT_S = 0.02
+FAILED_EXIT = 1
+INTERRUPTED_EXIT = 130
 CRASHPOINT_VARIABLE = "CRASHPOINT"
 """``name:n`` in the environment kills the process, as ``kill -9`` does, at the n-th passing of that point."""
 
@@ -62,84 +67,131 @@ def node_config(settings: Settings, number: int, expected: int) -> NodeConfig:
 
 
 class NodeProcess:
-    """Runs one node until its job is done, it is told to stop, or it cannot go on."""
+    """Runs one node until its job is done, it is told to stop, or it cannot go on.
 
-    def __init__(self, run: JobRun, log: Log, checkpoints: CheckpointStore, config: NodeConfig, settings: Settings):
+    ``parent``: the process that it belongs to; when that has gone the node leaves as if it had been asked to.
+    """
+
+    def __init__(
+        self,
+        run: JobRun,
+        log: Log,
+        checkpoints: CheckpointStore,
+        config: NodeConfig,
+        settings: Settings,
+        parent: int | None = None,
+    ) -> None:
         self.run = run
         self.log = log
         self.config = config
         self.settings = settings
         self.node = Node(config, run)
+        self.node.code_hash = failure_key(log, run.job)
         self.driver = Driver(
             self.node,
             log,
-            checkpoints,
+            PatientCheckpoints(checkpoints),
             monotonic_ms,
             batch_max_records=settings.node.batch_max_records,
             crashpoint=crashpoint_from(os.environ.get(CRASHPOINT_VARIABLE, "")),
             report=logger.warning,
         )
         self._stop = threading.Event()
-        self._over = threading.Event()
-        self._turned_ms = monotonic_ms()
+        self._guardian = Guardian(
+            Watched(
+                log,
+                heartbeat_topic(run.job),
+                m.encode(m.Heartbeat(run.incarnation, config.node, 0)),
+                config.heartbeat_interval_ms,
+                settings.node.hang_after_ms,
+                self._hung,
+                self._stop.set,
+                parent,
+            )
+        )
 
     def request_stop(self, signum: int = 0, frame: FrameType | None = None) -> None:
         """Drain, checkpoint, release, leave; a second time at once."""
         if self._stop.is_set():
-            os._exit(130)
+            os._exit(INTERRUPTED_EXIT)
         self._stop.set()
 
     def loop(self) -> Ending:
-        """Work until the node leaves. Raises ``RunFailed`` with the reason where it could not go on."""
-        guardian = threading.Thread(target=self._guard, name="holon-guardian", daemon=True)
-        guardian.start()
-        asked = False
+        """Work until the node leaves. Raises ``RunFailed`` with the reason where it could not go on.
+
+        Errors of the log and of the checkpoint store are raised with the node and where it stood.
+        """
+        self._guardian.start()
         try:
-            while self.node.left is None:
-                self._turned_ms = monotonic_ms()
-                if self._stop.is_set() and not asked:
-                    asked = True
-                    self.driver.tell(StopRequested())
-                elif not self.driver.turn():
-                    self.log.wait(self.driver.waits_for(), IDLE_WAIT_S)
+            self._turn_until_left()
+        except (LogError, CheckpointError) as error:
+            error.args = (f"node {self.config.node}: {error} ({self._stood()})",)
+            raise
         finally:
-            self._over.set()
-            guardian.join(timeout=2)
+            self._guardian.stop()
         left = self.node.left
+        assert left is not None
         if left.ending is Ending.FAILED:
             raise RunFailed(left.reason)
         return left.ending
 
-    def _guard(self) -> None:
-        """Signs of life while a long call of the user's function keeps the loop from turning, up to a bound.
+    def _turn_until_left(self) -> None:
+        asked = False
+        while self.node.left is None:
+            self._guardian.turned()
+            if self._stop.is_set() and not asked:
+                asked = True
+                self.driver.tell(StopRequested())
+            elif not self.driver.turn():
+                self.log.wait(self.driver.waits_for(), IDLE_WAIT_S)
 
-        A node that hangs for longer is given up: the silence lets others take its partitions.
-        """
-        interval_s = self.config.heartbeat_interval_ms / 1000
-        topic = heartbeat_topic(self.run.job)
-        beat = m.encode(m.Heartbeat(self.run.incarnation, self.config.node, 0))
-        while not self._over.wait(interval_s):
-            late_ms = monotonic_ms() - self._turned_ms
-            if self.config.heartbeat_interval_ms < late_ms < self.settings.node.hang_after_ms:
-                try:
-                    self.log.append(topic, 0, [beat])
-                except LogError as error:
-                    logger.warning("node %s: no sign of life: %s", self.config.node, error)
+    def _stood(self) -> str:
+        """Where the node was, and what to do next: for the text of an error."""
+        topic, runners = self.run.job.source.topic, self.node.work.running()
+        at = ", ".join(f"{topic}[{runner.partition}] offset {runner.task.next_offset}" for runner in runners)
+        return f"stood at {at or 'no partition'}; nothing is lost: once this is mended, holon run resumes the job"
+
+    def _hung(self, place: Place, stack: str) -> None:
+        """Tell everybody, as where the function raises, and end: nobody can leave a call from outside."""
+        text = (
+            f"job {self.run.job.name!r}: a call of the job's code has not returned for "
+            f"{self.settings.node.hang_after_ms} ms (node.hang_after_ms) on partition {place.partition} at {place.at}\n"
+            f"It stands at:\n{stack}"
+        )
+        failed = m.Failed(
+            self.run.incarnation, self.config.node, place.partition, place.offset, self.node.code_hash, text
+        )
+        try:
+            self.log.append(self.run.job.control_topic, 0, [m.encode(failed)])
+        except LogError as error:
+            logger.error("node %s: could not say that the job's code hangs: %s", self.config.node, error)
+        print(f"holon: error: node {self.config.node}: {text}", file=sys.stderr, flush=True)
+        os._exit(FAILED_EXIT)
 
 
 def run_node(
-    job: Job, settings: Settings, *, number: int, expected: int = 1, accept_code: bool = False
+    job: Job,
+    settings: Settings,
+    *,
+    number: int,
+    expected: int = 1,
+    accept_code: bool = False,
+    parent: int | None = None,
 ) -> tuple[Ending, Node]:
     """Open the log, join the job, work until it is over; signals SIGTERM and SIGINT drain."""
     with open_job_log(settings) as log:
-        run = open_job(log, job, accept_code=accept_code)
+        run = open_job(log, with_policy(job, settings.node.on_error), accept_code=accept_code)
         store = ObjectCheckpoints(settings.checkpoint_url())
-        process = NodeProcess(run, log, store, node_config(settings, number, expected), settings)
+        process = NodeProcess(run, log, store, node_config(settings, number, expected), settings, parent)
         for number_of_signal in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number_of_signal, process.request_stop)
         gc.collect()
         gc.freeze()  # what the imports made need not be looked at again
-        return process.loop(), process.node
+        try:
+            return process.loop(), process.node
+        finally:
+            for number_of_signal in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number_of_signal, signal.SIG_IGN)  # it is leaving already
 
 
 def crashpoint_from(text: str) -> Callable[[str], None]:

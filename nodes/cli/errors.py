@@ -7,6 +7,9 @@ import typer
 from nodes.cli.output import Failure
 from nodes.errors import MissingDependency, RunFailed, SettingsError, UnknownName, Unreachable
 
+UNEXPECTED = "unexpected "
+"""How the message of an error begins that nobody foresaw."""
+
 # Distribution extras by the module that they bring.
 EXTRAS = {
     "confluent_kafka": "kafka",
@@ -35,7 +38,7 @@ def classify(error: Exception) -> tuple[int, str]:
         return 3, f"the package {error.name} is not installed: pip install 'holon-streams[{extra}]'"
     if isinstance(error, OSError):
         return 1, str(error)
-    return 1, f"unexpected {type(error).__name__}: {error} (add --log-level debug for the traceback)"
+    return 1, f"{UNEXPECTED}{type(error).__name__}: {error} (add --log-level debug for the traceback)"
 
 
 def _own_errors() -> list[tuple[tuple[type[Exception], ...], int]]:

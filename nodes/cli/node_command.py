@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-import sys
+import logging
+import traceback
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from nodes.cli.job_options import (
+    AcceptCodeOption,
+    JobArgument,
+    OnErrorOption,
+    add_working_directory,
+    job_definitions,
+    job_named,
+)
 from nodes.cli.options import ConfigOption, DefineOption, JsonOption, LogDirOption, LogLevelOption, begin, new_command
-from nodes.cli.output import emit_json, note
+from nodes.cli.output import emit_json, fail, note
 
 app = new_command()
+logger = logging.getLogger(__name__)
 
-JobArgument = Annotated[str, typer.Argument(metavar="MODULE:JOB", help="A Job, or a function that gives one.")]
-AcceptCodeOption = Annotated[
-    bool, typer.Option("--accept-code", help="Go on with changed code on the state that the old code made.")
-]
+BROKEN_EXIT = 70
+"""An error that nobody expected: a restart may help, and the traceback is worth a report."""
 
 
 @app.command(epilog="Example: holon node examples.query1:job --log-dir ./holon-log")
@@ -26,6 +34,8 @@ def node(
     number: Annotated[int, typer.Option("--number", help="Number of the node, for people.")] = -1,
     expect: Annotated[int, typer.Option("--expect", help="Wait shortly for so many nodes before the first claim.")] = 1,
     accept_code: AcceptCodeOption = False,
+    on_error: OnErrorOption = None,
+    parent: Annotated[int | None, typer.Option("--parent", hidden=True, help="Leave when this process ends.")] = None,
     log_dir: LogDirOption = None,
     config: ConfigOption = None,
     define: DefineOption = None,
@@ -36,13 +46,20 @@ def node(
 
     SIGTERM or Ctrl-C: finish what is in hand, checkpoint, hand over, leave.
     """
-    from nodes.jobs import load_job
+    settings = begin(ctx, config, job_definitions(define, log_dir, on_error), log_level)
+    declared = job_named(job, settings)
     from nodes.process import run_node
 
-    definitions = [*(define or ()), *log_dir_definition(log_dir)]
-    settings = begin(ctx, config, definitions, log_level)
-    add_working_directory()
-    ending, ran = run_node(load_job(job), settings, number=number, expected=expect, accept_code=accept_code)
+    try:
+        ending, ran = run_node(
+            declared, settings, number=number, expected=expect, accept_code=accept_code, parent=parent
+        )
+    except Exception as error:
+        from nodes.cli.errors import UNEXPECTED, classify
+
+        if not classify(error)[1].startswith(UNEXPECTED):
+            raise
+        fail(BROKEN_EXIT, f"node {number}: {''.join(traceback.format_exception(error))}")
     if as_json:
         emit_json({"node": ran.config.node, "number": number, "ending": ending.value, **ran.stats()})
     else:
@@ -51,10 +68,7 @@ def node(
 
 def log_dir_definition(log_dir: Path | None) -> list[str]:
     """``--log-dir`` as a setting, so that child processes get it too."""
-    return [] if log_dir is None else [f"log.path={log_dir.absolute()}"]
+    return job_definitions(None, log_dir, None)
 
 
-def add_working_directory() -> None:
-    """Let MODULE be found beside the person who calls, as ``python -m`` does."""
-    if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
+__all__ = ["add_working_directory", "app", "log_dir_definition"]

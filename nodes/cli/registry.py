@@ -33,6 +33,7 @@ class Row(NamedTuple):
 
 # In the order of the help. Commands of the runtime are added here, those of other rooms as entry points.
 BUILT_IN = (
+    Row("run", "nodes.cli.run_command:app", "Run a job on a fleet of nodes, or resume it."),
     Row("node", "nodes.cli.node_command:app", "Join a job as one more node, in this process."),
     Row("log", "nodes.cli.log_commands:app", "List topics, show their records, append lines of a file."),
     Row("read", "nodes.cli.read_command:app", "Print the outputs of a job, each once."),

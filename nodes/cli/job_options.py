@@ -1,0 +1,61 @@
+"""What `holon run` and `holon node` share: the job's name on the command line, and what can be wrong with it."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from nodes.cli.output import fail
+from nodes.errors import UnknownName
+
+if TYPE_CHECKING:
+    from holon.job import Job
+    from nodes.settings import Settings
+
+JobArgument = Annotated[str, typer.Argument(metavar="MODULE:JOB", help="A Job, or a function that gives one.")]
+AcceptCodeOption = Annotated[
+    bool, typer.Option("--accept-code", help="Go on with changed code on the state that the old code made.")
+]
+OnErrorOption = Annotated[
+    Literal["fail", "dead-letter"] | None,
+    typer.Option("--on-error", help="When the job's function fails on a record (default: as the job declares)."),
+]
+
+
+def job_definitions(
+    define: list[str] | None, log_dir: Path | None, on_error: Literal["fail", "dead-letter"] | None
+) -> list[str]:
+    """The options as settings, so that child processes get them too."""
+    definitions = list(define or ())
+    if log_dir is not None:
+        definitions.append(f"log.path={log_dir.absolute()}")
+    if on_error is not None:
+        definitions.append(f"node.on_error={on_error}")
+    return definitions
+
+
+def job_named(reference: str, settings: Settings) -> Job:
+    """Import the job, under the settings' policy. What is wrong with it ends the command with 2 and its traceback."""
+    from holon.errors import HolonError
+    from nodes.jobs import load_job, with_policy
+
+    add_working_directory()
+    try:
+        return with_policy(load_job(reference), settings.node.on_error)
+    except UnknownName:
+        raise
+    except HolonError as error:
+        fail(2, f"{reference}: {error}")
+    except (Exception, SystemExit) as error:  # the user's module runs while it is imported
+        trace = "".join(traceback.format_exception(error)).rstrip()
+        fail(2, f"{reference} could not be imported: {type(error).__name__}: {error}\n{trace}")
+
+
+def add_working_directory() -> None:
+    """Let MODULE be found beside the person who calls, as ``python -m`` does."""
+    if "" not in sys.path and str(Path.cwd()) not in sys.path:
+        sys.path.insert(0, str(Path.cwd()))

@@ -1,0 +1,163 @@
+"""`holon run`: a fleet of nodes on this machine runs a job."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from nodes.cli.job_options import AcceptCodeOption, JobArgument, OnErrorOption, job_definitions, job_named
+from nodes.cli.options import ConfigOption, DefineOption, JsonOption, LogDirOption, LogLevelOption, begin, new_command
+from nodes.cli.output import console, emit_json, note
+
+if TYPE_CHECKING:
+    from nodes.log.contract import Log
+    from nodes.machine.config import JobRun
+    from nodes.monitor import Monitor
+    from nodes.running import RunOptions, RunResult
+    from nodes.screen import Screen
+    from nodes.settings import Settings
+
+app = new_command()
+
+BoundedOption = Annotated[
+    bool, typer.Option("--bounded", help="The input ends where it ends now; end when all of it is answered.")
+]
+ResetOption = Annotated[
+    bool, typer.Option("--reset", help="Start the job's next incarnation from empty state, at the start of the input.")
+]
+RetryOption = Annotated[
+    bool, typer.Option("--retry", help="Try again where the job's function failed, with the same code.")
+]
+
+
+@app.command(epilog="Example: holon run examples.query1:job --nodes 3 --log-dir ./holon-log")
+def run(
+    ctx: typer.Context,
+    job: JobArgument,
+    nodes: Annotated[int, typer.Option("--nodes", min=1, max=1000, help="Node processes to start.")] = 1,
+    bounded: BoundedOption = False,
+    reset: ResetOption = False,
+    accept_code: AcceptCodeOption = False,
+    on_error: OnErrorOption = None,
+    retry: RetryOption = False,
+    no_view: Annotated[bool, typer.Option("--no-view", help="Lines now and then instead of the live view.")] = False,
+    log_dir: LogDirOption = None,
+    config: ConfigOption = None,
+    define: DefineOption = None,
+    log_level: LogLevelOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a job on a fleet of nodes, or resume it where it was.
+
+    Ctrl-C or SIGTERM: the nodes finish what is in hand, checkpoint and leave; a second time ends them at once.
+    """
+    started_s = time.monotonic()
+    settings = begin(ctx, config, job_definitions(define, log_dir, on_error), log_level)
+    declared = job_named(job, settings)
+    from nodes.jobs import ask_retry, open_job
+    from nodes.monitor import Monitor
+    from nodes.opening import open_settings_log
+    from nodes.running import RunEnding, RunOptions, account, end_input
+
+    with open_settings_log(settings) as log:
+        opened = open_job(log, declared, reset=reset, accept_code=accept_code)
+        if retry:
+            ask_retry(log, opened)
+        monitor = Monitor(log, opened)
+        monitor.poll()
+        if monitor.done:
+            note(f"{_name(opened)} is finished already (--reset starts it anew)")
+            result = account(log, opened, monitor, nodes, RunEnding.DONE, time.monotonic() - started_s)
+            result.already_done = True
+        else:
+            _refuse_failed(opened, monitor)
+            if bounded:
+                end_input(log, opened, monitor, note)
+            options = RunOptions(job, nodes, accept_code)
+            result = _run(log, opened, monitor, settings, options, _screen(no_view), started_s)
+    _report(result, as_json)
+    _end(result)
+
+
+def _run(
+    log: Log,
+    opened: JobRun,
+    monitor: Monitor,
+    settings: Settings,
+    options: RunOptions,
+    screen: Screen,
+    started_s: float,
+) -> RunResult:
+    from nodes.running import Run, account
+
+    running = Run(log, opened, monitor, settings, options, screen)
+    ending = running.execute()
+    wall_s = time.monotonic() - started_s
+    return account(log, opened, monitor, options.nodes, ending, wall_s, running.supervisor.restarts)
+
+
+def _screen(no_view: bool) -> Screen:
+    from nodes.screen import LineScreen, LiveScreen
+
+    return LineScreen(note) if no_view or not console().is_terminal else LiveScreen(console())
+
+
+def _refuse_failed(opened: JobRun, monitor: Monitor) -> None:
+    """The failure is on the log, and no node would take the partition up again: better said before any starts."""
+    from nodes.errors import RunFailed
+
+    if monitor.failure is not None:
+        raise RunFailed(
+            f"{_name(opened)} has failed with this code before: mend the function and use --accept-code; --retry, if "
+            f"it was no fault of the function; --on-error dead-letter to set such records aside; or --reset\n"
+            f"{monitor.failure.rstrip()}"
+        )
+
+
+def _report(result: RunResult, as_json: bool) -> None:
+    if as_json:
+        emit_json(result)
+        return
+    from holon.admit import Counts
+    from nodes.view import identity
+
+    counts = Counts(result.accepted, result.filtered, result.late, result.dead)
+    topics = ", ".join(f"{topic} {count:,}" for topic, count in result.outputs_by_topic.items())
+    verdict = "holds on the log" if result.conserved else "DOES NOT HOLD on the log"
+    for line in (
+        f"job {result.job} incarnation {result.incarnation}: {result.ending.value} after {result.wall_s:.1f} s; "
+        f"{result.nodes} nodes, {result.partitions} partitions",
+        f"outputs {result.outputs:,} ({topics or 'no output topic'}); {result.repeats_dropped:,} repeats dropped",
+        f"{identity(result.taken, counts)}: {verdict}",
+        f"steals {result.steals}, suppressed {result.suppressed}, restarts {result.restarts}",
+    ):
+        print(line, flush=True)
+
+
+def _end(result: RunResult) -> None:
+    """The exit code, and why."""
+    from nodes.running import RunEnding
+
+    if result.ending is RunEnding.FAILED:
+        _fail(
+            f"the job has failed, at the record named here; nothing before it is lost\n{(result.error or '').rstrip()}"
+        )
+    if not result.conserved:
+        _fail(
+            f"job {result.job!r}: the records taken by the log's offsets ({result.taken}) are not those that the job "
+            f"has counted: this is a fault of Holon, please report it with the log"
+        )
+    if result.ending is RunEnding.INTERRUPTED:
+        raise typer.Exit(130)
+
+
+def _fail(message: str) -> NoReturn:
+    from nodes.errors import RunFailed
+
+    raise RunFailed(message)
+
+
+def _name(opened: JobRun) -> str:
+    return f"job {opened.job.name!r} (incarnation {opened.incarnation})"

@@ -1,0 +1,137 @@
+"""The guardian: a thread beside the node's loop, for what the loop cannot do while it is inside of a long call.
+
+It gives signs of life, tells a call of the job's code that never returns from one that is only slow, and notices that
+the process which the node belongs to has gone.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FrameType
+from typing import NamedTuple
+
+from holon.record_track import RecordTrack
+from holon.window_track import WindowTrack
+from nodes.log.contract import Log, LogError
+
+logger = logging.getLogger(__name__)
+
+RECORD_FILE = os.path.join("holon", "record_track.py")
+WINDOW_FILE = os.path.join("holon", "window_track.py")
+
+
+class Place(NamedTuple):
+    """Where the job's code is being called: ``offset`` is where a replay would start, ``at`` says it to people."""
+
+    partition: int
+    offset: int
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What a guardian guards.
+
+    Args: ``beat`` is written to ``topic`` while the loop does not turn; ``hung`` is called with the place and the
+    stack's text when a call of the job's code has made no progress for ``hang_after_ms``, again and again until it
+    does; ``leave`` is called once when the process ``parent`` (if any) has gone.
+    """
+
+    log: Log
+    topic: str
+    beat: bytes
+    interval_ms: int
+    hang_after_ms: int
+    hung: Callable[[Place, str], None]
+    leave: Callable[[], None]
+    parent: int | None = None
+
+
+class Guardian:
+    """Call ``turned`` at every turn of the loop, from the thread that also called ``start``."""
+
+    def __init__(self, watched: Watched) -> None:
+        self.watched = watched
+        self._turns = 0
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._main = 0
+        self._orphaned = False
+
+    def start(self) -> None:
+        """Begin to watch the calling thread."""
+        self._main = threading.get_ident()
+        self._thread = threading.Thread(target=self._guard, name="holon-guardian", daemon=True)
+        self._thread.start()
+
+    def turned(self) -> None:
+        """The loop turns."""
+        self._turns += 1
+
+    def stop(self) -> None:
+        """The loop is over."""
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join(timeout=2)
+
+    def _guard(self) -> None:
+        interval_s = self.watched.interval_ms / 1000
+        before_s, turns, place, stuck_ms = time.monotonic(), -1, None, 0.0
+        while not self._over.wait(interval_s):
+            # A pause of the whole process (SIGSTOP, a suspended machine) counts as one short step.
+            now_s = time.monotonic()
+            passed_ms = min((now_s - before_s) * 1000, 2.0 * self.watched.interval_ms)
+            before_s = now_s
+            self._look_for_parent()
+            if self._turns != turns:
+                turns, place, stuck_ms = self._turns, None, 0.0
+                continue
+            stuck_ms += passed_ms
+            now_at = self._place()
+            if now_at != place:
+                place, stuck_ms = now_at, 0.0  # slow, but it moves
+            if stuck_ms < self.watched.hang_after_ms:
+                self._beat()
+            elif place is not None:
+                self.watched.hung(place, self._stack())
+
+    def _look_for_parent(self) -> None:
+        if self.watched.parent is not None and not self._orphaned and os.getppid() != self.watched.parent:
+            self._orphaned = True
+            logger.warning("process %d, which this node belongs to, has gone: leaving", self.watched.parent)
+            self.watched.leave()
+
+    def _beat(self) -> None:
+        try:
+            self.watched.log.append(self.watched.topic, 0, [self.watched.beat])
+        except LogError as error:
+            logger.warning("no sign of life: %s", error)
+
+    def _place(self) -> Place | None:
+        """Where the job's code is being called, None if it is not."""
+        frame: FrameType | None = sys._current_frames().get(self._main)
+        while frame is not None:
+            track = frame.f_locals.get("self")
+            if isinstance(track, RecordTrack):
+                offset = track.ctx.offset
+                at = f"offset {offset}" if offset >= 0 else f"the batch from offset {track.next_offset} on"
+                return Place(track.scope.partition, track.next_offset, at)
+            if isinstance(track, WindowTrack):
+                at = f"the window after {track.position[0]} ms"
+                return Place(track.ctx.partition, track.scope.record.position[0], at)
+            frame = frame.f_back
+        return None
+
+    def _stack(self) -> str:
+        """Where the watched thread stands, innermost call last, from the job's code on."""
+        frame = sys._current_frames().get(self._main)
+        entries = traceback.extract_stack(frame) if frame is not None else []
+        own = [i for i, entry in enumerate(entries) if entry.filename.endswith((RECORD_FILE, WINDOW_FILE))]
+        return "".join(traceback.format_list(entries[own[-1] + 1 if own else 0 :]))

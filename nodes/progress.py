@@ -1,0 +1,202 @@
+"""Progress: what the live view shows at one moment, worked out of the monitor, the log and the fleet's processes."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass, field
+
+from holon.admit import Counts
+from nodes.fleet import Fleet
+from nodes.log.contract import LogError
+from nodes.machine import messages as m
+from nodes.monitor import Monitor
+from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
+
+RATE_WINDOW_S = 3.0
+WATERMARKS_INTERVAL_S = 0.5
+GONE_AFTER_MS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRow:
+    """One input partition. ``ahead_ms``: by how much its watermark is ahead of the frontier."""
+
+    partition: int
+    owner: int | None
+    version: int
+    offset: int
+    end: int
+    rate_per_s: float
+    watermark_ms: int | None
+    ahead_ms: int | None
+
+    @property
+    def lag(self) -> int:
+        """Records that wait."""
+        return max(0, self.end - self.offset)
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRow:
+    """One life of a node; ``memory_bytes`` is known of processes of this fleet alone."""
+
+    number: int
+    silent_ms: int
+    emitted: int
+    suppressed: int
+    steals: int
+    memory_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobProgress:
+    """Everything that the view shows. ``frontier_lag_ms``: newest watermark of any partition minus the frontier.
+
+    ``taken`` are the log's records up to the checkpoints that ``counts`` come from: the two have to agree.
+    """
+
+    job: str
+    incarnation: int
+    frontier_ms: int | None
+    frontier_lag_ms: int | None
+    rate_per_s: float
+    taken: int
+    counts: Counts
+    steals: int
+    silent_after_ms: int
+    partitions: tuple[PartitionRow, ...] = ()
+    nodes: tuple[NodeRow, ...] = ()
+
+
+@dataclass(slots=True)
+class _Rate:
+    seen: deque[tuple[float, int]] = field(default_factory=deque)
+
+    def per_s(self, now_s: float, count: int) -> float:
+        self.seen.append((now_s, count))
+        while now_s - self.seen[0][0] > RATE_WINDOW_S and len(self.seen) > 2:
+            self.seen.popleft()
+        first_s, first = self.seen[0]
+        return (count - first) / (now_s - first_s) if now_s > first_s else 0.0
+
+
+class ProgressReader:
+    """Call ``read`` at every refresh, after ``monitor.poll()``; rates are those of the last seconds."""
+
+    def __init__(self, monitor: Monitor, fleet: Fleet, silent_after_ms: int) -> None:
+        self.monitor = monitor
+        self.fleet = fleet
+        self.silent_after_ms = silent_after_ms
+        partitions = range(monitor.run.partitions)
+        self._rates = {partition: _Rate() for partition in partitions}
+        self._watermarks: dict[int, int] = {}
+        self._broadcast_at = dict.fromkeys(partitions, -1)
+        self._watermarks_s = float("-inf")
+
+    def read(self, now_s: float, wall_ms: int) -> JobProgress:
+        """What is known at ``now_s`` (any steady clock) and ``wall_ms`` (the clock of the log's timestamps)."""
+        if now_s - self._watermarks_s >= WATERMARKS_INTERVAL_S:
+            self._watermarks_s = now_s
+            self._read_watermarks()
+        monitor = self.monitor
+        frontier = self._frontier()
+        rows = tuple(self._row(partition, now_s, frontier) for partition in range(monitor.run.partitions))
+        newest = max((row.watermark_ms for row in rows if row.watermark_ms is not None), default=None)
+        return JobProgress(
+            monitor.run.job.name,
+            monitor.run.incarnation,
+            frontier,
+            None if frontier is None or newest is None else newest - frontier,
+            sum(row.rate_per_s for row in rows),
+            sum(monitor.taken()),
+            monitor.counts(),
+            monitor.steals,
+            self.silent_after_ms,
+            rows,
+            self._node_rows(wall_ms),
+        )
+
+    def _frontier(self) -> int | None:
+        """The least watermark; None until every partition has one."""
+        known = self._watermarks
+        if len(known) < self.monitor.run.partitions:
+            return None
+        return min(known.values())
+
+    def _row(self, partition: int, now_s: float, frontier: int | None) -> PartitionRow:
+        monitor, ownership = self.monitor, self.monitor.ownership
+        offset = monitor.progress[partition]
+        owner = ownership.owner(partition)
+        end = ownership.end_offset(partition)
+        if end is None:
+            end = monitor.log.end_offset(monitor.topics.source, partition)
+        watermark = self._watermarks.get(partition)
+        return PartitionRow(
+            partition,
+            None if owner is None else ownership.members.get(owner, -1),
+            ownership.version(partition),
+            offset,
+            end,
+            self._rates[partition].per_s(now_s, offset),
+            watermark,
+            None if watermark is None or frontier is None else watermark - frontier,
+        )
+
+    def _node_rows(self, wall_ms: int) -> tuple[NodeRow, ...]:
+        members = self.monitor.ownership.members
+        memory = {member.number: member.bytes_now for member in self.fleet.running()}
+        rows = []
+        for view in self.monitor.nodes.values():
+            silent_ms = max(0, wall_ms - view.heard_ms)
+            if view.node not in members or silent_ms > GONE_AFTER_MS:
+                continue  # it has left, or has been dead for long
+            alive = silent_ms < self.silent_after_ms
+            rows.append(
+                NodeRow(
+                    members[view.node],
+                    silent_ms,
+                    int(view.stats.get("emitted", 0)),
+                    int(view.stats.get("suppressed", 0)),
+                    int(view.stats.get("steals", 0)),
+                    memory.get(members[view.node]) or None if alive else None,
+                )
+            )
+        return tuple(sorted(rows, key=lambda row: (row.number, row.silent_ms)))
+
+    def _read_watermarks(self) -> None:
+        """The newest watermark of each partition: from its last broadcast, or from its last checkpoint."""
+        monitor = self.monitor
+        for partition in range(monitor.run.partitions):
+            saved = monitor.ownership.checkpoint(partition)
+            found = [] if saved is None else [saved.watermark_ms]
+            found += self._broadcast_watermark(partition)
+            for watermark in found:
+                if watermark > BEFORE_TIME_MS:
+                    self._watermarks[partition] = max(watermark, self._watermarks.get(partition, watermark))
+
+    def _broadcast_watermark(self, partition: int) -> list[int]:
+        """Of the newest message alone; one that cannot be read, or is about the other track, says nothing."""
+        log, topic = self.monitor.log, self.monitor.topics.broadcast
+        try:
+            end = log.end_offset(topic, partition)
+            if end == self._broadcast_at[partition] or end == log.start_offset(topic, partition):
+                return []
+            self._broadcast_at[partition] = end
+            message = m.decode_broadcast(log.read(topic, partition, end - 1, max_records=1).values[0])
+        except (LogError, m.BadMessage, IndexError):
+            return []
+        if isinstance(message, m.PunctuationSent):
+            return [message.punctuation.watermark_ms]
+        record = message.delta.record
+        return [] if record is None else [record.watermark_ms]
+
+
+def wall_clock_ms() -> int:
+    """The clock of the log's timestamps."""
+    return time.time_ns() // 1_000_000
+
+
+def has_ended(watermark_ms: int | None) -> bool:
+    """True for the watermark of an input that has ended."""
+    return watermark_ms is not None and watermark_ms >= END_OF_TIME_MS

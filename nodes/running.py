@@ -1,0 +1,277 @@
+"""One `holon run`: a fleet on a job until the job is done, has failed, or somebody stops it; then the account of it."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+from queue import Empty, SimpleQueue
+from types import FrameType
+
+import msgspec
+
+from holon.job import DEAD, LATE, UNSTABLE
+from nodes.errors import RunFailed
+from nodes.fleet import STOP_TIMEOUT_S, Fleet
+from nodes.jobs import declare_end
+from nodes.log.contract import Log
+from nodes.machine.config import JobRun
+from nodes.monitor import Monitor
+from nodes.progress import ProgressReader, wall_clock_ms
+from nodes.reader import OutputReader
+from nodes.screen import Screen
+from nodes.settings import Settings
+from nodes.supervisor import Supervisor
+
+LOOK_S = 0.05
+MEASURE_S = 1.0
+LEAVE_S = 5.0
+"""How long nodes may take to leave by themselves once the job is over."""
+STUCK_S = 30.0
+
+
+class RunEnding(Enum):
+    """Why a run is over."""
+
+    DONE = "done"
+    STOPPED = "stopped"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+
+
+class RunResult(msgspec.Struct, kw_only=True):
+    """The account of a run. Counts are those of the job's whole incarnation; steals, suppressed, restarts of this run.
+
+    ``taken``: records of the input up to the checkpoints, by the log's offsets. ``outputs``: results on the output
+    topics, each once, without late and dead letters.
+    """
+
+    job: str
+    incarnation: int
+    nodes: int
+    partitions: int
+    outputs: int
+    accepted: int
+    filtered: int
+    late: int
+    dead: int
+    taken: int
+    conserved: bool
+    steals: int
+    ending: RunEnding
+    wall_s: float
+    suppressed: int = 0
+    repeats_dropped: int = 0
+    restarts: int = 0
+    already_done: bool = False
+    error: str | None = None
+    outputs_by_topic: dict[str, int] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """``reference`` is ``MODULE:JOB``, for the node processes."""
+
+    reference: str
+    nodes: int = 1
+    accept_code: bool = False
+
+
+class Interrupts:
+    """Counts SIGINT and SIGTERM while it is entered, in place of what they would do."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.first: int | None = None
+        self._before: dict[int, object] = {}
+
+    def __enter__(self) -> Interrupts:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.count += 1
+        self.first = number if self.first is None else self.first
+
+
+class Run:
+    """Runs the fleet. ``monitor`` was polled before: what it says of a job that is done or has failed is respected."""
+
+    def __init__(
+        self, log: Log, run: JobRun, monitor: Monitor, settings: Settings, options: RunOptions, screen: Screen
+    ) -> None:
+        self.log = log
+        self.run = run
+        self.monitor = monitor
+        self.options = options
+        self.screen = screen
+        self.lines: SimpleQueue[tuple[int, str]] = SimpleQueue()
+        self.fleet = Fleet(options.reference, settings, options.nodes, options.accept_code, lines=self.lines)
+        self.supervisor = Supervisor(self.fleet, screen.say)
+        self.progress = ProgressReader(monitor, self.fleet, settings.node.suspect_after_ms)
+        self._measured_s = float("-inf")
+        self._moved: tuple[object, float] = (None, 0.0)
+
+    def execute(self) -> RunEnding:
+        """Start the nodes and stay with them. Raises ``RunFailed`` if all have crashed, ``KeyboardInterrupt`` on a
+        second signal."""
+        with Interrupts() as interrupts, self.screen:
+            try:
+                self.fleet.start()
+                while not (interrupts.count or self._is_over()):
+                    self._look()
+                self._leave(interrupts)
+            except BaseException:
+                self.fleet.kill_all()
+                raise
+            finally:
+                self._tell_lines()
+        if interrupts.first is not None and not self.monitor.done:
+            return RunEnding.INTERRUPTED if interrupts.first == signal.SIGINT else RunEnding.STOPPED
+        if self.monitor.failure is not None:
+            return RunEnding.FAILED
+        if self.monitor.superseded:
+            raise RunFailed(f"job {self.run.job.name!r}: a newer incarnation was started, so this run has ended")
+        return RunEnding.DONE if self.monitor.done else RunEnding.STOPPED
+
+    def _is_over(self) -> bool:
+        self.monitor.poll()
+        if self.monitor.over:
+            return True
+        if self.supervisor.exhausted and self.fleet.members:
+            self.monitor.poll()  # what the last of them wrote
+            if not self.monitor.over:
+                self._tell_lines()
+                how = ", ".join(f"node {member.number}: {member.ending}" for member in self.fleet.members)
+                raise RunFailed(
+                    f"job {self.run.job.name!r}: no node is left ({how}); the reasons are above. Nothing is lost: "
+                    f"once they are mended, the same command resumes the job"
+                )
+            return True
+        return False
+
+    def _leave(self, interrupts: Interrupts) -> None:
+        """Until no node runs: those of a job that is over leave by themselves, the others are asked to."""
+        began_s, asked, count = time.monotonic(), False, interrupts.count
+        while self.fleet.running():
+            waited_s = time.monotonic() - began_s
+            if not asked and (interrupts.count or waited_s > LEAVE_S):
+                asked = True
+                self.fleet.ask_stop()
+                if interrupts.count:
+                    self.screen.say("stopping: the nodes finish what is in hand and save checkpoints; again: at once")
+            if interrupts.count > max(count, 1):
+                self.screen.say("stopped at once; what was in hand is done again when the job resumes")
+                raise KeyboardInterrupt
+            if waited_s > STOP_TIMEOUT_S:
+                self.screen.say(f"after {STOP_TIMEOUT_S:.0f} s some nodes had not left; they were killed")
+                self.fleet.kill_all()
+            self._look(over=True)
+        self._look(over=True)
+
+    def _look(self, over: bool = False) -> None:
+        now_s = time.monotonic()
+        self._tell_lines()
+        self.monitor.poll()
+        self.supervisor.look(now_s, over or self.monitor.over)
+        if now_s - self._measured_s > MEASURE_S:
+            self._measured_s = now_s
+            self.fleet.measure()
+        if self.screen.due():
+            self.screen.show(self.progress.read(now_s, wall_clock_ms()))
+        if not over:
+            self._watch_progress(now_s)
+        time.sleep(LOOK_S)
+
+    def _watch_progress(self, now_s: float) -> None:
+        """A job that has input and does not get on says so."""
+        monitor = self.monitor
+        moved = (monitor.consumed, len(monitor.ownership.members), monitor.steals)
+        if moved != self._moved[0]:
+            self._moved = (moved, now_s)
+        elif now_s - self._moved[1] > STUCK_S:
+            self._moved = (moved, now_s)
+            waiting = [
+                f"{row.partition} at offset {row.offset} of {row.end} (node {row.owner})"
+                for row in self.progress.read(now_s, wall_clock_ms()).partitions
+                if row.lag
+            ]
+            if waiting:
+                self.screen.say(f"no progress for {STUCK_S:.0f} s; waiting: partition {', '.join(waiting[:8])}")
+
+    def _tell_lines(self) -> None:
+        while True:
+            try:
+                number, line = self.lines.get_nowait()
+            except Empty:
+                return
+            self.screen.say(f"node {number} | {line}")
+
+
+def end_input(log: Log, run: JobRun, monitor: Monitor, say: Callable[[str], None]) -> None:
+    """Declare that the input ends where it ends now, unless that was said before: then say what does not count."""
+    ends = [monitor.ownership.end_offset(partition) for partition in range(run.partitions)]
+    if any(end is None for end in ends):
+        declare_end(log, run)
+        monitor.poll()
+        return
+    topic = run.job.source.topic
+    beyond = sum(log.end_offset(topic, partition) - (end or 0) for partition, end in enumerate(ends))
+    if beyond:
+        say(
+            f"the end of the input was declared before: {beyond} records that came to {topic} later are not part of "
+            f"incarnation {run.incarnation} (--reset starts the next one)"
+        )
+
+
+def account(
+    log: Log, run: JobRun, monitor: Monitor, nodes: int, ending: RunEnding, wall_s: float, restarts: int = 0
+) -> RunResult:
+    """What the run did, and whether the conservation identity holds on the log."""
+    monitor.poll()
+    counts = monitor.counts()
+    outputs, repeats = count_outputs(log, run)
+    return RunResult(
+        job=run.job.name,
+        incarnation=run.incarnation,
+        nodes=nodes,
+        partitions=run.partitions,
+        outputs=sum(outputs.values()),
+        outputs_by_topic=outputs,
+        repeats_dropped=repeats,
+        accepted=counts.accepted,
+        filtered=counts.filtered,
+        late=counts.late,
+        dead=counts.dead,
+        taken=sum(monitor.taken()),
+        conserved=monitor.conserved(),
+        steals=monitor.steals,
+        suppressed=sum(int(view.stats.get("suppressed", 0)) for view in monitor.nodes.values()),
+        restarts=restarts,
+        ending=ending,
+        wall_s=round(wall_s, 3),
+        error=monitor.failure,
+    )
+
+
+def count_outputs(log: Log, run: JobRun) -> tuple[dict[str, int], int]:
+    """Results by topic, each once, as the reader gives them; and how many repeats it dropped."""
+    found: dict[str, int] = {}
+    repeats = 0
+    for name, output in run.job.outputs.items():
+        if name in (LATE, DEAD, UNSTABLE):
+            continue
+        reader = OutputReader(log, output.topic, without_identity="pass")
+        ours = (run.job.name, run.incarnation)
+        found[output.topic] = sum(
+            o.identity is not None and (o.identity.job, o.identity.incarnation) == ours for o in reader.read_available()
+        )
+        repeats += reader.repeats_dropped
+    return found, repeats

@@ -1,0 +1,88 @@
+"""Where a run shows what happens: the live view on a terminal, or a line now and then elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Protocol, Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from nodes.progress import JobProgress
+from nodes.view import one_line, render
+
+REFRESH_S = 0.25
+LINE_S = 5.0
+OTHER_ROWS = 12
+"""Rows of the terminal that are not partitions: header, nodes, and some lines of what was said."""
+
+
+class Screen(Protocol):
+    """Use as a context manager. ``due`` says whether ``show`` would show anything now."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+    def due(self) -> bool: ...
+    def show(self, progress: JobProgress) -> None: ...
+    def say(self, line: str) -> None: ...
+
+
+class LiveScreen:
+    """Redraws the view in place; lines go above it."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._live = Live(console=console, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
+        self._shown_s = float("-inf")
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+    def due(self) -> bool:
+        return time.monotonic() - self._shown_s >= REFRESH_S
+
+    def show(self, progress: JobProgress) -> None:
+        self._shown_s = time.monotonic()
+        rows = max(4, self._console.size.height - OTHER_ROWS - len(progress.nodes))
+        self._live.update(render(progress, rows), refresh=True)
+
+    def say(self, line: str) -> None:
+        self._console.print(Text(line))
+
+
+class LineScreen:
+    """One line every few seconds, and what is said."""
+
+    def __init__(self, write: Callable[[str], None], interval_s: float = LINE_S) -> None:
+        self._write = write
+        self._interval_s = interval_s
+        self._shown_s = time.monotonic()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+    def due(self) -> bool:
+        return time.monotonic() - self._shown_s >= self._interval_s
+
+    def show(self, progress: JobProgress) -> None:
+        self._shown_s = time.monotonic()
+        self._write(one_line(progress))
+
+    def say(self, line: str) -> None:
+        self._write(line)

@@ -1,0 +1,132 @@
+"""The live view of a run: pure functions from a moment's progress to what the terminal shows."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from holon.admit import Counts
+from nodes.progress import JobProgress, NodeRow, PartitionRow, has_ended
+
+MOST_PARTITIONS = 24
+
+
+def render(progress: JobProgress, most_partitions: int = MOST_PARTITIONS) -> RenderableType:
+    """Header, partitions (the ones that lag most, if there are too many) and nodes."""
+    return Group(
+        _header(progress),
+        _partition_table(progress.partitions, most_partitions),
+        _node_table(progress),
+        _hidden(progress, most_partitions),
+    )
+
+
+def one_line(progress: JobProgress) -> str:
+    """The same for a log file."""
+    lag = sum(row.lag for row in progress.partitions)
+    alive = sum(row.silent_ms < progress.silent_after_ms for row in progress.nodes)
+    return (
+        f"{progress.job}: {identity(progress.taken, progress.counts)}; {progress.rate_per_s:,.0f}/s, "
+        f"lag {lag:,} records, frontier {event_time(progress.frontier_ms)}, {alive} nodes, {progress.steals} steals"
+    )
+
+
+def identity(taken: int, counts: Counts) -> str:
+    """The conservation identity, up to the newest checkpoints."""
+    sign = "=" if taken == counts.taken else "!="
+    return (
+        f"in {taken:,} {sign} accepted {counts.accepted:,} + filtered {counts.filtered:,} "
+        f"+ late {counts.late:,} + dead {counts.dead:,}"
+    )
+
+
+def event_time(ms: int | None) -> str:
+    """Event time in UTC; an integer where the calendar ends."""
+    if ms is None:
+        return "-"
+    if has_ended(ms):
+        return "end"
+    try:
+        return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
+    except (ValueError, OverflowError, OSError):
+        return f"{ms} ms"
+
+
+def duration(ms: int | None) -> str:
+    """A length of time, short."""
+    if ms is None:
+        return "-"
+    if ms < 10_000:
+        return f"{ms} ms"
+    seconds = ms / 1000
+    for limit, unit, size in ((600, "s", 1), (36_000, "min", 60), (864_000, "h", 3600)):
+        if seconds < limit:
+            return f"{seconds / size:.1f} {unit}"
+    return f"{seconds / 86_400:.1f} d"
+
+
+def _header(progress: JobProgress) -> Text:
+    balanced = progress.taken == progress.counts.taken
+    lag = None if any(has_ended(row.watermark_ms) for row in progress.partitions) else progress.frontier_lag_ms
+    return Text.assemble(
+        (progress.job, "bold"),
+        f" incarnation {progress.incarnation}   frontier {event_time(progress.frontier_ms)}",
+        f"   frontier lag {duration(lag)}   {progress.rate_per_s:,.0f} records/s   steals {progress.steals}\n",
+        (identity(progress.taken, progress.counts), "" if balanced else "bold red"),
+    )
+
+
+def _partition_table(rows: tuple[PartitionRow, ...], most: int) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for name in ("partition", "owner", "version", "offset", "end", "lag", "rate/s", "watermark", "ahead"):
+        table.add_column(name, justify="left" if name == "watermark" else "right", no_wrap=True)
+    shown = sorted(rows, key=lambda row: -row.lag)[:most] if len(rows) > most else rows
+    for row in sorted(shown, key=lambda row: row.partition):
+        ahead = "-" if has_ended(row.watermark_ms) else duration(row.ahead_ms)
+        table.add_row(
+            str(row.partition),
+            _number(row.owner),
+            str(row.version),
+            f"{row.offset:,}",
+            f"{row.end:,}",
+            f"{row.lag:,}",
+            f"{row.rate_per_s:,.0f}",
+            event_time(row.watermark_ms),
+            ahead,
+        )
+    return table
+
+
+def _hidden(progress: JobProgress, most: int) -> Text:
+    hidden = len(progress.partitions) - most
+    return Text(f"{hidden} more partitions, which lag less" if hidden > 0 else "", style="dim")
+
+
+def _node_table(progress: JobProgress) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for name in ("node", "state", "partitions", "emitted", "suppressed", "steals", "memory"):
+        table.add_column(name, justify="left" if name == "state" else "right", no_wrap=True)
+    owned = [row.owner for row in progress.partitions]
+    for row in progress.nodes:
+        silent = row.silent_ms >= progress.silent_after_ms
+        table.add_row(
+            _number(row.number),
+            Text(f"silent {duration(row.silent_ms)}", style="bold red") if silent else "alive",
+            str(owned.count(row.number)),
+            f"{row.emitted:,}",
+            f"{row.suppressed:,}",
+            str(row.steals),
+            _memory(row),
+        )
+    return table
+
+
+def _number(number: int | None) -> str:
+    return "-" if number is None else "?" if number < 0 else str(number)
+
+
+def _memory(row: NodeRow) -> str:
+    return "-" if row.memory_bytes is None else f"{row.memory_bytes / 1e6:.0f} MB"
