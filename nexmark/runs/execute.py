@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from holon import Track
 from nexmark.oracle import Counts, Verdict
 from nexmark.queries import TOPIC, nexmark_job
 from nexmark.runs.fill import PacedFeed, fill, stream_of, uses_spark
@@ -29,8 +30,6 @@ from nodes.api import (
     open_job_log,
     wait_for,
 )
-
-TRACK_WINDOW = 1
 
 
 class RunResult(msgspec.Struct):
@@ -137,7 +136,7 @@ def execute(plan: Plan, settings: Settings, show: Show, say: Say) -> RunResult:
             events_per_s=round(ran.counts.total / seconds, 1),
             latency_ms=_latency(plan, log, outputs),
             longest_delay_ms=longest_delay(
-                [o.timestamp_ms for o in outputs],
+                outputs,
                 ran.kills_ms,
                 ran.started_ms,
                 ran.ended_ms,
@@ -257,7 +256,7 @@ def _latency(plan: Plan, log: Log, outputs: list[Any]) -> Latency | None:
     if plan.rate is None or not outputs:
         return None
     appended = input_timestamps(log, TOPIC, plan.partitions)
-    if outputs[0].identity.track == TRACK_WINDOW:
+    if outputs[0].identity.track is Track.WINDOW:
         return window_latency(outputs, stream_of(plan), appended, lambda output: output.identity.position)
     return record_latency(outputs, appended)
 

@@ -10,6 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from holon import Track
 from nexmark.generator.timeline import times_ms
 from nexmark.loading import Stream
 from nodes.api import Log
@@ -88,19 +89,25 @@ def _closing_time(
 
 
 def longest_delay(
-    result_times_ms: Sequence[int], kills_ms: Sequence[int], start_ms: int, end_ms: int, *, paced: bool
+    outputs: Sequence[Any], kills_ms: Sequence[int], start_ms: int, end_ms: int, *, paced: bool
 ) -> float | None:
     """The longest gap between results that contains a kill; where the input is paced, beyond the longest without.
 
-    The start and the end of the run count as results. None without kills.
+    The start and the end of the run count as results. Results of single records are looked at partition by partition,
+    because those of the others go on; results of windows need all partitions, so they are looked at together. None
+    without kills.
     """
     if not kills_ms:
         return None
-    times = sorted({start_ms, end_ms, *result_times_ms})
+    groups: dict[int, list[int]] = {}
+    for output in outputs:
+        single = output.identity.track == Track.RECORD
+        groups.setdefault(output.identity.partition if single else -1, []).append(output.timestamp_ms)
     with_kill, without = 0, 0
-    for before, after in pairwise(times):
-        if any(before <= kill <= after for kill in kills_ms):
-            with_kill = max(with_kill, after - before)
-        else:
-            without = max(without, after - before)
+    for stamps in groups.values():
+        for before, after in pairwise(sorted({start_ms, end_ms, *stamps})):
+            if any(before <= kill <= after for kill in kills_ms):
+                with_kill = max(with_kill, after - before)
+            else:
+                without = max(without, after - before)
     return float(max(0, with_kill - without) if paced else with_kill)
