@@ -42,6 +42,8 @@ class WindowTrack:
         self.ctx = ctx
         self.handlers = handlers
         self.last_stage = program.last_stage
+        self._has_private = any(not decl.shared for decl in scope.windowed.values())
+        self._has_private = any(not decl.shared for decl in program.windowed().values())
 
     @property
     def position(self) -> Position:
@@ -71,7 +73,7 @@ class WindowTrack:
             if self.replica.answered < (end_ms, stage):
                 return False
             return self._answer(end_ms, stage + 1)
-        through = self.replica.complete_through_ms
+        through = self._complete_through()
         assert (end_ms, stage) >= (self.replica.dropped_through_ms, 0), (
             f"partition {self.ctx.partition} stands at {self.position}, but windows through "
             f"{self.replica.dropped_through_ms} were dropped"
@@ -83,6 +85,30 @@ class WindowTrack:
             self._move((through, self.last_stage))
             return False
         return self._answer(upcoming, 0)
+
+    def _complete_through_ms(self) -> int:
+        """Windows up to here can be answered.
+
+        What is private to the partition is complete only once its own record track has come so far: while a
+        partition is replayed, the others may have long known its old owner's contributions.
+        """
+        through = self.replica.complete_through_ms
+        if not self._has_private:
+            return through
+        own = self.scope.record.watermark_ms
+        return min(through, own if own >= END_OF_TIME_MS else own - self.replica.lateness_ms)
+
+    def _complete_through(self) -> int:
+        """Windows of all states that end at or before this can be read here.
+
+        A partition that was taken over may have published more than its new owner has processed so far: what is
+        private to it is complete only when the record track has come as far again.
+        """
+        through = self.replica.complete_through_ms
+        if not self._has_private:
+            return through
+        own = self.scope.record.watermark_ms
+        return min(through, own if own >= END_OF_TIME_MS else own - self.replica.lateness_ms)
 
     def _next_end(self, after_ms: int, through_ms: int) -> int | None:
         """The first end of a window with a handler in ``(after_ms, through_ms]``."""

@@ -40,6 +40,7 @@ class Node:
         self.bad_messages = 0
         self.steals = 0
         self._now_ms = 0
+        self._clock_ms: int | None = None
         self._beat = 0
         self._last_beat_ms: int | None = None
         self._hello_ms: int | None = None
@@ -52,13 +53,19 @@ class Node:
     # --- the one door -----------------------------------------------------------------------------------------------
 
     def step(self, event: e.Event, now_ms: int) -> list[Effect]:
-        """What follows from ``event`` at ``now_ms`` (this node's own clock, any origin), in order."""
+        """What follows from ``event`` at ``now_ms``, in order.
+
+        The clock is this node's own, of any origin. One that is set back stands still for a moment: intervals are all
+        that it is used for, and waiting an hour for the next sign of life would cost the node its partitions.
+        """
         if self.left is not None:
             return []
         effects: list[Effect] = []
         self.work.effects = effects
-        self._now_ms = self.work.now_ms = now_ms
-        self.detector.stalled(now_ms)
+        passed_ms = 0 if self._clock_ms is None else max(0, now_ms - self._clock_ms)
+        self._clock_ms = now_ms
+        self._now_ms = self.work.now_ms = self._now_ms + passed_ms
+        self.detector.stalled(self._now_ms)
         try:
             self._handle(event)
             if self.left is None and not self._failing:

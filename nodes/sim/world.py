@@ -88,7 +88,7 @@ class World:
         self._feed()
         if self.faults is not CALM:
             self._something_happens()
-            ready = [life for life in ready if not life.dead]
+            ready = [life for life in ready if life in self.lives]
         elif not self.lives and not self.all_done():
             self.start_node()
         if ready:
