@@ -93,7 +93,7 @@ def longest_delay(
 ) -> float | None:
     """The longest gap between results that contains a kill; where the input is paced, beyond the longest without.
 
-    The start and the end of the run count as results. Results of single records are looked at partition by partition,
+    The start and the end of the run bound a gap with a kill in it, and are no part of the others. Results of single records are looked at partition by partition,
     because those of the others go on; results of windows need all partitions, so they are looked at together. None
     without kills.
     """
@@ -108,6 +108,6 @@ def longest_delay(
         for before, after in pairwise(sorted({start_ms, end_ms, *stamps})):
             if any(before <= kill <= after for kill in kills_ms):
                 with_kill = max(with_kill, after - before)
-            else:
+            elif before != start_ms and after != end_ms:
                 without = max(without, after - before)
     return float(max(0, with_kill - without) if paced else with_kill)
