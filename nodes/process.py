@@ -6,7 +6,6 @@ import gc
 import logging
 import os
 import signal
-import sys
 import threading
 import time
 import uuid
@@ -165,7 +164,7 @@ class NodeProcess:
             self.log.append(self.run.job.control_topic, 0, [m.encode(failed)])
         except LogError as error:
             logger.error("node %s: could not say that the job's code hangs: %s", self.config.node, error)
-        print(f"holon: error: node {self.config.node}: {text}", file=sys.stderr, flush=True)
+        logger.error("node %s: %s", self.config.node, text)
         os._exit(FAILED_EXIT)
 
 

@@ -10,7 +10,7 @@ from holon.admit import Counts
 from nodes.fleet import Fleet
 from nodes.log.contract import LogError
 from nodes.machine import messages as m
-from nodes.monitor import Monitor
+from nodes.monitor import Monitor, NodeView
 from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
 
 RATE_WINDOW_S = 3.0
@@ -43,6 +43,7 @@ class NodeRow:
 
     number: int
     silent_ms: int
+    partitions: int
     emitted: int
     suppressed: int
     steals: int
@@ -144,25 +145,30 @@ class ProgressReader:
         )
 
     def _node_rows(self, wall_ms: int) -> tuple[NodeRow, ...]:
-        members = self.monitor.ownership.members
+        ownership = self.monitor.ownership
+        newest: dict[object, NodeView] = {}  # of a number's lives the last one that spoke; without a number, all
+        for view in sorted(self.monitor.nodes.values(), key=lambda view: (view.heard_ms, view.node)):
+            if view.node in ownership.members:
+                number = ownership.members[view.node]
+                newest[number if number >= 0 else view.node] = view
         memory = {member.number: member.bytes_now for member in self.fleet.running()}
         rows = []
-        for view in self.monitor.nodes.values():
-            silent_ms = max(0, wall_ms - view.heard_ms)
-            if view.node not in members or silent_ms > GONE_AFTER_MS:
-                continue  # it has left, or has been dead for long
-            alive = silent_ms < self.silent_after_ms
+        for view in newest.values():
+            number, silent_ms = ownership.members[view.node], max(0, wall_ms - view.heard_ms)
+            if silent_ms > GONE_AFTER_MS:
+                continue  # it is dead, and nobody said Goodbye for it
             rows.append(
                 NodeRow(
-                    members[view.node],
+                    number,
                     silent_ms,
+                    len(ownership.owned_by(view.node)),
                     int(view.stats.get("emitted", 0)),
                     int(view.stats.get("suppressed", 0)),
                     int(view.stats.get("steals", 0)),
-                    memory.get(members[view.node]) or None if alive else None,
+                    memory.get(number) if silent_ms < self.silent_after_ms else None,
                 )
             )
-        return tuple(sorted(rows, key=lambda row: (row.number, row.silent_ms)))
+        return tuple(sorted(rows, key=lambda row: row.number))
 
     def _read_watermarks(self) -> None:
         """The newest watermark of each partition: from its last broadcast, or from its last checkpoint."""

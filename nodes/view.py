@@ -109,13 +109,12 @@ def _node_table(progress: JobProgress) -> Table:
     table = Table(box=None, pad_edge=False)
     for name in ("node", "state", "partitions", "emitted", "suppressed", "steals", "memory"):
         table.add_column(name, justify="left" if name == "state" else "right", no_wrap=True)
-    owned = [row.owner for row in progress.partitions]
     for row in progress.nodes:
         silent = row.silent_ms >= progress.silent_after_ms
         table.add_row(
             _number(row.number),
             Text(f"silent {duration(row.silent_ms)}", style="bold red") if silent else "alive",
-            str(owned.count(row.number)),
+            str(row.partitions),
             f"{row.emitted:,}",
             f"{row.suppressed:,}",
             str(row.steals),
@@ -129,4 +128,4 @@ def _number(number: int | None) -> str:
 
 
 def _memory(row: NodeRow) -> str:
-    return "-" if row.memory_bytes is None else f"{row.memory_bytes / 1e6:.0f} MB"
+    return "-" if not row.memory_bytes else f"{row.memory_bytes / 1e6:.0f} MB"

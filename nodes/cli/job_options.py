@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from nodes.cli.output import fail
+from nodes.cli.output import Failure
 from nodes.errors import UnknownName
 
 if TYPE_CHECKING:
@@ -49,10 +49,10 @@ def job_named(reference: str, settings: Settings) -> Job:
     except UnknownName:
         raise
     except HolonError as error:
-        fail(2, f"{reference}: {error}")
+        raise Failure(2, f"{reference}: {error}") from error
     except (Exception, SystemExit) as error:  # the user's module runs while it is imported
         trace = "".join(traceback.format_exception(error)).rstrip()
-        fail(2, f"{reference} could not be imported: {type(error).__name__}: {error}\n{trace}")
+        raise Failure(2, f"{reference} could not be imported: {type(error).__name__}: {error}\n{trace}") from error
 
 
 def add_working_directory() -> None:

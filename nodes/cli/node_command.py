@@ -18,7 +18,7 @@ from nodes.cli.job_options import (
     job_named,
 )
 from nodes.cli.options import ConfigOption, DefineOption, JsonOption, LogDirOption, LogLevelOption, begin, new_command
-from nodes.cli.output import emit_json, fail, note
+from nodes.cli.output import Failure, emit_json, note
 
 app = new_command()
 logger = logging.getLogger(__name__)
@@ -59,7 +59,8 @@ def node(
 
         if not classify(error)[1].startswith(UNEXPECTED):
             raise
-        fail(BROKEN_EXIT, f"node {number}: {''.join(traceback.format_exception(error))}")
+        trace = "".join(traceback.format_exception(error)).rstrip()
+        raise Failure(BROKEN_EXIT, f"node {number}: {trace}") from error
     if as_json:
         emit_json({"node": ran.config.node, "number": number, "ending": ending.value, **ran.stats()})
     else:
