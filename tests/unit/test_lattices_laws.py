@@ -145,7 +145,7 @@ class ArrivalOrder(GSet):
         return super().insert(element)
 
     def to_wire(self):
-        return [*self.arrived, *(x for x in super().to_wire() if x not in self.arrived)]
+        return [*self.arrived, *(x for x in super().to_wire() if type(x) is list or x not in self.arrived)]
 
 
 class TrustsTheWire(GSet):
@@ -266,7 +266,7 @@ BROKEN: list[tuple[Callable[[], Lattice], st.SearchStrategy, str]] = [
 @pytest.mark.parametrize(("make", "elements", "reason"), BROKEN, ids=lambda x: getattr(x, "__name__", ""))
 def test_a_broken_type_is_found(make, elements, reason):
     with settings_without_database(), pytest.raises(LawBroken, match=reason or None):
-        check_laws(make(), elements, max_examples=300)
+        check_laws(make(), elements, max_examples=1_000)
 
 
 def test_a_type_that_refuses_everything_is_not_taken_for_lawful():
@@ -275,13 +275,14 @@ def test_a_type_that_refuses_everything_is_not_taken_for_lawful():
 
 
 def settings_without_database():
-    """Found examples are not kept: these tests are meant to fail inside."""
+    """The same examples every time, none kept: these tests are meant to fail inside."""
     from contextlib import contextmanager
 
     @contextmanager
     def profile():
         before = settings.get_current_profile_name()
-        settings.register_profile("planted", parent=settings(), database=None, phases=[Phase.generate])
+        fixed = settings(database=None, derandomize=True, phases=[Phase.generate])
+        settings.register_profile("planted", parent=fixed)
         settings.load_profile("planted")
         try:
             yield
