@@ -51,7 +51,8 @@ from wcrdt import GSet, MapOf, MaxBy, ORSet, RecordOf, TopK, encode
 words = [f"w{n}" for n in range(50)]
 value = MapOf(RecordOf(s=GSet(), o=ORSet(), b=MaxBy(), f=MaxBy(ties="first"), t=TopK(5)))
 for n, word in enumerate(words):
-    value.insert((word[:2], (word, ("remove" if n % 7 == 0 else "add", words[n // 2]), (1, word), (1, word), (1, word))))
+    verb, pair = "remove" if n % 7 == 0 else "add", (1, word)
+    value.insert((word[:2], (word, (verb, words[n // 2]), pair, pair, pair)))
 print(encode(value.copy()).hex())
 """
     seen = {
@@ -126,6 +127,7 @@ def test_the_shape_must_be_that_of_the_expected_value():
         ([[1, 5]], GSet()),
         ([[1, b"\x05"]], GSet()),
         ([[1, b"\x00" * 9 + b"\x01"]], GSet()),
+        ([[1, b"\x00\x01" + bytes(8)]], GSet()),
         ([[2, -1, 10]], GSet()),
         ([[2, 7000, 1]], GSet()),
         ([[2, 1, 0]], GSet()),

@@ -60,6 +60,13 @@ def test_an_orset_refuses_other_edits(refused):
         ORSet().insert(refused)
 
 
+def test_a_refused_edit_keeps_the_edits_before_it_out_too():
+    found = ORSet()
+    with pytest.raises(TypeError):
+        found.insert_many([("add", 1), ("remove", [1])])
+    assert found == ORSet()
+
+
 def test_the_delta_of_a_column_has_the_keys_that_changed():
     highest = MapOf(Max())
     keys, prices = np.array([1, 2, 3]), np.array([10, 20, 30])

@@ -27,6 +27,7 @@ _ROOT = "d"
 
 
 def library() -> Any:
+    """pycrdt, or an ``ImportError`` that names the extra."""
     try:
         import pycrdt
     except ImportError as error:
