@@ -122,13 +122,10 @@ def _got_rows(spark: SparkSession, got: Iterable[Row] | Path, folder: Path) -> D
 
 
 def _compare(spark: SparkSession, first: int) -> tuple[int, list[str]]:
-    different = spark.sql(_DIFFERENT).persist()
-    try:
-        total = different.selectExpr("COALESCE(SUM(ABS(expected - got)), 0) AS total").collect()[0]["total"]
-        rows = different.orderBy("text").limit(first).collect()
-        return total, [describe(row["text"], row["expected"], row["got"]) for row in rows]
-    finally:
-        different.unpersist()
+    different = spark.sql(_DIFFERENT)
+    total = different.selectExpr("COALESCE(SUM(ABS(expected - got)), 0) AS total").collect()[0]["total"]
+    rows = different.orderBy("text").limit(first).collect() if total else []
+    return total, [describe(row["text"], row["expected"], row["got"]) for row in rows]
 
 
 def _canonical_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
