@@ -1,4 +1,4 @@
-"""Runs of a job whose every accident is drawn: where batches are cut, who is first, when deltas arrive, what crashes."""
+"""Runs of a job whose every accident is drawn: the cuts, who is first, when deltas arrive, what crashes."""
 
 from __future__ import annotations
 
