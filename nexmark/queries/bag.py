@@ -9,11 +9,20 @@ from numpy.typing import NDArray
 
 from wcrdt import DecodeError, Lattice
 
-Columns = tuple[NDArray[np.int64], ...]
+
+class Columns(tuple[NDArray[np.int64], ...]):
+    """Columns of one length; equal if all their numbers are."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Columns) and np.array_equal(self, other)
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 class Bag(Lattice[tuple[int, ...], Columns]):
-    """Rows of ``width`` int64, in the order of their insertion by each actor; the value is a tuple of columns.
+    """Rows of ``width`` int64, in the order of their insertion by each actor; the value is their columns.
 
     Of one actor's rows two states hold prefixes of the same sequence, so the longer one is the join.
     """
@@ -69,7 +78,7 @@ class Bag(Lattice[tuple[int, ...], Columns]):
     def value(self) -> Columns:
         pieces = [self._rows(actor) for actor in sorted(self._pieces)]
         together = np.concatenate(pieces, axis=1) if pieces else np.empty((self.width, 0), dtype=np.int64)
-        return tuple(together)
+        return Columns(together)
 
     def to_wire(self) -> Any:
         return [[actor, self._rows(actor).astype("<i8").tobytes()] for actor in sorted(self._pieces)]
