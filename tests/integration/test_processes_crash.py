@@ -1,0 +1,134 @@
+"""Node processes that are killed, stopped and started again at the worst moments: the results stay exact."""
+
+from __future__ import annotations
+
+import random
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nodes.fleet import Fleet
+from nodes.monitor import Monitor
+from tests.integration.fleet_support import PARTITIONS, Stage, owners
+from tests.integration.processes import children, until
+
+CRASHPOINTS = (
+    "before-control:1",  # before its Hello
+    "before-control:3",
+    "after-read:3",
+    "before-output:4",
+    "after-output:4",
+    "before-delta:5",
+    "after-delta:5",
+    "before-checkpoint:2",
+    "after-checkpoint:2",
+)
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    stage = Stage(tmp_path)
+    yield stage
+    stage.log.close()
+
+
+def died(fleet: Fleet) -> list[int]:
+    return [m.number for m in fleet.members if m.process.poll() == -signal.SIGKILL]
+
+
+def test_a_node_may_die_at_every_named_point(stage: Stage) -> None:
+    """Each joins a running job, takes partitions over and dies at its point; one node lives through it all."""
+    run = stage.open()
+    monitor = stage.monitor(run)
+    with stage.fleet(1) as fleet:
+        with stage.feeding():
+            stage.until(monitor, lambda: None not in owners(monitor), "the first node owns all", fleet)
+            for number, point in enumerate(CRASHPOINTS, start=1):
+                fleet.crashpoints[number] = point
+                fleet.add(number)
+                until(lambda number=number: number in died(fleet), f"node {number} dies at {point}")
+        fleet.members[0].process.poll()
+        assert fleet.running() == fleet.members[:1]
+        done = stage.finish(run, fleet)
+    assert done.steals > 0
+    stage.assert_exact()
+
+
+def test_all_may_die_at_once_and_find_their_checkpoints_damaged(stage: Stage) -> None:
+    """Twice: first the newest checkpoint of every partition is damaged afterwards, then all of them."""
+    run = stage.open()
+    stage.feed(4000)
+    for life in range(3):
+        with stage.fleet(2) as fleet:
+            if life == 2:
+                stage.finish(run, fleet)
+                break
+            wait_for_checkpoints(stage, stage.monitor(run), fleet)
+            stage.feed(4000)
+            fleet.kill_all()
+        damage(stage, newest_only=life == 0)
+    stage.assert_exact()
+
+
+def wait_for_checkpoints(stage: Stage, monitor: Monitor, fleet: Fleet) -> None:
+    """Until every partition has three of them more than before."""
+    before = [monitor.ownership.checkpoint(partition) for partition in range(PARTITIONS)]
+
+    def enough() -> bool:
+        kept = [monitor.ownership.checkpoints(partition) for partition in range(PARTITIONS)]
+        return all(len(names) == 3 and old not in names for old, names in zip(before, kept, strict=True))
+
+    with stage.feeding():
+        stage.until(monitor, enough, "every partition has three new checkpoints", fleet)
+
+
+def damage(stage: Stage, newest_only: bool) -> None:
+    """Cut, flip or empty the files of checkpoints."""
+    chosen = random.Random(7)
+    folders = {path.parent for path in (stage.path / "checkpoints").rglob("*.ckpt")}
+    assert len(folders) == PARTITIONS
+    for folder in sorted(folders):
+        files = sorted(folder.glob("*.ckpt"), key=lambda path: path.stat().st_mtime_ns)
+        for file in files[-1:] if newest_only else files:
+            data = bytearray(file.read_bytes())
+            at = chosen.randrange(max(1, len(data)))
+            data[at : at + 1] = bytes(byte ^ 1 << chosen.randrange(8) for byte in data[at : at + 1])
+            file.write_bytes(chosen.choice([bytes(data), bytes(data[:at]), b""]))
+
+
+def test_a_node_that_is_stopped_for_longer_than_the_suspicion_goes_on_harmlessly(stage: Stage) -> None:
+    """Three times: stop it, wait until the other has everything, let it go on with what it believes."""
+    run = stage.open()
+    with stage.fleet(2) as fleet:
+        zombie = fleet.members[0].process
+        monitor = stage.monitor(run)
+        with stage.feeding():
+            for _ in range(3):
+                stage.until(monitor, lambda: set(owners(monitor)) == {0, 1}, "both own partitions", fleet)
+                zombie.send_signal(signal.SIGSTOP)
+                stage.until(monitor, lambda: set(owners(monitor)) == {1}, "the other owns all", fleet)
+                stopped_at = monitor.consumed
+                stage.until(monitor, lambda at=stopped_at: monitor.consumed > at + 200, "it works on", fleet)
+                zombie.send_signal(signal.SIGCONT)
+        stage.finish(run, fleet)
+    stage.assert_exact()
+
+
+def test_a_stopped_owner_of_the_logs_write_lock_does_not_stop_the_fleet(stage: Stage) -> None:
+    """Whoever is stopped while it holds the lock of an output partition is killed by those who wait for it."""
+    run = stage.open()
+    stage.feed(500)
+    with stage.fleet(2) as fleet:
+        monitor = stage.monitor(run)
+        stage.until(monitor, lambda: None not in owners(monitor), "all is owned", fleet)
+        with children("tests.integration.log_child", [("hold", stage.path, 1)]) as (holder,):
+            assert holder.line() == "holding"
+            holder.signal(signal.SIGSTOP)
+            before = monitor.consumed
+            with stage.feeding():
+                stage.until(monitor, lambda: monitor.consumed > before + 2000, "the fleet works on", fleet)
+            assert holder.process.wait(60) == -signal.SIGKILL
+        assert len(fleet.running()) == 2
+        stage.finish(run, fleet)
