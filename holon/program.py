@@ -144,6 +144,8 @@ class Program:
         full = path + state.name
         if full in self.bound:
             raise JobError(f"two states are called {full!r}")
+        if isinstance(state, Local):
+            state.check()
         self.bound[full] = Bound(full, path, state)
 
     def _add_handler(self, path: str, method: str, state: State, once: bool, function: Handler | None) -> None:

@@ -6,7 +6,7 @@ function the same name gives the handle of the partition that is being processed
 
 from __future__ import annotations
 
-from typing import Any, Generic, Literal, Self, TypeVar, overload
+from typing import Any, Generic, Literal, Self, TypeVar, get_args, overload
 
 import msgspec
 
@@ -98,23 +98,48 @@ class WLocal(Windowed[E, V]):
 class Local(State, Generic[T]):
     """A value of one partition, checkpointed and restored with it (Holon, Table 1).
 
+    ``Local[dict[str, Account]]({})`` tells the runtime too what to restore; without it, the type is that of ``zero``.
+
     Args:
         zero: the initial value; anything that msgspec can encode (plain types, Structs, dataclasses).
-        type: its type where that cannot be told from ``zero``, e.g. ``dict[str, int]`` with keys that are no strings.
+        type: its type, where it is not written as above.
         track: who uses it: ``"record"`` (``process``) or ``"window"`` (``on_window`` handlers).
+        name: needed only outside of a class body.
     """
 
     def __init__(
-        self, zero: T, *, type: Any = None, track: Literal["record", "window"] = "record", name: str = ""
+        self,
+        zero: T,
+        *,
+        type: Any = None,
+        track: Literal["record", "window"] = "record",
+        name: str = "",
     ) -> None:
-        self.zero = msgspec.msgpack.encode(zero)
-        self.type = type if type is not None else zero.__class__
+        if track not in ("record", "window"):
+            raise JobError(f'Local {name!r}: track must be "record" or "window", got {track!r}')
+        try:
+            self.zero = msgspec.msgpack.encode(zero)
+        except TypeError as error:
+            raise JobError(f"Local {name!r}: cannot checkpoint {zero!r:.200}: {error}") from error
+        self._given = type
+        self._natural = zero.__class__
         self.track: Literal["record", "window"] = track
         self.name = name
+
+    @property
+    def type(self) -> Any:
+        """What a checkpointed value is decoded to."""
+        if self._given is not None:
+            return self._given
+        written = get_args(getattr(self, "__orig_class__", None))  # set by typing after __init__
+        return written[0] if written and not isinstance(written[0], TypeVar) else self._natural
+
+    def check(self) -> None:
+        """Raise ``JobError`` if a checkpoint could not give the initial value back."""
         try:
             msgspec.msgpack.decode(self.zero, type=self.type)
         except (msgspec.ValidationError, TypeError) as error:
-            raise JobError(f"Local {name!r}: cannot checkpoint {zero!r} as {self.type!r}: {error}") from error
+            raise JobError(f"Local {self.name!r}: cannot checkpoint it as {self.type!r}: {error}") from error
 
     @overload
     def __get__(self, instance: None, owner: type) -> Self: ...

@@ -1,0 +1,126 @@
+"""The example jobs do what their first lines say, also when a partition fails in the middle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from examples import dedupe, fraud_alert, query1, shared_text, top_items
+from holon import Job
+from holon.testing import JobTest, run_job
+
+MINUTE_MS = 60_000
+ROOT = Path(__file__).parents[2]
+
+
+def rows(results: list[Any]) -> list[Any]:
+    return sorted(results, key=repr)
+
+
+def test_query1_relates_each_partition_to_all() -> None:
+    results = run_job(query1.job, [[{"ts": 1}, {"ts": 2}, {"ts": 12_000}], [{"ts": 3}]])
+    assert rows(results) == [
+        {"partition": 0, "window": 0, "local": 2, "total": 3},
+        {"partition": 0, "window": 10_000, "local": 1, "total": 1},
+        {"partition": 1, "window": 0, "local": 1, "total": 3},
+        {"partition": 1, "window": 10_000, "local": 0, "total": 1},
+    ]
+
+
+def test_query1_answers_no_window_before_every_partition_has_passed_it() -> None:
+    test = JobTest(query1.job, partitions=2)
+    test.feed(0, {"ts": 1}, {"ts": 50_000})
+    assert test.outputs() == [] and test.frontier_ms < 0
+    test.feed(1, {"ts": 9_999})
+    assert test.outputs() == []
+    test.feed(1, {"ts": 10_000})
+    assert [result["total"] for result in test.outputs()] == [2, 2]
+
+
+def test_top_items_ranks_over_all_partitions_and_reports_once() -> None:
+    def sale(ts: int, item: str, quantity: int) -> dict[str, Any]:
+        return {"ts": ts, "item": item, "quantity": quantity}
+
+    few = [sale(i, f"item{i:02}", i) for i in range(12)]
+    results = run_job(top_items.job, [few, [sale(5, "item03", 20), sale(MINUTE_MS, "late", 1)]])
+    first = [result for result in results if result["window"] == 0]
+    assert [result["rank"] for result in first] == list(range(1, 11))
+    assert [result["item"] for result in first] == ["item03", *(f"item{i:02}" for i in range(11, 3, -1)), "item02"]
+    assert first[0]["quantity"] == 23
+    assert [r["item"] for r in results if r["window"] == MINUTE_MS] == ["late"]
+
+
+def test_top_items_breaks_ties_by_item() -> None:
+    sales = [{"ts": 1, "item": item, "quantity": 1} for item in "ba"]
+    assert [result["item"] for result in run_job(top_items.job, [sales])] == ["a", "b"]
+
+
+def test_dedupe_emits_an_id_again_only_after_the_horizon() -> None:
+    def event(number: str, ts: int) -> dict[str, Any]:
+        return {"id": number, "ts": ts}
+
+    ids = [("a", 0), ("b", 1), ("a", 5), ("a", dedupe.HORIZON_MS), ("a", dedupe.HORIZON_MS + 1), ("b", 10**8)]
+    results = run_job(dedupe.job, [[event(*entry) for entry in ids]])
+    assert [(result["id"], result["ts"]) for result in results] == [
+        ("a", 0),
+        ("b", 1),
+        ("a", dedupe.HORIZON_MS + 1),
+        ("b", 10**8),
+    ]
+
+
+def test_fraud_alert_compares_a_card_here_with_payments_everywhere() -> None:
+    def payment(card: str, cents: int) -> dict[str, Any]:
+        return {"ts": 7, "card": card, "cents": cents}
+
+    usual = [payment(f"card{i}", 100) for i in range(99)]
+    assert run_job(fraud_alert.job, [usual, [payment("thief", 2_000)]]) == [
+        {"card": "thief", "window": 0, "spent": 2_000}
+    ]
+    assert run_job(fraud_alert.job, [usual, [payment("thief", 1_100)]]) == []
+
+
+def test_shared_text_is_the_join_of_all_partitions() -> None:
+    (result,) = run_job(
+        shared_text.job,
+        [[{"ts": 1, "author": "Ada", "text": "hello"}], [{"ts": 2, "author": "Bob", "text": "hi"}]],
+    )
+    assert sorted(result["text"].splitlines()) == ["Ada: hello", "Bob: hi"]
+
+
+FEEDS: dict[str, tuple[Job[Any], Callable[[int], dict[str, Any]]]] = {
+    "query1": (query1.job, lambda i: {"ts": 700 * i}),
+    "top_items": (top_items.job, lambda i: {"ts": 7_000 * i, "item": f"item{i % 4}", "quantity": i}),
+    "dedupe": (dedupe.job, lambda i: {"id": str(i % 7), "ts": 600_000 * i}),
+    "fraud_alert": (fraud_alert.job, lambda i: {"ts": 20_000 * i, "card": str(i % 3), "cents": 10 ** (7 if i % 17 == 0 else 2)}),
+    "shared_text": (shared_text.job, lambda i: {"ts": 9_000 * i, "author": str(i % 2), "text": str(i)}),
+}
+
+
+@pytest.mark.parametrize("name", FEEDS)
+def test_a_failure_does_not_show(name: str) -> None:
+    """Everything that an example remembers is declared state."""
+    job, record = FEEDS[name]
+
+    def run(fails: bool) -> list[Any]:
+        test = JobTest(job, partitions=2)
+        for i in range(40):
+            test.feed(i % 2, record(i))
+            if fails and i in (9, 22):
+                test.checkpoint(i % 2)
+            if fails and i % 5 == 4:
+                test.fail(i % 2)
+        test.finish()
+        return sorted(test.raw_outputs())
+
+    assert run(fails=True) == run(fails=False) != []
+
+
+def test_the_readme_shows_query1_as_it_is() -> None:
+    shown = (ROOT / "README.md").read_text().split("<!-- query1: begin -->")[1].split("<!-- query1: end -->")[0]
+    code = shown.split("```python\n")[1].split("```")[0].strip().splitlines()
+    source = (ROOT / "examples" / "query1.py").read_text()
+    assert "\n".join(code) in source
