@@ -43,7 +43,6 @@ class WindowTrack:
         self.handlers = handlers
         self.last_stage = program.last_stage
         self._has_private = any(not decl.shared for decl in scope.windowed.values())
-        self._has_private = any(not decl.shared for decl in program.windowed().values())
 
     @property
     def position(self) -> Position:
@@ -85,18 +84,6 @@ class WindowTrack:
             self._move((through, self.last_stage))
             return False
         return self._answer(upcoming, 0)
-
-    def _complete_through_ms(self) -> int:
-        """Windows up to here can be answered.
-
-        What is private to the partition is complete only once its own record track has come so far: while a
-        partition is replayed, the others may have long known its old owner's contributions.
-        """
-        through = self.replica.complete_through_ms
-        if not self._has_private:
-            return through
-        own = self.scope.record.watermark_ms
-        return min(through, own if own >= END_OF_TIME_MS else own - self.replica.lateness_ms)
 
     def _complete_through(self) -> int:
         """Windows of all states that end at or before this can be read here.

@@ -107,7 +107,8 @@ class Driver:
 
     def _turn_broadcast(self) -> bool:
         moved = False
-        for partition, offset in enumerate(self._broadcast_at):
+        for partition in range(len(self._broadcast_at)):  # what is told below may set all positions back
+            offset = self._broadcast_at[partition]
             chunk = self.log.read(self.topics.broadcast, partition, offset, max_records=CONTROL_BATCH)
             if chunk.values:
                 self._broadcast_at[partition] = chunk.next_offset
@@ -179,9 +180,10 @@ class Driver:
                 return self._read_tail(effect)
             case x.SaveCheckpoint():
                 return self._save(effect)
-            case x.RewindBroadcast():
-                topic = self.topics.broadcast
-                self._broadcast_at = [self.log.start_offset(topic, p) for p in range(len(self._broadcast_at))]
+            case x.RewindBroadcast(only):
+                for p in range(len(self._broadcast_at)):
+                    if only is None or only == p:
+                        self._broadcast_at[p] = self.log.start_offset(self.topics.broadcast, p)
             case x.Leave():
                 pass
         return None

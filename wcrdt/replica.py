@@ -43,7 +43,8 @@ class SlotDelta(msgspec.Struct, array_like=True, frozen=True):
 
     ``punctuations`` counts the punctuations of the partition that its maker had taken into account: one that missed
     some is void (``design.md`` section 4, idle partitions). A full message repeats the ``recent`` ones, which a node
-    needs to replay the partition from an older checkpoint.
+    needs to replay the partition from an older checkpoint, and says through which end its maker may have dropped
+    windows: it is of no use to a node that still reads those.
     """
 
     partition: int
@@ -51,6 +52,7 @@ class SlotDelta(msgspec.Struct, array_like=True, frozen=True):
     record: TrackDelta | None
     window: TrackDelta | None
     recent: list[Punctuation] = []
+    dropped_through_ms: int = BEFORE_TIME_MS
 
 
 class Slot:
@@ -136,6 +138,7 @@ class Replica:
                 record = slot.record.apply(delta.record, self.zeros, self.dropped_through_ms)
                 if record is Applied.ADVANCED and delta.record.full:
                     slot.take_punctuations(delta.punctuations, delta.recent)
+                    self.drop_through(delta.dropped_through_ms)  # what its maker lacks is lacking here too
         if delta.window is not None:
             window = slot.window.apply(delta.window, self.zeros, self.dropped_through_ms)
         return Received(record, window, void)
@@ -159,7 +162,12 @@ class Replica:
         """All that is known of one partition."""
         slot = self._slot(partition)
         return SlotDelta(
-            partition, slot.punctuation_count, slot.record.full_delta(), slot.window.full_delta(), slot.punctuations
+            partition,
+            slot.punctuation_count,
+            slot.record.full_delta(),
+            slot.window.full_delta(),
+            slot.punctuations,
+            self.dropped_through_ms,
         )
 
     def _slot(self, partition: int) -> Slot:

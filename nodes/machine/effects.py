@@ -72,7 +72,9 @@ class SaveCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class RewindBroadcast:
-    """Read the broadcast topic again from its start: what was dropped is needed once more."""
+    """Read the broadcast topic again from its start (of one partition, or None: of all)."""
+
+    partition: int | None = None
 
 
 class Ending(Enum):

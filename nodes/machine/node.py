@@ -17,12 +17,17 @@ from nodes.machine import messages as m
 from nodes.machine.assignment import target
 from nodes.machine.config import JobRun, NodeConfig, Wanted
 from nodes.machine.detector import Detector
-from nodes.machine.effects import Effect, Ending, Leave, WriteHeartbeat
+from nodes.machine.effects import Effect, Ending, Leave, RewindBroadcast, WriteHeartbeat
+from nodes.machine.gaps import Gaps
 from nodes.machine.ownership import Ownership
 from nodes.machine.runner import Phase
 from nodes.machine.workload import Workload
 from wcrdt.codec import DecodeError
-from wcrdt.replica import Replica
+from wcrdt.replica import Replica, SlotDelta
+from wcrdt.slots import RECORD_START, WINDOW_START
+
+MAX_REREADS = 10
+"""Of one gap: what is damaged on the log itself stays so."""
 
 
 class Node:
@@ -35,6 +40,7 @@ class Node:
         self.ownership = Ownership(run.partitions)
         self.detector = Detector(config.suspect_after_ms)
         self.replica = Replica(run.partitions, run.job.program.shapes(), run.job.allowed_lateness_ms)
+        self.gaps = Gaps(self.replica, config.suspect_after_ms)
         self.work = Workload(config, run, self.replica, self.ownership)
         self.left: Leave | None = None
         self.bad_messages = 0
@@ -47,8 +53,6 @@ class Node:
         self._present = False
         self._failing = False
         self._claimed: dict[int, int] = {}
-        self._asked: dict[int, int] = {}
-        self._behind: dict[int, int] = {}
 
     # --- the one door -----------------------------------------------------------------------------------------------
 
@@ -88,7 +92,8 @@ class Node:
                 self._heartbeats_read(event.values)
             case e.BroadcastRead():
                 for value in event.values:
-                    self._broadcast_read(event.partition, value)
+                    if not self._broadcast_read(event.partition, value):
+                        break  # all of it comes again
             case e.StopRequested():
                 self.work.stopping = True
             case _:
@@ -130,40 +135,51 @@ class Node:
         if node is not None and message.incarnation == self.run.incarnation:
             self.detector.heard(node, self._now_ms)
 
-    def _broadcast_read(self, partition: int, value: bytes) -> None:
+    def _broadcast_read(self, partition: int, value: bytes) -> bool:
+        """False if the partition's broadcast has to be read again from its start."""
         try:
             message = m.decode_broadcast(value)
             if message.incarnation != self.run.incarnation:
-                return
+                return True
             if isinstance(message, m.PunctuationSent):
                 self.replica.punctuate(message.punctuation)
-            elif self.replica.receive(message.delta).gap:
-                self._ask_slot(partition)
+            elif not self.work.can_take(message.delta):
+                return self._read_again(partition)
+            else:
+                self._receive(message.delta)
         except (m.BadMessage, DecodeError, IndexError):
             self.bad_messages += 1
-            self._ask_slot(partition)  # it may have been the last delta for long
-            return
+            self.gaps.noticed(partition)
+            self.work.lost(partition)
+            return True
         self.work.slot_changed(partition)
+        return True
+
+    def _receive(self, delta: SlotDelta) -> None:
+        record, window = delta.record, delta.window
+        if self.replica.receive(delta).gap:
+            since = RECORD_START if record is None else record.since, WINDOW_START if window is None else window.since
+            self.gaps.noticed(delta.partition, since)
+        elif record is not None and record.full:
+            self.gaps.full_slot(delta.partition)
+
+    def _read_again(self, partition: int) -> bool:
+        """A full slot cannot fill the gap, since a runner here still reads windows that its maker has dropped."""
+        if self.gaps.reread(partition) > MAX_REREADS:
+            position = self.replica.slots[partition].record.position
+            self._leave(
+                Ending.FAILED,
+                f"node {self.config.node}: no intact delta of partition {partition} goes on from {position} on the "
+                f"broadcast, and no checkpoint that would make it unnecessary is left; start again with --reset",
+            )
+        else:
+            self.work.effects.append(RewindBroadcast(partition))
+        return False
 
     def _ask_missing(self) -> None:
-        """A checkpoint is only recorded once its deltas are on the log: a slot that stays behind it lost some."""
-        for partition, slot in enumerate(self.replica.slots):
-            saved = self.ownership.checkpoint(partition)
-            if saved is None or (slot.record.position >= saved.record_position and slot.window.position >= saved.answered):
-                self._behind.pop(partition, None)
-            elif self._now_ms - self._behind.setdefault(partition, self._now_ms) >= self.config.suspect_after_ms:
-                self._ask_slot(partition)
-
-    def _ask_slot(self, partition: int) -> None:
-        """Ask for a full slot, once in a while; what this node makes itself it does not have to ask for."""
-        asked = self._asked.get(partition)
-        if partition in self.work.runners or (
-            asked is not None and self._now_ms - asked < self.config.suspect_after_ms
-        ):
-            return
-        self._asked[partition] = self._now_ms
-        offset, step = self.replica.slots[partition].record.position
-        self.work.control(m.SlotWanted(self.run.incarnation, self.config.node, partition, offset, step))
+        for partition in self.gaps.to_ask(self.ownership, self.work.runners.keys(), self._now_ms):
+            offset, step = self.replica.slots[partition].record.position
+            self.work.control(m.SlotWanted(self.run.incarnation, self.config.node, partition, offset, step))
 
     def _learn(self, fact: f.Fact) -> None:
         if self.ownership.incarnation != self.run.incarnation:

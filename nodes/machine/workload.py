@@ -6,15 +6,18 @@ this node's (that is ``node.py``).
 
 from __future__ import annotations
 
+import msgspec
+
 from nodes.machine import events as e
 from nodes.machine import facts as f
+from nodes.machine import keeping
 from nodes.machine import messages as m
 from nodes.machine.config import JobRun, NodeConfig, Wanted
 from nodes.machine.effects import Effect, LoadCheckpoint, ReadTail, RewindBroadcast, WriteControl
-from nodes.machine.ownership import KEPT_CHECKPOINTS, Ownership
+from nodes.machine.ownership import Ownership
 from nodes.machine.runner import Phase, Runner
 from wcrdt.codec import DecodeError
-from wcrdt.replica import Replica
+from wcrdt.replica import Replica, SlotDelta
 from wcrdt.windows import BEFORE_TIME_MS
 
 
@@ -132,8 +135,8 @@ class Workload:
         except DecodeError as error:
             at = f"checkpoint {loaded.name} of partition {loaded.partition}"
             raise DecodeError(f"{at} cannot be used by this code: {error}") from error
-        if loaded.data is None and self.replica.dropped_through_ms > BEFORE_TIME_MS:
-            # Every checkpoint is damaged or gone: replay from the start needs windows that were dropped here.
+        if keeping.lacks_history(self.job, self.replica, runner):
+            # Checkpoints are damaged or gone: replay from so far back needs what was dropped here.
             self.replica.reset()
             self.effects.append(RewindBroadcast())
         self.effects.append(ReadTail(runner.partition, runner.version, since))
@@ -143,7 +146,7 @@ class Workload:
         runner = self.runner(tail.partition, tail.version)
         if runner is not None and runner.phase is Phase.SCANNING:
             runner.begin(tail.last, tail.ends)
-            self.effects.append(runner.broadcast(runner.task.full_delta()))
+            self.effects.append(runner.broadcast(self._full(runner)))
 
     def _acknowledged(self, ack: e.Acknowledged) -> None:
         runner = self.runner(ack.partition, ack.version)
@@ -182,28 +185,48 @@ class Workload:
         if runner is not None and runner.phase is Phase.RUNNING and not runner.apply_punctuations():
             self._restart(runner)
 
+    def lost(self, partition: int) -> None:
+        """A broadcast record of this partition is damaged: results that wait for it to be read back need it again."""
+        runner = self.runners.get(partition)
+        if runner is not None and runner.phase is Phase.RUNNING and runner.idle_allowed:
+            self.effects.append(runner.broadcast(self._full(runner)))
+
     def _slot_asked(self, partition: int) -> None:
         """Somebody has a gap in the partition's slot."""
         runner = self.runners.get(partition)
         if runner is None or runner.phase is not Phase.RUNNING:
             return
         self._flush(runner, always=True)
-        full = self.replica.full(partition) if runner.idle_allowed else runner.task.full_delta()
+        full = self.replica.full(partition) if runner.idle_allowed else self._full(runner)
         self.effects.append(runner.broadcast(full))
+
+    def _full(self, runner: Runner) -> SlotDelta:
+        """The runner's whole slot; windows that its checkpoint did not hold any more are not in it."""
+        through = max(self.replica.dropped_through_ms, keeping.recorded_through_ms(self.job, self.ownership))
+        return msgspec.structs.replace(runner.task.full_delta(), dropped_through_ms=through)
+
+    def can_take(self, delta: SlotDelta) -> bool:
+        """False for a full slot that would fill a gap, but without windows that a runner here still reads."""
+        slot = self.replica.slots[delta.partition]
+        record, window = delta.record, delta.window
+        fills = (record is not None and record.full and record.to > slot.record.position) or (
+            window is not None and window.full and window.to > slot.window.position
+        )
+        return not fills or keeping.usable(self.job, delta, self.runners)
 
     def _drop_windows(self) -> None:
         """Forget windows that no checkpoint that may still be used needs."""
-        answered = self.ownership.durable_answered(KEPT_CHECKPOINTS)
-        watermark = self.ownership.durable_watermark(KEPT_CHECKPOINTS)
-        through = self.job.droppable_through(answered, watermark)
+        recorded = keeping.recorded_through_ms(self.job, self.ownership)
+        through = min(recorded, keeping.unread_after_ms(self.job, self.runners.values()))
         if through > self.replica.dropped_through_ms:
             self.replica.drop_through(through)
             for runner in self.runners.values():
                 runner.task.drop_through(through)
         for partition, slot in enumerate(self.replica.slots):
-            kept = self.ownership.checkpoints(partition)
-            if slot.punctuations and len(kept) == KEPT_CHECKPOINTS:
-                slot.forget_punctuations(kept[-1].record_position)
+            if slot.punctuations:
+                oldest = keeping.replayed_from(self.ownership, partition, self.runners.get(partition))
+                if oldest is not None:
+                    slot.forget_punctuations(oldest)
 
     # --- work -------------------------------------------------------------------------------------------------------
 
@@ -252,8 +275,8 @@ class Workload:
         if delta is None:
             return
         self.effects.append(runner.broadcast(delta))
-        if not runner.idle_allowed and self.replica.receive(delta).gap:
-            self.replica.receive(runner.task.full_delta())
+        if not runner.idle_allowed and self.replica.receive(delta).gap and self.can_take(full := self._full(runner)):
+            self.replica.receive(full)  # sooner than the broadcast brings it
 
     def _maybe_end(self, runner: Runner) -> None:
         end = self.ownership.end_offset(runner.partition)

@@ -25,8 +25,8 @@ from holon import (
     ProcessingFunction,
     Source,
     Tumbling,
-    WLocal,
     Window,
+    WLocal,
     on_window,
 )
 from wcrdt.lattices.arguments import MaxBy

@@ -150,8 +150,8 @@ class Life:
         if topic != self.topics.broadcast or not self.world.disturbs:
             return values
         seen: list[bytes] = []
-        for value in values:
-            if self._chance(faults.delta_lost):
+        for index, value in enumerate(values):
+            if index < len(values) - 1 and self._chance(faults.delta_lost):  # what comes after it shows the loss
                 self._trace("delta-lost", f"[{partition}]")
                 continue
             if self._chance(faults.delta_corrupt):

@@ -232,7 +232,10 @@ class World:
         """True once everything is fed and for some time nobody had anything to say."""
         options = self.options
         wait_ms = 3 * max(
-            options.suspect_after_ms, options.checkpoint_interval_ms, options.broadcast_interval_ms, 20 * options.tick_ms
+            options.suspect_after_ms,
+            options.checkpoint_interval_ms,
+            options.broadcast_interval_ms,
+            20 * options.tick_ms,
         )
         return self.all_fed and (self.failed or (bool(self.lives) and self.now_ms - self.appended_ms > wait_ms))
 

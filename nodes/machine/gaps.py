@@ -1,0 +1,92 @@
+"""Gaps: slots of which something is missing here, and when to ask for them.
+
+Two rules for this file: whatever is missing is asked for until it is there, since the answer can be lost too; nobody
+is asked more than once in a while.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from nodes.machine.ownership import Ownership
+from wcrdt.replica import Replica
+from wcrdt.slots import Position
+
+Place = tuple[Position, Position]
+"""Where the two tracks of a slot stand."""
+
+
+@dataclass(slots=True)
+class _Gap:
+    place: Place
+    target: Place | None  # None: nobody knows what was in a damaged record
+    asked_ms: int | None = None
+    rereads: int = 0
+
+
+class Gaps:
+    """What one node misses. ``patience_ms``: how long to wait before asking again, and before a suspicion counts."""
+
+    def __init__(self, replica: Replica, patience_ms: int) -> None:
+        self.replica = replica
+        self.patience_ms = patience_ms
+        self._gaps: dict[int, _Gap] = {}
+        self._behind: dict[int, tuple[Place, int]] = {}
+
+    def noticed(self, partition: int, target: Place | None = None) -> None:
+        """A delta did not fit, which begins at ``target``; or a record was damaged, maybe the last for long."""
+        place = self._place(partition)
+        gap = self._gaps.setdefault(partition, _Gap(place, target))
+        if target is not None:
+            known = target if gap.target is None else gap.target
+            gap.target = max(known[0], target[0]), max(known[1], target[1])
+        if gap.place != place:
+            gap.place, gap.rereads = place, 0
+
+    def full_slot(self, partition: int) -> None:
+        """One has arrived intact: what a damaged record held is in it, if it was asked for."""
+        gap = self._gaps.get(partition)
+        if gap is not None and gap.target is None and gap.asked_ms is not None:
+            del self._gaps[partition]
+
+    def reread(self, partition: int) -> int:
+        """The full slot is of no use here, the broadcast has to be read again; how often that was so at this place."""
+        self.noticed(partition)
+        gap = self._gaps[partition]
+        gap.rereads += 1
+        return gap.rereads
+
+    def to_ask(self, ownership: Ownership, own: Collection[int], now_ms: int) -> list[int]:
+        """The partitions to ask for now; what this node makes itself (``own``) it does not have to ask for."""
+        self._suspect(ownership, now_ms)
+        due = []
+        for partition, gap in sorted(self._gaps.items()):
+            if partition in own or (gap.target is not None and _reaches(self._place(partition), gap.target)):
+                del self._gaps[partition]
+            elif gap.asked_ms is None or now_ms - gap.asked_ms >= self.patience_ms:
+                gap.asked_ms = now_ms
+                due.append(partition)
+        return due
+
+    def _suspect(self, ownership: Ownership, now_ms: int) -> None:
+        """A checkpoint is only recorded once its deltas are on the log: a slot that stays behind it lost some."""
+        for partition in range(len(self.replica.slots)):
+            saved = ownership.checkpoint(partition)
+            place = self._place(partition)
+            if saved is None or _reaches(place, (saved.record_position, saved.answered)):
+                self._behind.pop(partition, None)
+                continue
+            since = self._behind.get(partition)
+            if since is None or since[0] != place:
+                self._behind[partition] = (place, now_ms)
+            elif now_ms - since[1] >= self.patience_ms:
+                self.noticed(partition, (saved.record_position, saved.answered))
+
+    def _place(self, partition: int) -> Place:
+        slot = self.replica.slots[partition]
+        return slot.record.position, slot.window.position
+
+
+def _reaches(place: Place, target: Place) -> bool:
+    return place[0] >= target[0] and place[1] >= target[1]

@@ -1,0 +1,65 @@
+"""What a node may forget, and how it notices that it forgot too much.
+
+Two rules for this file: nothing is dropped that a runner of this node still reads, whatever the checkpoints say; a
+slot that lacks what a runner reads is not taken.
+
+A checkpoint that is durable may turn out to be damaged, and a node may work on a partition that others have long taken
+further. So what the checkpoints allow to drop (``design.md`` section 4) is bounded here by the node's own runners, and
+where that came too late the broadcast is read again from its start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from holon.job import Job
+from nodes.machine.ownership import KEPT_CHECKPOINTS, Ownership
+from nodes.machine.runner import Phase, Runner
+from wcrdt.replica import Replica, SlotDelta
+from wcrdt.slots import Position
+from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
+
+
+def recorded_through_ms(job: Job, ownership: Ownership) -> int:
+    """Windows that end at or before this are needed by no checkpoint that may still be used."""
+    answered = ownership.durable_answered(KEPT_CHECKPOINTS)
+    return job.droppable_through(answered, ownership.durable_watermark(KEPT_CHECKPOINTS))
+
+
+def unread_after_ms(job: Job, runners: Iterable[Runner]) -> int:
+    """Windows that end at or before this are read by none of these runners again."""
+    return min((_unread_after_ms(job, runner) for runner in runners), default=END_OF_TIME_MS)
+
+
+def _unread_after_ms(job: Job, runner: Runner) -> int:
+    if runner.phase is Phase.LOADING:
+        return BEFORE_TIME_MS
+    task = runner.task
+    watermark = task.scope.entered_ms if task.waiting else task.watermark_ms
+    return job.droppable_through(task.windows.position, watermark)
+
+
+def lacks_history(job: Job, replica: Replica, runner: Runner) -> bool:
+    """True if the replica has dropped what this runner, just restored, will read."""
+    slot = replica.slots[runner.partition]
+    return (
+        replica.dropped_through_ms > _unread_after_ms(job, runner)
+        or slot.punctuations_dropped > runner.task.punctuations
+    )
+
+
+def usable(job: Job, delta: SlotDelta, runners: dict[int, Runner]) -> bool:
+    """False for a full slot whose maker had dropped what one of these runners still reads."""
+    if delta.dropped_through_ms > unread_after_ms(job, runners.values()):
+        return False
+    own = runners.get(delta.partition)
+    return own is None or own.phase is Phase.LOADING or delta.punctuations - len(delta.recent) <= own.task.punctuations
+
+
+def replayed_from(ownership: Ownership, partition: int, runner: Runner | None) -> Position | None:
+    """The oldest position from which the partition may be replayed; None if that is its start."""
+    kept = ownership.checkpoints(partition)
+    if len(kept) < KEPT_CHECKPOINTS or (runner is not None and runner.phase is Phase.LOADING):
+        return None
+    oldest = kept[-1].record_position
+    return oldest if runner is None else min(oldest, runner.task.scope.record.position)
