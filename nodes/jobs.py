@@ -242,9 +242,15 @@ def load_job(reference: str) -> Job:
     if callable(found) and not isinstance(found, Job):
         found = found(**arguments)
     if not isinstance(found, Job):
-        jobs = [key for key, value in vars(module).items() if isinstance(value, Job)]
+        jobs = [key for key, value in vars(module).items() if isinstance(value, Job) or _gives_job(value)]
         raise UnknownName(f"job in {module_name}", name, jobs)
     return found
+
+
+def _gives_job(value: object) -> bool:
+    """True for a function that says that it returns a job."""
+    given = getattr(value, "__annotations__", {}).get("return", "") if callable(value) else ""
+    return str(given).partition("[")[0].rpartition(".")[2] == "Job" or given is Job
 
 
 def _modules_near(name: str) -> list[str]:

@@ -159,7 +159,7 @@ class Run:
 
     def _leave(self, interrupts: Interrupts) -> None:
         """Until no node runs: those of a job that is over leave by themselves, the others are asked to."""
-        began_s, asked, count = time.monotonic(), False, interrupts.count
+        began_s, asked = time.monotonic(), False
         while self.fleet.running():
             waited_s = time.monotonic() - began_s
             if not asked and (interrupts.count or waited_s > LEAVE_S):
@@ -167,7 +167,7 @@ class Run:
                 self.fleet.ask_stop()
                 if interrupts.count:
                     self.screen.say("stopping: the nodes finish what is in hand and save checkpoints; again: at once")
-            if interrupts.count > max(count, 1):
+            if interrupts.count > 1:
                 self.screen.say("stopped at once; what was in hand is done again when the job resumes")
                 raise KeyboardInterrupt
             if waited_s > STOP_TIMEOUT_S:

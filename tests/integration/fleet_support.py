@@ -61,19 +61,28 @@ class Stage:
     @contextmanager
     def feeding(self, count: int = 20, every_s: float = 0.02) -> Iterator[None]:
         """Append without end while the test goes on."""
-        over = threading.Event()
+        over = self._over = threading.Event()
 
         def work() -> None:
             while not over.wait(every_s):
                 self.feed(count)
 
-        thread = threading.Thread(target=work)
+        thread = self._feeder = threading.Thread(target=work)
         thread.start()
         try:
             yield
         finally:
-            over.set()
-            thread.join()
+            self.stop_feeding()
+
+    def stop_feeding(self) -> None:
+        """End ``feeding`` before its block ends."""
+        self._over.set()
+        self._feeder.join()
+
+    @property
+    def fed(self) -> int:
+        """Events so far."""
+        return sum(map(len, self.events.values()))
 
     # --- the job --------------------------------------------------------------------------------------------------
 
@@ -159,6 +168,14 @@ class Command:
 
     def signal(self, number: int) -> None:
         self.process.send_signal(number)
+
+    def says(self, words: str) -> None:
+        """Wait until it says so on standard error."""
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            if words in line:
+                return
+        raise AssertionError(f"it ended without saying {words!r}")
 
     def finish(self) -> tuple[int, str, str]:
         """Exit code, standard output, standard error."""

@@ -1,0 +1,170 @@
+"""`holon run` is stopped and goes on: signals, exit codes, nodes that join and leave, a parent that vanishes."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from nodes.jobs import ask_stop, declare_end
+from nodes.monitor import Monitor
+from tests.integration.fleet_support import JOB, Command, Stage, owners, run_command
+from tests.integration.processes import until
+
+POISONED = "tests.integration.jobs_odd:poisoned"
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    stage = Stage(tmp_path)
+    yield stage
+    stage.log.close()
+
+
+def consumes(stage: Stage, monitor: Monitor, count: int) -> None:
+    stage.until(monitor, lambda: sum(monitor.taken()) >= count, f"{count} records are checkpointed")
+
+
+def test_a_run_that_is_terminated_in_the_middle_goes_on_from_there(stage: Stage) -> None:
+    monitor = stage.monitor(stage.open())
+    with run_command(stage, "--nodes", "2") as command, stage.feeding():
+        consumes(stage, monitor, 1000)
+        command.signal(signal.SIGTERM)
+        first = command.json()
+    assert first["ending"] == "stopped" and first["conserved"] and first["taken"] >= 1000
+    assert first["outputs"] >= first["taken"] // 5
+
+    with run_command(stage, "--nodes", "3", "--bounded") as command:
+        second = command.json()
+    assert second["ending"] == "done" and second["taken"] == stage.fed
+    assert second["restarts"] == 0
+    # Work that is done again is suppressed or dropped as a repeat; after a clean stop there is none.
+    assert (second["suppressed"], second["repeats_dropped"], second["steals"]) == (0, 0, 0)
+    stage.assert_exact()
+
+    with run_command(stage, "--bounded") as command:
+        third = command.json()
+    assert third["already_done"] and third["outputs"] == second["outputs"]
+    stage.feed(10)
+    with run_command(stage, "--bounded", "--reset") as command:
+        fourth = command.json()
+    assert (fourth["incarnation"], fourth["taken"]) == (1, stage.fed)
+    stage.assert_exact()
+
+
+def test_ctrl_c_drains_and_a_second_one_ends_at_once(stage: Stage) -> None:
+    run = stage.open()
+    stage.feed(400)
+    monitor = stage.monitor(run)
+    with run_command(stage, "--nodes", "2") as command:
+        consumes(stage, monitor, 400)
+        command.signal(signal.SIGINT)
+        result = command.json(exit_code=130)
+    assert result["ending"] == "interrupted" and result["conserved"] and result["taken"] == 400
+    monitor.poll()
+    assert not monitor.ownership.members  # all of them said Goodbye
+
+    slow = json.dumps({"ts": 0, "id": 0, "amount": 0, "poison": "slow"}).encode()
+    for partition in range(stage.partitions):
+        stage.log.append("in", partition, [slow] * 100)  # a batch takes 15 s
+    with run_command(stage, "--nodes", "2", job=POISONED) as command:
+        nodes = nodes_at_work(command, 2)
+        poisoned = stage.monitor(stage.open(POISONED))
+        stage.until(poisoned, lambda: None not in owners(poisoned), "all is owned")
+        command.signal(signal.SIGINT)
+        command.says("stopping: the nodes finish what is in hand")
+        command.signal(signal.SIGINT)
+        code, out, err = command.finish()
+    assert code == 130 and "stopped at once" in err and json.loads(out)["error"]["exit_code"] == 130
+    assert not any(node.is_running() for node in nodes)
+
+
+def nodes_at_work(command: Command, count: int) -> list[psutil.Process]:
+    """The node processes of a run."""
+    run = psutil.Process(command.process.pid)
+    until(lambda: len(run.children()) == count, f"{count} nodes are started")
+    return run.children()
+
+
+def test_nodes_leave_when_the_run_that_they_belong_to_is_killed(stage: Stage) -> None:
+    monitor = stage.monitor(stage.open())
+    with run_command(stage, "--nodes", "2") as command:
+        nodes = nodes_at_work(command, 2)
+        stage.until(monitor, lambda: None not in owners(monitor), "all is owned")
+        command.signal(signal.SIGKILL)
+        until(lambda: not any(node.is_running() for node in nodes), "the nodes have left")
+    monitor.poll()
+    assert not monitor.ownership.members  # all of them said Goodbye
+
+
+def test_a_node_joins_from_another_terminal_and_goes_on_alone(stage: Stage) -> None:
+    run = stage.open()
+    monitor = stage.monitor(run)
+    with run_command(stage, "--nodes", "1") as command, stage.feeding():
+        stage.until(monitor, lambda: set(owners(monitor)) == {0}, "the first node owns all")
+        with Command("node", JOB, "--number", "7", "--json", stage=stage) as joined:
+            stage.until(monitor, lambda: sorted(map(str, owners(monitor))) == ["0", "0", "7", "7"], "they share")
+            command.signal(signal.SIGTERM)
+            assert command.json()["ending"] == "stopped"
+            stage.until(monitor, lambda: set(owners(monitor)) == {7}, "the node that joined owns all")
+            consumes(stage, monitor, sum(monitor.taken()) + 200)
+            stage.stop_feeding()
+            declare_end(stage.log, run)
+            result = joined.json()
+    assert result["ending"] == "done" and result["number"] == 7
+    stage.assert_exact()
+
+
+def test_nodes_join_and_leave_while_the_input_grows(stage: Stage) -> None:
+    """One joins, the eldest leaves, again and again; results go on all the time."""
+    run = stage.open()
+    monitor = stage.monitor(run)
+    with stage.fleet(2) as fleet:
+        with stage.feeding():
+            for number in range(2, 6):
+                stage.until(monitor, lambda: None not in owners(monitor), "all is owned", fleet)
+                fleet.add(number)
+                stage.until(monitor, lambda n=number: n in owners(monitor), f"node {number} has taken over", fleet)
+                eldest = fleet.running()[0]
+                eldest.process.terminate()
+                assert eldest.process.wait(60) == 0
+                consumes(stage, monitor, sum(monitor.taken()) + 200)
+        done = stage.finish(run, fleet)
+    assert done.steals == 0  # everything was handed over, nothing had to be taken
+    stage.assert_exact()
+    assert stage.repeats_dropped == 0
+
+
+def test_a_stop_from_anywhere_ends_the_run(stage: Stage) -> None:
+    run = stage.open()
+    monitor = stage.monitor(run)
+    with run_command(stage, "--nodes", "2") as command:
+        stage.until(monitor, lambda: None not in owners(monitor), "all is owned")
+        ask_stop(stage.log, run)
+        result = command.json()
+    assert result["ending"] == "stopped" and result["restarts"] == 0
+
+
+def test_a_node_that_dies_is_reported_and_started_again(stage: Stage) -> None:
+    run = stage.open()
+    monitor = stage.monitor(run)
+    with run_command(stage, "--nodes", "2") as command:
+        nodes = nodes_at_work(command, 2)
+        with stage.feeding():
+            stage.until(monitor, lambda: set(owners(monitor)) == {0, 1}, "both own partitions")
+            nodes[1].send_signal(signal.SIGKILL)
+            until(lambda: len(psutil.Process(command.process.pid).children()) == 1, "it is dead")
+            stage.until(monitor, lambda: len(set(monitor.ownership.members)) == 3, "its next life has begun")
+            stage.until(monitor, lambda: len(set(map(monitor.ownership.owner, range(4)))) == 2, "it has work")
+            command.signal(signal.SIGTERM)
+            code, out, err = command.finish()
+    result = json.loads(out)
+    assert code == 0 and result["restarts"] == 1 and result["steals"] >= 1
+    assert "has ended: killed by SIGKILL; starting it again in 1 s" in err
+    with run_command(stage, "--bounded") as command:
+        assert command.json()["conserved"]
+    stage.assert_exact()
