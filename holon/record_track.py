@@ -259,7 +259,7 @@ class RecordTrack:
 
     def _admission_failed(self, run: Input, error: BaseException) -> None:
         """Deciding about records has no effects, so the first one that makes it fail can be found by halving."""
-        while len(run) > 1:
+        while len(run) > 1 and not isinstance(error, HolonError):
             left, right = run.cut(0, len(run) // 2), run.cut(len(run) // 2, len(run))
             try:
                 self._admit(left)

@@ -95,7 +95,10 @@ FEEDS: dict[str, tuple[Job[Any], Callable[[int], dict[str, Any]]]] = {
     "query1": (query1.job, lambda i: {"ts": 700 * i}),
     "top_items": (top_items.job, lambda i: {"ts": 7_000 * i, "item": f"item{i % 4}", "quantity": i}),
     "dedupe": (dedupe.job, lambda i: {"id": str(i % 7), "ts": 600_000 * i}),
-    "fraud_alert": (fraud_alert.job, lambda i: {"ts": 20_000 * i, "card": str(i % 3), "cents": 10 ** (7 if i % 17 == 0 else 2)}),
+    "fraud_alert": (
+        fraud_alert.job,
+        lambda i: {"ts": 20_000 * i, "card": str(i % 3), "cents": 10 ** (7 if i % 17 == 0 else 2)},
+    ),
     "shared_text": (shared_text.job, lambda i: {"ts": 9_000 * i, "author": str(i % 2), "text": str(i)}),
 }
 
