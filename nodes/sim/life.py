@@ -39,7 +39,7 @@ class Life:
         self.name = name
         self.dead = False
         self.paused_until_ms = 0
-        self.rate = world.rng.choice([0.5, 1.0, 2.0]) if world.options.faults.clock_rates else 1.0
+        self.rate = world.rng.choice([0.5, 1.0, 2.0]) if world.faults.clock_rates else 1.0
         self.offset_ms = world.rng.randint(0, HOUR_MS)
         self.topics = Topics.of(world.run)
         self._stale_until_ms = -1
@@ -100,8 +100,10 @@ class Life:
         self._trace("stale", f"{duration_ms} ms of {len(self._stale)} topics")
 
     def recover(self) -> None:
-        """The end of pauses and of stale reads."""
+        """The end of pauses, of stale reads, and of a clock so fast that it takes healthy nodes for silent."""
         self.paused_until_ms = 0
+        self.offset_ms += int(self.world.now_ms * (self.rate - 1.0))
+        self.rate = 1.0
         self._stale_until_ms = -1
 
     # --- what the log asks --------------------------------------------------------------------------------------

@@ -14,10 +14,16 @@ from nodes.sim.options import Options, draw
 from nodes.sim.trace import Trace
 from nodes.sim.world import World
 
+MAX_NODES = 6
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """How a run ended. ``problem`` is None if all held; ``counts`` says how often each thing happened."""
+    """How a run ended.
+
+    ``problem`` is None if all held; ``counts`` says how often each thing happened, ``replay`` is the command that does
+    the same again.
+    """
 
     seed: int
     options: dict[str, Any]
@@ -27,26 +33,28 @@ class Verdict:
     steps: int
     counts: dict[str, int]
     tail: list[str]
+    replay: str
 
     @property
     def ok(self) -> bool:
         """True if every check held."""
         return self.problem is None
 
-    @property
-    def replay(self) -> str:
-        """The command that does the same again."""
-        return f"holon sim --seed {self.seed}"
-
 
 def simulate(
-    seed: int, *, max_nodes: int = 6, case: str | None = None, sink: Callable[[str], None] | None = None
+    seed: int,
+    *,
+    max_nodes: int = MAX_NODES,
+    case: str | None = None,
+    calm: bool = False,
+    sink: Callable[[str], None] | None = None,
 ) -> Verdict:
-    """Run one seed."""
-    return run(draw(seed, max_nodes, case), sink)
+    """Run one seed, ``calm`` without faults; ``max_nodes`` and ``case`` belong to what has to be given again."""
+    replay = f"holon sim --seed {seed}" + (f" --nodes {max_nodes}" if max_nodes != MAX_NODES else "")
+    return run(draw(seed, max_nodes, case, calm), sink, replay + (f" --case {case}" if case is not None else ""))
 
 
-def run(options: Options, sink: Callable[[str], None] | None = None) -> Verdict:
+def run(options: Options, sink: Callable[[str], None] | None = None, replay: str = "") -> Verdict:
     """Run these options; whatever breaks is in the verdict."""
     trace = Trace(sink)
     problem, world = None, None
@@ -68,6 +76,7 @@ def run(options: Options, sink: Callable[[str], None] | None = None) -> Verdict:
         steps,
         dict(sorted(trace.counts.items())),
         list(trace.tail),
+        replay,
     )
 
 
