@@ -1,0 +1,117 @@
+"""A full disk, and a log or store that cannot be used: the nodes say so and end; afterwards the job goes on exactly."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from nodes.log import LogFull
+from tests.integration.fleet_support import Command, Stage, run_command
+
+DISK_MB = 12
+FILE_BYTES = 4096
+# Only root can mount a small file system; a limit on the size of files is what everybody can set.
+WAYS = ["file system", "file size"] if os.geteuid() == 0 else ["file size"]
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 12 MB, or a folder for those who cannot make one."""
+    if os.geteuid() != 0:
+        yield tmp_path
+        return
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_MB}m", "tmpfs", folder], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_disk_that_fills_up_ends_the_run_with_a_named_error_and_nothing_is_lost(small_disk: Path, way: str) -> None:
+    stage = Stage(small_disk)
+    stage.feed(3000)
+    ballast = small_disk / "ballast"
+    with run_command(stage, "--nodes", "2") as command:
+        monitor = stage.monitor(stage.open())
+        stage.until(monitor, lambda: sum(monitor.taken()) == 3000, "all is checkpointed")
+        if way == "file system":
+            fill(ballast)
+        else:
+            limit_file_sizes(command)
+        feed_until_full(stage)
+        code, out, err = command.finish()
+    check_full(code, out, err)
+    ballast.unlink(missing_ok=True)
+    finish_after(stage)
+    stage.log.close()
+
+
+def test_a_damaged_partition_of_the_log_is_named_and_nothing_runs(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    stage.feed(500)
+    stage.log.close()
+    file = stage.path / "topics" / "in" / "2" / "data.mdb"
+    os.truncate(file, 4096)
+    with run_command(stage, "--nodes", "2") as command:
+        message = command.json(exit_code=1)["error"]["message"]
+    assert f"{file} is damaged" in message and "Nothing was changed" in message
+
+
+def test_too_few_file_descriptors_are_an_error_that_says_how_many_are_needed(tmp_path: Path) -> None:
+    stage = Stage(tmp_path, partitions=16)
+    stage.feed(500)
+    with run_command(stage, "--nodes", "1", "--bounded", limit_descriptors=64) as command:
+        message = command.json(exit_code=4)["error"]["message"]
+    assert "raise `ulimit -n`" in message
+    with run_command(stage, "--nodes", "1", "--bounded") as command:
+        assert command.json()["taken"] == 500
+    stage.assert_exact()
+    stage.log.close()
+
+
+def fill(ballast: Path) -> None:
+    """Leave some room: what is there must fill up while the nodes write."""
+    free = os.statvfs(ballast.parent).f_bavail * os.statvfs(ballast.parent).f_frsize
+    with ballast.open("wb") as file:
+        file.write(bytes(max(0, free - 300_000)))
+
+
+def limit_file_sizes(command: Command) -> None:
+    """Of the nodes, not of who feeds them."""
+    for node in psutil.Process(command.process.pid).children():
+        resource.prlimit(node.pid, resource.RLIMIT_FSIZE, (FILE_BYTES, FILE_BYTES))
+
+
+def feed_until_full(stage: Stage) -> None:
+    for _ in range(200):
+        try:
+            stage.feed(200)
+        except LogFull:
+            return
+
+
+def check_full(code: int, out: str, err: str) -> None:
+    assert code == 1, err
+    assert "no node is left" in json.loads(out)["error"]["message"]
+    assert "no space left" in err and "nothing of this batch was appended" in err
+    assert "nothing is lost" in err and "stood at" in err
+    assert "not started again, as that would not help" in err
+    assert "Traceback" not in err
+
+
+def finish_after(stage: Stage) -> None:
+    stage.feed(100)
+    with run_command(stage, "--nodes", "2", "--bounded") as command:
+        result = command.json()
+    assert result["conserved"] and result["taken"] == stage.fed
+    stage.assert_exact()
