@@ -1,0 +1,115 @@
+"""Which nodes are started again, when, and how often."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from nodes.fleet import Fleet, Member
+from nodes.settings import load_settings
+from nodes.supervisor import Supervisor
+
+
+class FakeProcess:
+    """A process that ends when told to."""
+
+    def __init__(self) -> None:
+        self.returncode: int | None = None
+
+    def poll(self) -> int | None:
+        return self.returncode
+
+
+class FakeFleet(Fleet):
+    """Starts no process."""
+
+    __slots__ = ()
+
+    def add(self, number: int, expected: int = 1) -> Member:
+        process: Any = FakeProcess()
+        self.members.append(Member(number, process))
+        return self.members[-1]
+
+
+class Watch:
+    """A supervisor of two nodes, and what it said."""
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+        self.fleet = FakeFleet("m:j", load_settings(environ={}), 2)
+        self.fleet.start()
+        self.supervisor = Supervisor(self.fleet, self.said.append)
+        self.supervisor.look(0.0, over=False)
+
+    def ends(self, member: int, code: int, at_s: float, over: bool = False) -> None:
+        process: Any = self.fleet.members[member].process
+        process.returncode = code
+        self.supervisor.look(at_s, over)
+
+    @property
+    def numbers(self) -> list[int]:
+        return [member.number for member in self.fleet.members]
+
+
+@pytest.mark.parametrize("code", [-9, -11, 70, 4, 0])
+def test_a_node_that_crashes_or_just_ends_is_started_again_after_a_second(code: int) -> None:
+    watch = Watch()
+    watch.ends(1, code, at_s=10.0)
+    watch.supervisor.look(10.9, over=False)
+    assert watch.numbers == [0, 1]
+    watch.supervisor.look(11.0, over=False)
+    assert watch.numbers == [0, 1, 1] and watch.supervisor.restarts == 1
+    assert watch.said[0].startswith("node 1 has ended: ") and watch.said[0].endswith("starting it again in 1 s")
+
+
+@pytest.mark.parametrize("code", [1, 2, 3])
+def test_a_node_that_has_said_why_it_cannot_go_on_is_not_started_again(code: int) -> None:
+    watch = Watch()
+    watch.ends(0, code, at_s=1.0)
+    watch.supervisor.look(60.0, over=False)
+    assert watch.numbers == [0, 1]
+    assert watch.said == [f"node 0 has ended: exit code {code}; not started again, as that would not help"]
+
+
+def test_three_restarts_a_minute_are_enough() -> None:
+    watch = Watch()
+    member = 0
+    for round in range(3):
+        watch.ends(member, -6, at_s=round * 10.0)
+        watch.supervisor.look(round * 10.0 + 1, over=False)
+        member = len(watch.fleet.members) - 1
+    watch.ends(member, -6, at_s=30.0)
+    watch.supervisor.look(40.0, over=False)
+    assert watch.numbers == [0, 1, 0, 0, 0]
+    assert watch.said[-1] == "node 0 has ended: killed by SIGABRT; given up after 3 restarts within a minute"
+    assert not watch.supervisor.exhausted  # the other one runs
+    watch.ends(1, 1, at_s=41.0)
+    assert watch.supervisor.exhausted
+
+
+def test_after_a_quiet_minute_a_node_has_all_its_restarts_again() -> None:
+    watch = Watch()
+    member = 0
+    for round in range(8):
+        watch.ends(member, -6, at_s=round * 25.0)
+        watch.supervisor.look(round * 25.0 + 1, over=False)
+        member = len(watch.fleet.members) - 1
+    assert watch.supervisor.restarts == 8
+
+
+def test_nothing_is_started_once_the_job_is_over() -> None:
+    watch = Watch()
+    watch.ends(0, -9, at_s=1.0)
+    watch.ends(1, 0, at_s=1.5, over=True)
+    watch.supervisor.look(5.0, over=True)
+    assert watch.numbers == [0, 1] and watch.supervisor.exhausted
+    assert len(watch.said) == 1
+
+
+def test_a_node_that_the_fleet_killed_stays_dead() -> None:
+    watch = Watch()
+    watch.fleet.members[0].killed = True
+    watch.ends(0, -9, at_s=1.0)
+    watch.supervisor.look(5.0, over=False)
+    assert watch.numbers == [0, 1] and watch.said == []
