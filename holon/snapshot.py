@@ -55,5 +55,5 @@ class Snapshot(msgspec.Struct, array_like=True, frozen=True):
             if version != VERSION:
                 raise DecodeError(f"a snapshot of version {version}; this release reads up to version {VERSION}")
             return msgspec.msgpack.decode(raw, type=cls)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise DecodeError(f"a damaged snapshot: {error}") from error
