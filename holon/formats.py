@@ -18,7 +18,7 @@ E_co = TypeVar("E_co", covariant=True)
 
 
 @dataclass(slots=True)
-class Decoded(Generic[E]):
+class Decoded(Generic[E_co]):
     """What became of a run of payloads.
 
     ``rows`` are the indexes of the payloads that were decoded, ascending (None: all of them); ``columns`` and
@@ -27,14 +27,14 @@ class Decoded(Generic[E]):
 
     rows: NDArray[np.intp] | None
     columns: dict[str, Column] = field(default_factory=dict)
-    events: Sequence[E] = ()
+    events: Sequence[E_co] = ()
     bad: list[tuple[int, str]] = field(default_factory=list)
 
 
 class Format(Protocol[E_co]):
     """Decodes payloads; an implementation is pure and keeps nothing between calls."""
 
-    def decode(self, payloads: Sequence[bytes]) -> Decoded[Any]:
+    def decode(self, payloads: Sequence[bytes]) -> Decoded[E_co]:
         """Decode a run of payloads; never raises for their contents."""
         ...
 
@@ -84,8 +84,8 @@ class Json(Generic[E]):
 class JsonColumns(Generic[E]):
     """One JSON document a record, decoded to columns: one for each field of the Struct ``type``.
 
-    int, float and bool fields become numpy arrays (int64, float64, bool), everything else a list.
-    An integer beyond 64 bits is a bad record.
+    int, float and bool fields become numpy arrays (int64, float64, bool), everything else a list. An integer beyond 64
+    bits is a bad record.
     """
 
     def __init__(self, type: type[E]) -> None:
