@@ -41,7 +41,9 @@ def encode_json(value: Any) -> bytes:
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()
-    raise NotImplementedError(f"JSON cannot hold a value of type {type(value).__name__}; give the Output an encode= of its own")
+    raise NotImplementedError(
+        f"JSON cannot hold a value of type {type(value).__name__}; give the Output an encode= of its own"
+    )
 
 
 _JSON = msgspec.json.Encoder(enc_hook=_plain)

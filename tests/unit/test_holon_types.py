@@ -16,7 +16,8 @@ ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import msgspec
 from holon import (
-    WCRDT, Batch, Context, Job, Json, JsonColumns, Local, ProcessingFunction, Source, Tumbling, WLocal, Window, on_window
+    WCRDT, Batch, Context, Job, Json, JsonColumns, Local, ProcessingFunction, Source, Tumbling, Window, WLocal,
+    on_window,
 )
 from wcrdt import GCounter, MapOf, TopK
 
