@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 
 from holon import WCRDT, Context, Job, Json, Local, ProcessingFunction, Source, Tumbling, Window, on_window
@@ -29,7 +30,7 @@ class Poisoned(ProcessingFunction[Event]):
                     return  # the child goes on in the node's own loop
                 os.wait()
             case "slow":
-                time.sleep(0.3)
+                threading.Event().wait(0.3)
         ctx.emit({"id": event.id})
 
 
