@@ -114,12 +114,14 @@ class PartitionTask:
         return self.outbox.take()
 
     def take_delta(self) -> SlotDelta | None:
-        """What changed on both tracks since the last call, or None."""
-        record = self.scope.record.take_delta() if self.scope.record.has_news else None
-        window = self.scope.answers.take_delta() if self.scope.answers.has_news else None
-        if record is None and window is None:
+        """What changed on both tracks since the last call, or None.
+
+        A track without news is named all the same: its position shows a reader that it has missed something.
+        """
+        record, answers = self.scope.record, self.scope.answers
+        if not (record.has_news or answers.has_news):
             return None
-        return SlotDelta(self.partition, self.punctuations, record, window)
+        return SlotDelta(self.partition, self.punctuations, record.take_delta(), answers.take_delta())
 
     def full_delta(self) -> SlotDelta:
         """The whole slot of the partition, for others to fill gaps with."""

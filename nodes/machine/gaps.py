@@ -6,7 +6,6 @@ is asked more than once in a while.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 
 from nodes.machine.ownership import Ownership
@@ -44,25 +43,32 @@ class Gaps:
         if gap.place != place:
             gap.place, gap.rereads = place, 0
 
-    def full_slot(self, partition: int) -> None:
-        """One has arrived intact: what a damaged record held is in it, if it was asked for."""
+    def full_slot(self, partition: int) -> bool:
+        """One has arrived intact. False if it does not reach far enough: its maker itself is behind.
+
+        What a damaged record held is in it, if it was asked for.
+        """
         gap = self._gaps.get(partition)
-        if gap is not None and gap.target is None and gap.asked_ms is not None:
+        if gap is None or gap.asked_ms is None:
+            return True
+        if gap.target is None:
             del self._gaps[partition]
+            return True
+        return _reaches(self._place(partition), gap.target)
 
     def reread(self, partition: int) -> int:
-        """The full slot is of no use here, the broadcast has to be read again; how often that was so at this place."""
+        """The full slot was of no use, the broadcast has to be read again; how often that was so at this place."""
         self.noticed(partition)
         gap = self._gaps[partition]
         gap.rereads += 1
         return gap.rereads
 
-    def to_ask(self, ownership: Ownership, own: Collection[int], now_ms: int) -> list[int]:
-        """The partitions to ask for now; what this node makes itself (``own``) it does not have to ask for."""
+    def due(self, ownership: Ownership, now_ms: int) -> list[int]:
+        """The partitions about which something has to be done now."""
         self._suspect(ownership, now_ms)
         due = []
         for partition, gap in sorted(self._gaps.items()):
-            if partition in own or (gap.target is not None and _reaches(self._place(partition), gap.target)):
+            if gap.target is not None and _reaches(self._place(partition), gap.target):
                 del self._gaps[partition]
             elif gap.asked_ms is None or now_ms - gap.asked_ms >= self.patience_ms:
                 gap.asked_ms = now_ms

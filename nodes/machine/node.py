@@ -145,23 +145,28 @@ class Node:
                 self.replica.punctuate(message.punctuation)
             elif not self.work.can_take(message.delta):
                 return self._read_again(partition)
-            else:
-                self._receive(message.delta)
+            elif not self._receive(message.delta):
+                return False
         except (m.BadMessage, DecodeError, IndexError):
             self.bad_messages += 1
             self.gaps.noticed(partition)
-            self.work.lost(partition)
             return True
         self.work.slot_changed(partition)
         return True
 
-    def _receive(self, delta: SlotDelta) -> None:
+    def _receive(self, delta: SlotDelta) -> bool:
+        """False if what is missing may be found by reading again: whoever sent the full slot itself is behind."""
         record, window = delta.record, delta.window
         if self.replica.receive(delta).gap:
             since = RECORD_START if record is None else record.since, WINDOW_START if window is None else window.since
             self.gaps.noticed(delta.partition, since)
-        elif record is not None and record.full:
-            self.gaps.full_slot(delta.partition)
+            return True
+        if record is None or not record.full or self.gaps.full_slot(delta.partition):
+            return True
+        if self.gaps.reread(delta.partition) > MAX_REREADS:
+            return True
+        self.work.effects.append(RewindBroadcast(delta.partition))
+        return False
 
     def _read_again(self, partition: int) -> bool:
         """A full slot cannot fill the gap, since a runner here still reads windows that its maker has dropped."""
@@ -177,7 +182,10 @@ class Node:
         return False
 
     def _ask_missing(self) -> None:
-        for partition in self.gaps.to_ask(self.ownership, self.work.runners.keys(), self._now_ms):
+        for partition in self.gaps.due(self.ownership, self._now_ms):
+            if partition in self.work.runners:
+                self.work.heal(partition)
+                continue
             offset, step = self.replica.slots[partition].record.position
             self.work.control(m.SlotWanted(self.run.incarnation, self.config.node, partition, offset, step))
 

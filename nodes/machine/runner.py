@@ -152,10 +152,9 @@ class Runner:
         index = self.task.punctuations - slot.punctuations_dropped
         return slot.punctuations[index] if 0 <= index < len(slot.punctuations) else None
 
-    def punctuation(self, now_ms: int, timeout_ms: int) -> Punctuation | None:
-        """What to write if the partition has been idle for so long: never above the other partitions' watermarks."""
+    def punctuation(self, now_ms: int, timeout_ms: int, watermark: int) -> Punctuation | None:
+        """What to write to come to ``watermark`` if the partition has been idle for so long."""
         position = self.task.scope.record.position
-        watermark = self.replica.frontier_without(self.partition)
         confirmed = self.replica.slots[self.partition].record.position == position
         idle = now_ms - self.last_input_ms >= timeout_ms and not self.task.waiting and not self.task.records.ended
         if not (idle and confirmed) or watermark <= self.task.watermark_ms or watermark <= BEFORE_TIME_MS:

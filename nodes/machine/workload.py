@@ -14,11 +14,12 @@ from nodes.machine import keeping
 from nodes.machine import messages as m
 from nodes.machine.config import JobRun, NodeConfig, Wanted
 from nodes.machine.effects import Effect, LoadCheckpoint, ReadTail, RewindBroadcast, WriteControl
+from nodes.machine.idleness import Idleness
 from nodes.machine.ownership import Ownership
 from nodes.machine.runner import Phase, Runner
 from wcrdt.codec import DecodeError
 from wcrdt.replica import Replica, SlotDelta
-from wcrdt.windows import BEFORE_TIME_MS
+from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
 
 
 class Workload:
@@ -31,6 +32,7 @@ class Workload:
         self.replica = replica
         self.ownership = ownership
         self.runners: dict[int, Runner] = {}
+        self.idleness = Idleness(replica)
         self.effects: list[Effect] = []
         self.now_ms = 0
         self.stopping = False
@@ -147,6 +149,8 @@ class Workload:
         if runner is not None and runner.phase is Phase.SCANNING:
             runner.begin(tail.last, tail.ends)
             self.effects.append(runner.broadcast(self._full(runner)))
+            if not runner.idle_allowed:
+                self._take_own(runner)
 
     def _acknowledged(self, ack: e.Acknowledged) -> None:
         runner = self.runner(ack.partition, ack.version)
@@ -185,11 +189,23 @@ class Workload:
         if runner is not None and runner.phase is Phase.RUNNING and not runner.apply_punctuations():
             self._restart(runner)
 
-    def lost(self, partition: int) -> None:
-        """A broadcast record of this partition is damaged: results that wait for it to be read back need it again."""
-        runner = self.runners.get(partition)
-        if runner is not None and runner.phase is Phase.RUNNING and runner.idle_allowed:
+    def heal(self, partition: int) -> None:
+        """The slot of an own partition lacks something: the runner has it, or will make it again."""
+        runner = self.runners[partition]
+        if runner.phase is not Phase.RUNNING:
+            return
+        if runner.idle_allowed:  # results wait for their delta to be read back
             self.effects.append(runner.broadcast(self._full(runner)))
+        elif not self._take_own(runner):
+            self.effects.append(RewindBroadcast(partition))
+
+    def _take_own(self, runner: Runner) -> bool:
+        """Bring the replica to where the runner stands, sooner than the broadcast does; False if that cannot be."""
+        full = self._full(runner)
+        if self.can_take(full):
+            self.replica.receive(full)
+            return True
+        return False
 
     def _slot_asked(self, partition: int) -> None:
         """Somebody has a gap in the partition's slot."""
@@ -243,11 +259,13 @@ class Workload:
         return sorted(found, key=lambda wanted: self.runners[wanted.partition].task.watermark_ms)
 
     def _too_far_ahead(self, runner: Runner) -> bool:
-        """A fast partition waits, so that a lagging one cannot pile up open windows without bound."""
-        frontier = self.replica.frontier_ms
-        if frontier <= BEFORE_TIME_MS:
-            frontier = min((r.task.watermark_ms for r in self.running()), default=BEFORE_TIME_MS)
-        return runner.task.watermark_ms - frontier > self.config.watermark_max_ahead_ms > 0
+        """A fast partition waits, so that a lagging one cannot pile up open windows without bound.
+
+        One that never had a record holds nobody up: how far it is behind is not known.
+        """
+        started = (slot.record.watermark_ms for slot in self.replica.slots if slot.record.watermark_ms > BEFORE_TIME_MS)
+        last_ms = min(started, default=END_OF_TIME_MS)
+        return runner.task.watermark_ms - last_ms > self.config.watermark_max_ahead_ms > 0
 
     def settle(self) -> None:
         """Bring everything as far as it can go. Raises ``UserFunctionError``."""
@@ -275,8 +293,8 @@ class Workload:
         if delta is None:
             return
         self.effects.append(runner.broadcast(delta))
-        if not runner.idle_allowed and self.replica.receive(delta).gap and self.can_take(full := self._full(runner)):
-            self.replica.receive(full)  # sooner than the broadcast brings it
+        if not runner.idle_allowed and self.replica.receive(delta).gap:
+            self._take_own(runner)
 
     def _maybe_end(self, runner: Runner) -> None:
         end = self.ownership.end_offset(runner.partition)
@@ -286,10 +304,12 @@ class Workload:
 
     def _maybe_punctuate(self, runner: Runner) -> None:
         timeout = self.job.source.idle_timeout_ms
-        if timeout is not None:
-            punctuation = runner.punctuation(self.now_ms, timeout)
-            if punctuation is not None:
-                self.effects.append(runner.broadcast(punctuation))
+        if timeout is None or self._too_far_ahead(runner):  # what is not read may well be there
+            return
+        bound_ms = self.idleness.bound_ms(runner.partition, self.now_ms, timeout)
+        punctuation = runner.punctuation(self.now_ms, timeout, bound_ms)
+        if punctuation is not None:
+            self.effects.append(runner.broadcast(punctuation))
 
     def _maybe_checkpoint(self, runner: Runner) -> None:
         runner.leaving = self.stopping

@@ -181,6 +181,16 @@ def check_replicas(world: World, lives: list[Life], behind: bool = False) -> Non
                 )
 
 
+def check_idle_progress(world: World) -> None:
+    """Where a job allows idleness, a partition without records holds no window: all come to the furthest one."""
+    if not world.case.idle or world.input_ended:
+        return
+    for life in world.lives:
+        watermarks = [slot.record.watermark_ms for slot in life.node.replica.slots]
+        if min(watermarks) != max(watermarks):
+            raise InvariantBroken(f"{life.name}: idle partitions hold event time back: {watermarks}")
+
+
 def catch_up(log: Log, world: World, replica: Replica, positions: list[int]) -> None:
     """Read the broadcast to its end without a node."""
     topic = Topics.of(world.run).broadcast

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodes.machine.effects import Ending
-from nodes.sim.checks import check_replicas, check_results
+from nodes.sim.checks import check_idle_progress, check_replicas, check_results
 from nodes.sim.life import InvariantBroken
 from nodes.sim.options import Options, draw
 from nodes.sim.trace import Trace
@@ -90,6 +90,7 @@ def _live(world: World) -> None:
         if not world.failed:
             world.trace.add(world.now_ms, "quiet")
             check_replicas(world, world.lives)
+            check_idle_progress(world)
         world.end_input()
         until_ms = world.now_ms + _bound_ms(options)
     if not world.run_until(world.all_done, until_ms):

@@ -236,6 +236,7 @@ class World:
             options.checkpoint_interval_ms,
             options.broadcast_interval_ms,
             20 * options.tick_ms,
+            2 * options.suspect_after_ms if self.case.idle else 0,  # the idle timeout, and its punctuation's way
         )
         return self.all_fed and (self.failed or (bool(self.lives) and self.now_ms - self.appended_ms > wait_ms))
 
