@@ -10,15 +10,20 @@ from __future__ import annotations
 import mmap
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import lmdb
 
 from nodes.log.contract import LogError, LogUnavailable
 from nodes.log.embedded_errors import damaged, translate
 from nodes.log.embedded_folder import ENGINE, LOCK_FILE_BYTES, create_lock_file
+from nodes.log.embedded_lockfile import READER_LOCK, WRITER_LOCK, LockFile
+from nodes.log.embedded_stall import wait_until_free
 from nodes.log.embedded_verify import check_length, read_all
+
+if TYPE_CHECKING:
+    from nodes.log.embedded_keeper import LockWatcher
 
 FIRST_MAP_BYTES = 64 << 20
 STALE_READERS_S = 30.0
@@ -27,19 +32,11 @@ DAMAGE_NOTE = "damaged.txt"
 
 _META_PAGES = 2
 
-# Lock file of LMDB 0.9 (struct MDB_txninfo, 64-bit, pthread mutexes). A robust mutex starts with its futex word, and
-# the kernel demands the owner's thread id there. Both are checked against what is known before they are believed.
-_LOCK_MAGIC = 0xBEEFC0DE
-_COMMITS_WORD = 48 // 8
-READER_LOCK, WRITER_LOCK = 8 // 4, 64 // 4
-OWNER_MASK = 0x3FFFFFFF
-_VIEW_BYTES = 256
-
 
 class Environment:
     """LMDB environment with named errors. Safe to use from several threads; every method may raise ``LogError``."""
 
-    def __init__(self, path: Path, where: str, *, sync_commits: bool, notice: Callable[[], None]) -> None:
+    def __init__(self, path: Path, where: str, *, sync_commits: bool, watcher: LockWatcher | None = None) -> None:
         self.path = path
         self.where = where
         self.closed = False
@@ -47,62 +44,51 @@ class Environment:
         """Held by the one writing thread of this process; taken before ``using``."""
         self.using = threading.Lock()
         """Held for each read and while the map changes; memory of the map is only valid inside."""
-        self.waiting: dict[int, float] = {}
-        """Lock of LMDB -> monotonic seconds since when a thread of this process waits for it."""
         self.dirty = False
         """This process has committed what may not be on disk yet."""
-        self._notice = notice
+        self._watcher = watcher
         self._syncing = threading.Lock()
         self._sync_failed: str | None = None
         self._next_reader_check = time.monotonic() + STALE_READERS_S
-        self._env, self._lock_map = _open(path, where, sync_commits)
-        view = memoryview(self._lock_map)
-        self._halfs, self._words = view[:_VIEW_BYTES].cast("I"), view[:_VIEW_BYTES].cast("Q")
+        self._check_data_file()
+        self.locks = self._map_locks()
+        try:
+            self._env = self._open(sync_commits)
+        except BaseException:
+            self._close_locks()
+            raise
+        self.locks.check_commits(lambda: self._env.info()["last_txnid"])
         self._map_bytes = self._env.info()["map_size"]
-        self._layout_known = self._halfs[0] == _LOCK_MAGIC and self._commits_agree()
-        self._owner_known: bool | None = None  # None: no own write yet that could prove it
 
     def commits(self) -> int:
-        """Number of the last committed transaction of all processes: a memory access."""
+        """Number of the last committed transaction of all processes: as a rule a memory access."""
         try:
-            return self._words[_COMMITS_WORD] if self._layout_known else self._env.info()["last_txnid"]
+            commits = self.locks.commits()
         except ValueError:
             raise self._closed_error() from None
-
-    def lock_owner(self, lock: int) -> int:
-        """Thread id that holds ``READER_LOCK`` or ``WRITER_LOCK``; 0 if nobody or not known on this platform."""
-        try:
-            return self._halfs[lock] & OWNER_MASK if self._layout_known and self._owner_known is not False else 0
-        except ValueError:
-            return 0
+        return self._env.info()["last_txnid"] if commits is None else commits
 
     def begin_read(self) -> lmdb.Transaction[memoryview]:
         """A read transaction; the caller holds ``using``. Raises ``MapResizedError``: then ``adopt_map``."""
         self._check_open()
-        self.waiting[READER_LOCK] = time.monotonic()
-        self._notice()
+        self._wait_begins(READER_LOCK)
         try:
             return self._env.begin(buffers=True)
         finally:
-            self.waiting.pop(READER_LOCK, None)
+            self.locks.wait_ends(READER_LOCK)
 
     def begin_write(self) -> lmdb.Transaction[memoryview]:
         """A write transaction; the caller holds ``writing``. Raises ``MapResizedError``: then ``adopt_map``."""
         self._check_open()
         self._check_disk()
-        now = time.monotonic()
-        self.waiting[WRITER_LOCK] = now
-        self._notice()
+        self._wait_begins(WRITER_LOCK)
         try:
-            if now > self._next_reader_check:
-                self._next_reader_check = now + STALE_READERS_S
-                self._env.reader_check()
+            if time.monotonic() > self._next_reader_check:
+                self._clear_stale_readers()
             txn = self._env.begin(write=True, buffers=True)
         finally:
-            self.waiting.pop(WRITER_LOCK, None)
-        if self._owner_known is None:
-            owner = self._halfs[WRITER_LOCK] & OWNER_MASK
-            self._owner_known = self._layout_known and owner == threading.get_native_id()
+            self.locks.wait_ends(WRITER_LOCK)
+        self.locks.check_owner()
         return txn
 
     def grow_map(self) -> None:
@@ -139,11 +125,8 @@ class Environment:
             if self.closed:
                 return
             self.closed = True
-            # In this order: closing any descriptor of the lock file drops all locks of the process on it.
             self._env.close()
-            self._halfs.release()
-            self._words.release()
-            self._lock_map.close()
+            self._close_locks()
 
     def _set_map(self, size: int) -> None:
         with self.using:
@@ -153,14 +136,20 @@ class Environment:
                 raise translate(error, self.path, f"{self.where}: map {size >> 20} MiB") from error
             self._map_bytes = self._env.info()["map_size"]
 
-    def _commits_agree(self) -> bool:
-        for _ in range(100):  # others may commit between two looks
-            before = self._words[_COMMITS_WORD]
-            if before == self._env.info()["last_txnid"]:
-                return True
-            if before == self._words[_COMMITS_WORD]:
-                return False
-        return False
+    def _wait_begins(self, lock: int) -> None:
+        self.locks.wait_begins(lock)
+        if self._watcher is not None:
+            self._watcher.notice()
+
+    def _await_reader_lock(self) -> None:
+        """Before what takes it while py-lmdb lets no other thread run that could watch."""
+        wait_until_free(lambda: self.locks.acquisition(READER_LOCK), self.locks.path, self.where)
+
+    def _clear_stale_readers(self) -> None:
+        """Give back what readers that were killed still hold; it needs the readers' lock too."""
+        self._next_reader_check = time.monotonic() + STALE_READERS_S
+        self._await_reader_lock()
+        self._env.reader_check()
 
     def _check_disk(self) -> None:
         if self._sync_failed:
@@ -176,34 +165,50 @@ class Environment:
     def _closed_error(self) -> LogError:
         return LogError(f"{self.where}: the log is closed; open it again")
 
+    def _check_data_file(self) -> None:
+        """LMDB would quietly start an empty one in place of a missing or empty file."""
+        data = self.path / "data.mdb"
+        try:
+            size = data.stat().st_size
+            note = (self.path / DAMAGE_NOTE).read_text() if (self.path / DAMAGE_NOTE).exists() else None
+        except FileNotFoundError:
+            raise damaged(data, self.where, "the file is missing") from None
+        except OSError as error:
+            raise translate(error, data, self.where) from error
+        if size < _META_PAGES * mmap.PAGESIZE:
+            raise damaged(data, self.where, f"it has only {size} bytes")
+        if note is not None:
+            raise damaged(data, self.where, note)
 
-def _open(path: Path, where: str, sync_commits: bool) -> tuple[lmdb.Environment, mmap.mmap]:
-    data = path / "data.mdb"
-    try:
-        size = data.stat().st_size
-    except FileNotFoundError:
-        raise damaged(data, where, "the file is missing") from None
-    except OSError as error:
-        raise translate(error, data, where) from error
-    if size < _META_PAGES * mmap.PAGESIZE:
-        raise damaged(data, where, f"it has only {size} bytes")
-    if (path / DAMAGE_NOTE).exists():
-        raise damaged(data, where, (path / DAMAGE_NOTE).read_text())
-    try:
-        create_lock_file(path / "lock.mdb")
-        # Mapped before LMDB takes its locks: closing this descriptor later would drop them.
-        with open(path / "lock.mdb", "rb") as file:
-            lock_map = mmap.mmap(file.fileno(), LOCK_FILE_BYTES, prot=mmap.PROT_READ)
-        env = lmdb.open(
-            str(path), map_size=max(FIRST_MAP_BYTES, 2 * size), mode=0o600, create=False, sync=sync_commits,
-            metasync=sync_commits, max_readers=LOCK_FILE_BYTES // 64 - 4, max_spare_txns=2, lib_version=ENGINE,
-        )
-    except (OSError, lmdb.Error) as error:
-        raise translate(error, path, where) from error
-    try:
-        check_length(env, data, where)
-    except BaseException:
-        env.close()
-        lock_map.close()
-        raise
-    return env, lock_map
+    def _map_locks(self) -> LockFile:
+        try:
+            create_lock_file(self.path / "lock.mdb")
+            locks = LockFile(self.path / "lock.mdb", self.where)
+        except OSError as error:
+            raise translate(error, self.path, self.where) from error
+        if self._watcher is not None:
+            self._watcher.add(locks)
+        return locks
+
+    def _close_locks(self) -> None:
+        if self._watcher is not None:
+            self._watcher.remove(self.locks)
+        self.locks.close()
+
+    def _open(self, sync_commits: bool) -> lmdb.Environment:
+        data = self.path / "data.mdb"
+        self._await_reader_lock()
+        try:
+            env = lmdb.open(
+                str(self.path), map_size=max(FIRST_MAP_BYTES, 2 * data.stat().st_size), mode=0o600, create=False,
+                sync=sync_commits, metasync=sync_commits, max_readers=LOCK_FILE_BYTES // 64 - 4, max_spare_txns=2,
+                lib_version=ENGINE,
+            )
+        except (OSError, lmdb.Error) as error:
+            raise translate(error, self.path, self.where) from error
+        try:
+            check_length(env, data, self.where)
+        except BaseException:
+            env.close()
+            raise
+        return env

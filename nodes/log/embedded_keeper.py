@@ -9,13 +9,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
 
 from nodes.log.contract import LogError
-from nodes.log.embedded_environment import OWNER_MASK, READER_LOCK, WRITER_LOCK, Environment
-from nodes.log.embedded_stall import StallWatch, find_owner, kill_owner
+from nodes.log.embedded_environment import Environment
+from nodes.log.embedded_lockfile import READER_LOCK, WRITER_LOCK, LockFile
+from nodes.log.embedded_stall import LOOK_S, StallWatch, find_owner, kill_owner
 
-LOOK_S = 0.05
 _IDLE_LOOKS = 20
 
 _log = logging.getLogger("holon.log")
@@ -24,14 +23,22 @@ _log = logging.getLogger("holon.log")
 class LockWatcher:
     """Looks every 50 ms while threads of this process take locks; parks a second after the last one."""
 
-    def __init__(self, environments: Callable[[], Iterable[Environment]]) -> None:
-        self._environments = environments
+    def __init__(self) -> None:
+        self._files: dict[LockFile, None] = {}
         self._thread: threading.Thread | None = None
         self._parked = threading.Event()
         self._go = threading.Event()
         self._stopping = False
         self._noticed = False
-        self._watches: dict[tuple[Environment, int], StallWatch] = {}
+        self._watches: dict[tuple[LockFile, int], StallWatch] = {}
+
+    def add(self, file: LockFile) -> None:
+        """Look at this one too."""
+        self._files[file] = None
+
+    def remove(self, file: LockFile) -> None:
+        """It is about to be closed."""
+        self._files.pop(file, None)
 
     def notice(self) -> None:
         """A thread is about to take a lock. Called for each transaction, so it does next to nothing."""
@@ -71,14 +78,15 @@ class LockWatcher:
 
     def _look(self) -> bool:
         """Look once; True if somebody waits."""
-        waits = [(env, lock) for env in self._environments() for lock in (READER_LOCK, WRITER_LOCK)
-                 if time.monotonic() - env.waiting.get(lock, float("inf")) >= LOOK_S]
+        now = time.monotonic()
+        waits = [(file, lock) for file in list(self._files) for lock in (READER_LOCK, WRITER_LOCK)
+                 if now - file.waiting.get(lock, float("inf")) >= LOOK_S]
         self._watches = {wait: self._watches.get(wait) or StallWatch() for wait in waits}
-        for (env, lock), watch in self._watches.items():
-            thread = env.lock_owner(lock) & OWNER_MASK
-            owner = find_owner(thread) if thread else None
-            if watch.must_kill(time.monotonic() * 1000, (thread, env.commits()), owner) and owner is not None:
-                kill_owner(thread, owner, env.path / "lock.mdb", env.where)
+        for (file, lock), watch in self._watches.items():
+            acquisition = file.acquisition(lock)
+            owner = find_owner(acquisition[0]) if acquisition[0] else None
+            if watch.must_kill(now * 1000, acquisition, owner) and owner is not None:
+                kill_owner(acquisition[0], owner, file.path, file.where)
         return bool(waits)
 
 

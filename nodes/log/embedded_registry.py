@@ -37,7 +37,7 @@ class Registry:
         self._lock = threading.Lock()
         self._entries: dict[tuple[int, int], _Entry] = {}
         self._syncer = DiskSyncer()
-        self._watcher = LockWatcher(self._environments)
+        self._watcher = LockWatcher()
 
     def acquire(self, path: Path, where: str, fsync: str, interval_s: float) -> Partition:
         """Open it or share it; ``release`` it once for each call."""
@@ -94,7 +94,7 @@ class Registry:
         return self._inherited | frozenset(self._entries)
 
     def _open(self, path: Path, where: str, fsync: str, interval_s: float) -> Partition:
-        env = Environment(path, where, sync_commits=fsync == "batch", notice=self._watcher.notice)
+        env = Environment(path, where, sync_commits=fsync == "batch", watcher=self._watcher)
 
         def committed() -> None:
             env.dirty = True
@@ -102,9 +102,6 @@ class Registry:
                 self._syncer.committed(env, interval_s)
 
         return Partition(env, (lambda: None) if fsync == "batch" else committed)
-
-    def _environments(self) -> list[Environment]:
-        return [entry.partition.env for entry in list(self._entries.values())]
 
     def _stop_threads(self) -> None:
         self._watcher.stop()

@@ -10,6 +10,8 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +20,7 @@ STOPPED_MS = 200
 """A stopped owner is killed after so long."""
 STUCK_MS = 10_000
 """An owner that merely makes no progress is given so long; one that waits for its disk is given all time."""
+LOOK_S = 0.05
 LONGEST_LOOK_MS = 100
 
 _log = logging.getLogger("holon.log")
@@ -58,6 +61,18 @@ class StallWatch:
         return self.stopped_ms >= STOPPED_MS or self.stuck_ms >= STUCK_MS
 
 
+def wait_until_free(look: Callable[[], tuple[int, int]], lock_file: Path, where: str) -> None:
+    """Return once no other process holds a lock that is about to be taken where no thread of ours can watch."""
+    watch = StallWatch()
+    while (acquisition := look())[0]:
+        owner = find_owner(acquisition[0])
+        if owner is None:
+            return
+        if watch.must_kill(time.monotonic() * 1000, acquisition, owner):
+            kill_owner(acquisition[0], owner, lock_file, where)
+        time.sleep(LOOK_S)
+
+
 def find_owner(thread: int) -> Owner | None:
     """The process of a thread id; None if it is gone, is our own, or this is not Linux."""
     try:
@@ -81,14 +96,14 @@ def kill_owner(thread: int, owner: Owner, lock_file: Path, where: str) -> bool:
             return False
         signal.pidfd_send_signal(handle, signal.SIGKILL)
     except PermissionError:
-        _log.error("%s: process %d holds the write lock and does not go on, and we may not kill it; "
+        _log.error("%s: process %d holds a lock of the log and does not go on, and we may not kill it; "
                    "kill or continue it", where, owner.process)
         return False
     except ProcessLookupError:
         return False
     finally:
         os.close(handle)
-    _log.warning("%s: killed process %d, which held the write lock and did not go on (state %s)",
+    _log.warning("%s: killed process %d, which held a lock of the log and did not go on (state %s)",
                  where, owner.process, now.state)
     return True
 

@@ -5,10 +5,14 @@ Each acknowledgement is printed as one line, so that a test that kills the proce
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+import os
 import sys
 
 from nodes.log import EmbeddedLog, TopicPartition
 from nodes.log.embedded_environment import Environment
+from nodes.log.embedded_lockfile import READER_LOCK
 
 
 def append(path: str, partition: str, name: str, rounds: str, batch: str, size: str) -> None:
@@ -45,6 +49,19 @@ def hold(path: str, partition: str) -> None:
         txn.abort()
 
 
+def hold_reader_lock(path: str, partition: str) -> None:
+    """Hold the lock under which LMDB gives readers their places, as if stopped in the middle of it."""
+    log = EmbeddedLog(path)
+    log.append("t", int(partition), [b"acknowledged by the holder"])
+    # Never closed: that would drop the locks by which others see that the environment is in use.
+    descriptor = os.open(environment_of(log, int(partition)).path / "lock.mdb", os.O_RDWR)
+    mapped = mmap.mmap(descriptor, 4096)
+    lock = ctypes.c_char.from_buffer(mapped, READER_LOCK * 4)
+    assert ctypes.CDLL(None).pthread_mutex_lock(ctypes.byref(lock)) == 0
+    say("holding")
+    sys.stdin.read()
+
+
 def create(path: str, partitions: str) -> None:
     """Create a log and topics when told to; say what the topics are."""
     say("ready")
@@ -66,7 +83,7 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-COMMANDS = {command.__name__: command for command in (append, echo, hold, create)}
+COMMANDS = {command.__name__: command for command in (append, echo, hold, hold_reader_lock, create)}
 
 if __name__ == "__main__":
     COMMANDS[sys.argv[1]](*sys.argv[2:])

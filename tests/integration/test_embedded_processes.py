@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from nodes.log import EmbeddedLog, LogError, TopicPartition
+from nodes.log import EmbeddedLog, LogError, TopicPartition, embedded
 from nodes.log.embedded_environment import FIRST_MAP_BYTES
 from tests.integration.processes import PLENTY_S, children
 
@@ -89,7 +89,8 @@ def test_killed_writers_lose_nothing_acknowledged_and_leave_no_half_batch(path: 
         assert len(numbers) % batch == 0
 
 
-def test_a_reader_in_another_process_wakes_for_each_record(path: Path) -> None:
+def test_a_reader_in_another_process_wakes_for_each_record(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded, "SLICE_S", 3600)  # this side is only woken, it never looks by itself
     rounds = 200
     with children(MODULE, [("echo", path, rounds)]) as (reader,), EmbeddedLog(path) as log:
         assert reader.line() == "ready"

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from nodes.log import EmbeddedLog
-from nodes.log.embedded_environment import WRITER_LOCK
+from nodes.log.embedded_lockfile import WRITER_LOCK
 from nodes.log.embedded_stall import find_owner, kill_owner
 from tests.integration.log_child import environment_of
 from tests.integration.processes import children, until
@@ -60,6 +60,15 @@ def test_a_stopped_owner_is_found_by_a_process_that_has_written_nothing_yet(path
             assert log.read("t", 0, 0).values == [b"acknowledged by the holder", b"after"]
 
 
+def test_new_readers_are_not_held_up_either(path: Path) -> None:
+    with children(MODULE, [("hold_reader_lock", path, 0)]) as (holder,):
+        assert holder.line() == "holding"
+        holder.signal(signal.SIGSTOP)
+        with EmbeddedLog(path) as log:
+            assert log.read("t", 0, 0).values == [b"acknowledged by the holder"]
+        assert holder.finish() == -signal.SIGKILL
+
+
 def test_a_lock_owner_that_is_only_slow_is_waited_for(path: Path) -> None:
     with EmbeddedLog(path) as log, children(MODULE, [("hold", path, 0)]) as (holder,):
         assert holder.line() == "holding"
@@ -91,7 +100,7 @@ def test_only_a_process_that_has_the_lock_mapped_is_killed(path: Path) -> None:
         assert holder.line() == "holding"
         log.end_offset("t", 0)
         environment = environment_of(log, 0)
-        thread = environment.lock_owner(WRITER_LOCK)
+        thread = environment.locks.owner(WRITER_LOCK)
         owner = find_owner(thread)
         assert owner is not None
         assert owner.process == holder.process.pid
