@@ -1,0 +1,281 @@
+"""A real Kafka broker on this machine: one KRaft node on loopback, for development, tests and benchmarks."""
+
+from __future__ import annotations
+
+import base64
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import psutil
+
+from nodes.errors import RunFailed
+from nodes.kafka_jars import KAFKA_VERSION, find_java, kafka_jars, locked
+
+HOST = "127.0.0.1"
+START_TIMEOUT_S = 90.0
+STOP_TIMEOUT_S = 30.0
+_ATTEMPTS = 3
+_FORMAT_TIMEOUT_S = 60
+
+
+class BrokerState(msgspec.Struct):
+    """What ``broker.json`` keeps. ``started_s`` tells the process from a later one with the same id."""
+
+    pid: int
+    started_s: float
+    port: int
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Broker:
+    """A running broker. ``fresh``: this call has started it."""
+
+    bootstrap: str
+    pid: int
+    folder: Path
+    version: str
+    fresh: bool = False
+
+
+def default_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """Where the broker keeps its records unless told otherwise."""
+    base = environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    return Path(base) / "holon" / "kafka"
+
+
+def up(folder: Path, *, port: int | None = None, heap_mb: int = 512, timeout_s: float = START_TIMEOUT_S) -> Broker:
+    """Start the broker of that folder, or find it running; returns when it answers. Safe to call at once.
+
+    It listens on loopback only: on ``port``, else the one it had before, else a free one. Raises ``MissingDependency``
+    without Java, pyspark or confluent-kafka, ``RunFailed`` with the end of its log where it does not come up.
+    """
+    require_client()
+    folder = folder.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder / "lock"):
+        state = _running(folder)
+        if state is not None:
+            if port not in (None, state.port):
+                raise RunFailed(
+                    f"the broker of {folder} runs on port {state.port}, not {port}; "
+                    f"stop it first: holon kafka down --dir {folder}"
+                )
+            _wait_until_ready(folder, state, None, timeout_s)
+            return _broker(folder, state)
+        java = find_java()
+        jars = kafka_jars(java)
+        for attempt in range(_ATTEMPTS):
+            try:
+                state = _start(java, jars, folder, port or _port_for(folder, attempt), heap_mb, timeout_s)
+                return _broker(folder, state, fresh=True)
+            except _PortTaken:
+                if port is not None:
+                    break
+        raise RunFailed(f"no port for a Kafka broker: {port or 'every one tried'} is in use; name another: --port")
+
+
+def down(folder: Path, *, delete: bool = False, timeout_s: float = STOP_TIMEOUT_S) -> bool:
+    """Stop the broker of that folder; False if none ran. ``delete``: and drop all its records."""
+    folder = folder.absolute()
+    if not folder.is_dir():
+        return False
+    with locked(folder / "lock"):
+        state = _running(folder)
+        if state is not None:
+            _stop(state, timeout_s)
+        if delete:
+            for name in ("data", "broker.json", "broker.log", "server.properties"):
+                path = folder / name
+                if path.is_dir():
+                    shutil.rmtree(path)
+                else:
+                    path.unlink(missing_ok=True)
+    return state is not None
+
+
+def status(folder: Path) -> Broker | None:
+    """The broker of that folder, None if none runs."""
+    state = _running(folder.absolute())
+    return None if state is None else _broker(folder.absolute(), state)
+
+
+def answers(bootstrap: str, timeout_s: float = 1.0) -> bool:
+    """Whether a broker says there which topics it has."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    quick = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 100, "log_level": 0}
+    try:
+        AdminClient({"bootstrap.servers": bootstrap, **quick}).list_topics(timeout=timeout_s)
+    except KafkaException:
+        return False
+    return True
+
+
+def require_client() -> None:
+    """Raises ``MissingDependency`` without confluent-kafka."""
+    from nodes.errors import MissingDependency
+
+    try:
+        import confluent_kafka  # noqa: F401
+    except ImportError as error:
+        raise MissingDependency(
+            f"Kafka needs the package confluent-kafka ({error}); install it: pip install 'holon-streams[kafka]'"
+        ) from error
+
+
+class _PortTaken(Exception):
+    """Somebody else was quicker."""
+
+
+def _broker(folder: Path, state: BrokerState, fresh: bool = False) -> Broker:
+    return Broker(f"{HOST}:{state.port}", state.pid, folder, state.version, fresh)
+
+
+def _running(folder: Path) -> BrokerState | None:
+    """The state of a living broker. Reading needs no lock: the file is replaced as a whole."""
+    try:
+        state = msgspec.json.decode((folder / "broker.json").read_bytes(), type=BrokerState)
+        process = psutil.Process(state.pid)
+        alive = abs(process.create_time() - state.started_s) < 1 and process.status() != psutil.STATUS_ZOMBIE
+    except (OSError, msgspec.DecodeError, psutil.Error):
+        return None
+    return state if alive else None
+
+
+def _port_for(folder: Path, attempt: int) -> int:
+    """The port that it had before, so that clients find it again; else a free one."""
+    if attempt == 0:
+        try:
+            before = msgspec.json.decode((folder / "broker.json").read_bytes(), type=BrokerState).port
+        except (OSError, msgspec.DecodeError):
+            return _free_port()
+        if _is_free(before):
+            return before
+    return _free_port()
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        return probe.getsockname()[1]
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+        return True
+
+
+def _start(java: str, jars: Path, folder: Path, port: int, heap_mb: int, timeout_s: float) -> BrokerState:
+    properties = folder / "server.properties"
+    properties.write_text(_properties(folder / "data", port, _free_port()), encoding="utf-8")
+    if not (folder / "data" / "meta.properties").exists():
+        _format(java, jars, properties)
+    command = [java, f"-Xmx{heap_mb}m", "-Xms64m", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError"]
+    command += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true"]
+    command += ["-cp", f"{jars}/*", "kafka.Kafka", str(properties)]
+    with open(folder / "broker.log", "wb") as log:
+        # A session of its own: a Ctrl-C at the terminal is not for the broker.
+        process = subprocess.Popen(
+            command, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    state = BrokerState(process.pid, psutil.Process(process.pid).create_time(), port, KAFKA_VERSION)
+    temporary = folder / "broker.json.new"
+    temporary.write_bytes(msgspec.json.encode(state))
+    temporary.replace(folder / "broker.json")
+    _wait_until_ready(folder, state, process, timeout_s)
+    return state
+
+
+def _wait_until_ready(
+    folder: Path, state: BrokerState, process: subprocess.Popen[bytes] | None, timeout_s: float
+) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not answers(f"{HOST}:{state.port}"):
+        ended = process.poll() is not None if process is not None else _running(folder) is None
+        if not ended and time.monotonic() < deadline:
+            time.sleep(0.02)
+            continue
+        said = _tail(folder)
+        if ended and "already in use" in said:
+            raise _PortTaken
+        if not ended:
+            _stop(state, timeout_s=5.0)
+        what = "has ended" if ended else f"did not answer within {timeout_s:.0f} s"
+        raise RunFailed(f"the Kafka broker of {folder} {what}; the end of {folder / 'broker.log'}:\n{said}")
+
+
+def _tail(folder: Path) -> str:
+    try:
+        return (folder / "broker.log").read_text(encoding="utf-8", errors="replace")[-3000:]
+    except OSError:
+        return ""
+
+
+def _stop(state: BrokerState, timeout_s: float) -> None:
+    try:
+        process = psutil.Process(state.pid)
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.wait(timeout_s)
+        except psutil.TimeoutExpired:
+            process.kill()
+            process.wait(timeout_s)
+    except psutil.NoSuchProcess:
+        return
+
+
+def _format(java: str, jars: Path, properties: Path) -> None:
+    cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    command = [java, "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{jars}/*"]
+    command += ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_FORMAT_TIMEOUT_S, check=False)
+    if done.returncode != 0:
+        raise RunFailed(
+            f"the folder of the Kafka broker could not be made ready:\n{(done.stdout + done.stderr)[-2000:]}"
+        )
+
+
+def _properties(data: Path, port: int, controller_port: int) -> str:
+    settings = {
+        "process.roles": "broker,controller",
+        "node.id": 1,
+        "controller.quorum.voters": f"1@{HOST}:{controller_port}",
+        "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
+        "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+        "log.dirs": data,
+        # A topic that nobody created is somebody's mistake.
+        "auto.create.topics.enable": "false",
+        # One broker holds the one copy.
+        "default.replication.factor": 1,
+        "offsets.topic.num.partitions": 1,
+        "offsets.topic.replication.factor": 1,
+        "transaction.state.log.num.partitions": 1,
+        "transaction.state.log.replication.factor": 1,
+        "transaction.state.log.min.isr": 1,
+        "share.coordinator.state.topic.num.partitions": 1,
+        "share.coordinator.state.topic.replication.factor": 1,
+        "share.coordinator.state.topic.min.isr": 1,
+        "group.initial.rebalance.delay.ms": 0,
+        "log.retention.check.interval.ms": 1000,
+        "log.cleaner.dedupe.buffer.size": 4 << 20,
+        "log.cleaner.backoff.ms": 1000,
+    }
+    return "".join(f"{key}={value}\n" for key, value in settings.items())
