@@ -13,6 +13,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 _FORMAT = struct.Struct(">BIIBqI")
+_PLACE = struct.Struct(">qI")  # position and n, with which it ends
 _VERSION = 1
 
 
@@ -70,14 +71,19 @@ def newest_incarnations(headers: Iterable[bytes]) -> dict[str, int]:
 class IdentityStamp:
     """Makes the headers of one partition's track without building an ``OutputId`` for each."""
 
-    __slots__ = ("_job", "_rest")
+    __slots__ = ("_head", "_job")
 
     def __init__(self, job: str, incarnation: int, partition: int, track: Track) -> None:
-        self._rest = (_VERSION, incarnation, partition, int(track))
+        self._head = _FORMAT.pack(_VERSION, incarnation, partition, int(track), 0, 0)[: -_PLACE.size]
         self._job = job.encode()
 
     def __call__(self, position: int, n: int) -> bytes:
-        return _FORMAT.pack(*self._rest, position, n) + self._job
+        return self._head + _PLACE.pack(position, n) + self._job
+
+    def column(self, positions: Iterable[int]) -> list[bytes]:
+        """The headers of the first output (n = 0) at each position."""
+        head, pack, job = self._head, _PLACE.pack, self._job
+        return [head + pack(position, 0) + job for position in positions]
 
 
 LastSeen = tuple[int, int]

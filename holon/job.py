@@ -38,6 +38,12 @@ def encode_json(value: Any) -> bytes:
     return value if isinstance(value, bytes) else _JSON.encode(value)
 
 
+def encode_json_column(values: Sequence[Any]) -> list[bytes]:
+    """``encode_json`` of each, without a call for each."""
+    encode = _JSON.encode
+    return [value if isinstance(value, bytes) else encode(value) for value in values]
+
+
 def _plain(value: Any) -> Any:
     if isinstance(value, np.generic | np.ndarray):
         return value.tolist()

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from holon.errors import JobError
 from holon.identity import IdentityStamp, Track
-from holon.job import DEAD, LATE, UNSTABLE, Job, Output
+from holon.job import DEAD, LATE, UNSTABLE, Job, Output, encode_json, encode_json_column
 from holon.murmur import murmur2
 
 
@@ -99,10 +99,10 @@ class Outbox:
 
     def _add_column(self, output: str, piece: _Piece, offsets: NDArray[np.int64]) -> None:
         """The fast way for what is in row order already: no sorting, every n is 0."""
-        stamp = self._record_stamp
+        positions = offsets if piece.rows is None else offsets[piece.rows]
         run = self.runs.setdefault((output, self.partition), Run())
         run.values += piece.values
-        run.headers += [stamp(o, 0) for o in (offsets if piece.rows is None else offsets[piece.rows]).tolist()]
+        run.headers += self._record_stamp.column(positions.tolist())
         run.keys += [None] * len(piece.values) if piece.keys is None else piece.keys
 
     def _add_rows(self, output: str, pieces: list[_Piece], offsets: NDArray[np.int64]) -> None:
@@ -161,8 +161,7 @@ class Outbox:
             raise JobError(f"emit_many of {len(values)} values for {len(self._batch)} rows needs rows=")
         if rows is not None:
             rows = _checked(np.asarray(rows), len(values), len(self._batch))
-        encode: Callable[[Any], bytes] = declared.encode
-        self._pieces.setdefault(output, []).append(_Piece(rows, [encode(value) for value in values], keys))
+        self._pieces.setdefault(output, []).append(_Piece(rows, _encode_column(declared.encode, values), keys))
 
     def emit_unstable(self, value: Any) -> None:
         run = self.runs.setdefault((UNSTABLE, self.partition), Run())
@@ -212,6 +211,10 @@ class Outbox:
         """What was emitted since the last call, by (output, output partition)."""
         taken, self.runs = self.runs, {}
         return taken
+
+
+def _encode_column(encode: Callable[[Any], bytes], values: Sequence[Any]) -> list[bytes]:
+    return encode_json_column(values) if encode is encode_json else [encode(value) for value in values]
 
 
 def _row(emitted: tuple[int, bytes, bytes | None]) -> int:
