@@ -97,10 +97,11 @@ class LogFolder:
     def read_topic(self, topic: str) -> TopicMeta | None:
         """None if there is no such topic; raises ``LogDamaged`` if its description cannot be read."""
         file = self._topics / topic / "topic.json"
+        there = file.parent.exists()  # looked at first: it may be renamed into place at this moment
         try:
             return msgspec.json.decode(file.read_bytes(), type=TopicMeta)
         except FileNotFoundError:
-            if file.parent.exists():
+            if there:
                 raise damaged(file, f"topic {topic!r}", "the file is missing") from None
             return None
         except msgspec.DecodeError as error:
