@@ -21,6 +21,7 @@ class _Gap:
     place: Place
     target: Place | None  # None: nobody knows what was in a damaged record
     asked_ms: int | None = None
+    reread: bool = False
     rereads: int = 0
 
 
@@ -44,7 +45,7 @@ class Gaps:
             gap.place, gap.rereads = place, 0
 
     def full_slot(self, partition: int) -> bool:
-        """One has arrived intact. False if it does not reach far enough: its maker itself is behind.
+        """One has arrived intact. False if it does not reach far enough: its maker is behind, the log may have more.
 
         What a damaged record held is in it, if it was asked for.
         """
@@ -54,7 +55,10 @@ class Gaps:
         if gap.target is None:
             del self._gaps[partition]
             return True
-        return _reaches(self._place(partition), gap.target)
+        if _reaches(self._place(partition), gap.target) or gap.reread:
+            return True
+        gap.reread = True  # once for each time that somebody was asked
+        return False
 
     def reread(self, partition: int) -> int:
         """The full slot was of no use, the broadcast has to be read again; how often that was so at this place."""
@@ -71,7 +75,7 @@ class Gaps:
             if gap.target is not None and _reaches(self._place(partition), gap.target):
                 del self._gaps[partition]
             elif gap.asked_ms is None or now_ms - gap.asked_ms >= self.patience_ms:
-                gap.asked_ms = now_ms
+                gap.asked_ms, gap.reread = now_ms, False
                 due.append(partition)
         return due
 

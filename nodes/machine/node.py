@@ -163,8 +163,6 @@ class Node:
             return True
         if record is None or not record.full or self.gaps.full_slot(delta.partition):
             return True
-        if self.gaps.reread(delta.partition) > MAX_REREADS:
-            return True
         self.work.effects.append(RewindBroadcast(delta.partition))
         return False
 

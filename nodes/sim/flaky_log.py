@@ -15,6 +15,8 @@ class Meddler(Protocol):
 
     def before_append(self, topic: str, partition: int, values: Sequence[bytes]) -> None: ...
 
+    def rotted(self, topic: str, values: Sequence[bytes]) -> Sequence[bytes]: ...
+
     def after_append(self, topic: str, partition: int, done: Appended) -> None: ...
 
     def max_records(self, topic: str, asked: int) -> int: ...
@@ -49,6 +51,7 @@ class NodeLog(Log):
         keys: Sequence[bytes | None] | None = None,
     ) -> Appended:
         self._meddler.before_append(topic, partition, values)
+        values = self._meddler.rotted(topic, values)
         done = self._log.append(topic, partition, values, headers=headers, keys=keys)
         self._meddler.after_append(topic, partition, done)
         return done

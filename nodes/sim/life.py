@@ -39,6 +39,7 @@ class Life:
         self.name = name
         self.dead = False
         self.paused_until_ms = 0
+        self.turned = 0
         self.rate = world.rng.choice([0.5, 1.0, 2.0]) if world.faults.clock_rates else 1.0
         self.offset_ms = world.rng.randint(0, HOUR_MS)
         self.topics = Topics.of(world.run)
@@ -123,6 +124,13 @@ class Life:
         self.maybe_preempt(f"before append to {topic}[{partition}]")
         digest = zlib.crc32(b"\x00".join(values))
         self._trace("append", f"{topic}[{partition}] {len(values)} {digest:08x}")
+
+    def rotted(self, topic: str, values: Sequence[bytes]) -> Sequence[bytes]:
+        """Deltas are damaged on the log itself, for every reader alike."""
+        if topic != self.topics.broadcast or not self._chance(self.world.faults.delta_rotten):
+            return values
+        self._trace("delta-rotten", topic)
+        return [self._corrupt(value) for value in values]
 
     def after_append(self, topic: str, partition: int, done: Appended) -> None:
         """Lose the acknowledgement, or let others go on before it comes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from nodes.sim.jobs import CASES
 
@@ -29,6 +29,7 @@ class Faults:
     delta_repeated: float = 0.0
     delta_swapped: float = 0.0
     delta_corrupt: float = 0.0
+    delta_rotten: float = 0.0
     checkpoint_damaged: float = 0.0
     checkpoints_lost: float = 0.0
     store_unavailable: float = 0.0
@@ -123,7 +124,7 @@ def _faults(rng: random.Random, idle: bool, suspect_ms: int) -> Faults:
     def rate(*choices: float) -> float:
         return rng.choice(choices) if rng.random() < 0.5 else 0.0
 
-    return Faults(
+    faults = Faults(
         crash_at_point=rate(0.005, 0.02, 0.05),
         crash_all=rate(0.001, 0.004),
         restart=rng.choice([0.01, 0.03, 0.2]),
@@ -146,4 +147,10 @@ def _faults(rng: random.Random, idle: bool, suspect_ms: int) -> Faults:
         checkpoints_lost=rate(0.001, 0.004),
         store_unavailable=rate(0.01, 0.1),
         stop_all=rate(0.0005),
+        reset=rate(0.0005),
     )
+    if rng.random() < 0.3:
+        # What is damaged on the log itself and what is lost with every checkpoint of a partition cannot both be made
+        # good, so only one of them happens to a run.
+        return replace(faults, delta_rotten=rng.choice([0.02, 0.1]), checkpoint_damaged=0.0, checkpoints_lost=0.0)
+    return faults

@@ -7,14 +7,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
+from holon.errors import HolonError
+from holon.identity import IdentityError
+from nodes.checkpoint_format import CheckpointError
+from nodes.errors import RunFailed
+from nodes.log.contract import LogError
 from nodes.machine.effects import Ending
+from nodes.machine.messages import BadMessage
 from nodes.sim.checks import check_idle_progress, check_replicas, check_results
-from nodes.sim.life import InvariantBroken
+from nodes.sim.life import InvariantBroken, Life
 from nodes.sim.options import Options, draw
 from nodes.sim.trace import Trace
 from nodes.sim.world import World
+from wcrdt.codec import DecodeError
 
 MAX_NODES = 6
+FINDINGS = (
+    *(AssertionError, ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError),
+    *(BadMessage, CheckpointError, DecodeError, HolonError, IdentityError, LogError, RunFailed, msgspec.MsgspecError),
+)
+"""Whatever escapes a node is a finding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +75,7 @@ def run(options: Options, sink: Callable[[str], None] | None = None, replay: str
     try:
         world = World(options, trace)
         _live(world)
-    except Exception as error:  # anything that escapes a node is a finding
+    except FINDINGS as error:
         problem = f"{type(error).__name__}: {error}"
         if not isinstance(error, InvariantBroken):
             problem += "\n" + "".join(traceback.format_exception(error)[-6:])
@@ -89,7 +103,7 @@ def _live(world: World) -> None:
             raise InvariantBroken(f"no quiescence {_bound_ms(options)} ms after the faults: {_where(world)}")
         if not world.failed:
             world.trace.add(world.now_ms, "quiet")
-            check_replicas(world, world.lives)
+            check_replicas(world, world.current())
             check_idle_progress(world)
         world.end_input()
         until_ms = world.now_ms + _bound_ms(options)
@@ -97,7 +111,12 @@ def _live(world: World) -> None:
         raise InvariantBroken(f"not done {_bound_ms(options)} ms after the faults: {_where(world)}")
     check_results(world)
     if not world.failed:
-        check_replicas(world, [life for life, ending, _ in world.gone if ending is Ending.DONE], behind=True)
+        check_replicas(world, _done(world), behind=True)
+
+
+def _done(world: World) -> list[Life]:
+    """Those that have left because everything is answered."""
+    return [life for life, ending, _ in world.gone if ending is Ending.DONE and life.node.run == world.run]
 
 
 def _bound_ms(options: Options) -> int:

@@ -25,6 +25,7 @@ from nodes.sim.store import MemoryCheckpoints
 from nodes.sim.trace import Trace
 
 CALM = Faults()
+MAX_RESETS = 2
 
 
 class World:
@@ -92,7 +93,9 @@ class World:
         elif not self.lives and not self.all_done():
             self.start_node()
         if ready:
-            self._turn(self.rng.choice(ready))
+            # A healthy machine lets everybody run; a sick one, whomever it likes.
+            fair = min(ready, key=lambda life: life.turned)
+            self._turn(fair if self.healed else self.rng.choice(ready))
 
     def heal(self) -> None:
         """From now on no faults; whoever is paused between two turns goes on."""
@@ -104,6 +107,7 @@ class World:
 
     def _turn(self, life: Life) -> None:
         self.standing.append(life)
+        life.turned = self.steps
         try:
             life.turn()
         except Crash as crash:
@@ -178,10 +182,22 @@ class World:
             self.start_node()
         if self._chance(faults.checkpoints_lost):
             self._lose_checkpoints(rng.randrange(self.options.partitions))
+        if self.run.incarnation < MAX_RESETS and self._chance(faults.reset):
+            self._reset()
         if self._chance(faults.stop_all):
             self.trace.add(self.now_ms, "stop-all")
             ask_stop(self.log, self.run)
         self._befall_one()
+
+    def _reset(self) -> None:
+        """The next incarnation begins, from empty state; nodes of the old one may still be writing."""
+        self.run = open_job(self.log, self.run.job, reset=True)
+        self.input_ended = False
+        self.trace.add(self.now_ms, "reset", str(self.run.incarnation))
+
+    def current(self) -> list[Life]:
+        """Those of the newest incarnation."""
+        return [life for life in self.lives if life.node.run.incarnation == self.run.incarnation]
 
     def _befall_one(self) -> None:
         faults, rng, longest = self.faults, self.rng, 10 * self.options.suspect_after_ms
@@ -259,4 +275,5 @@ class World:
     @property
     def failed(self) -> bool:
         """True if some node has left because the job failed."""
-        return any(ending is Ending.FAILED for _, ending, _ in self.gone)
+        incarnation = self.run.incarnation
+        return any(e is Ending.FAILED and life.node.run.incarnation == incarnation for life, e, _ in self.gone)
