@@ -149,6 +149,26 @@ def test_a_failure_after_an_await_stops_the_job_also_with_dead_letters() -> None
         test.feed(1, {"ts": 20})
 
 
+def test_whether_the_awaited_window_was_there_already_makes_no_difference_to_a_failure() -> None:
+    class Fails(Reader):
+        async def process(self, event: Event, ctx: Context) -> None:
+            await super().process(event, ctx)
+            if "start" in event:
+                raise ValueError("too late to undo")
+
+    with pytest.raises(UserFunctionError, match="too late to undo on partition 0 at offset 1"):
+        feeding(Fails, {"ts": 1}, {"ts": 12, "start": 0}, on_error="dead-letter")
+
+
+def test_a_task_that_is_told_of_the_end_while_it_waits_ends_after_its_last_record() -> None:
+    test = feeding(Reader, {"ts": 1}, {"ts": 12, "start": 0}, {"ts": 13}, partitions=2)
+    test.tasks[0].end()
+    assert not test.tasks[0].records.ended
+    test.feed(1, {"ts": 20})
+    assert test.tasks[0].records.ended and test.outputs() == [[1, 1]]
+    assert test.tasks[0].counts.accepted == 3
+
+
 # --- watermarks -------------------------------------------------------------------------------------------------------
 
 
