@@ -280,7 +280,9 @@ class Node:
     def _function_failed(self, error: UserFunctionError) -> None:
         """Tell everybody, so that the same record does not take one node after the other."""
         runner = self.work.runners.get(error.partition)
-        offset = 0 if runner is None else runner.task.next_offset
+        offset = error.offset
+        if offset is None:  # a window's failure is no record's
+            offset = 0 if runner is None else runner.task.next_offset
         self._failing = True
         text = f"{error}\n{error.details}"[:100_000]
         self.work.drop(error.partition)

@@ -88,7 +88,7 @@ class Runner:
         self.last_input_ms = 0
         self.suppressed = 0
         self.emitted = 0
-        self.punctuated_at: Position | None = None
+        self.punctuated: tuple[Position, int] | None = None
         self._skip: dict[OutputPartition, dict[int, LastSeen]] = {}
         self._held: list[Held] = []
 
@@ -159,9 +159,9 @@ class Runner:
         idle = now_ms - self.last_input_ms >= timeout_ms and not self.task.waiting and not self.task.records.ended
         if not (idle and confirmed) or watermark <= self.task.watermark_ms or watermark <= BEFORE_TIME_MS:
             return None
-        if self.punctuated_at == position:
-            return None  # on its way
-        self.punctuated_at = position
+        if self.punctuated is not None and self.punctuated[0] == position and now_ms - self.punctuated[1] < timeout_ms:
+            return None  # on its way, unless it was damaged
+        self.punctuated = (position, now_ms)
         return Punctuation(self.partition, position, watermark)
 
     # --- what leaves ----------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from nodes.sim.life import InvariantBroken, Life
 from nodes.sim.options import Options
 from wcrdt.codec import DecodeError
 from wcrdt.replica import Replica
+from wcrdt.slots import RECORD_START
 
 if TYPE_CHECKING:
     from nodes.sim.world import World
@@ -160,9 +161,9 @@ def check_replicas(world: World, lives: list[Life], behind: bool = False) -> Non
     """O3: all that know the same prefix are equal, byte for byte; one that reads the broadcast from the start too.
 
     ``behind``: a node that has left may lack deltas that were lost on the way to it; what it has must be right. So may
-    a partition's owner, who makes it again.
+    all while the partition's owner, who makes it again, has not come so far.
     """
-    owned = {life.name: life.node.work.runners.keys() for life in lives}
+    made = {p: r.task.scope.record.position for life in lives for p, r in life.node.work.runners.items()}
     fresh = Replica(world.run.partitions, world.run.job.program.shapes(), world.run.job.allowed_lateness_ms)
     catch_up(world.log, world, fresh, [0] * world.run.partitions)
     replicas = {FRESH: fresh}
@@ -176,7 +177,7 @@ def check_replicas(world: World, lives: list[Life], behind: bool = False) -> Non
     whole = pictures.pop(FRESH)
     for name in sorted(pictures):
         for partition, (one, other) in enumerate(zip(whole, pictures[name], strict=True)):
-            may_lack = behind or partition in owned[name]
+            may_lack = behind or made.get(partition, RECORD_START) < fresh.slots[partition].record.position
             if one != other and not (may_lack and positions(one) != positions(other)):
                 raise InvariantBroken(
                     f"replicas differ at partition {partition}: {FRESH} {_short(one)}, {name} {_short(other)}"

@@ -178,6 +178,8 @@ class Life:
         return seen
 
     def _corrupt(self, value: bytes) -> bytes:
+        if len(value) < 6:
+            return b""
         kind = self.rng.choice(["bit", "cut", "version"])
         if kind == "cut":
             return value[: self.rng.randrange(len(value))]

@@ -58,7 +58,7 @@ class MemoryCheckpoints:
     def damage(self, name: str, rng: random.Random) -> str:
         """Flip a bit, cut the end off, or lose the file; says which."""
         data = self.files[name]
-        kind = rng.choice(["flipped", "torn", "lost"])
+        kind = rng.choice(["flipped", "torn", "lost"]) if data else "lost"
         if kind == "lost":
             del self.files[name]
         elif kind == "torn":
