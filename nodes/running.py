@@ -179,8 +179,7 @@ class Run:
     def _look(self, over: bool = False) -> None:
         now_s = time.monotonic()
         self._tell_lines()
-        self.monitor.poll()
-        self.supervisor.look(now_s, over or self.monitor.over)
+        self.supervisor.look(now_s, lambda: self._knows_over() or over)
         if now_s - self._measured_s > MEASURE_S:
             self._measured_s = now_s
             self.fleet.measure()
@@ -189,6 +188,10 @@ class Run:
         if not over:
             self._watch_progress(now_s)
         time.sleep(LOOK_S)
+
+    def _knows_over(self) -> bool:
+        self.monitor.poll()
+        return self.monitor.over
 
     def _watch_progress(self, now_s: float) -> None:
         """A job that has input and does not get on says so."""

@@ -32,12 +32,17 @@ class Supervisor:
     _seen: int = 0
     _watched: list[Member] = field(default_factory=list)
 
-    def look(self, now_s: float, over: bool) -> None:
-        """See who has ended, and start again who is due. ``over``: the job has ended, or its nodes were asked to."""
+    def look(self, now_s: float, is_over: Callable[[], bool]) -> None:
+        """See who has ended, and start again who is due.
+
+        ``is_over`` says whether the job has ended or its nodes were asked to leave. It is asked after the processes
+        were looked at, so that what they wrote before they ended can be known.
+        """
         self._watched += self.fleet.members[self._seen :]
         self._seen = len(self.fleet.members)
         ended = [member for member in self._watched if member.process.poll() is not None]
         self._watched = [member for member in self._watched if member not in ended]
+        over = is_over()
         if over:
             self._due.clear()
         for member in ended:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -115,3 +116,35 @@ def finish_after(stage: Stage) -> None:
         result = command.json()
     assert result["conserved"] and result["taken"] == stage.fed
     stage.assert_exact()
+
+
+def test_a_store_of_checkpoints_that_goes_away_is_waited_for_and_then_named(tmp_path: Path) -> None:
+    """A short absence is not noticed; a long one ends the node, which is started again and goes on."""
+    stage = Stage(tmp_path)
+    stage.feed(1000)
+    store, aside = stage.path / "checkpoints", stage.path / "aside"
+    with run_command(stage, "--nodes", "1") as command:
+        monitor = stage.monitor(stage.open())
+        stage.until(monitor, lambda: sum(monitor.taken()) == 1000, "all is checkpointed")
+        store.rename(aside)
+        store.write_text("in its place")
+        stage.feed(1000)
+        command.says("asking again in")
+        restore(store, aside)
+        stage.until(monitor, lambda: sum(monitor.taken()) == 2000, "all is checkpointed")
+
+        store.rename(aside)
+        store.write_text("in its place")
+        stage.feed(1000)
+        command.says("node 0 has ended: exit code 4; starting it again in 1 s")
+        restore(store, aside)
+        stage.until(monitor, lambda: sum(monitor.taken()) == 3000, "all is checkpointed")
+        command.signal(signal.SIGTERM)
+        assert command.json()["restarts"] == 1
+    finish_after(stage)
+    stage.log.close()
+
+
+def restore(store: Path, aside: Path) -> None:
+    store.unlink()
+    aside.rename(store)

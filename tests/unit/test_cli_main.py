@@ -223,9 +223,10 @@ def test_the_help_of_every_command_has_an_example(capfd, path):
 
 
 def test_global_options_stand_before_the_command_or_after_it(capfd):
-    assert run(["-D", "node.checkpoint_interval_ms=2", "-D", "log.path=/a", "config", "show", "--json", "-D", "node.checkpoint_interval_ms=3"]) == 0
+    key = "node.checkpoint_interval_ms"
+    assert run(["-D", f"{key}=2", "-D", "log.path=/a", "config", "show", "--json", "-D", f"{key}=3"]) == 0
     shown = json.loads(capfd.readouterr().out)
-    assert shown["node.checkpoint_interval_ms"] == {"value": 3, "origin": "-D node.checkpoint_interval_ms"}
+    assert shown[key] == {"value": 3, "origin": f"-D {key}"}
     assert shown["log.path"]["value"] == "/a"
 
 

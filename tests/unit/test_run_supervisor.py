@@ -11,6 +11,10 @@ from nodes.settings import load_settings
 from nodes.supervisor import Supervisor
 
 
+def never() -> bool:
+    return False
+
+
 class FakeProcess:
     """A process that ends when told to."""
 
@@ -40,12 +44,12 @@ class Watch:
         self.fleet = FakeFleet("m:j", load_settings(environ={}), 2)
         self.fleet.start()
         self.supervisor = Supervisor(self.fleet, self.said.append)
-        self.supervisor.look(0.0, over=False)
+        self.supervisor.look(0.0, is_over=never)
 
     def ends(self, member: int, code: int, at_s: float, over: bool = False) -> None:
         process: Any = self.fleet.members[member].process
         process.returncode = code
-        self.supervisor.look(at_s, over)
+        self.supervisor.look(at_s, lambda: over)
 
     @property
     def numbers(self) -> list[int]:
@@ -56,9 +60,9 @@ class Watch:
 def test_a_node_that_crashes_or_just_ends_is_started_again_after_a_second(code: int) -> None:
     watch = Watch()
     watch.ends(1, code, at_s=10.0)
-    watch.supervisor.look(10.9, over=False)
+    watch.supervisor.look(10.9, is_over=never)
     assert watch.numbers == [0, 1]
-    watch.supervisor.look(11.0, over=False)
+    watch.supervisor.look(11.0, is_over=never)
     assert watch.numbers == [0, 1, 1] and watch.supervisor.restarts == 1
     assert watch.said[0].startswith("node 1 has ended: ") and watch.said[0].endswith("starting it again in 1 s")
 
@@ -67,7 +71,7 @@ def test_a_node_that_crashes_or_just_ends_is_started_again_after_a_second(code: 
 def test_a_node_that_has_said_why_it_cannot_go_on_is_not_started_again(code: int) -> None:
     watch = Watch()
     watch.ends(0, code, at_s=1.0)
-    watch.supervisor.look(60.0, over=False)
+    watch.supervisor.look(60.0, is_over=never)
     assert watch.numbers == [0, 1]
     assert watch.said == [f"node 0 has ended: exit code {code}; not started again, as that would not help"]
 
@@ -77,10 +81,10 @@ def test_three_restarts_a_minute_are_enough() -> None:
     member = 0
     for round in range(3):
         watch.ends(member, -6, at_s=round * 10.0)
-        watch.supervisor.look(round * 10.0 + 1, over=False)
+        watch.supervisor.look(round * 10.0 + 1, is_over=never)
         member = len(watch.fleet.members) - 1
     watch.ends(member, -6, at_s=30.0)
-    watch.supervisor.look(40.0, over=False)
+    watch.supervisor.look(40.0, is_over=never)
     assert watch.numbers == [0, 1, 0, 0, 0]
     assert watch.said[-1] == "node 0 has ended: killed by SIGABRT; given up after 3 restarts within a minute"
     assert not watch.supervisor.exhausted  # the other one runs
@@ -93,7 +97,7 @@ def test_after_a_quiet_minute_a_node_has_all_its_restarts_again() -> None:
     member = 0
     for round in range(8):
         watch.ends(member, -6, at_s=round * 25.0)
-        watch.supervisor.look(round * 25.0 + 1, over=False)
+        watch.supervisor.look(round * 25.0 + 1, is_over=never)
         member = len(watch.fleet.members) - 1
     assert watch.supervisor.restarts == 8
 
@@ -102,14 +106,24 @@ def test_nothing_is_started_once_the_job_is_over() -> None:
     watch = Watch()
     watch.ends(0, -9, at_s=1.0)
     watch.ends(1, 0, at_s=1.5, over=True)
-    watch.supervisor.look(5.0, over=True)
+    watch.supervisor.look(5.0, lambda: True)
     assert watch.numbers == [0, 1] and watch.supervisor.exhausted
     assert len(watch.said) == 1
+
+
+def test_what_a_node_wrote_before_it_ended_is_known_when_its_end_is_judged() -> None:
+    """The job is done, and the last node leaves, between two looks: no crash."""
+    watch = Watch()
+    process: Any = watch.fleet.members[0].process
+    asked: list[int | None] = []
+    process.returncode = 0
+    watch.supervisor.look(1.0, lambda: not asked.append(process.poll()))  # polls the processes first
+    assert asked == [0] and watch.said == [] and watch.numbers == [0, 1]
 
 
 def test_a_node_that_the_fleet_killed_stays_dead() -> None:
     watch = Watch()
     watch.fleet.members[0].killed = True
     watch.ends(0, -9, at_s=1.0)
-    watch.supervisor.look(5.0, over=False)
+    watch.supervisor.look(5.0, is_over=never)
     assert watch.numbers == [0, 1] and watch.said == []

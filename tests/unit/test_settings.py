@@ -42,7 +42,8 @@ def test_each_source_outranks_the_next(load, tmp_path: Path):
     toml = "[node]\ncheckpoint_interval_ms = 2\nbatch_max_records = 7\nhang_after_ms = 5\n"
     environ = {"HOLON__NODE__CHECKPOINT_INTERVAL_MS": "3", "HOLON__NODE__BATCH_MAX_RECORDS": "8"}
     settings = load("node.checkpoint_interval_ms=4", toml=toml, environ=environ)
-    assert (settings.node.checkpoint_interval_ms, settings.node.batch_max_records, settings.node.hang_after_ms) == (4, 8, 5)
+    node = settings.node
+    assert (node.checkpoint_interval_ms, node.batch_max_records, node.hang_after_ms) == (4, 8, 5)
     assert settings.origin("node.checkpoint_interval_ms") == "-D node.checkpoint_interval_ms"
     assert settings.origin("node.batch_max_records") == "environment variable HOLON__NODE__BATCH_MAX_RECORDS"
     assert settings.origin("node.hang_after_ms") == str(tmp_path / "holon.toml")
@@ -91,7 +92,12 @@ def test_a_definition_of_another_form_is_refused_with_the_form(load, definition)
 
 @pytest.mark.parametrize(
     ("key", "value"),
-    [("node.checkpoint_interval_ms", "two"), ("node.checkpoint_interval_ms", "0"), ("log.fsync", "always"), ("node.heartbeat_interval_ms", "1.5")],
+    [
+        ("node.checkpoint_interval_ms", "two"),
+        ("node.checkpoint_interval_ms", "0"),
+        ("log.fsync", "always"),
+        ("node.heartbeat_interval_ms", "1.5"),
+    ],
 )
 def test_a_wrong_value_names_key_value_and_origin(load, key, value):
     message = refused(load, f"{key}={value}")
@@ -166,7 +172,8 @@ def test_checkpoints_are_beside_the_log_by_default(load):
 
 
 def test_a_child_process_gets_equal_settings_through_its_environment(load, tmp_path: Path):
-    toml = '[log]\nkind = "kafka"\nbootstrap = "b:1"\n[log.kafka]\n"sasl.password" = "pw"\n[node]\ncheckpoint_interval_ms = 2\n'
+    toml = '[log]\nkind = "kafka"\nbootstrap = "b:1"\n[log.kafka]\n"sasl.password" = "pw"\n'
+    toml += "[node]\ncheckpoint_interval_ms = 2\n"
     parent = load("node.on_error=none", "log.kafka.socket.keepalive.enable=true", toml=toml)
     child = load_settings(environ=parent.environment(), directory=tmp_path / "elsewhere")
     assert child.items() == parent.items()
