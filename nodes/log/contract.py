@@ -105,13 +105,17 @@ class Log(ABC):
         headers: Sequence[bytes] | None = None,
         keys: Sequence[bytes | None] | None = None,
     ) -> Appended:
-        """Append a batch, all or nothing, at consecutive offsets; returns when the log has acknowledged it."""
+        """Append a batch, all or nothing, at consecutive offsets; returns when the log has acknowledged it.
+
+        Values, headers and keys are ``bytes``, else ``TypeError``. An empty batch changes nothing.
+        """
 
     @abstractmethod
     def read(self, topic: str, partition: int, offset: int, *, max_records: int = 10_000,
              max_bytes: int = 8 << 20) -> Chunk:
         """Records from ``offset`` on, at most so many (at least one if there is one); empty at the end, never waits.
 
+        ``max_bytes`` counts values, headers and keys.
         Raises ``OffsetOutOfRange`` below ``start_offset`` or above ``end_offset``.
         """
 
@@ -127,7 +131,7 @@ class Log(ABC):
     def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> bool:
         """Block until some partition has a record at or after its position (True) or the time is over (False).
 
-        A wake-up within 5 ms of the append, without busy waiting. Positions at or before the end return at once.
+        A wake-up within 5 ms of the append, without busy waiting; at once if there is a record already.
         """
 
     @abstractmethod
@@ -136,7 +140,7 @@ class Log(ABC):
 
     @abstractmethod
     def flush(self) -> None:
-        """Make everything acknowledged so far survive a power failure, whatever the fsync policy."""
+        """Make everything acknowledged to this process survive a power failure, whatever the fsync policy."""
 
     @abstractmethod
     def close(self) -> None:

@@ -71,4 +71,5 @@ def verify() -> None:
             line = "fine"
         except LogError as error:
             line = str(error).replace("\n", " ")
-        print(line, flush=True)
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()
