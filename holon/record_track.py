@@ -273,7 +273,7 @@ class RecordTrack:
             self._rest[:0] = [left, right]
             return
         if not self._is_buried(error):
-            raise self._error(int(run.offsets[0]), error, "the timestamp or where function") from error
+            raise self._error(int(run.offsets[0]), error, "the format, timestamp or where function") from error
         self._rest.insert(0, _Failed(run, error))
 
     def _batch_failed(self, run: Input, error: BaseException) -> None:

@@ -38,6 +38,10 @@ class BoundedOutOfOrderness:
 
     delay_ms: int = 0
 
+    def __post_init__(self) -> None:
+        if self.delay_ms < 0:
+            raise JobError(f"BoundedOutOfOrderness: delay_ms must be 0 or more, got {self.delay_ms}")
+
     def candidates(self, ts_ms: NDArray[np.int64]) -> NDArray[np.int64]:
         return ts_ms - self.delay_ms
 

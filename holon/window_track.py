@@ -20,6 +20,9 @@ from wcrdt.replica import Replica
 from wcrdt.slots import Position
 from wcrdt.windows import END_OF_TIME_MS, Window
 
+Windows = dict[str, dict[Window, None]]
+"""By state, as ordered sets."""
+
 
 class WindowTrack:
     """Runs the ``on_window`` handlers of one partition."""
@@ -42,6 +45,8 @@ class WindowTrack:
         self.ctx = ctx
         self.handlers = handlers
         self.last_stage = program.last_stage
+        self._plan: list[tuple[int, Windows]] = []
+        self._planned_through: int | None = None
         self._has_private = any(not decl.shared for decl in scope.windowed.values())
 
     @property
@@ -79,11 +84,13 @@ class WindowTrack:
         )
         if through <= end_ms or (not self.scope.windowed and through < END_OF_TIME_MS):
             return False
-        upcoming = self._next_end(end_ms, through)
-        if upcoming is None:
+        if self._planned_through != through or self.last_stage > 0:  # later stages gain windows as handlers run
+            self._plan = self._plan_through(end_ms, through)
+            self._planned_through = through
+        if not self._plan:
             self._move((through, self.last_stage))
             return False
-        return self._answer(upcoming, 0)
+        return self._answer(self._plan[-1][0], 0)
 
     def _complete_through(self) -> int:
         """Windows of all states that end at or before this can be read here.
@@ -97,15 +104,14 @@ class WindowTrack:
         own = self.scope.record.watermark_ms
         return min(through, own if own >= END_OF_TIME_MS else own - self.replica.lateness_ms)
 
-    def _next_end(self, after_ms: int, through_ms: int) -> int | None:
-        """The first end of a window with a handler in ``(after_ms, through_ms]``."""
-        ends = [
-            window.end_ms
-            for state in {handler.state: None for handler in self.program.handlers}
-            for window in self._windows(state)
-            if after_ms < window.end_ms <= through_ms
-        ]
-        return min(ends, default=None)
+    def _plan_through(self, after_ms: int, through_ms: int) -> list[tuple[int, Windows]]:
+        """Complete windows with a handler that end in ``(after_ms, through_ms]``, by end, the first one last."""
+        by_end: dict[int, Windows] = {}
+        for state in {handler.state: None for handler in self.program.handlers}:
+            for window in self._windows(state):
+                if after_ms < window.end_ms <= through_ms:
+                    by_end.setdefault(window.end_ms, {}).setdefault(state, {})[window] = None
+        return sorted(by_end.items(), key=_end, reverse=True)
 
     def _windows(self, state: str) -> Any:
         if self.scope.windowed[state].shared:
@@ -114,9 +120,13 @@ class WindowTrack:
 
     def _answer(self, end_ms: int, stage: int) -> bool:
         """Run all handlers of one stage for the windows with this end."""
+        planned = self._plan.pop()[1] if stage == 0 else None
         for handler in self.program.handlers_at(stage):
-            windows = sorted({w: None for w in self._windows(handler.state) if w.end_ms == end_ms})
-            for window in windows:
+            if planned is None:
+                windows = {window: None for window in self._windows(handler.state) if window.end_ms == end_ms}
+            else:
+                windows = planned.get(handler.state, {})
+            for window in sorted(windows):
                 if not handler.once or elected_partition(window, self.ctx.partitions) == self.ctx.partition:
                     self._run(handler, window, stage)
         self._move((end_ms, stage))
@@ -148,3 +158,7 @@ class WindowTrack:
     def _move(self, to: Position) -> None:
         self.scope.answers.position = to
         self.scope.answers.watermark_ms = to[0]
+
+
+def _end(planned: tuple[int, Windows]) -> int:
+    return planned[0]

@@ -6,6 +6,7 @@ Times are integer milliseconds since the Unix epoch, UTC. A window is half-open:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from operator import index
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -54,8 +55,8 @@ class Tumbling:
     def __init__(self, size_ms: int, offset_ms: int = 0) -> None:
         if size_ms <= 0:
             raise ValueError(f"a tumbling window needs size_ms > 0, got {size_ms}")
-        self.size_ms = size_ms
-        self.offset_ms = offset_ms % size_ms
+        self.size_ms = index(size_ms)  # a float would make windows that no two computers agree on
+        self.offset_ms = index(offset_ms) % size_ms
 
     @classmethod
     def of(cls, *, seconds: float = 0, minutes: float = 0, hours: float = 0) -> Tumbling:
@@ -69,19 +70,19 @@ class Tumbling:
     def split(self, ts_ms: Millis) -> Iterator[tuple[Window, Rows]]:
         if len(ts_ms) == 0:
             return
-        index = (ts_ms - self.offset_ms) // self.size_ms
-        first, last = int(index.min()), int(index.max())
+        numbers = (ts_ms - self.offset_ms) // self.size_ms
+        first, last = int(numbers.min()), int(numbers.max())
         if first == last:  # the common case: a batch inside one window
             yield self._window(first), slice(0, len(ts_ms))
             return
-        order = np.argsort(index, kind="stable")
-        ordered = index[order]
+        order = np.argsort(numbers, kind="stable")
+        ordered = numbers[order]
         borders = np.flatnonzero(np.diff(ordered)) + 1
         for rows in np.split(order, borders):
-            yield self._window(int(index[rows[0]])), rows
+            yield self._window(int(numbers[rows[0]])), rows
 
-    def _window(self, index: int) -> Window:
-        start = index * self.size_ms + self.offset_ms
+    def _window(self, number: int) -> Window:
+        start = number * self.size_ms + self.offset_ms
         return Window(start, start + self.size_ms)
 
     def describe(self) -> str:
