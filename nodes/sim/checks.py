@@ -177,7 +177,8 @@ def check_replicas(world: World, lives: list[Life], behind: bool = False) -> Non
     whole = pictures.pop(FRESH)
     for name in sorted(pictures):
         for partition, (one, other) in enumerate(zip(whole, pictures[name], strict=True)):
-            may_lack = behind or made.get(partition, RECORD_START) < fresh.slots[partition].record.position
+            rotten = world.options.faults.delta_rotten > 0  # a reader from the start cannot ask for what is damaged
+            may_lack = behind or rotten or made.get(partition, RECORD_START) < fresh.slots[partition].record.position
             if one != other and not (may_lack and positions(one) != positions(other)):
                 raise InvariantBroken(
                     f"replicas differ at partition {partition}: {FRESH} {_short(one)}, {name} {_short(other)}"

@@ -139,14 +139,42 @@ def _query1(options: Options, accepted: list[Record]) -> list[Any]:
 
 def _two_stages(options: Options, accepted: list[Record]) -> list[Any]:
     sums: Counter[int] = Counter()
+    results: list[Any] = []
     for end, records in _windows(options, accepted).items():
         start = end - options.window_ms
         sums[_end(start, 3 * options.window_ms)] += len(records) + 1000 * (options.partitions - 1)
-    return [
+        elected = _elected(start, end, options.partitions)
+        results += [
+            {"partition": p, "end": end, "value": len(records) if p == elected else 0}
+            for p in range(options.partitions)
+        ]
+    return results + [
         {"partition": partition, "end": end, "sum": total}
         for end, total in sums.items()
         for partition in range(options.partitions)
     ]
+
+
+def _elected(start: int, end: int, partitions: int) -> int:
+    """The rule of the documentation: a multiplicative hash of the window's end, so that aligned ends are spread."""
+    return (((end * 0x9E3779B97F4A7C15 + start) % 2**64) >> 32) % partitions
+
+
+def _read_back(options: Options, accepted: list[Record]) -> list[Any]:
+    windows = _windows(options, accepted)
+    results = []
+    for end in windows:
+        counts = [len(windows.get(end - back * options.window_ms, [])) for back in range(3)]
+        results += [{"partition": p, "end": end, "counts": counts} for p in range(options.partitions)]
+    return results
+
+
+def _own_windows(options: Options, accepted: list[Record]) -> list[Any]:
+    results = []
+    for end, records in _windows(options, accepted).items():
+        counts = Counter(record.partition for record in records)
+        results += [{"partition": p, "end": end, "count": count} for p, count in counts.items()]
+    return results
 
 
 def _running(options: Options, accepted: list[Record]) -> list[Any]:
@@ -214,7 +242,9 @@ _RESULTS = {
     "late-running": _running,
     "manual": _count,
     "max-ties": _max_ties,
+    "own-windows": _own_windows,
     "query1": _query1,
+    "read-back": _read_back,
     "routed": _routed,
     "running": _running,
     "stateless": _stateless,

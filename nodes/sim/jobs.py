@@ -201,6 +201,7 @@ def _two_stages(options: Options) -> Job:
         async def up(self, window: Window, ctx: Context) -> None:
             value = await self.count.window_value(window) if ctx.elects(window) else 1000
             self.sums.insert(value, window.start_ms)
+            ctx.emit({"partition": ctx.partition, "end": window.end_ms, "value": value if ctx.elects(window) else 0})
 
         @on_window(sums)
         async def report(self, window: Window, ctx: Context) -> None:
@@ -225,6 +226,44 @@ def _running(options: Options) -> Job:
             ctx.emit({"partition": ctx.partition, "end": window.end_ms, "total": self.total.value})
 
     return _job(options, Running)
+
+
+def _read_back(options: Options) -> Job:
+    """Each window beside the two before it."""
+    size = options.window_ms
+
+    class ReadBack(ProcessingFunction[Event]):
+        count = WCRDT(GCounter(), Tumbling(size))
+
+        def process(self, event: Event, ctx: Context) -> None:
+            self.count.insert(1, event.ts)
+
+        @on_window(count)
+        async def report(self, window: Window, ctx: Context) -> None:
+            counts = [
+                await self.count.window_value(Window(window.start_ms - back * size, window.end_ms - back * size))
+                for back in range(3)
+            ]
+            ctx.emit({"partition": ctx.partition, "end": window.end_ms, "counts": counts})
+
+    return _job(options, ReadBack, read_back_ms=2 * size)
+
+
+def _own_windows(options: Options) -> Job:
+    """Windows that no other partition knows of."""
+
+    class OwnWindows(ProcessingFunction[Event]):
+        local = WLocal(GCounter(), Tumbling(options.window_ms))
+
+        def process(self, event: Event, ctx: Context) -> None:
+            self.local.insert(1, event.ts)
+
+        @on_window(local)
+        async def report(self, window: Window, ctx: Context) -> None:
+            value = await self.local.window_value(window)
+            ctx.emit({"partition": ctx.partition, "end": window.end_ms, "count": value})
+
+    return _job(options, OwnWindows)
 
 
 def _awaiting(options: Options) -> Job:
@@ -319,7 +358,9 @@ CASES: dict[str, Case] = {
     "late-running": Case(_running, late_by=2),
     "manual": Case(_manual, manual=True),
     "max-ties": Case(_max_ties),
+    "own-windows": Case(_own_windows),
     "query1": Case(_query1),
+    "read-back": Case(_read_back),
     "routed": Case(_routed),
     "running": Case(_running),
     "stateless": Case(_stateless, windowed=False),
