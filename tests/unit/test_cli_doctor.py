@@ -113,7 +113,6 @@ def names(requirements: list[str]) -> set[str]:
 
 def test_the_packages_that_are_checked_are_those_of_the_project():
     core = names(PROJECT["dependencies"])
-    # pydantic comes with pydantic-settings where that is listed.
-    assert {"pydantic" if name == "pydantic-settings" else name for name in core} == set(checks.CORE)
+    assert set(core) == set(checks.CORE)
     extras = {extra: names(listed) for extra, listed in PROJECT["optional-dependencies"].items() if extra != "all"}
     assert {extra: set(packages) for extra, packages in checks.EXTRAS.items()} == extras
