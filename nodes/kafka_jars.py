@@ -18,7 +18,7 @@ from nodes.errors import MissingDependency, Unreachable
 KAFKA_VERSION = "4.1.1"
 _SCALA = "2.13"
 _SLF4J_VERSION = "1.7.36"
-FETCH_TIMEOUT_S = 400
+FETCH_TIMEOUT_S = 240
 _MODULES = f"""\
 <ivy-module version="2.0">
   <info organisation="holon" module="broker"/>

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nodes.log import EmbeddedLog, Log, MemoryLog
+from tests.integration.kafka_broker import session_log
 
 
 class HandClock:
@@ -39,7 +40,13 @@ def _embedded(folder: Path, clock: HandClock | None) -> Log:
     return EmbeddedLog(folder, max_record_bytes=6 << 20, **({"clock_ms": clock} if clock else {}))
 
 
+def _kafka(folder: Path, clock: HandClock | None) -> Log:
+    assert clock is None, "the broker has a clock of its own"
+    return session_log(folder, max_record_bytes=6 << 20)
+
+
 MAKERS = {
     "memory": Maker(_memory, has_clock=True, shared=False, max_record_bytes=6 << 20),
     "embedded": Maker(_embedded, has_clock=True, shared=True, max_record_bytes=6 << 20),
+    "kafka": Maker(_kafka, has_clock=False, shared=True, max_record_bytes=6 << 20),
 }

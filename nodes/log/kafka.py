@@ -1,0 +1,169 @@
+"""The log on Apache Kafka: the same contract on a cluster, for as many machines as there are."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import weakref
+from collections.abc import Mapping, Sequence
+
+from confluent_kafka import Consumer, KafkaException
+
+from nodes.log import kafka_config
+from nodes.log.checks import MAX_RECORD_BYTES, check_batch, check_new_topic, out_of_range
+from nodes.log.contract import Appended, Chunk, Log, LogError, TopicPartition, UnknownTopic
+from nodes.log.kafka_append import BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, Appender
+from nodes.log.kafka_errors import Connection
+from nodes.log.kafka_follow import Follower
+from nodes.log.kafka_topics import Topics
+
+CONNECT_TIMEOUT_S = 5.0
+TIMEOUT_S = 15.0
+_BATCH_MARGIN_BYTES = 64 << 10
+
+
+class KafkaLog(Log):
+    """Topics of a Kafka cluster. Partitions are assigned by the reader, never by a consumer group.
+
+    Several threads may append; everything else takes turns. ``prefix`` stands before the topics' names on the broker,
+    so that several logs share a cluster. After ``timeout_s`` without an answer a call raises ``LogUnavailable``.
+
+    Kafka does as the contract says, with these limits (docs/design/kafka-log.md): a batch above the topic's
+    ``max.message.bytes`` goes out in pieces; an append that fails for want of an answer may be on the log all the same;
+    an empty chunk may be 5 ms old; where foreign transactions are open, the end is that of what is decided.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        properties: Mapping[str, str] | None = None,
+        *,
+        prefix: str = "",
+        max_record_bytes: int = MAX_RECORD_BYTES,
+        connect_timeout_s: float = CONNECT_TIMEOUT_S,
+        timeout_s: float = TIMEOUT_S,
+    ) -> None:
+        self._connection = connection = Connection(bootstrap)
+        self._prefix = prefix
+        self._max_record_bytes = max_record_bytes
+        self._batch_bytes = max_record_bytes + _BATCH_MARGIN_BYTES
+        self._pid = os.getpid()
+        self._lock = threading.RLock()
+        base = kafka_config.common(bootstrap, properties or {})
+        try:
+            self._topics = Topics(kafka_config.admin(base, connection.note), connection, prefix, timeout_s)
+            consumer = Consumer(kafka_config.consumer(base, connection.note))
+            writer = kafka_config.producer(base, connection.note, self._batch_bytes, timeout_s)
+            self._appender = Appender(writer, connection, timeout_s)
+        except KafkaException as error:  # a property that librdkafka does not know, a certificate that is not there
+            raise LogError(f"Kafka {bootstrap}: the properties are refused: {error.args[0].str()}") from None
+        self._follower = Follower(consumer, self._topics, connection, prefix, timeout_s)
+        self._finalizer = weakref.finalize(self, _release, self._follower, self._appender, self._pid)
+        try:
+            self._known = self._topics.listed(connect_timeout_s)
+        except LogError:
+            self.close()
+            raise connection.unavailable(f"no answer within {connect_timeout_s:.0f} s") from None
+
+    def create_topic(self, topic: str, partitions: int, *, retention_ms: int | None = None) -> None:
+        self._check()
+        check_new_topic(topic, partitions, retention_ms)
+        with self._lock:
+            self._topics.create(topic, partitions, retention_ms, self._batch_bytes)
+            self._known[topic] = partitions
+
+    def topics(self) -> dict[str, int]:
+        self._check()
+        with self._lock:
+            self._known = self._topics.listed(TIMEOUT_S)
+            return dict(self._known)
+
+    def append(
+        self,
+        topic: str,
+        partition: int,
+        values: Sequence[bytes],
+        *,
+        headers: Sequence[bytes] | None = None,
+        keys: Sequence[bytes | None] | None = None,
+    ) -> Appended:
+        where = self._found(topic, partition)
+        limit_bytes = self._topics.limit(topic)
+        overhead = RECORD_OVERHEAD_BYTES + BATCH_OVERHEAD_BYTES
+        largest = min(self._max_record_bytes, limit_bytes - overhead)
+        sizes = check_batch(values, headers, keys, largest, f"topic {topic!r} partition {partition}")
+        if not values:
+            return Appended(self.end_offset(*where), 0, time.time_ns() // 1_000_000)
+        name = self._prefix + topic
+        return self._appender.append(name, partition, values, headers, keys, sizes, limit_bytes)
+
+    def read(
+        self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20
+    ) -> Chunk:
+        where = self._found(topic, partition)
+        with self._lock:
+            return self._follower.read(where, offset, max_records, max_bytes)
+
+    def start_offset(self, topic: str, partition: int) -> int:
+        where = self._found(topic, partition)
+        with self._lock:
+            return self._follower.start(where)
+
+    def end_offset(self, topic: str, partition: int) -> int:
+        where = self._found(topic, partition)
+        with self._lock:
+            return self._follower.end(where)
+
+    def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> bool:
+        self._check()
+        found = {self._found(*where): position for where, position in positions.items()}
+        if not found:
+            time.sleep(timeout_s)
+            return False
+        with self._lock:
+            return self._follower.wait(found, timeout_s)
+
+    def delete_before(self, topic: str, partition: int, offset: int) -> int:
+        where = self._found(topic, partition)
+        with self._lock:
+            start, end = self._follower.bounds(where)
+            if offset > end:
+                raise out_of_range(f"topic {topic!r} partition {partition}", offset, start, end)
+            if offset <= start:
+                return start
+            self._follower.forget(where)
+            return self._topics.delete_before(topic, partition, offset)
+
+    def flush(self) -> None:
+        """Nothing to do: what is acknowledged is on all in-sync replicas. How they sync their disks is theirs."""
+        self._check()
+
+    def close(self) -> None:
+        if self._pid == os.getpid():
+            with self._lock:
+                self._finalizer()
+
+    def _found(self, topic: str, partition: int) -> TopicPartition:
+        self._check()
+        count = self._known.get(topic, 0)
+        if not 0 <= partition < count:  # unknown, or with more partitions than before
+            count = self.partitions(topic)  # asks; raises, with the nearest names
+            if not 0 <= partition < count:
+                raise UnknownTopic(f"topic {topic!r} has no partition {partition}; it has 0 to {count - 1}")
+        return TopicPartition(topic, partition)
+
+    def _check(self) -> None:
+        if self._pid != os.getpid():
+            raise LogError(
+                f"Kafka {self._connection.bootstrap}: opened by process {self._pid} and used by {os.getpid()} after a "
+                "fork; start processes with 'spawn' and open the log there"
+            )
+        if not self._finalizer.alive:
+            raise LogError(f"Kafka {self._connection.bootstrap}: the log is closed; open it again")
+
+
+def _release(follower: Follower, appender: Appender, pid: int) -> None:
+    if pid == os.getpid():
+        follower.close()
+        appender.close()

@@ -1,0 +1,141 @@
+"""Appending to Kafka: a batch of the contract is one batch of Kafka, which the broker takes or refuses as a whole."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from numpy.typing import NDArray
+
+from nodes.log.contract import Appended, LogError, LogUnavailable
+from nodes.log.kafka_errors import Connection, reason
+
+HEADER = "holon"
+"""The one Kafka header that carries a record's headers of the contract."""
+RECORD_OVERHEAD_BYTES = 80
+BATCH_OVERHEAD_BYTES = 128
+_SLICE_S = 0.5
+
+
+class Appender:
+    """An idempotent producer that stops at its first failure: what came after would leave a gap.
+
+    Safe to use from several threads; their batches do not mix.
+    """
+
+    def __init__(self, config: Mapping[str, Any], connection: Connection, timeout_s: float) -> None:
+        self._connection = connection
+        self._timeout_s = timeout_s
+        self._lock = threading.Lock()
+        self._topics: set[str] = set()
+        self._stopped: str | None = None
+        self._producer = Producer(dict(config))
+
+    def append(
+        self,
+        name: str,
+        partition: int,
+        values: Sequence[bytes],
+        headers: Sequence[bytes] | None,
+        keys: Sequence[bytes | None] | None,
+        sizes: NDArray[Any],
+        limit_bytes: int,
+    ) -> Appended:
+        """Append records that each fit into ``limit_bytes`` to topic ``name`` (in the broker's words).
+
+        What does not fit into one batch goes out in several, one after the other: see docs/design/kafka-log.md.
+        """
+        where = f"topic {name!r} partition {partition}"
+        with self._lock:
+            if self._stopped is not None:
+                raise LogUnavailable(self._stopped)
+            self._learn(name)
+            first = timestamp_ms = -1
+            for begin, end in _batches(sizes, limit_bytes):
+                rows = list(
+                    zip(
+                        values[begin:end],
+                        keys[begin:end] if keys is not None else itertools.repeat(None),
+                        headers[begin:end] if headers is not None else itertools.repeat(b""),
+                        strict=False,
+                    )
+                )
+                ends = self._send(name, partition, rows, f"{where}: record {begin} of {len(values)} and those after it")
+                if first < 0:
+                    first: int = ends[0].offset()  # type: ignore[assignment]
+                timestamp_ms = max(timestamp_ms, ends[-1].timestamp()[1])
+            return Appended(first, len(values), timestamp_ms)
+
+    def close(self) -> None:
+        """Nothing is waiting here: every append has been acknowledged or has failed."""
+        with self._lock:
+            self._stopped = "the log is closed"
+            self._producer.purge()
+            self._producer.flush(1.0)
+
+    def _learn(self, name: str) -> None:
+        """Know the partitions before the first record: librdkafka asks for them late, and at leisure."""
+        if name not in self._topics:
+            try:
+                self._producer.list_topics(name, timeout=self._timeout_s)
+            except KafkaException as error:
+                raise self._connection.translated(reason(error), f"asking for topic {name!r}") from error
+            self._topics.add(name)
+
+    def _send(self, name: str, partition: int, rows: list[Any], where: str) -> list[Message]:
+        """Send one batch; gives its first and last record as the broker has acknowledged them."""
+        reports: list[Message] = []
+        problems: list[KafkaError] = []
+
+        def reported(error: KafkaError | None, message: Message) -> None:
+            if error is not None:
+                problems.append(error)
+            reports.append(message)
+
+        last = len(rows) - 1
+        try:
+            for number, (value, key, header) in enumerate(rows):
+                # One report for each end is enough: a batch is taken as a whole.
+                report = {"on_delivery": reported} if number in (0, last) else {}
+                named = [(HEADER, header)] if header else None
+                self._producer.produce(name, value, key, partition=partition, headers=named, **report)  # type: ignore[arg-type]
+            deadline = time.monotonic() + self._timeout_s + 1.0
+            while self._producer.flush(_SLICE_S) and time.monotonic() < deadline:
+                pass  # in slices, so that signals get their turn
+        except (KafkaException, BufferError) as error:
+            problem = reason(error) if isinstance(error, KafkaException) else KafkaError(KafkaError._QUEUE_FULL)
+            raise self._stop(problem, where) from error
+        if problems or len(reports) < min(len(rows), 2):
+            raise self._stop(problems[0] if problems else KafkaError(KafkaError._MSG_TIMED_OUT), where)
+        return reports
+
+    def _stop(self, problem: KafkaError, where: str) -> LogError:
+        error = self._connection.translated(
+            problem, f"{where} were not acknowledged, so that nobody knows whether they are on the log"
+        )
+        self._stopped = (
+            f"this log appends nothing any more, since an append has failed and a later one would leave a gap; open it "
+            f"again. The failure was: {error}"
+        )
+        self._producer.purge()
+        return error
+
+
+def _batches(sizes: NDArray[Any], limit_bytes: int) -> Iterator[tuple[int, int]]:
+    """Runs of records that fit into a batch each."""
+    room = limit_bytes - BATCH_OVERHEAD_BYTES
+    total = sizes + RECORD_OVERHEAD_BYTES
+    if int(total.sum()) <= room:
+        yield 0, len(sizes)
+        return
+    begin, filled = 0, 0
+    for number, size in enumerate(total.tolist()):
+        if filled + size > room and number > begin:
+            yield begin, number
+            begin, filled = number, 0
+        filled += size
+    yield begin, len(sizes)

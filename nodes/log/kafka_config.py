@@ -1,0 +1,95 @@
+"""How the clients of Kafka are set up: what correctness needs, under what users pass through."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from confluent_kafka import KafkaError
+
+logger = logging.getLogger(__name__)
+
+FETCH_WAIT_MS = 20
+"""How long the broker holds a fetch that finds nothing. It is answered at once when something arrives; but a partition
+that is looked at for the first time waits until the fetch before it is answered."""
+FETCH_QUEUE_KBYTES = 16_384
+FETCH_QUEUE_RECORDS = 20_000
+MAX_BATCH_RECORDS = 1_000_000
+UNUSED_GROUP = "holon"
+"""Consumers must name a group; nothing is ever stored for it or asked of it."""
+
+
+class ClientLog:
+    """Takes what librdkafka logs. Its errors come back in exceptions, so here they are details for who debugs."""
+
+    def log(self, level: int, text: str, *arguments: object) -> None:
+        """Called by confluent-kafka while a client is polled."""
+        logger.debug("librdkafka (level %d): " + text, level, *arguments)
+
+
+def common(bootstrap: str, properties: Mapping[str, str]) -> dict[str, Any]:
+    """What every client has: short pauses between attempts, so that a broker that comes back is found quickly."""
+    return {
+        "client.id": "holon",
+        "socket.keepalive.enable": True,
+        "reconnect.backoff.ms": 50,
+        "reconnect.backoff.max.ms": 1000,
+        "retry.backoff.ms": 50,
+        **properties,
+        "bootstrap.servers": bootstrap,
+        "logger": ClientLog(),
+    }
+
+
+def consumer(base: Mapping[str, Any], error: Callable[[KafkaError], None]) -> dict[str, Any]:
+    """A reader of assigned partitions: no group, no commits, no jump to another offset behind the reader's back.
+
+    ``read_committed``: what an aborted transaction has written is not part of the log, and the end is where
+    everything is decided; so all readers agree, whenever they look.
+    """
+    return {
+        "group.id": UNUSED_GROUP,
+        **base,
+        "error_cb": error,
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "auto.offset.reset": "error",
+        "enable.partition.eof": True,
+        "isolation.level": "read_committed",
+        "check.crcs": True,
+        "fetch.wait.max.ms": FETCH_WAIT_MS,
+        "fetch.error.backoff.ms": 50,
+        "fetch.queue.backoff.ms": 2,
+        "queued.min.messages": FETCH_QUEUE_RECORDS,
+        "queued.max.messages.kbytes": FETCH_QUEUE_KBYTES,
+        "allow.auto.create.topics": False,
+    }
+
+
+def producer(
+    base: Mapping[str, Any], error: Callable[[KafkaError], None], batch_bytes: int, timeout_s: float
+) -> dict[str, Any]:
+    """A writer whose batch goes out as one piece, when it is flushed and not before.
+
+    Kafka takes or refuses a batch as a whole, at consecutive offsets. ``linger.ms`` is long because a flush overrides
+    it: a shorter one could cut a batch in two while it is still being handed over.
+    """
+    return {
+        **{key: value for key, value in base.items() if key != "group.id"},
+        "error_cb": error,
+        "acks": "all",
+        "enable.idempotence": True,
+        "enable.gapless.guarantee": True,
+        "linger.ms": int(timeout_s * 500),
+        "batch.num.messages": MAX_BATCH_RECORDS,
+        "batch.size": 2 * batch_bytes,
+        "message.max.bytes": 2 * batch_bytes,
+        "queue.buffering.max.messages": MAX_BATCH_RECORDS + 10_000,
+        "message.timeout.ms": int(timeout_s * 1000),
+    }
+
+
+def admin(base: Mapping[str, Any], error: Callable[[KafkaError], None]) -> dict[str, Any]:
+    """A client for topics."""
+    return {key: value for key, value in base.items() if key != "group.id"} | {"error_cb": error}

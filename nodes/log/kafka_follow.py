@@ -1,0 +1,238 @@
+"""Reading Kafka: one consumer follows the partitions that are being read, and keeps what arrived for each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from nodes.log.checks import out_of_range
+from nodes.log.contract import Chunk, LogDamaged, TopicPartition
+from nodes.log.kafka_errors import OUT_OF_RANGE, PASSING, Connection, reason
+from nodes.log.kafka_tail import Tail, Taken
+from nodes.log.kafka_topics import Topics
+
+END_MAX_AGE_S = 0.005
+"""How old the broker's word about the end of a partition may be when an empty chunk is given for it."""
+UNUSED_S = 2.0
+_TAKE = 10_000
+_SLICE_S = 0.25
+
+
+class Follower:
+    """Belongs to one thread at a time. ``prefix`` stands before the topics' names on the broker."""
+
+    def __init__(
+        self, consumer: Consumer, topics: Topics, connection: Connection, prefix: str, timeout_s: float
+    ) -> None:
+        self._consumer = consumer
+        self._topics = topics
+        self._connection = connection
+        self._prefix = prefix
+        self._timeout_s = timeout_s
+        self._tails: dict[TopicPartition, Tail] = {}
+        self._swept_s = 0.0
+
+    # --- what the log offers ----------------------------------------------------------------------------------------
+
+    def read(self, where: TopicPartition, offset: int, max_records: int, max_bytes: int) -> Chunk:
+        """As the contract says; the partition is known to exist."""
+        tail = self._tail_at(where, offset)
+        tail.drop_before(offset)
+        taken = Taken(max(max_records, 1), max_bytes)
+        deadline = time.monotonic() + self._timeout_s
+        while not taken.fill(tail):
+            if tail.fetched < tail.end:
+                self._fetch_more(tail, deadline)
+            elif taken.offsets or time.monotonic() - tail.end_s < END_MAX_AGE_S:
+                break
+            else:
+                self._look_at_ends(tail)
+        next_offset = tail.start if tail.messages else tail.fetched
+        return taken.chunk(max(next_offset, offset))
+
+    def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> bool:
+        """As the contract says; the partitions are known to exist."""
+        deadline = time.monotonic() + timeout_s
+        tails = [(self._tail_for_waiting(where, position), position) for where, position in positions.items()]
+        self._pump(0)
+        while True:
+            if any(self._is_ready(tail, position) for tail, position in tails):
+                return True
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                return False
+            self._pump(min(left_s, _SLICE_S))
+
+    def bounds(self, where: TopicPartition) -> tuple[int, int]:
+        """First retained offset and end, asked of the broker now."""
+        return self.start(where), self.end(where)
+
+    def end(self, where: TopicPartition) -> int:
+        """The end, asked of the broker now."""
+        return self._topics.offsets([where], at_end=True)[where]
+
+    def start(self, where: TopicPartition) -> int:
+        """The first retained offset, asked of the broker now."""
+        return self._topics.offsets([where], at_end=False)[where]
+
+    def forget(self, where: TopicPartition) -> None:
+        """Nothing that was fetched of this partition counts any more."""
+        tail = self._tails.pop(where, None)
+        if tail is not None:
+            self._detach(tail)
+
+    def close(self) -> None:
+        """Leave the brokers."""
+        self._consumer.close()
+
+    # --- following --------------------------------------------------------------------------------------------------
+
+    def _tail_at(self, where: TopicPartition, offset: int) -> Tail:
+        """The tail that goes on at the offset; ``OffsetOutOfRange`` where there is no such offset."""
+        tail = self._tails.get(where)
+        if tail is not None and tail.covers(offset) and tail.problem is None:
+            tail.used_s = time.monotonic()
+            return tail
+        problem = tail.problem if tail is not None and tail.covers(offset) else None
+        self.forget(where)
+        start, end = self.bounds(where)
+        now_s = time.monotonic()
+        if not start <= offset <= end:
+            raise out_of_range(f"topic {where.topic!r} partition {where.partition}", offset, start, end)
+        if problem is not None and problem.code() not in (
+            KafkaError._AUTO_OFFSET_RESET,
+            KafkaError.OFFSET_OUT_OF_RANGE,
+        ):
+            raise self._connection.translated(problem, _reading(where, offset))
+        tail = self._tails[where] = Tail(where, offset)
+        tail.end, tail.end_s = end, now_s
+        self._attach(tail)
+        return tail
+
+    def _tail_for_waiting(self, where: TopicPartition, position: int) -> Tail:
+        tail = self._tails.get(where)
+        if tail is None or not tail.covers(position):
+            self.forget(where)
+            tail = self._tails[where] = Tail(where, position)
+            tail.end = self.end(where)
+        tail.used_s = time.monotonic()
+        if not tail.attached and tail.problem is None and not tail.is_full():
+            self._attach(tail)
+        return tail
+
+    def _is_ready(self, tail: Tail, position: int) -> bool:
+        """Whether something is there; of an offset that the broker refused, whether the end is beyond it."""
+        tail.used_s = time.monotonic()
+        if tail.problem is not None:
+            return self.end(tail.where) > position
+        return bool(tail.messages) and tail.messages[-1].offset() >= position  # type: ignore[operator]
+
+    def _fetch_more(self, tail: Tail, deadline: float) -> None:
+        """Take what arrives while something of this partition is known to be on its way."""
+        if not tail.attached:
+            self._attach(tail)
+        before = tail.fetched
+        self._pump(_SLICE_S)
+        if tail.problem is not None:
+            self._raise_problem(tail)
+        if tail.fetched == before and time.monotonic() > deadline:
+            where = _reading(tail.where, tail.fetched)
+            raise self._connection.unavailable(f"{where}: nothing arrived for {self._timeout_s:.0f} s")
+
+    def _raise_problem(self, tail: Tail) -> None:
+        self.forget(tail.where)
+        problem = tail.problem
+        assert problem is not None
+        if problem.code() in OUT_OF_RANGE:
+            start, end = self.bounds(tail.where)
+            where = f"topic {tail.where.topic!r} partition {tail.where.partition}"
+            raise out_of_range(where, tail.fetched, start, end)
+        raise self._connection.translated(problem, _reading(tail.where, tail.fetched))
+
+    def _look_at_ends(self, wanted: Tail) -> None:
+        """Ask for the ends of all partitions that are followed: that costs no more than asking for one."""
+        tails = [tail for tail in self._tails.values() if tail.problem is None]
+        asked_s = time.monotonic()
+        ends = self._topics.offsets([tail.where for tail in tails], at_end=True)
+        for tail in tails:
+            tail.end, tail.end_s = ends[tail.where], asked_s
+        if wanted.end < wanted.fetched and self.end(wanted.where) < wanted.fetched:
+            self.forget(wanted.where)
+            raise LogDamaged(
+                f"Kafka {self._connection.bootstrap}: topic {wanted.where.topic!r} partition {wanted.where.partition} "
+                f"ends at {wanted.end}, but records up to {wanted.fetched} had been read: a broker lost acknowledged "
+                "records (unclean leader election, lost disk, topic made anew). Results may rest on them: start again "
+                "with --reset"
+            )
+        self._sweep(asked_s)
+
+    def _sweep(self, now_s: float) -> None:
+        """Stop to follow what nobody has read for a while: what is appended there would be fetched for nothing."""
+        if now_s - self._swept_s > UNUSED_S / 2:
+            self._swept_s = now_s
+            for tail in [tail for tail in self._tails.values() if now_s - tail.used_s > UNUSED_S]:
+                self.forget(tail.where)
+
+    # --- the consumer -----------------------------------------------------------------------------------------------
+
+    def _kafka(self, where: TopicPartition, offset: int) -> KafkaPartition:
+        return KafkaPartition(self._prefix + where.topic, where.partition, offset)
+
+    def _attach(self, tail: Tail) -> None:
+        self._consumer.incremental_assign([self._kafka(tail.where, tail.fetched)])
+        tail.attached = True
+
+    def _detach(self, tail: Tail) -> None:
+        if tail.attached:
+            self._consumer.incremental_unassign([self._kafka(tail.where, tail.fetched)])
+            tail.attached = False
+
+    def _pump(self, timeout_s: float) -> None:
+        """Wait for one message at most so long, and take all that are there then."""
+        try:
+            arrived = self._consumer.consume(1, timeout_s)
+            if arrived:
+                arrived += self._consumer.consume(_TAKE, 0)
+        except KafkaException as error:
+            raise self._connection.translated(reason(error), "reading") from error
+        for message in arrived:
+            error = message.error()
+            if error is not None:
+                self._noted(message, error)
+                continue
+            tail = self._tail_of(message)
+            offset: int = message.offset()  # type: ignore[assignment]
+            if tail is not None and offset >= tail.fetched:
+                tail.messages.append(message)
+                tail.buffered += len(message)
+                tail.fetched = offset + 1
+        for tail in self._tails.values():
+            if tail.attached and tail.is_full():
+                self._detach(tail)
+
+    def _tail_of(self, message: Message) -> Tail | None:
+        topic: str = message.topic()  # type: ignore[assignment]
+        partition: int = message.partition()  # type: ignore[assignment]
+        tail = self._tails.get(TopicPartition(topic[len(self._prefix) :], partition))
+        return tail if tail is not None and tail.attached else None
+
+    def _noted(self, message: Message, error: KafkaError) -> None:
+        """An event that comes as a message. Without a partition it concerns the connection."""
+        if message.topic() is None:
+            if error.fatal() or error.code() not in PASSING:
+                raise self._connection.translated(error, "reading")
+            return
+        tail = self._tail_of(message)
+        if tail is None or error.code() in PASSING:
+            return
+        if error.code() == KafkaError._PARTITION_EOF:  # control records and aborted ones leave no message behind
+            tail.fetched = max(tail.fetched, message.offset())  # type: ignore[type-var]
+        else:
+            tail.problem = error
+
+
+def _reading(where: TopicPartition, offset: int) -> str:
+    return f"reading topic {where.topic!r} partition {where.partition} from offset {offset} on"

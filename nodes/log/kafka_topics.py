@@ -1,0 +1,138 @@
+"""Topics of a Kafka cluster: which there are, making them, and dropping their beginnings."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException
+from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka.admin import (  # pyright: ignore[reportPrivateImportUsage]
+    AdminClient,
+    ConfigResource,  # pyright: ignore[reportPrivateImportUsage]
+    NewTopic,  # pyright: ignore[reportPrivateImportUsage]
+    OffsetSpec,  # pyright: ignore[reportPrivateImportUsage]
+    ResourceType,  # pyright: ignore[reportPrivateImportUsage]
+)
+
+from nodes.log.checks import check_same_partitions
+from nodes.log.contract import LogError, LogUnavailable, TopicPartition
+from nodes.log.kafka_errors import Connection, reason
+
+INTERNAL = "__"
+"""Beginning of the names that Kafka keeps for itself."""
+DEFAULT_MESSAGE_BYTES = 1_048_588
+"""Kafka's own limit of a batch, taken where a topic's may not be asked for."""
+_LOOK_S = 0.02
+
+
+class Topics:
+    """Asks and changes topics. ``prefix`` stands before every name on the broker and is seen by nobody else.
+
+    A client of its own: Kafka answers the questions of one connection in their order, so behind a fetch that waits for
+    records each would wait as long. Safe to use from several threads.
+    """
+
+    def __init__(self, admin: Mapping[str, Any], connection: Connection, prefix: str, timeout_s: float) -> None:
+        self._admin = AdminClient(dict(admin))
+        self._connection = connection
+        self._prefix = prefix
+        self._timeout_s = timeout_s
+        self._limits: dict[str, int] = {}
+
+    def listed(self, timeout_s: float) -> dict[str, int]:
+        """Topic -> number of partitions, sorted; only those that begin with the prefix."""
+        try:
+            known = self._admin.list_topics(timeout=timeout_s).topics
+        except KafkaException as error:
+            self._admin.poll(0)  # so that the connection's own words are known
+            raise self._connection.translated(reason(error), "asking for the topics") from error
+        return {
+            name.removeprefix(self._prefix): len(known[name].partitions)
+            for name in sorted(known)
+            if name.startswith(self._prefix) and not name.startswith(INTERNAL) and known[name].error is None
+        }
+
+    def create(self, topic: str, partitions: int, retention_ms: int | None, max_batch_bytes: int) -> None:
+        """Create it and wait until it can be used; ``TopicExists`` if there is another one of that name."""
+        config = {
+            # By the log's own time: event times of records that are replayed would delete them at once.
+            "message.timestamp.type": "LogAppendTime",
+            "cleanup.policy": "delete",
+            "retention.ms": str(-1 if retention_ms is None else retention_ms),
+            "retention.bytes": "-1",
+            "max.message.bytes": str(max_batch_bytes),
+        }
+        name = self._prefix + topic
+        wish = NewTopic(name, num_partitions=partitions, replication_factor=-1, config=config)
+        try:
+            made = self._admin.create_topics([wish], request_timeout=self._timeout_s)
+            made[name].result(self._timeout_s)
+        except KafkaException as error:
+            if reason(error).code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise self._connection.translated(reason(error), f"creating topic {topic!r}") from error
+        check_same_partitions(topic, self._when_ready(topic), partitions)
+
+    def limit(self, topic: str) -> int:
+        """Bytes that a batch of this topic may have."""
+        if topic not in self._limits:
+            resource = ConfigResource(ResourceType.TOPIC, self._prefix + topic)
+            try:
+                asked = self._admin.describe_configs([resource], request_timeout=self._timeout_s)
+                self._limits[topic] = int(asked[resource].result(self._timeout_s)["max.message.bytes"].value)
+            except KafkaException as error:
+                if reason(error).code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                    raise self._connection.translated(reason(error), f"asking for limits of {topic!r}") from error
+                self._limits[topic] = DEFAULT_MESSAGE_BYTES
+        return self._limits[topic]
+
+    def delete_before(self, topic: str, partition: int, offset: int) -> int:
+        """Drop what is below; gives the new start."""
+        wish = KafkaPartition(self._prefix + topic, partition, offset)
+        try:
+            asked = self._admin.delete_records([wish], request_timeout=self._timeout_s)
+            return asked[wish].result(self._timeout_s).low_watermark
+        except KafkaException as error:
+            what = f"deleting before offset {offset} in topic {topic!r} partition {partition}"
+            raise self._connection.translated(reason(error), what) from error
+
+    def offsets(self, wheres: Iterable[TopicPartition], *, at_end: bool) -> dict[TopicPartition, int]:
+        """The ends, or the first retained offsets, as of now; of many partitions in one request to each broker."""
+        which = OffsetSpec.latest() if at_end else OffsetSpec.earliest()
+        asked = {where: KafkaPartition(self._prefix + where.topic, where.partition) for where in wheres}
+        deadline = time.monotonic() + self._timeout_s
+        while True:
+            try:
+                return self._offsets(asked, which, deadline)
+            except KafkaException as error:
+                problem = self._connection.translated(reason(error), "asking for offsets")
+                if not isinstance(problem, LogUnavailable) or self._connection.refused is not None:
+                    raise problem from error
+                if time.monotonic() > deadline:
+                    raise problem from error
+            time.sleep(_LOOK_S)
+
+    def _offsets(
+        self, asked: Mapping[TopicPartition, KafkaPartition], which: Any, deadline: float
+    ) -> dict[TopicPartition, int]:
+        left_s = max(deadline - time.monotonic(), 0.1)
+        wishes: dict[Any, Any] = dict.fromkeys(asked.values(), which)
+        answers = self._admin.list_offsets(
+            wishes, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=min(left_s, 5.0)
+        )
+        return {where: answers[partition].result(left_s + 1.0).offset for where, partition in asked.items()}
+
+    def _when_ready(self, topic: str) -> int:
+        """Its partitions, once each has a leader: before that it cannot be read or written."""
+        deadline, name = time.monotonic() + self._timeout_s, self._prefix + topic
+        while True:
+            try:
+                found = self._admin.list_topics(name, timeout=self._timeout_s).topics[name]
+            except KafkaException as error:
+                raise self._connection.translated(reason(error), f"looking for topic {topic!r}") from error
+            if found.error is None and all(one.leader >= 0 for one in found.partitions.values()):
+                return len(found.partitions)
+            if time.monotonic() > deadline:
+                raise LogError(f"Kafka {self._connection.bootstrap}: topic {topic!r} was created and has no leader yet")
+            time.sleep(_LOOK_S)

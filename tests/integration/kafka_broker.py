@@ -1,0 +1,70 @@
+"""One real Kafka broker for a whole test session, whichever processes share it; it goes when the session has gone."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from functools import cache
+from pathlib import Path
+
+import psutil
+
+from nodes import kafka_broker
+from nodes.kafka_jars import locked
+from nodes.log.kafka import KafkaLog
+from tests.integration.processes import ROOT
+
+_LOOK_S = 0.2
+
+
+def session_process() -> psutil.Process:
+    """The process that lives as long as the tests do: under xdist the one that started this worker."""
+    return psutil.Process(os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid())
+
+
+@cache
+def session_bootstrap() -> str:
+    """Address of the session's broker; the first who asks starts it. What is missing for that is an error."""
+    session = session_process()
+    folder = Path(tempfile.gettempdir()) / f"holon-kafka-{session.pid}-{int(session.create_time() * 100)}"
+    folder.mkdir(exist_ok=True)
+    with locked(folder / "session.lock"):
+        running = kafka_broker.status(folder)
+        if running is not None:
+            return running.bootstrap
+        guard = subprocess.Popen(
+            [sys.executable, "-m", "tests.integration.kafka_broker", str(folder), str(session.pid)],
+            cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+        assert guard.stdout is not None
+        line = guard.stdout.readline().strip()
+        if not line:
+            raise RuntimeError(f"no Kafka broker for these tests: the reason is on standard error ({guard.wait()})")
+        return line
+
+
+def session_log(folder: Path, **options: int) -> KafkaLog:
+    """A log of its own on the session's broker; the same folder gives the same log."""
+    prefix = f"t{hashlib.blake2b(os.fsencode(folder), digest_size=6).hexdigest()}-"
+    return KafkaLog(session_bootstrap(), prefix=prefix, **options)
+
+
+def guard(folder: Path, pid: int) -> None:
+    """Run a broker as long as that process lives."""
+    session = psutil.Process(pid)
+    try:
+        print(kafka_broker.up(folder).bootstrap, flush=True)
+        while session.is_running() and session.status() != psutil.STATUS_ZOMBIE:
+            time.sleep(_LOOK_S)
+    finally:
+        kafka_broker.down(folder, delete=True, timeout_s=5.0)
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    guard(Path(sys.argv[1]), int(sys.argv[2]))
