@@ -12,7 +12,7 @@ from nodes.settings import Settings
 def open_settings_log(settings: Settings, log_dir: Path | None = None, *, create: bool = False) -> Log:
     """The log of ``settings.log``; ``log_dir`` names an embedded one instead. The caller closes it.
 
-    Raises ``Unreachable`` where there is no log yet, unless ``create``.
+    Raises ``Unreachable`` where there is no log yet, unless ``create``, and ``LogUnavailable`` where no broker answers.
     """
     kind = "embedded" if log_dir is not None else settings.log.kind
     if kind == "embedded":
@@ -26,4 +26,10 @@ def open_settings_log(settings: Settings, log_dir: Path | None = None, *, create
     where = f"log.kind = {kind} (from {settings.origin('log.kind')})"
     if kind == "memory":
         raise SettingsError(f"{where}: a log in memory ends with its process, so that commands cannot share it")
-    raise SettingsError(f"{where}: this command reads embedded logs only; name one with --log-dir")
+    return open_kafka_log(settings)
+
+
+def open_kafka_log(settings: Settings) -> Log:
+    """The Kafka log of the settings."""
+    properties = settings.kafka_properties()
+    return open_log(f"kafka:{properties.pop('bootstrap.servers')}", kafka=properties)

@@ -114,9 +114,11 @@ class Settings(Section):
         return {environment_name(key): _as_text(given.value) for key, given in sorted(self._given.items())}
 
     def checkpoint_url(self) -> str:
-        """The store of checkpoints, password included; the default is a folder of the embedded log."""
+        """The store of checkpoints, password included; the default is a folder of the embedded log, else one here."""
         if self.checkpoints.url is not None:
             return self.checkpoints.url.get_secret_value()
+        if self.log.kind == "kafka":
+            return "./holon-checkpoints"
         return os.path.join(self.log.path, "checkpoints")
 
     def kafka_properties(self) -> dict[str, str]:

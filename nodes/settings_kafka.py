@@ -12,8 +12,19 @@ from nodes.errors import SettingsError
 from nodes.settings_sources import KAFKA, Given, resolve_reference
 
 _SECRET = re.compile(r"password|secret|key\.pem|token|oauthbearer\.config|jaas")
+# What may be passed through: security, the network, names that brokers see. Everything else is the log's own affair,
+# because exactness rests on it (acks, idempotence, offsets, isolation, batches).
+_ALLOWED = re.compile(
+    r"security\.protocol|sasl\.[a-z.]+|ssl\.[a-z0-9.]+|enable\.(ssl\.certificate\.verification|sasl\.oauthbearer\.unsecure\.jwt)"
+    r"|https\.ca\.(location|pem)|client\.(id|rack|dns\.lookup)|group\.id|broker\.address\.(family|ttl)|socket\.[a-z.]+"
+    r"|connections\.max\.idle\.ms|(reconnect|retry)\.backoff\.(max\.)?ms|metadata\.max\.age\.ms"
+    r"|topic\.metadata\.refresh\.interval\.ms|compression\.(codec|type|level)|receive\.message\.max\.bytes|debug"
+)
 _REFUSED = {
     "plugin.library.paths": "it would load foreign code into the process",
+    "ssl.engine.location": "it would load foreign code into the process",
+    "ssl.providers": "it would load foreign code into the process",
+    "sasl.kerberos.kinit.cmd": "it would run a command",
     "bootstrap.servers": "set log.bootstrap",
     "metadata.broker.list": "set log.bootstrap",
 }
@@ -24,6 +35,11 @@ def kafka_property(given: Given, environ: Mapping[str, str]) -> str | SecretStr:
     name = given.key[len(KAFKA) :]
     if name in _REFUSED:
         raise SettingsError(f"{given.key} (from {given.origin}) is refused: {_REFUSED[name]}")
+    if not _ALLOWED.fullmatch(name):
+        raise SettingsError(
+            f"{given.key} (from {given.origin}) is refused: properties of security (security.protocol, sasl.*, ssl.*), "
+            "of the network (socket.*, client.id, ...) and compression.* pass through; the others are set by Holon itself"
+        )
     secret = _SECRET.search(name) is not None
     value = resolve_reference(given, environ) if secret else given.value
     if isinstance(value, bool):

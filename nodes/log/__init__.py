@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 from nodes.log.contract import (
     Appended,
@@ -22,22 +23,50 @@ from nodes.log.embedded import EmbeddedLog, Fsync
 from nodes.log.memory import MemoryLog
 
 __all__ = [
-    "Appended", "Chunk", "EmbeddedLog", "Fsync", "Log", "LogDamaged", "LogError", "LogFull", "LogUnavailable",
-    "MemoryLog", "OffsetOutOfRange", "RecordTooLarge", "TopicExists", "TopicPartition", "UnknownTopic", "open_log",
+    "Appended",
+    "Chunk",
+    "EmbeddedLog",
+    "Fsync",
+    "Log",
+    "LogDamaged",
+    "LogError",
+    "LogFull",
+    "LogUnavailable",
+    "MemoryLog",
+    "OffsetOutOfRange",
+    "RecordTooLarge",
+    "TopicExists",
+    "TopicPartition",
+    "UnknownTopic",
+    "open_log",
 ]
 
 
-def open_log(address: str | os.PathLike[str], *, fsync: Fsync = "interval", fsync_interval_ms: int = 1000) -> Log:
-    """Open ``embedded:/path`` (or just a path), or ``memory:`` (a new, empty log). ``ValueError`` for another scheme.
+def open_log(
+    address: str | os.PathLike[str],
+    *,
+    fsync: Fsync = "interval",
+    fsync_interval_ms: int = 1000,
+    kafka: Mapping[str, str] | None = None,
+) -> Log:
+    """Open ``embedded:/path`` (or just a path), ``kafka:HOST:PORT[,HOST:PORT...]``, or ``memory:`` (a new, empty log).
 
-    The fsync settings are the embedded log's.
+    The fsync settings are the embedded log's; ``kafka`` are librdkafka properties, secrets included. ``ValueError`` for
+    another scheme.
     """
     text = os.fspath(address)
     scheme, colon, rest = text.partition(":")
     if not colon or "/" in scheme:
         return EmbeddedLog(text, fsync, fsync_interval_ms)
+    rest = rest.removeprefix("//")
     if scheme == "embedded":
-        return EmbeddedLog(rest.removeprefix("//"), fsync, fsync_interval_ms)
+        return EmbeddedLog(rest, fsync, fsync_interval_ms)
     if scheme == "memory":
         return MemoryLog()
-    raise ValueError(f"{text!r}: unknown kind of log {scheme!r}; use embedded:PATH, a path, or memory:")
+    if scheme == "kafka":
+        from nodes.log.kafka import KafkaLog  # comes with an extra, and a plain install works without
+
+        return KafkaLog(rest, kafka)
+    raise ValueError(
+        f"{text!r}: unknown kind of log {scheme!r}; use embedded:PATH, a path, kafka:HOST:PORT, or memory:"
+    )
