@@ -38,7 +38,8 @@ def kafka_property(given: Given, environ: Mapping[str, str]) -> str | SecretStr:
     if not _ALLOWED.fullmatch(name):
         raise SettingsError(
             f"{given.key} (from {given.origin}) is refused: properties of security (security.protocol, sasl.*, ssl.*), "
-            "of the network (socket.*, client.id, ...) and compression.* pass through; the others are set by Holon itself"
+            "of the network (socket.*, client.id, ...) and compression.* pass through; the others are set by Holon "
+            "itself"
         )
     secret = _SECRET.search(name) is not None
     value = resolve_reference(given, environ) if secret else given.value
