@@ -1,0 +1,62 @@
+"""A fleet of real node processes on a real Kafka broker, one of them killed: every result exactly once."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nodes.opening import open_settings_log
+from nodes.settings import load_settings
+from tests.integration.fleet_support import PARTITIONS, QUICK, Command, Stage, owners, run_command
+from tests.integration.jobs_mixed import INPUT
+from tests.integration.kafka_broker import session_bootstrap
+from tests.integration.processes import until
+
+
+class KafkaStage(Stage):
+    """The stage on the session's broker. Its topics have their own names there, so there is one in a session."""
+
+    def __init__(self, folder: Path) -> None:
+        self.partitions = PARTITIONS
+        checkpoints = f"checkpoints.url={folder / 'checkpoints'}"
+        kafka = ("log.kind=kafka", f"log.bootstrap={session_bootstrap()}", checkpoints)
+        # Two busy cores are shared with a JVM here: what is only slow must not be taken for dead all the time.
+        self.definitions = (*kafka, *QUICK, "node.suspect_after_ms=1000")
+        self.settings = load_settings(definitions=self.definitions, environ={}, directory=folder)
+        self.log = open_settings_log(self.settings)
+        self.log.create_topic(INPUT, PARTITIONS)
+        self.events = defaultdict(list)
+        self._next = 0
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaStage]:
+    stage = KafkaStage(tmp_path_factory.mktemp("kafka"))
+    yield stage
+    stage.log.close()
+
+
+def test_a_killed_node_costs_nothing_and_the_job_resumes_on_the_command_line(stage: KafkaStage) -> None:
+    """Two nodes; one is killed at work, the other takes over; all stop, and `holon run` goes on to the end."""
+    run = stage.open()
+    with stage.fleet(2) as fleet:
+        monitor = stage.monitor(run)
+        with stage.feeding():
+            stage.until(monitor, lambda: set(owners(monitor)) == {0, 1}, "both own partitions", fleet)
+            stage.until(monitor, lambda: monitor.consumed > 300, "both work", fleet)
+            fleet.kill(0)
+            killed_at = monitor.consumed
+            stage.until(monitor, lambda: set(owners(monitor)) == {1}, "the other owns all", fleet)
+            stage.until(monitor, lambda: monitor.consumed > killed_at + 300, "it works on", fleet)
+        fleet.ask_stop()
+        until(lambda: not fleet.running(), "the other leaves")
+    assert monitor.steals > 0
+    with run_command(stage, "--nodes", "1", "--bounded") as command:
+        result = command.json()
+    assert result["ending"] == "done" and result["conserved"] and result["accepted"] == stage.fed
+    stage.assert_exact()
+    with Command("read", "t", "-n", "3", "--json", stage=stage) as read:
+        assert read.json()["records"] == 3
