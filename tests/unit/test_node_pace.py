@@ -1,0 +1,92 @@
+"""How far partitions may be apart: fast ones wait, idle ones are taken along, and what was read once is read again."""
+
+from __future__ import annotations
+
+from nodes.driver import Driver
+from nodes.jobs import open_job
+from nodes.log.memory import MemoryLog
+from nodes.machine import effects as x
+from nodes.machine.config import NodeConfig
+from nodes.machine.events import BroadcastRead, Event
+from nodes.machine.idleness import Idleness
+from nodes.machine.node import Node
+from nodes.sim.store import MemoryCheckpoints
+from tests.unit.node_dialogue import Dialogue, count_job, running
+from wcrdt.replica import Replica
+from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
+
+TIMEOUT_MS = 100
+
+
+def wanted(node: Dialogue) -> list[int]:
+    return [wish.partition for wish in node.node.wanted()]
+
+
+def test_a_partition_far_ahead_of_another_waits_for_it() -> None:
+    node = running(partitions=2, watermark_max_ahead_ms=50)
+    node.records(1, 1, 0, {"ts": 0})
+    node.records(0, 1, 0, {"ts": 50})
+    assert wanted(node) == [1, 0]
+    node.records(0, 1, 1, {"ts": 51})
+    assert wanted(node) == [1]
+    node.records(1, 1, 1, {"ts": 1})
+    assert wanted(node) == [1, 0]
+
+
+def test_a_partition_that_never_had_a_record_holds_nobody_up() -> None:
+    node = running(partitions=2, watermark_max_ahead_ms=50)
+    node.records(0, 1, 0, {"ts": 1000})
+    assert wanted(node) == [1, 0]
+
+
+def replica_at(*watermarks_ms: int) -> Replica:
+    replica = Replica(len(watermarks_ms), {})
+    for slot, watermark_ms in zip(replica.slots, watermarks_ms, strict=True):
+        slot.record.watermark_ms = watermark_ms
+    return replica
+
+
+def test_an_idle_partition_goes_no_further_than_the_slowest_that_is_not() -> None:
+    idleness = Idleness(replica_at(0, 300, 200))
+    assert idleness.bound_ms(0, 0, TIMEOUT_MS) == 200
+
+
+def test_an_idle_partition_does_not_wait_for_one_that_is_idle_too() -> None:
+    replica = replica_at(BEFORE_TIME_MS, BEFORE_TIME_MS, 300)
+    idleness = Idleness(replica)
+    assert idleness.bound_ms(0, 0, TIMEOUT_MS) == BEFORE_TIME_MS  # nobody is known to be idle yet
+    replica.slots[2].record.position = (1, 0)
+    assert idleness.bound_ms(0, TIMEOUT_MS, TIMEOUT_MS) == 300
+    assert idleness.bound_ms(0, 3 * TIMEOUT_MS, TIMEOUT_MS) == 300
+
+
+def test_a_partition_that_has_ended_is_no_bound() -> None:
+    assert Idleness(replica_at(0, END_OF_TIME_MS)).bound_ms(0, 0, TIMEOUT_MS) == BEFORE_TIME_MS
+    assert Idleness(replica_at(0, END_OF_TIME_MS, 70)).bound_ms(0, 0, TIMEOUT_MS) == 70
+
+
+class Rewinds(Node):
+    """Asks for the whole broadcast again at the first record of partition 0, and notes what it is given."""
+
+    def step(self, event: Event, now_ms: int) -> list[x.Effect]:
+        if not isinstance(event, BroadcastRead):
+            return []
+        self.seen: list[tuple[int, list[bytes]]] = getattr(self, "seen", [])
+        self.seen.append((event.partition, event.values))
+        return [x.RewindBroadcast()] if len(self.seen) == 1 else []
+
+
+def test_a_rewind_in_the_midst_of_reading_sets_every_partition_back() -> None:
+    log, job = MemoryLog(), count_job()
+    log.create_topic("in", 2)
+    run = open_job(log, job)
+    node = Rewinds(NodeConfig("a"), run)
+    driver = Driver(node, log, MemoryCheckpoints(), lambda: 0)
+    topic = job.broadcast_topic(0)
+    log.append(topic, 1, [b"old"])
+    driver._broadcast_at = [0, 1]
+    log.append(topic, 0, [b"first"])
+    log.append(topic, 1, [b"new"])
+    driver.turn()
+    driver.turn()
+    assert node.seen == [(0, [b"first"]), (1, [b"old", b"new"]), (0, [b"first"])]
