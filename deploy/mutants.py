@@ -91,16 +91,10 @@ MUTANTS = (
         "if (identity.position, identity.n - 1) <= last.get(track, NOTHING_SEEN):",
     ),
     Mutant(
-        "a checkpoint before its outputs are acknowledged",
-        "nodes/driver.py",
-        "            for effect in self.node.step(events.popleft(), self.now_ms()):\n",
-        "            for effect in sorted(self.node.step(events.popleft(), self.now_ms()),"
-        " key=lambda x: not type(x).__name__.startswith('Save')):\n",
-    ),
-    Mutant(
         "a checkpoint without waiting for acknowledgements, saved before outputs",
         "nodes/machine/workload.py",
-        "            self._flush(runner, always=True)\n            runner.begin_checkpoint(self.now_ms)\n        save = ",
+        "            self._flush(runner, always=True)\n            runner.begin_checkpoint(self.now_ms)\n"
+        "        save = ",
         "            runner.begin_checkpoint(self.now_ms)\n            runner.acknowledged = 10**9\n        save = ",
     ),
     Mutant(
@@ -149,6 +143,13 @@ MUTANTS = (
         "    if delta.dropped_through_ms > unread_after_ms(job, runners.values()):\n        return False\n",
         "",
         "running",
+    ),
+    Mutant(
+        "idle partitions hold each other",
+        "nodes/machine/idleness.py",
+        "if now_ms - self._seen[p][1] < timeout_ms]",
+        "if True]",
+        "idle",
     ),
     Mutant(
         "private windows are answered before they are replayed",
@@ -233,7 +234,8 @@ def main() -> int:
     for mutant in chosen:
         began = time.monotonic()
         found = kill(mutant, arguments.seeds, arguments.base_seed)
-        print(f"{'SURVIVED' if found is None else 'killed'}  {mutant.name}: {time.monotonic() - began:.0f} s  {found or ''}")
+        outcome = "SURVIVED" if found is None else "killed"
+        print(f"{outcome}  {mutant.name}: {time.monotonic() - began:.0f} s  {found or ''}")
         sys.stdout.flush()
         if found is None:
             survivors.append(mutant.name)
