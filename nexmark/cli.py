@@ -86,7 +86,8 @@ def run(
 
     Without --log-dir the log is a temporary folder. Exit code 0: done and, where asked for, proven exact.
     """
-    from nexmark.runs.execute import as_text, execute
+    from nexmark.runs.execute import execute
+    from nexmark.runs.result import as_text
     from nexmark.runs.show import shown
 
     count, pace = _amount(events, rate, seconds)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from nexmark.runs.execute import Progress, Show
+from nexmark.runs.watch import Progress, Show
 from nexmark.runs.plan import Plan
 
 

@@ -1,0 +1,144 @@
+"""Watch a fleet through one run: feed it, kill nodes at shares of the input, start them again, see the end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from nexmark.oracle import Counts
+from nexmark.queries import TOPIC, nexmark_job
+from nexmark.runs.fill import PacedFeed, stream_of
+from nexmark.runs.plan import Kill, Plan
+from nodes.api import Fleet, Log, Monitor, RunFailed, Settings, declare_end, open_job, wait_for
+
+
+@dataclass(slots=True)
+class Progress:
+    """Told to whoever shows the run: the phase, and how far it is."""
+
+    phase: str = ""
+    done: int = 0
+    total: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+Show = Callable[[Progress], None]
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What is known when the fleet is done. Times are those of the machine's clock, as the log's."""
+
+    counts: Counts
+    killed: list[int]
+    kills_ms: list[int]
+    started_ms: int
+    ended_ms: int
+    peak_bytes: int
+    steals: int
+
+    @property
+    def seconds(self) -> float:
+        """From the moment at which every partition has an owner to the moment at which all is answered, durably."""
+        return max((self.ended_ms - self.started_ms) / 1000, 1e-3)
+
+
+def watch(plan: Plan, settings: Settings, log: Log, show: Show, say: Say) -> Ran:
+    """Run the fleet until all is answered; raises ``RunFailed`` if that does not come, or a kill came too late."""
+    if plan.rate is not None:
+        log.create_topic(TOPIC, plan.partitions)
+    run = open_job(log, nexmark_job(plan.query, **plan.job_options))
+    stream = stream_of(plan)
+    ends = None if plan.rate is None else [stream.records_in(p) for p in range(plan.partitions)]
+    total = sum(declare_end(log, run, ends))
+    fleet = Fleet(plan.job_reference, settings, plan.nodes, crashpoints=dict(plan.crashpoints))
+    watched = _Watch(plan, Monitor(log, run), fleet, _Kills(plan, total), PacedFeed(log, plan) if plan.rate else None)
+    try:
+        with fleet:
+            wait_for(fleet, watched.monitor.ownership.all_done, lambda: watched.tick(total, show, say))
+            ended_ms = _now_ms()
+    finally:
+        if watched.feed is not None:
+            watched.feed.stop()
+    return watched.ran(ended_ms)
+
+
+@dataclass(slots=True)
+class _Watch:
+    plan: Plan
+    monitor: Monitor
+    fleet: Fleet
+    kills: _Kills
+    feed: PacedFeed | None
+    started_ms: int | None = None
+
+    def tick(self, total: int, show: Show, say: Say) -> None:
+        self.monitor.poll()
+        if self.monitor.failure is not None:
+            raise RunFailed(self.monitor.failure)
+        owned = (self.monitor.ownership.owner(p) is not None for p in range(self.plan.partitions))
+        if self.started_ms is None and all(owned):
+            self.started_ms = _now_ms()
+            if self.feed is not None:
+                self.feed.start()
+        if self.feed is not None:
+            self.feed.check()
+        self.kills.tick(self.monitor.consumed, self.fleet, say)
+        show(Progress("running", self.monitor.consumed, total))
+
+    def ran(self, ended_ms: int) -> Ran:
+        self.kills.check(self.monitor.consumed)
+        self.monitor.poll()
+        counts = self.monitor.counts()
+        return Ran(
+            Counts(counts.accepted, counts.filtered, counts.late, counts.dead),
+            self.kills.killed,
+            self.kills.times_ms,
+            ended_ms if self.started_ms is None else self.started_ms,
+            ended_ms,
+            self.fleet.peak_bytes,
+            self.monitor.steals,
+        )
+
+
+class _Kills:
+    """Kills at their shares of the input, and restarts after their time."""
+
+    def __init__(self, plan: Plan, total: int) -> None:
+        self.plan = plan
+        self.total = total
+        self.due: list[Kill] = sorted(plan.kills, key=lambda kill: kill.fraction)
+        self.killed: list[int] = []
+        self.times_ms: list[int] = []
+        self._restarts: list[tuple[float, int]] = []
+
+    def tick(self, consumed: int, fleet: Fleet, say: Say) -> None:
+        while self.due and consumed >= self.due[0].fraction * self.total and consumed < self.total:
+            kill = self.due.pop(0)
+            at_ms = _now_ms()
+            if not fleet.kill(kill.node):
+                raise RunFailed(f"node {kill.node} was to be killed at {kill.fraction:.0%}, but it does not run")
+            self.killed.append(kill.node)
+            self.times_ms.append(at_ms)
+            say(f"kill -9 of node {kill.node} after {consumed:,} of {self.total:,} records")
+            if self.plan.restart_after_s is not None:
+                self._restarts.append((time.monotonic() + self.plan.restart_after_s, kill.node))
+        while self._restarts and self._restarts[0][0] <= time.monotonic():
+            _, number = self._restarts.pop(0)
+            fleet.add(number)
+            say(f"node {number} started again")
+
+    def check(self, consumed: int) -> None:
+        """A kill that came too late did not test anything."""
+        if self.due:
+            missed = ", ".join(f"{kill.node}@{kill.fraction}" for kill in self.due)
+            raise RunFailed(
+                f"the run was over before --kill {missed} (last seen at {consumed:,} of {self.total:,} records); "
+                f"take more events or a smaller fraction"
+            )
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
