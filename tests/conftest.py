@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Generator
 from pathlib import Path
 
@@ -19,6 +20,11 @@ settings.register_profile("dev", max_examples=50, **_NO_TIMING)
 settings.register_profile("ci", max_examples=200, derandomize=False, print_blob=True, **_NO_TIMING)
 settings.register_profile("nightly", max_examples=2_000, derandomize=False, print_blob=True, **_NO_TIMING)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if IN_CI else "dev"))
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Started in the background of a shell: processes that tests start, and interrupt, would ignore it too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -47,9 +53,7 @@ def pytest_make_collect_report(
     report = yield
     if IN_CI and report.skipped:
         report.outcome = "failed"
-        report.longrepr = (
-            _complaint(collector.nodeid, report.longrepr)
-        )
+        report.longrepr = _complaint(collector.nodeid, report.longrepr)
     return report
 
 

@@ -88,7 +88,7 @@ class Bag(Lattice[tuple[int, ...], Columns]):
         try:
             for actor, data in wire:
                 rows = np.frombuffer(data, dtype="<i8").astype(np.int64).reshape(self.width, -1)
-                if not isinstance(actor, int) or rows.shape[1] == 0 or actor in fresh._pieces:
+                if type(actor) is not int or rows.shape[1] == 0 or actor <= max(fresh._pieces, default=actor - 1):
                     raise ValueError(f"rows of actor {actor!r}")
                 fresh._pieces[actor] = [rows]
         except (TypeError, ValueError) as error:
