@@ -204,10 +204,17 @@ def paths(function: ProcessingFunction[Any], path: str = "") -> Iterator[tuple[s
 
 
 def instantiate(function: ProcessingFunction[Any]) -> ProcessingFunction[Any]:
-    """A copy for one partition, nested functions copied too."""
-    fresh = copy.copy(function)
-    for name, inner in nested(function):
-        fresh.__dict__[name] = instantiate(inner)
+    """A copy for one partition, nested functions and constants copied too, so that partitions share nothing."""
+    try:
+        fresh = copy.deepcopy(function)
+    except TypeError as error:
+        raise JobError(
+            f"{type(function).__name__} cannot be copied for each partition ({error}): attributes are constants; make "
+            f"what cannot be copied a module-level name"
+        ) from error
+    for name, inner in nested(fresh):
+        if name not in fresh.__dict__:  # an attribute of the class
+            fresh.__dict__[name] = instantiate(inner)
     return fresh
 
 

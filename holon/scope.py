@@ -17,8 +17,8 @@ from wcrdt.replica import Replica, actor_of
 from wcrdt.slots import RECORD_START, WINDOW_START, OwnTrack
 from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS, Window
 
-Standing = tuple[int, int, int, int, str]
-"""Where a record stands at a safe read: entered_ms, watermark_ms, next_watermark_ms, awaits, taint."""
+Standing = tuple[int, int, int, int]
+"""Where a record stands at a safe read: entered_ms, watermark_ms, next_watermark_ms, awaits."""
 
 
 class Scope:
@@ -62,12 +62,12 @@ class Scope:
 
     def leave_record(self) -> Standing:
         """What ``resume_record`` needs to go on with the record in hand."""
-        return (self.entered_ms, self.watermark_ms, self.next_watermark_ms, self.awaits, self._taint)
+        return (self.entered_ms, self.watermark_ms, self.next_watermark_ms, self.awaits)
 
     def resume_record(self, standing: Standing) -> None:
         """The record that waited for a safe read is in hand again."""
         self.enter_record(standing[0], standing[2])
-        _, self.watermark_ms, _, self.awaits, self._taint = standing
+        _, self.watermark_ms, _, self.awaits = standing
 
     def enter_rows(self, watermarks: NDArray[np.int64], next_watermark_ms: int) -> None:
         """A batch is in hand; ``watermarks`` are those before each of its rows."""

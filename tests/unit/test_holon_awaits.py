@@ -156,8 +156,10 @@ def test_whether_the_awaited_window_was_there_already_makes_no_difference_to_a_f
             if "start" in event:
                 raise ValueError("too late to undo")
 
-    with pytest.raises(UserFunctionError, match="too late to undo on partition 0 at offset 1"):
-        feeding(Fails, {"ts": 1}, {"ts": 12, "start": 0}, on_error="dead-letter")
+    test = feeding(Fails, {"ts": 1}, {"ts": 12}, on_error="dead-letter", read_back_ms=100)
+    assert test.replica.is_complete("count", Window(0, 10))
+    with pytest.raises(UserFunctionError, match="too late to undo on partition 0 at offset 2"):
+        test.feed(0, {"ts": 13, "start": 0})
 
 
 def test_a_task_that_is_told_of_the_end_while_it_waits_ends_after_its_last_record() -> None:

@@ -246,9 +246,28 @@ def test_nested_functions_bring_states_and_handlers_and_may_be_used_twice() -> N
 
 
 def test_instances_of_two_partitions_share_nothing() -> None:
-    test = JobTest(job(Base), partitions=2)
-    test.tasks[0].scope.locals["kept"] = 7
-    assert test.tasks[1].scope.locals["kept"] == 0
+    class Lists(Base):
+        inner = Base()
+
+        def __init__(self) -> None:
+            self.seen: list[int] = []
+
+        def process(self, event: Event, ctx: Context) -> None:
+            self.seen.append(ctx.partition)
+            self.kept.value += 1
+            self.inner.kept.value += 10
+            ctx.emit([self.seen, self.kept.value, self.inner.kept.value])
+
+    assert run_job(job(Lists()), [[{"ts": 1}], [{"ts": 1}]]) == [[[0], 1, 10], [[1], 1, 10]]
+
+
+def test_a_constant_that_cannot_be_copied_is_refused() -> None:
+    class Holds(Base):
+        def __init__(self) -> None:
+            self.generator = (n for n in [1])
+
+    with refused("Holds cannot be copied for each partition.*attributes are constants"):
+        JobTest(job(Holds()))
 
 
 @dataclass

@@ -185,6 +185,26 @@ def test_stages_follow_each_other_at_every_window_end() -> None:
     ]  # fmt: skip
 
 
+def test_a_handler_cannot_insert_into_a_window_that_was_answered_before() -> None:
+    class Backwards(Base):
+        def answer(self, window: Window, ctx: Context) -> Any:
+            taken = [self.later.insert(1, window.start_ms + shift) for shift in (-1, 0, 10)]
+            ctx.emit([window.start_ms, *taken])
+
+        @on_window(Base.later)
+        async def show(self, window: Window, ctx: Context) -> None:
+            ctx.emit(["later", window.start_ms, await self.later.window_value(window)])
+
+    results = run_job(job(Backwards), [[{"ts": 1}, {"ts": 12}]])
+    assert results == [
+        [0, False, True, True],
+        ["later", 0, 1],
+        [10, False, True, True],
+        ["later", 10, 2],
+        ["later", 20, 1],
+    ]
+
+
 def test_a_window_for_all_time_is_answered_at_the_end_of_the_input() -> None:
     class All(ProcessingFunction[Event]):
         count = WCRDT(GCounter(), Global())
