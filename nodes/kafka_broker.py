@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import base64
 import os
 import shutil
 import signal
 import socket
 import subprocess
 import time
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +17,11 @@ import psutil
 
 from nodes.errors import RunFailed
 from nodes.kafka_jars import KAFKA_VERSION, find_java, kafka_jars, locked
+from nodes.kafka_node import HOST, OWN_CLASSES, command_line, format_data, keep_classes, server_properties
 
-HOST = "127.0.0.1"
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 30.0
 _ATTEMPTS = 3
-_FORMAT_TIMEOUT_S = 60
 
 
 class BrokerState(msgspec.Struct):
@@ -91,10 +88,11 @@ def down(folder: Path, *, delete: bool = False, timeout_s: float = STOP_TIMEOUT_
         return False
     with locked(folder / "lock"):
         state = _running(folder)
-        if state is not None:
-            _stop(state, timeout_s)
+        if state is not None and _stop(state, timeout_s) and (folder / OWN_CLASSES).exists():
+            java = find_java()
+            keep_classes(java, kafka_jars(java), folder)
         if delete:
-            for name in ("data", "broker.json", "broker.log", "server.properties"):
+            for name in ("data", "broker.json", "broker.log", "server.properties", OWN_CLASSES):
                 path = folder / name
                 if path.is_dir():
                     shutil.rmtree(path)
@@ -109,17 +107,17 @@ def status(folder: Path) -> Broker | None:
     return None if state is None else _broker(folder.absolute(), state)
 
 
-def answers(bootstrap: str, timeout_s: float = 1.0) -> bool:
-    """Whether a broker says there which topics it has."""
+def answers(bootstrap: str, timeout_s: float = 1.0, cluster: str | None = None) -> bool:
+    """Whether a broker says there which topics it has; with ``cluster``, the broker of that cluster id."""
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
     quick = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 100, "log_level": 0}
     try:
-        AdminClient({"bootstrap.servers": bootstrap, **quick}).list_topics(timeout=timeout_s)
+        said = AdminClient({"bootstrap.servers": bootstrap, **quick}).list_topics(timeout=timeout_s)
     except KafkaException:
         return False
-    return True
+    return cluster in (None, said.cluster_id)
 
 
 def require_client() -> None:
@@ -183,12 +181,10 @@ def _is_free(port: int) -> bool:
 
 def _start(java: str, jars: Path, folder: Path, port: int, heap_mb: int, timeout_s: float) -> BrokerState:
     properties = folder / "server.properties"
-    properties.write_text(_properties(folder / "data", port, _free_port()), encoding="utf-8")
+    properties.write_text(server_properties(folder / "data", port, _free_port()), encoding="utf-8")
     if not (folder / "data" / "meta.properties").exists():
-        _format(java, jars, properties)
-    command = [java, f"-Xmx{heap_mb}m", "-Xms64m", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError"]
-    command += ["-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true"]
-    command += ["-cp", f"{jars}/*", "kafka.Kafka", str(properties)]
+        format_data(java, jars, properties)
+    command = command_line(java, jars, folder, heap_mb)
     with open(folder / "broker.log", "wb") as log:
         # A session of its own: a Ctrl-C at the terminal is not for the broker.
         process = subprocess.Popen(
@@ -205,8 +201,8 @@ def _start(java: str, jars: Path, folder: Path, port: int, heap_mb: int, timeout
 def _wait_until_ready(
     folder: Path, state: BrokerState, process: subprocess.Popen[bytes] | None, timeout_s: float
 ) -> None:
-    deadline = time.monotonic() + timeout_s
-    while not answers(f"{HOST}:{state.port}"):
+    deadline, cluster = time.monotonic() + timeout_s, _cluster_id(folder)
+    while not answers(f"{HOST}:{state.port}", cluster=cluster):
         ended = process.poll() is not None if process is not None else _running(folder) is None
         if not ended and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -220,6 +216,12 @@ def _wait_until_ready(
         raise RunFailed(f"the Kafka broker of {folder} {what}; the end of {folder / 'broker.log'}:\n{said}")
 
 
+def _cluster_id(folder: Path) -> str:
+    """The id that the folder was formatted with."""
+    lines = (folder / "data" / "meta.properties").read_text(encoding="utf-8").splitlines()
+    return next(line.partition("=")[2].strip() for line in lines if line.startswith("cluster.id="))
+
+
 def _tail(folder: Path) -> str:
     try:
         return (folder / "broker.log").read_text(encoding="utf-8", errors="replace")[-3000:]
@@ -227,7 +229,8 @@ def _tail(folder: Path) -> str:
         return ""
 
 
-def _stop(state: BrokerState, timeout_s: float) -> None:
+def _stop(state: BrokerState, timeout_s: float) -> bool:
+    """End it; True if it did so in order."""
     try:
         process = psutil.Process(state.pid)
         process.send_signal(signal.SIGTERM)
@@ -236,46 +239,7 @@ def _stop(state: BrokerState, timeout_s: float) -> None:
         except psutil.TimeoutExpired:
             process.kill()
             process.wait(timeout_s)
+            return False
     except psutil.NoSuchProcess:
-        return
-
-
-def _format(java: str, jars: Path, properties: Path) -> None:
-    cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-    command = [java, "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{jars}/*"]
-    command += ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_FORMAT_TIMEOUT_S, check=False)
-    if done.returncode != 0:
-        raise RunFailed(
-            f"the folder of the Kafka broker could not be made ready:\n{(done.stdout + done.stderr)[-2000:]}"
-        )
-
-
-def _properties(data: Path, port: int, controller_port: int) -> str:
-    settings = {
-        "process.roles": "broker,controller",
-        "node.id": 1,
-        "controller.quorum.voters": f"1@{HOST}:{controller_port}",
-        "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
-        "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
-        "controller.listener.names": "CONTROLLER",
-        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-        "log.dirs": data,
-        # A topic that nobody created is somebody's mistake.
-        "auto.create.topics.enable": "false",
-        # One broker holds the one copy.
-        "default.replication.factor": 1,
-        "offsets.topic.num.partitions": 1,
-        "offsets.topic.replication.factor": 1,
-        "transaction.state.log.num.partitions": 1,
-        "transaction.state.log.replication.factor": 1,
-        "transaction.state.log.min.isr": 1,
-        "share.coordinator.state.topic.num.partitions": 1,
-        "share.coordinator.state.topic.replication.factor": 1,
-        "share.coordinator.state.topic.min.isr": 1,
-        "group.initial.rebalance.delay.ms": 0,
-        "log.retention.check.interval.ms": 1000,
-        "log.cleaner.dedupe.buffer.size": 4 << 20,
-        "log.cleaner.backoff.ms": 1000,
-    }
-    return "".join(f"{key}={value}\n" for key, value in settings.items())
+        return False
+    return True

@@ -45,7 +45,7 @@ class KafkaLog(Log):
         timeout_s: float = TIMEOUT_S,
     ) -> None:
         self._connection = connection = Connection(bootstrap)
-        self._prefix = prefix
+        self.prefix = prefix
         self._max_record_bytes = max_record_bytes
         self._batch_bytes = max_record_bytes + _BATCH_MARGIN_BYTES
         self._pid = os.getpid()
@@ -95,7 +95,7 @@ class KafkaLog(Log):
         sizes = check_batch(values, headers, keys, largest, f"topic {topic!r} partition {partition}")
         if not values:
             return Appended(self.end_offset(*where), 0, time.time_ns() // 1_000_000)
-        name = self._prefix + topic
+        name = self.prefix + topic
         return self._appender.append(name, partition, values, headers, keys, sizes, limit_bytes)
 
     def read(

@@ -19,6 +19,8 @@ _UNREACHABLE = frozenset(
         KafkaError._MSG_TIMED_OUT,
         KafkaError._RESOLVE,
         KafkaError._WAIT_COORD,
+        KafkaError._NOENT,  # "no leaders found"
+        KafkaError._DESTROY,
         KafkaError.REQUEST_TIMED_OUT,
         KafkaError.NETWORK_EXCEPTION,
         KafkaError.BROKER_NOT_AVAILABLE,

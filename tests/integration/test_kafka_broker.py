@@ -1,0 +1,152 @@
+"""`holon kafka up|down|status`, and a broker that is killed, comes back, or has lost the end of a partition."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psutil
+import pytest
+
+from nodes import kafka_jars
+from nodes.errors import MissingDependency
+from nodes.log import LogDamaged, LogUnavailable
+from nodes.log.kafka import KafkaLog
+from tests.integration.processes import ROOT, until
+
+
+def holon(folder: Path, *arguments: str, **environment: str) -> tuple[int, dict[str, Any]]:
+    """`holon kafka ...` on the broker of that folder: exit code and JSON."""
+    command = [sys.executable, "-m", "nodes.cli", "kafka", *arguments, "--dir", str(folder), "--json"]
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, **environment}, capture_output=True, text=True, timeout=280, check=False
+    )
+    assert done.stdout.count("\n") == 1, done.stdout + done.stderr
+    return done.returncode, msgspec.json.decode(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("broker")
+    yield folder
+    holon(folder, "down", "--delete")
+
+
+def up(folder: Path) -> str:
+    """Its address, running."""
+    code, said = holon(folder, "up", "--heap-mb", "256")
+    assert code == 0, said
+    return said["bootstrap"]
+
+
+def kill(folder: Path) -> None:
+    """`kill -9` of the broker."""
+    pid = holon(folder, "status")[1]["pid"]
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: not psutil.pid_exists(pid), "the broker is dead")
+
+
+def read_all(log: KafkaLog) -> list[bytes]:
+    values: list[bytes] = []
+    offset = 0
+    while (chunk := log.read("t", 0, offset)).next_offset > offset:
+        values += chunk.values
+        offset = chunk.next_offset
+    return values
+
+
+def test_a_broker_is_started_once_and_keeps_its_records_and_its_address(folder: Path) -> None:
+    code, said = holon(folder, "status")
+    assert (code, said["running"]) == (4, False)
+    code, first = holon(folder, "up", "--heap-mb", "256")
+    assert (code, first["fresh"], first["bootstrap"][:10]) == (0, True, "127.0.0.1:")
+    code, second = holon(folder, "up")
+    assert (code, second["fresh"], second["pid"]) == (0, False, first["pid"])
+    assert holon(folder, "status")[1]["answers"] is True
+    with KafkaLog(first["bootstrap"]) as log:
+        log.create_topic("kept", 1)
+        log.append("kept", 0, [b"x"])
+    assert holon(folder, "down") == (0, {"stopped": True, "deleted": False, "dir": str(folder)})
+    assert not psutil.pid_exists(first["pid"])
+    assert holon(folder, "down")[1]["stopped"] is False
+    assert up(folder) == first["bootstrap"]
+    with KafkaLog(first["bootstrap"]) as log:
+        assert log.read("kept", 0, 0).values == [b"x"]
+
+
+def test_a_killed_broker_that_comes_back_has_all_that_was_acknowledged_once(folder: Path) -> None:
+    """The writer and the reader stay where they are; they find the broker again by themselves."""
+    with KafkaLog(up(folder), timeout_s=60.0) as log:
+        log.create_topic("t", 1)
+        acknowledged: list[bytes] = []
+        over = threading.Event()
+
+        def write() -> None:
+            while not over.is_set():
+                batch = [b"%d" % number for number in range(len(acknowledged), len(acknowledged) + 7)]
+                log.append("t", 0, batch)
+                acknowledged.extend(batch)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        until(lambda: len(acknowledged) > 500, "it writes")
+        kill(folder)
+        before = len(acknowledged)
+        up(folder)
+        until(lambda: len(acknowledged) > before + 500, "it writes on")
+        over.set()
+        writer.join()
+        assert read_all(log) == acknowledged
+
+
+def test_a_log_without_its_broker_says_so_and_appends_no_more(folder: Path) -> None:
+    with KafkaLog(up(folder), timeout_s=2.0) as log:
+        log.create_topic("u", 1)
+        log.append("u", 0, [b"before"])
+        kill(folder)
+        with pytest.raises(LogUnavailable, match=r"'u' partition 0.*nobody knows whether.*holon kafka status"):
+            log.append("u", 0, [b"during"])
+        with pytest.raises(LogUnavailable, match="asking for offsets"):
+            log.end_offset("u", 0)
+        up(folder)
+        with pytest.raises(LogUnavailable, match="would leave a gap; open it again"):
+            log.append("u", 0, [b"after"])
+
+
+def test_a_partition_that_lost_its_end_is_noticed(folder: Path) -> None:
+    """The broker dies, and the file of its partition is shorter when it comes back."""
+    with KafkaLog(up(folder), timeout_s=60.0) as log:
+        log.create_topic("cut", 1)
+        for number in range(20):
+            log.append("cut", 0, [b"%d" % number] * 10)
+        assert log.read("cut", 0, 0).next_offset == 200
+        kill(folder)
+        segment = folder / "data" / "cut-0" / "00000000000000000000.log"
+        os.truncate(segment, segment.stat().st_size // 2)
+        up(folder)
+        with pytest.raises(LogDamaged, match=r"topic 'cut' partition 0.*records.*--reset"):
+            while True:
+                log.read("cut", 0, 200)
+
+
+def test_what_is_missing_is_named_with_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, said = holon(tmp_path, "up", JAVA_HOME="", PATH="/nowhere")
+    assert code == 3
+    assert "Java 17" in said["error"]["message"] and "install" in said["error"]["message"]
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(MissingDependency, match=r"holon-streams\[spark\]"):
+        kafka_jars.kafka_jars("java", tmp_path)
+
+
+def test_a_broker_that_does_not_come_up_says_why(folder: Path, tmp_path: Path) -> None:
+    port = up(folder).rpartition(":")[2]
+    code, said = holon(tmp_path, "up", "--port", port)
+    assert code == 1
+    assert f"{port} is in use" in said["error"]["message"]
