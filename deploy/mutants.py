@@ -128,7 +128,7 @@ MUTANTS = (
         "nodes/machine/workload.py",
         "through = min(recorded, keeping.unread_after_ms(self.job, self.runners.values()))",
         "through = recorded",
-        "running",
+        "query1",
     ),
     Mutant(
         "no rewind where history is lacking",
@@ -196,12 +196,6 @@ MUTANTS = (
         "nodes/machine/detector.py",
         "if self._running_ms - last >= self.suspect_after_ms:",
         "if False:",
-    ),
-    Mutant(
-        "a broken checkpoint is not passed over",
-        "nodes/driver.py",
-        "for name in wish.names:",
-        "for name in wish.names[:1]:",
     ),
     Mutant(
         "an old stop counts for a new life",

@@ -11,13 +11,14 @@ import msgspec
 from holon.identity import OutputId
 from holon.job import DEAD, LATE, MAIN
 from nodes.jobs import Topics, read_ownership
-from nodes.log.contract import Log
+from nodes.log.contract import Chunk, Log
 from nodes.machine import messages as m
+from nodes.machine.facts import PartitionClaimed
+from nodes.machine.ownership import Ownership
 from nodes.reader import OutputReader
 from nodes.sim.expected import Expected, canonical, expect
 from nodes.sim.jobs import CASES, TOPIC
 from nodes.sim.life import InvariantBroken, Life
-from nodes.sim.options import Options
 from wcrdt.codec import DecodeError
 from wcrdt.replica import Replica
 from wcrdt.slots import RECORD_START
@@ -32,6 +33,7 @@ FRESH = "a reader from the start"
 def check_results(world: World) -> Expected:
     """O1, O2 and O7. Raises ``InvariantBroken``; returns what was expected."""
     options, case = world.options, CASES[world.options.case]
+    check_claims(world)
     check_repeats(world)
     wanted = expect(options, input_of(world.log, options.partitions))
     got = Counter(canonical(json.loads(value)) for value in outputs(world, MAIN))
@@ -49,9 +51,16 @@ def check_results(world: World) -> Expected:
     return wanted
 
 
+def whole(log: Log, topic: str, partition: int, offset: int = 0) -> Chunk:
+    """Everything from ``offset`` on, in one chunk."""
+    chunk = log.read(topic, partition, offset, max_records=1 << 40, max_bytes=1 << 50)
+    assert chunk.next_offset == log.end_offset(topic, partition)
+    return chunk
+
+
 def input_of(log: Log, partitions: int) -> list[list[tuple[int, bytes]]]:
     """(log timestamp, payload) of every input record, by partition."""
-    chunks = [log.read(TOPIC, partition, 0, max_records=10**9) for partition in range(partitions)]
+    chunks = [whole(log, TOPIC, partition) for partition in range(partitions)]
     return [list(zip(chunk.timestamps_ms.tolist(), chunk.values, strict=True)) for chunk in chunks]
 
 
@@ -81,12 +90,25 @@ def diverted(world: World, output: str) -> list[tuple[int, int]]:
     return [(record["partition"], record["offset"]) for record in records]
 
 
+def check_claims(world: World) -> None:
+    """A partition's claim_versions count up by one, whoever wins: the older claim never takes it back."""
+    ownership = Ownership(world.options.partitions)
+    versions: dict[tuple[int, int], int] = {}
+    for value in whole(world.log, world.run.job.control_topic, 0).values:
+        for fact in ownership.apply(m.decode_control(value)):
+            if isinstance(fact, PartitionClaimed):
+                key = (ownership.incarnation, fact.partition)
+                if fact.version != versions.get(key, 0) + 1:
+                    raise InvariantBroken(f"{fact} follows version {versions.get(key, 0)}")
+                versions[key] = fact.version
+
+
 def check_repeats(world: World) -> None:
     """O2 on the raw topics: whoever writes an identity writes the same bytes, to the same output partition."""
     for output, topic in Topics.of(world.run).outputs.items():
         first: dict[tuple[int, OutputId], tuple[int, bytes]] = {}
         for partition in range(world.log.partitions(topic)):
-            chunk = world.log.read(topic, partition, 0, max_records=10**9)
+            chunk = whole(world.log, topic, partition)
             for header, value in zip(chunk.headers, chunk.values, strict=True):
                 identity = OutputId.from_bytes(header)
                 before = first.setdefault((identity.incarnation, identity), (partition, value))
@@ -199,7 +221,7 @@ def catch_up(log: Log, world: World, replica: Replica, positions: list[int]) -> 
     """Read the broadcast to its end without a node."""
     topic = Topics.of(world.run).broadcast
     for partition, offset in enumerate(positions):
-        for value in log.read(topic, partition, offset, max_records=10**9).values:
+        for value in whole(log, topic, partition, offset).values:
             try:
                 message = m.decode_broadcast(value)
                 if isinstance(message, m.PunctuationSent):
@@ -227,9 +249,3 @@ def positions(shown: bytes) -> list[list[int]]:
 
 def _short(shown: bytes) -> str:
     return str(msgspec.msgpack.decode(shown))[:300]
-
-
-def check_options(options: Options) -> None:
-    """What cannot be simulated is refused."""
-    if options.nodes > options.max_nodes:
-        raise ValueError(f"{options.nodes} nodes of at most {options.max_nodes}")

@@ -86,7 +86,7 @@ def draw(seed: int, max_nodes: int = 6, case: str | None = None, calm: bool = Fa
     suspect = rng.choice([60, 120, 300])
     nodes = rng.randint(1, min(4, max_nodes))
     faults = Faults() if calm else _faults(rng, CASES[chosen].idle, suspect)
-    return Options(
+    options = Options(
         seed=seed,
         case=chosen,
         nodes=nodes,
@@ -115,6 +115,27 @@ def draw(seed: int, max_nodes: int = 6, case: str | None = None, calm: bool = Fa
         safety_ms=rng.choice([1500, 3000]),
         same_names=rng.random() < 0.25,
         faults=faults,
+    )
+    return _with_losses(options) if not calm and rng.random() < 0.15 else options
+
+
+def _with_losses(options: Options) -> Options:
+    """Checkpoints are frequent, and all that was dropped because of them is needed again."""
+    return replace(
+        options,
+        records=250,
+        window_ms=50,
+        broadcast_interval_ms=5,
+        checkpoint_interval_ms=60,
+        safety_ms=3000,
+        faults=replace(
+            options.faults,
+            crash_at_point=0.01,
+            restart=max(options.faults.restart, 0.03),
+            checkpoint_damaged=0.3,
+            checkpoints_lost=0.003,
+            delta_rotten=0.0,
+        ),
     )
 
 

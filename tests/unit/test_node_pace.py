@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from nodes.checkpoint_format import CheckpointKey
 from nodes.driver import Driver
 from nodes.jobs import open_job
 from nodes.log.memory import MemoryLog
 from nodes.machine import effects as x
 from nodes.machine.config import NodeConfig
-from nodes.machine.events import BroadcastRead, Event
+from nodes.machine.events import BroadcastRead, CheckpointLoaded, Event
 from nodes.machine.idleness import Idleness
 from nodes.machine.node import Node
 from nodes.sim.store import MemoryCheckpoints
@@ -74,6 +75,21 @@ class Rewinds(Node):
         self.seen: list[tuple[int, list[bytes]]] = getattr(self, "seen", [])
         self.seen.append((event.partition, event.values))
         return [x.RewindBroadcast()] if len(self.seen) == 1 else []
+
+
+def test_damaged_and_missing_checkpoints_are_passed_over_for_an_older_one() -> None:
+    log, job, store = MemoryLog(), count_job(), MemoryCheckpoints()
+    log.create_topic("in", 1)
+    run = open_job(log, job)
+    names = [store.save(CheckpointKey("count", 0, 0, (n, 0), (n, 0)), b"state %d" % n) for n in (1, 2, 3)]
+    store.files[names[1]] = store.files[names[1]][:-1]
+    del store.files[names[2]]
+    reports: list[str] = []
+    driver = Driver(Node(NodeConfig("a"), run), log, store, lambda: 0, report=reports.append)
+    loaded = driver._load(x.LoadCheckpoint(0, 1, names[::-1]))
+    assert isinstance(loaded, CheckpointLoaded)
+    assert (loaded.name, loaded.data) == (names[0], b"state 1")
+    assert len(loaded.problems) == len(reports) == 2
 
 
 def test_a_rewind_in_the_midst_of_reading_sets_every_partition_back() -> None:
