@@ -133,7 +133,9 @@ class Job(Generic[E]):
 
     @cached_property
     def program(self) -> Program:
-        return Program(self.process, self.process_batch, self.states, self.on_window)
+        helpers = [f for f in (self.source.timestamp, self.source.where) if callable(f)]
+        helpers += [output.encode for _, output in sorted(self.outputs.items())]
+        return Program(self.process, self.process_batch, self.states, self.on_window, helpers)
 
     @cached_property
     def outputs(self) -> dict[str, Output]:

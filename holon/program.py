@@ -5,12 +5,12 @@ from __future__ import annotations
 import copy
 import hashlib
 import inspect
-import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from holon.errors import JobError
+from holon.fingerprint import code_text, constant_text
 from holon.function import ProcessingFunction, WindowMark, window_marks
 from holon.states import Local, State, Windowed
 from wcrdt.replica import StateShape
@@ -39,7 +39,10 @@ class Bound:
 
 
 class Program:
-    """Everything that the runtime needs to know of a processing function before it runs."""
+    """Everything that the runtime needs to know of a processing function before it runs.
+
+    ``helpers`` are the job's other functions (timestamps, filters, encodings): they belong to its code.
+    """
 
     def __init__(
         self,
@@ -47,7 +50,9 @@ class Program:
         process_batch: Handler | None,
         states: Sequence[State],
         on_window: Mapping[Any, Handler] | Sequence[Handler],
+        helpers: Sequence[Handler] = (),
     ) -> None:
+        self.helpers = helpers
         self.root = _prototype(process)
         self.bound: dict[str, Bound] = {}
         self.handlers: list[WindowHandler] = []
@@ -104,11 +109,15 @@ class Program:
         return "\n".join(lines)
 
     def code_hash(self) -> str:
-        """Digest of the byte code of all functions of the program: another code, another hash."""
+        """Digest of the code of all functions of the program and of their constants: another code, another hash."""
         digest = hashlib.blake2b(digest_size=8)
         for function in self._functions():
-            for part in _code_parts(function):
-                digest.update(part.encode())
+            for part in code_text(function):
+                digest.update(part.encode() + b"\0")
+        for path, function in paths(self.root) if self.root is not None else ():
+            for name, value in sorted(vars(function).items()):
+                if not isinstance(value, ProcessingFunction):
+                    digest.update(f"{path}{name}={constant_text(value)}\0".encode())
         return digest.hexdigest()
 
     # --- taking apart ---------------------------------------------------------------------------------------------
@@ -179,6 +188,7 @@ class Program:
                 )
 
     def _functions(self) -> Iterator[Handler]:
+        yield from self.helpers
         if self.root is None:
             yield from (f for f in (self.record_function, self.batch_function) if f is not None)
             yield from (h.function for h in self.handlers if h.function is not None)
@@ -251,21 +261,3 @@ def _members(owner: type) -> list[tuple[str, Any]]:
         if cls not in (object, ProcessingFunction):
             members.update(vars(cls))
     return list(members.items())
-
-
-def _code_parts(function: Handler) -> Iterator[str]:
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    if code is None:
-        yield repr(getattr(function, "__qualname__", "callable"))
-        return
-    yield from _walk_code(code)
-
-
-def _walk_code(code: types.CodeType) -> Iterator[str]:
-    yield code.co_code.hex()
-    yield " ".join(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _walk_code(constant)
-        else:
-            yield repr(sorted(constant, key=repr)) if isinstance(constant, frozenset) else repr(constant)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -305,6 +306,46 @@ def test_the_same_job_has_the_same_fingerprint_and_another_one_has_not() -> None
     others = [made(other), made(allowed_lateness_ms=1), made(on_window=[report]), made(output="out")]
     assert made() == made()
     assert len({made(), *others}) == 5
+
+
+@dataclass
+class Limit:
+    """A callable object."""
+
+    limit: int
+
+    def __call__(self, event: Event, ctx: Context) -> None: ...
+
+
+class Factor(Base):
+    def __init__(self, factor: int) -> None:
+        self.factor = factor
+
+
+def closing_over(number: int) -> Callable[[Event, Context], None]:
+    return lambda event, ctx: ctx.emit(number)
+
+
+def filtering(where: Callable[[Any], bool]) -> Job[Event]:
+    return Job("test", Source("events", Json(Event), where=where), process, states=[counted, nth])
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda n: job(Factor(n)),
+        lambda n: job(Limit(n)),
+        lambda n: job(closing_over(n)),
+        lambda n: job(functools.partial(lambda n, event, ctx: None, n)),
+        lambda n: job(lambda event, ctx, n=n: None),
+        lambda n: filtering([lambda event: event["ts"] > 1, lambda event: event["ts"] > 2][n]),
+        lambda n: Job("test", SOURCE, process, output=Output("x", encode=[bytes, repr][n])),  # type: ignore[list-item]
+    ],
+)
+def test_constants_filters_and_encodings_belong_to_the_code(made: Callable[[int], Job[Any]]) -> None:
+    assert made(0).program.code_hash() == made(0).program.code_hash()
+    assert made(0).program.code_hash() != made(1).program.code_hash()
+    assert made(0).fingerprint() != made(1).fingerprint()
 
 
 def test_a_snapshot_is_equal_after_a_round_trip_and_damage_is_refused() -> None:
