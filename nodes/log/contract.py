@@ -111,8 +111,9 @@ class Log(ABC):
         """
 
     @abstractmethod
-    def read(self, topic: str, partition: int, offset: int, *, max_records: int = 10_000,
-             max_bytes: int = 8 << 20) -> Chunk:
+    def read(
+        self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20
+    ) -> Chunk:
         """Records from ``offset`` on, at most so many (at least one if there is one); empty at the end, never waits.
 
         ``max_bytes`` counts values, headers and keys.

@@ -33,8 +33,15 @@ def _find_futex():
     if sys.platform != "linux" or number is None or sys.maxsize < 2**32:
         return None
     syscall = ctypes.CDLL(None, use_errno=True).syscall
-    syscall.argtypes = [ctypes.c_long, ctypes.c_void_p, ctypes.c_long, ctypes.c_long, ctypes.c_void_p,
-                        ctypes.c_void_p, ctypes.c_long]
+    syscall.argtypes = [
+        ctypes.c_long,
+        ctypes.c_void_p,
+        ctypes.c_long,
+        ctypes.c_long,
+        ctypes.c_void_p,
+        ctypes.c_void_p,
+        ctypes.c_long,
+    ]
     syscall.restype = ctypes.c_long
     return lambda address, what, value, until: syscall(number, address, what, value, until, None, 0)
 

@@ -144,8 +144,6 @@ def tail_body(block: Block, skip: int) -> Body:
     return _body(block.values[skip:], block.headers and block.headers[skip:], block.keys and block.keys[skip:])
 
 
-def _body(
-    values: Sequence[bytes], headers: Sequence[bytes] | None, keys: Sequence[bytes | None] | None
-) -> Body:
+def _body(values: Sequence[bytes], headers: Sequence[bytes] | None, keys: Sequence[bytes | None] | None) -> Body:
     data = _encode((values, headers, keys))
     return Body(len(values), data, zlib.crc32(data))

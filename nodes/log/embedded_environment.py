@@ -200,8 +200,14 @@ class Environment:
         self._await_reader_lock()
         try:
             env = lmdb.open(
-                str(self.path), map_size=max(FIRST_MAP_BYTES, 2 * data.stat().st_size), mode=0o600, create=False,
-                sync=sync_commits, metasync=sync_commits, max_readers=LOCK_FILE_BYTES // 64 - 4, max_spare_txns=2,
+                str(self.path),
+                map_size=max(FIRST_MAP_BYTES, 2 * data.stat().st_size),
+                mode=0o600,
+                create=False,
+                sync=sync_commits,
+                metasync=sync_commits,
+                max_readers=LOCK_FILE_BYTES // 64 - 4,
+                max_spare_txns=2,
                 lib_version=ENGINE,
             )
         except (OSError, lmdb.Error) as error:

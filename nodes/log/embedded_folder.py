@@ -37,7 +37,6 @@ LOCK_FILE_BYTES = 16 << 10
 """Room for about 250 readers a partition."""
 
 
-
 class LogMeta(msgspec.Struct):
     """log.json"""
 

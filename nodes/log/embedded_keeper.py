@@ -79,8 +79,12 @@ class LockWatcher:
     def _look(self) -> bool:
         """Look once; True if somebody waits."""
         now = time.monotonic()
-        waits = [(file, lock) for file in list(self._files) for lock in (READER_LOCK, WRITER_LOCK)
-                 if now - file.waiting.get(lock, float("inf")) >= LOOK_S]
+        waits = [
+            (file, lock)
+            for file in list(self._files)
+            for lock in (READER_LOCK, WRITER_LOCK)
+            if now - file.waiting.get(lock, float("inf")) >= LOOK_S
+        ]
         self._watches = {wait: self._watches.get(wait) or StallWatch() for wait in waits}
         for (file, lock), watch in self._watches.items():
             acquisition = file.acquisition(lock)

@@ -96,15 +96,22 @@ def kill_owner(thread: int, owner: Owner, lock_file: Path, where: str) -> bool:
             return False
         signal.pidfd_send_signal(handle, signal.SIGKILL)
     except PermissionError:
-        _log.error("%s: process %d holds a lock of the log and does not go on, and we may not kill it; "
-                   "kill or continue it", where, owner.process)
+        _log.error(
+            "%s: process %d holds a lock of the log and does not go on, and we may not kill it; kill or continue it",
+            where,
+            owner.process,
+        )
         return False
     except ProcessLookupError:
         return False
     finally:
         os.close(handle)
-    _log.warning("%s: killed process %d, which held a lock of the log and did not go on (state %s)",
-                 where, owner.process, now.state)
+    _log.warning(
+        "%s: killed process %d, which held a lock of the log and did not go on (state %s)",
+        where,
+        owner.process,
+        now.state,
+    )
     return True
 
 

@@ -19,7 +19,10 @@ class Child:
     def __init__(self, module: str, *arguments: object) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "-m", module, *map(str, arguments)],
-            cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
 
     def line(self) -> str:

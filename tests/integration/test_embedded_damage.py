@@ -251,7 +251,6 @@ class TestFullDisk:
             assert whole(log, 0) == [*acknowledged[0][half:], b"goes on"]
             assert whole(log, 1) == acknowledged[1]
 
-
     def test_makes_room_by_what_is_too_old(self, disk: Disk) -> None:
         clock = HandClock(0)
         with EmbeddedLog(disk.path / "log", clock_ms=clock) as log:

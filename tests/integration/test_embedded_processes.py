@@ -51,6 +51,7 @@ def test_concurrent_writers_keep_their_order_and_leave_no_gap(path: Path) -> Non
 
 def test_threads_of_one_process_share_a_log(path: Path) -> None:
     with EmbeddedLog(path) as log, EmbeddedLog(path) as twin:
+
         def work(name: bytes, use: EmbeddedLog) -> None:
             for number in range(300):
                 done = use.append("t", 0, [b"%s:%d" % (name, number)])

@@ -67,7 +67,8 @@ def test_batches_are_cut_where_a_block_is_full() -> None:
     bodies = block.encode_bodies(values, None, None, max_record_bytes=10_000, where="test")
     assert [body.records for body in bodies] == [65, 35]
     assert [body.records for body in block.encode_bodies([b""] * 5000, None, None, max_record_bytes=1, where="t")] == [
-        4096, 904,
+        4096,
+        904,
     ]
 
 
