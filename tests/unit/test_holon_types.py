@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -76,16 +77,20 @@ Job("typed", source, process_batch=columns)
 """
 
 
+def run_pyright(folder: Path, checked: str) -> dict[str, Any]:
+    settings = {"include": [checked], "extraPaths": [str(ROOT)], "typeCheckingMode": "standard"}
+    (folder / "pyrightconfig.json").write_text(json.dumps(settings))
+    command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "-p", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    return json.loads(done.stdout)
+
+
 @pytest.fixture(scope="module")
 def findings(tmp_path_factory: pytest.TempPathFactory) -> dict[int, tuple[str, str]]:
     """Line -> (rule or "type", message) as pyright gives them."""
     folder = tmp_path_factory.mktemp("types")
     (folder / "program.py").write_text(PROGRAM)
-    settings = {"include": ["program.py"], "extraPaths": [str(ROOT)], "typeCheckingMode": "standard"}
-    (folder / "pyrightconfig.json").write_text(json.dumps(settings))
-    command = [sys.executable, "-m", "pyright", "--outputjson", "--pythonpath", sys.executable, "-p", str(folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
-    report: dict[str, Any] = json.loads(done.stdout)
+    report = run_pyright(folder, "program.py")
     found = {}
     for entry in report["generalDiagnostics"]:
         kind = "type" if entry["severity"] == "information" else entry.get("rule", "syntax")
@@ -110,3 +115,10 @@ def test_values_have_the_types_of_their_states(findings: dict[int, tuple[str, st
     }
     shown = {number: message.split(' is "')[1][:-1] for number, (rule, message) in findings.items() if rule == "type"}
     assert {number: shown.get(number) for number in expected} == expected
+
+
+def test_the_examples_have_no_type_errors(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    report = run_pyright(tmp_path, "examples")
+    assert report["generalDiagnostics"] == []
+    assert report["summary"]["filesAnalyzed"] == 6
