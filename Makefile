@@ -7,7 +7,7 @@ SEED ?= 1
 EVENTS ?= 400000
 SIM_SEEDS ?= 20000
 UPGRADE ?=
-LINTED := wcrdt holon transactional nodes nexmark deploy tests
+LINTED := wcrdt holon transactional nodes nexmark deploy examples tests
 say = @printf '%s: this takes about %s\n' '$@' $(1)
 
 help: ## list the targets
