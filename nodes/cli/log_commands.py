@@ -41,24 +41,27 @@ def list_topics(
     from nodes.opening import open_settings_log
 
     with open_settings_log(settings, log_dir) as log:
+        on_kafka = log_dir is None and settings.log.kind == "kafka"
         folder = log_dir or Path(settings.log.path)
+        place = f"kafka:{settings.log.bootstrap}" if on_kafka else str(folder)
         rows = [
             {
                 "topic": topic,
                 "partition": partition,
                 "start_offset": log.start_offset(topic, partition),
                 "end_offset": log.end_offset(topic, partition),
-                "bytes": _bytes_on_disk(folder / "topics" / topic / str(partition)),
+                "bytes": None if on_kafka else _bytes_on_disk(folder / "topics" / topic / str(partition)),
             }
             for topic, partitions in log.topics().items()
             for partition in range(partitions)
         ]
     if as_json:
-        emit_json({"log": str(folder), "partitions": rows})
+        emit_json({"log": place, "partitions": rows})
     elif rows:
-        typer.echo(table(["TOPIC", "PARTITION", "START", "END", "BYTES"], [list(row.values()) for row in rows]))
+        cells = [["-" if cell is None else cell for cell in row.values()] for row in rows]
+        typer.echo(table(["TOPIC", "PARTITION", "START", "END", "BYTES"], cells))
     else:
-        note(f"no topics in {folder}")
+        note(f"no topics in {place}")
 
 
 @app.command("tail", epilog="Example: holon log tail bids -p 0 -n 3 --follow")

@@ -33,6 +33,7 @@ class Follower:
         self._prefix = prefix
         self._timeout_s = timeout_s
         self._tails: dict[TopicPartition, Tail] = {}
+        self._learned: set[str] = set()
         self._swept_s = 0.0
 
     # --- what the log offers ----------------------------------------------------------------------------------------
@@ -42,14 +43,15 @@ class Follower:
         tail = self._tail_at(where, offset)
         tail.drop_before(offset)
         taken = Taken(max(max_records, 1), max_bytes)
-        deadline = time.monotonic() + self._timeout_s
+        deadline, looked = time.monotonic() + self._timeout_s, False
         while not taken.fill(tail):
             if tail.fetched < tail.end:
                 self._fetch_more(tail, deadline)
-            elif taken.offsets or time.monotonic() - tail.end_s < END_MAX_AGE_S:
+            elif taken.offsets or looked or time.monotonic() - tail.end_s < END_MAX_AGE_S:
                 break
             else:
                 self._look_at_ends(tail)
+                looked = True
         next_offset = tail.start if tail.messages else tail.fetched
         return taken.chunk(max(next_offset, offset))
 
@@ -182,6 +184,15 @@ class Follower:
         return KafkaPartition(self._prefix + where.topic, where.partition, offset)
 
     def _attach(self, tail: Tail) -> None:
+        name = self._prefix + tail.where.topic
+        if (
+            name not in self._learned
+        ):  # else librdkafka asks for a new topic's leaders when it comes round to it, in 1 s
+            try:
+                self._consumer.list_topics(name, timeout=self._timeout_s)
+            except KafkaException as error:
+                raise self._connection.translated(reason(error), f"asking for topic {tail.where.topic!r}") from error
+            self._learned.add(name)
         self._consumer.incremental_assign([self._kafka(tail.where, tail.fetched)])
         tail.attached = True
 

@@ -60,3 +60,7 @@ def test_a_killed_node_costs_nothing_and_the_job_resumes_on_the_command_line(sta
     stage.assert_exact()
     with Command("read", "t", "-n", "3", "--json", stage=stage) as read:
         assert read.json()["records"] == 3
+    with Command("log", "ls", "--json", stage=stage) as listed:
+        rows = [row for row in listed.json()["partitions"] if row["topic"] == INPUT]
+    assert [row["end_offset"] for row in rows] == [len(stage.events[partition]) for partition in range(PARTITIONS)]
+    assert {row["bytes"] for row in rows} == {None}

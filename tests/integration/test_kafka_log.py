@@ -199,6 +199,12 @@ class TestReading:
             assert log.wait({T: number}, PLENTY_S)
             assert log.read("t", 0, number).values == [b"%d" % number]
 
+    def test_at_the_end_finds_what_others_append(self, log: KafkaLog, other: KafkaLog) -> None:
+        assert len(log.read("t", 0, 0)) == 0
+        for number in range(5):
+            other.append("t", 0, [b"%d" % number])
+            until(lambda number=number: log.read("t", 0, number).values == [b"%d" % number], "it is read")
+
     def test_of_deleted_records_is_refused_even_on_the_way(
         self, log: KafkaLog, other: KafkaLog, monkeypatch: pytest.MonkeyPatch
     ) -> None:
