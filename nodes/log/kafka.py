@@ -65,6 +65,7 @@ class KafkaLog(Log):
         except LogError:
             self.close()
             raise connection.unavailable(f"no answer within {connect_timeout_s:.0f} s") from None
+        connection.opened = True
 
     def create_topic(self, topic: str, partitions: int, *, retention_ms: int | None = None) -> None:
         self._check()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+import time
 
 from confluent_kafka import KafkaError, KafkaException
 
 from nodes.log.contract import LogDamaged, LogError, LogUnavailable, OffsetOutOfRange, RecordTooLarge, UnknownTopic
 
 logger = logging.getLogger(__name__)
+
+WARN_INTERVAL_S = 10.0
 
 _UNREACHABLE = frozenset(
     [
@@ -54,17 +57,26 @@ class Connection:
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
         self.refused: KafkaError | None = None
+        self.opened = False
+        self._warned_s = float("-inf")
         self._last = ""
 
     def note(self, error: KafkaError) -> None:
         """The clients' ``error_cb``."""
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
-            logger.warning("Kafka %s: no broker answers; trying again", self.bootstrap)
+            self._warn()
             return
         if error.code() in _REFUSED:
             self.refused = error
         self._last = error.str()
         logger.debug("Kafka %s: %s", self.bootstrap, error)
+
+    def _warn(self) -> None:
+        """Once in a while: each of three clients says it with every attempt. An opening that fails says it itself."""
+        now_s = time.monotonic()
+        if self.opened and now_s - self._warned_s > WARN_INTERVAL_S:
+            self._warned_s = now_s
+            logger.warning("Kafka %s: no broker answers; trying again", self.bootstrap)
 
     def unavailable(self, what: str) -> LogUnavailable:
         """The brokers do not answer, or not to us."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from nodes.log import (
@@ -23,6 +23,7 @@ from nodes.log import (
     kafka_tail,
 )
 from nodes.log.kafka import KafkaLog
+from nodes.log.kafka_errors import Connection
 from tests.integration.kafka_broker import session_bootstrap, session_log
 from tests.integration.processes import until
 
@@ -257,6 +258,16 @@ class TestErrors:
         with pytest.raises(LogUnavailable, match=r"sasl\.\*") as caught:
             KafkaLog(session_bootstrap(), {**sasl, "sasl.password": "swordfish"}, connect_timeout_s=3.0)
         assert "swordfish" not in str(caught.value)
+
+    def test_a_lost_connection_is_warned_of_once_for_all_clients(self, caplog: pytest.LogCaptureFixture) -> None:
+        connection = Connection("b:1")
+        lost = KafkaError(KafkaError._ALL_BROKERS_DOWN)
+        connection.note(lost)
+        assert not caplog.records, "an opening that fails says so itself"
+        connection.opened = True
+        connection.note(lost)
+        connection.note(lost)
+        assert len(caplog.records) == 1
 
     def test_an_impossible_property_is_named(self) -> None:
         with pytest.raises(LogError, match=r"properties are refused.*ssl\.ca\.location"):
