@@ -26,7 +26,7 @@ from wcrdt.codec import DecodeError
 from wcrdt.replica import Replica, SlotDelta
 from wcrdt.slots import RECORD_START, WINDOW_START
 
-MAX_REREADS = 10
+MAX_REREADS = 30
 """Of one gap: what is damaged on the log itself stays so."""
 
 
@@ -91,9 +91,7 @@ class Node:
             case e.HeartbeatsRead():
                 self._heartbeats_read(event.values)
             case e.BroadcastRead():
-                for value in event.values:
-                    if not self._broadcast_read(event.partition, value):
-                        break  # all of it comes again
+                self._broadcast_read(event.partition, event.values)
             case e.StopRequested():
                 self.work.stopping = True
             case _:
@@ -135,24 +133,29 @@ class Node:
         if node is not None and message.incarnation == self.run.incarnation:
             self.detector.heard(node, self._now_ms)
 
-    def _broadcast_read(self, partition: int, value: bytes) -> bool:
-        """False if the partition's broadcast has to be read again from its start."""
-        try:
-            message = m.decode_broadcast(value)
-            if message.incarnation != self.run.incarnation:
-                return True
-            if isinstance(message, m.PunctuationSent):
-                self.replica.punctuate(message.punctuation)
-            elif not self.work.can_take(message.delta):
-                return self._read_again(partition)
-            elif not self._receive(message.delta):
-                return False
-        except (m.BadMessage, DecodeError, IndexError):
-            self.bad_messages += 1
-            self.gaps.noticed(partition)
-            return True
-        self.work.slot_changed(partition)
-        return True
+    def _broadcast_read(self, partition: int, values: list[bytes]) -> None:
+        unfit = behind = False
+        for value in values:
+            try:
+                message = m.decode_broadcast(value)
+                if message.incarnation != self.run.incarnation:
+                    continue
+                if isinstance(message, m.PunctuationSent):
+                    self.replica.punctuate(message.punctuation)
+                elif self.work.can_take(message.delta):
+                    behind |= not self._receive(message.delta)
+                else:
+                    unfit = True
+                    continue
+            except (m.BadMessage, DecodeError, IndexError):
+                self.bad_messages += 1
+                self.gaps.noticed(partition)
+                continue
+            self.work.slot_changed(partition)
+        if unfit and self.gaps.reread(partition) > MAX_REREADS:
+            self._cannot_fill(partition)
+        elif unfit or behind:
+            self.work.effects.append(RewindBroadcast(partition))
 
     def _receive(self, delta: SlotDelta) -> bool:
         """False if what is missing may be found by reading again: whoever sent the full slot itself is behind."""
@@ -161,23 +164,16 @@ class Node:
             since = RECORD_START if record is None else record.since, WINDOW_START if window is None else window.since
             self.gaps.noticed(delta.partition, since)
             return True
-        if record is None or not record.full or self.gaps.full_slot(delta.partition):
-            return True
-        self.work.effects.append(RewindBroadcast(delta.partition))
-        return False
+        return record is None or not record.full or self.gaps.full_slot(delta.partition)
 
-    def _read_again(self, partition: int) -> bool:
-        """A full slot cannot fill the gap, since a runner here still reads windows that its maker has dropped."""
-        if self.gaps.reread(partition) > MAX_REREADS:
-            position = self.replica.slots[partition].record.position
-            self._leave(
-                Ending.FAILED,
-                f"node {self.config.node}: no intact delta of partition {partition} goes on from {position} on the "
-                f"broadcast, and no checkpoint that would make it unnecessary is left; start again with --reset",
-            )
-        else:
-            self.work.effects.append(RewindBroadcast(partition))
-        return False
+    def _cannot_fill(self, partition: int) -> None:
+        """A full slot lacks windows that a runner here still reads, and reading the broadcast again does not help."""
+        position = self.replica.slots[partition].record.position
+        self._leave(
+            Ending.FAILED,
+            f"node {self.config.node}: no intact delta of partition {partition} goes on from {position} on the "
+            f"broadcast, and no checkpoint that would make it unnecessary is left; start again with --reset",
+        )
 
     def _ask_missing(self) -> None:
         for partition in self.gaps.due(self.ownership, self._now_ms):
