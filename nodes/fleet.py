@@ -59,6 +59,7 @@ class Fleet:
 
     Nodes are process groups of their own: a Ctrl-C at the terminal reaches the parent alone, which stops them; where
     the parent just vanishes, they leave by themselves.
+    ``awaited``: nodes that will be started later, so that a fleet without a living node has not failed yet.
     """
 
     job: str
@@ -69,6 +70,7 @@ class Fleet:
     crashpoints: dict[int, str] = field(default_factory=dict)
     members: list[Member] = field(default_factory=list)
     peak_bytes: int = 0
+    awaited: int = 0
     lines: SimpleQueue[tuple[int, str]] | None = None
 
     def start(self) -> None:
@@ -125,7 +127,7 @@ class Fleet:
 
     def check(self) -> None:
         """Raises ``RunFailed`` if no node is left although some ended badly; one of many may die."""
-        if not self.running():
+        if not self.running() and not self.awaited:
             ends = [m for m in self.members if not m.killed]
             if any(m.process.returncode != 0 for m in ends) or not ends:
                 how = ", ".join(f"node {m.number}: {m.ending}" for m in ends)

@@ -125,9 +125,11 @@ class _Kills:
             say(f"kill -9 of node {kill.node} after {consumed:,} of {self.total:,} records")
             if self.plan.restart_after_s is not None:
                 self._restarts.append((time.monotonic() + self.plan.restart_after_s, kill.node))
+                fleet.awaited += 1
         while self._restarts and self._restarts[0][0] <= time.monotonic():
             _, number = self._restarts.pop(0)
             fleet.add(number)
+            fleet.awaited -= 1
             say(f"node {number} started again")
 
     def check(self, consumed: int) -> None:
