@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 from nexmark.queries import QUERIES
@@ -43,7 +43,6 @@ class Plan:
     validator: Validator | None = None
     dirty: int = 0
     skew_guard_ms: int | None = None
-    crashpoints: dict[int, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         check_query(self.query)

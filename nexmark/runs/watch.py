@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from nexmark.oracle import Counts
 from nexmark.queries import TOPIC, nexmark_job
@@ -20,7 +20,6 @@ class Progress:
     phase: str = ""
     done: int = 0
     total: int = 0
-    notes: list[str] = field(default_factory=list)
 
 
 Show = Callable[[Progress], None]
@@ -53,7 +52,7 @@ def watch(plan: Plan, settings: Settings, log: Log, show: Show, say: Say) -> Ran
     stream = stream_of(plan)
     ends = None if plan.rate is None else [stream.records_in(p) for p in range(plan.partitions)]
     total = sum(declare_end(log, run, ends))
-    fleet = Fleet(plan.job_reference, settings, plan.nodes, crashpoints=dict(plan.crashpoints))
+    fleet = Fleet(plan.job_reference, settings, plan.nodes)
     watched = _Watch(plan, Monitor(log, run), fleet, _Kills(plan, total), PacedFeed(log, plan) if plan.rate else None)
     try:
         with fleet:
