@@ -13,6 +13,9 @@ import pytest
 
 from nexmark.queries import QUERIES
 
+# Small batches and frequent heartbeats: on a fast machine the run would be over before its progress is heard of.
+FINE = ("-D", "node.batch_max_records=1000", "-D", "node.heartbeat_interval_ms=10")
+
 
 def holon(*arguments: str, timeout_s: float = 280) -> tuple[int, Any, str]:
     """Run the command line: (exit code, JSON of standard output, standard error)."""
@@ -28,7 +31,7 @@ def holon(*arguments: str, timeout_s: float = 280) -> tuple[int, Any, str]:
 @pytest.mark.parametrize("query", QUERIES)
 def test_every_query_is_exact_with_a_node_killed_and_bad_records_among_the_input(query: str) -> None:
     code, result, said = holon(
-        "nexmark", "run", query, "--events", "150000", "--partitions", "4", "--nodes", "2", "--kill", "1@0.3",
+        "nexmark", "run", query, "--events", "150000", "--partitions", "4", "--nodes", "2", "--kill", "1@0.3", *FINE,
         "--dirty", "3", "--seed", "11", "--generator", "plain", "--validate", "plain",
     )  # fmt: skip
     assert code == 0, f"{result}\n{said}"
@@ -44,7 +47,8 @@ def test_every_query_is_exact_with_a_node_killed_and_bad_records_among_the_input
 def test_every_node_is_killed_once_and_comes_back() -> None:
     code, result, said = holon(
         "nexmark", "run", "q7", "--events", "400000", "--partitions", "6", "--nodes", "3", "--kill", "0@0.2",
-        "--kill", "1@0.4", "--kill", "2@0.6", "--restart-after", "0.5", "--generator", "plain", "--validate", "plain",
+        "--kill", "1@0.4", "--kill", "2@0.6", "--restart-after", "0.5", *FINE,
+        "--generator", "plain", "--validate", "plain",
     )  # fmt: skip
     assert code == 0, f"{result}\n{said}"
     assert sorted(result["killed"]) == [0, 1, 2] and result["validated"] is True
@@ -63,7 +67,7 @@ def test_a_paced_run_measures_latency() -> None:
 
 def test_spark_proves_a_run_with_kill_and_bad_records() -> None:
     code, result, said = holon(
-        "nexmark", "run", "q7", "--events", "120000", "--partitions", "3", "--kill", "0@0.4", "--dirty", "2",
+        "nexmark", "run", "q7", "--events", "120000", "--partitions", "3", "--kill", "0@0.4", *FINE, "--dirty", "2",
         "--generator", "plain", "--validate", "spark",
     )  # fmt: skip
     assert code == 0, f"{result}\n{said}"
