@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 TESTS = Path(__file__).parent
-FOLDERS = ("unit", "laws", "sim", "integration", "browser")
+FOLDERS = ("unit", "laws", "sim", "integration", "faults", "browser")
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
 # No deadlines: the machine is shared, and a slow example is not a wrong one. Slow data generation is no fault either.
@@ -27,12 +27,22 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test with the folder that it lies in."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``--nightly``: the tests marked nightly too."""
+    parser.addoption("--nightly", action="store_true", help="also run the tests that are marked nightly")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark every test with the folder that it lies in; leave the nightly ones to the night."""
     for item in items:
         folder = item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
         if folder in FOLDERS:
             item.add_marker(folder)
+    if not config.getoption("--nightly") and "nightly" not in config.getoption("markexpr"):
+        night = [item for item in items if item.get_closest_marker("nightly")]
+        if night:
+            config.hook.pytest_deselected(items=night)
+            items[:] = [item for item in items if not item.get_closest_marker("nightly")]
 
 
 @pytest.hookimpl(wrapper=True)

@@ -16,6 +16,7 @@ ONE_SKIPS = "import pytest\ndef test_passes(): pass\n@pytest.mark.skip(reason='n
 MODULE_SKIPS = "import pytest\npytest.skip('no browser', allow_module_level=True)\ndef test_unseen(): pass\n"
 ONE_XFAILS = "import pytest\n@pytest.mark.xfail(reason='known', strict=True)\ndef test_fails(): assert False\n"
 SHOWS_PROFILE = "from hypothesis import settings\ndef test_shows(): print('examples', settings().max_examples)\n"
+ONE_FOR_THE_NIGHT = "import pytest\ndef test_short(): pass\n@pytest.mark.nightly\ndef test_long(): pass\n"
 IN_EACH_FOLDER = {f"{folder}/test_{folder}.py": "def test_it(): pass\n" for folder in ("unit", "laws", "sim")}
 
 
@@ -60,3 +61,18 @@ def test_folder_gives_the_marker_and_the_environment_the_profile(tmp_path: Path)
     assert code == 0 and "3 passed, 1 deselected" in output, output
     assert "test_unit.py" not in output
     assert re.search(r"examples 2000\b", output), output
+
+
+@pytest.mark.parametrize(
+    ("options", "outcome"),
+    [
+        ([], "1 passed, 1 deselected"),
+        (["-m", "not laws"], "1 passed, 1 deselected"),
+        (["--nightly"], "2 passed"),
+        (["-m", "nightly"], "1 passed, 1 deselected"),
+    ],
+)
+def test_nightly_tests_run_only_when_asked_for(tmp_path: Path, options: list[str], outcome: str) -> None:
+    code, output = run_suite(tmp_path, {"faults/test_a.py": ONE_FOR_THE_NIGHT}, "-v", *options)
+    assert code == 0 and outcome in output, output
+    assert ("test_long" in output) is ("nightly" in " ".join(options)), output
