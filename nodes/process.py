@@ -67,6 +67,8 @@ def node_config(settings: Settings, number: int, expected: int) -> NodeConfig:
         checkpoint_interval_ms=node.checkpoint_interval_ms,
         watermark_max_ahead_ms=node.watermark_max_ahead_ms,
         expected=expected,
+        replicas=node.replicas,
+        standby_after_ms=node.standby_after_ms,
     )
 
 

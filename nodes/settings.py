@@ -69,6 +69,8 @@ class NodeSettings(Section):
     broadcast_interval_ms: Positive = Field(50, description="time between deltas of a partition")
     checkpoint_interval_ms: Positive = Field(1000, description="time between checkpoints of a partition")
     watermark_max_ahead_ms: Positive = Field(60_000, description="event time that a partition may be ahead of others")
+    replicas: Positive = Field(1, description="copies of each partition in all; more than 1: hot standbys")
+    standby_after_ms: Positive = Field(30, description="how late results may be before a standby publishes them")
     hang_after_ms: Positive = Field(10_000, description="time in one call after which it is said to hang")
     on_error: Literal["fail", "dead-letter"] | None = Field(
         None, description="when the job's function fails on a record: fail, or dead-letter; none: as the job declares"

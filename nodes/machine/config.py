@@ -12,7 +12,8 @@ class NodeConfig:
     """What a node is told at its start. Times in ms.
 
     ``expected`` nodes are waited for (at most ``expect_ms``) before the first claim, so that a fleet that starts
-    together does not hand partitions about.
+    together does not hand partitions about. ``replicas``: copies of each partition in all, the same for every node of
+    a fleet; a standby publishes what the claim holder is late with by ``standby_after_ms``.
     """
 
     node: str
@@ -24,6 +25,8 @@ class NodeConfig:
     watermark_max_ahead_ms: int = 60_000
     expected: int = 1
     expect_ms: int = 3000
+    replicas: int = 1
+    standby_after_ms: int = 30
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,8 @@ class Life:
             watermark_max_ahead_ms=options.watermark_max_ahead_ms,
             expected=options.nodes if world.now_ms == 0 else 1,
             expect_ms=3 * options.suspect_after_ms,
+            replicas=options.replicas,
+            standby_after_ms=options.standby_after_ms,
         )
         self.node = Node(config, world.run)
         self.driver = Driver(

@@ -69,6 +69,8 @@ class Options:
     safety_ms: int
     same_names: bool
     faults: Faults
+    replicas: int = 1
+    standby_after_ms: int = 30
 
     def describe(self) -> dict[str, object]:
         """All that was drawn; what is switched off is left out."""
@@ -115,8 +117,15 @@ def draw(seed: int, max_nodes: int = 6, case: str | None = None, calm: bool = Fa
         safety_ms=rng.choice([1500, 3000]),
         same_names=rng.random() < 0.25,
         faults=faults,
+        **_copies(seed),
     )
     return _with_losses(options) if not calm and rng.random() < 0.15 else options
+
+
+def _copies(seed: int) -> dict[str, int]:
+    """Half of the seeds have standbys, some so impatient that they publish beside a healthy primary."""
+    rng = random.Random(f"copies {seed}")
+    return {"replicas": rng.choice([1, 1, 2, 3]), "standby_after_ms": rng.choice([1, 15, 40])}
 
 
 def _with_losses(options: Options) -> Options:
