@@ -25,10 +25,12 @@ _HEAD = struct.Struct(">8sH16s")
 _BODY = struct.Struct(">BQ")
 OVERHEAD_BYTES = _HEAD.size + _BODY.size
 _RAW, _ZLIB = 0, 1
+MERGED = -1
+"""In place of a partition: a merged checkpoint, of the slots of all partitions."""
 
 _JOB = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 _NAME = re.compile(
-    r"(?P<job>[^/]+)/(?P<incarnation>\d{1,10})/(?P<partition>\d{5,})/(?P<offset>\d{20})\.(?P<step>\d+)"
+    r"(?P<job>[^/]+)/(?P<incarnation>\d{1,10})/(?P<partition>\d{5,}|merged)/(?P<offset>\d{20})\.(?P<step>\d+)"
     r"-(?P<answered_ms>-?\d+)\.(?P<stage>\d+)-(?P<digest>[0-9a-f]{32})(?:-(?P<attempt>\d))?\.ckpt",
     re.ASCII,
 )
@@ -55,7 +57,10 @@ class BadCheckpointName(CheckpointError, ValueError):
 
 
 class CheckpointKey(NamedTuple):
-    """What a checkpoint is of: both tracks' positions of one partition."""
+    """What a checkpoint is of: both tracks' positions of one partition.
+
+    A merged one has ``MERGED`` for its partition, and (offset of the control topic, 0) for its record position.
+    """
 
     job: str
     incarnation: int
@@ -86,9 +91,9 @@ def folder_of(job: str, incarnation: int, partition: int) -> str:
     """Where a partition's checkpoints are. Raises ``BadCheckpointName``."""
     if not _JOB.fullmatch(job) or ".." in job:
         raise BadCheckpointName(f"job name {job!r}: use letters, digits and . _ - (up to 200, no leading . or -)")
-    if incarnation < 0 or partition < 0:
+    if incarnation < 0 or (partition < 0 and partition != MERGED):
         raise BadCheckpointName(f"incarnation {incarnation} and partition {partition} must not be negative")
-    return f"{job}/{incarnation}/{partition:05d}"
+    return f"{job}/{incarnation}/" + ("merged" if partition == MERGED else f"{partition:05d}")
 
 
 def name_of(key: CheckpointKey, digest: str, attempt: int = 0) -> str:
@@ -109,7 +114,7 @@ def parse_name(name: str) -> CheckpointName:
     key = CheckpointKey(
         found["job"],
         int(found["incarnation"]),
-        int(found["partition"]),
+        MERGED if found["partition"] == "merged" else int(found["partition"]),
         (int(found["offset"]), int(found["step"])),
         (int(found["answered_ms"]), int(found["stage"])),
     )

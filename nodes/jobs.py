@@ -14,15 +14,15 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from holon.job import Job
-from nodes.errors import RunFailed, UnknownName, nearest
+from nodes.errors import UnknownName, nearest
+from nodes.history import History, JobMismatch, heartbeat_topic, snapshots_topic
 from nodes.log.contract import Log, UnknownTopic
 from nodes.machine import messages as m
-from nodes.machine.config import JobRun
-from nodes.machine.ownership import NO_INCARNATION, Ownership
+from nodes.machine.config import JobRun, other_partitions
+from nodes.machine.control_state import NO_INCARNATION
+from nodes.machine.ownership import RETRY, Ownership
 
 HEARTBEAT_RETENTION_MS = 60_000
-RETRY = "retry"
-"""Name of the ``Command`` behind ``ask_retry``; for the fold itself it means nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,7 @@ class Topics:
 
     source: str
     control: str
+    snapshots: str
     heartbeats: str
     broadcast: str
     outputs: dict[str, str]
@@ -41,14 +42,11 @@ class Topics:
         return cls(
             job.source.topic,
             job.control_topic,
+            snapshots_topic(job),
             heartbeat_topic(job),
             job.broadcast_topic(run.incarnation),
             {name: output.topic for name, output in job.outputs.items()},
         )
-
-
-class JobMismatch(RunFailed):
-    """The state on the log belongs to another job, code or setting."""
 
 
 class Description(msgspec.Struct):
@@ -58,46 +56,6 @@ class Description(msgspec.Struct):
     code: str
     start_offsets: list[int]
     output_partitions: dict[str, int]
-
-
-def heartbeat_topic(job: Job) -> str:
-    """Liveness is no part of the fold over the control topic, so heartbeats need not be kept with it."""
-    return f"_holon.{job.name}.heartbeats"
-
-
-class History:
-    """The control topic of a job, read as far as it goes: the fold, and what starting needs beside it."""
-
-    def __init__(self, log: Log, job: Job) -> None:
-        self.job = job
-        self.ownership = Ownership(1)
-        self.started: m.JobStarted | None = None
-        self.retries = 0
-        self._log = log
-        self._offset = log.start_offset(job.control_topic, 0)
-        self.read()
-
-    def read(self) -> None:
-        """Go on to the end. Raises ``JobMismatch`` on records of a newer release."""
-        topic = self.job.control_topic
-        while (chunk := self._log.read(topic, 0, self._offset)).next_offset > self._offset:
-            self._offset = chunk.next_offset
-            for value in chunk.values:
-                try:
-                    self._take(m.decode_control(value))
-                except m.BadMessage as error:
-                    if error.reason is m.BadReason.NEWER_VERSION:
-                        raise JobMismatch(
-                            f"job {self.job.name!r}: its control topic was written by a newer Holon"
-                        ) from error
-
-    def _take(self, message: m.ControlMessage) -> None:
-        self.ownership.apply(message)
-        if isinstance(message, m.JobStarted) and message.incarnation == self.ownership.incarnation:
-            if self.started is None or message.incarnation > self.started.incarnation:
-                self.started, self.retries = message, 0
-        elif isinstance(message, m.Command) and message.name == RETRY:
-            self.retries += message.incarnation == self.ownership.incarnation
 
 
 def read_ownership(log: Log, job: Job) -> Ownership | None:
@@ -112,8 +70,14 @@ def open_job(log: Log, job: Job, *, reset: bool = False, accept_code: bool = Fal
     declared states, source and outputs are the same. Raises ``JobMismatch`` with what differs, ``UnknownTopic`` if the
     input does not exist.
     """
-    partitions = _input_partitions(log, job)
+    return open_history(log, job, reset=reset, accept_code=accept_code)[0]
+
+
+def open_history(log: Log, job: Job, *, reset: bool = False, accept_code: bool = False) -> tuple[JobRun, History]:
+    """As ``open_job``; also gives the control topic as it was read for that, so that a node need not read it again."""
+    partitions = input_partitions(log, job)
     log.create_topic(job.control_topic, 1)
+    log.create_topic(snapshots_topic(job), 1)
     log.create_topic(heartbeat_topic(job), 1, retention_ms=HEARTBEAT_RETENTION_MS)
     history = History(log, job)
     incarnation = history.ownership.incarnation
@@ -121,10 +85,10 @@ def open_job(log: Log, job: Job, *, reset: bool = False, accept_code: bool = Fal
         start = m.JobStarted(incarnation + 1, job.fingerprint(), partitions, _described(log, job, partitions))
         log.append(job.control_topic, 0, [m.encode(start)])
         history.read()
-    assert history.started is not None
-    run = _checked(job, history.started, partitions, accept_code)
+    assert history.ownership.started is not None
+    run = _checked(job, history.ownership.started, partitions, accept_code)
     _create_topics(log, run)
-    return run
+    return run, history
 
 
 def with_policy(job: Job, on_error: Literal["fail", "dead-letter"] | None) -> Job:
@@ -138,9 +102,7 @@ def with_policy(job: Job, on_error: Literal["fail", "dead-letter"] | None) -> Jo
 
 def failure_key(log: Log, job: Job) -> str:
     """Which failures concern this code: another code, policy or a retry since then is worth another try."""
-    retries = History(log, job).retries
-    policy = "" if job.on_error == "fail" else f" {job.on_error}"
-    return job.program.code_hash() + policy + (f" retry {retries}" if retries else "")
+    return History(log, job).failure_key()
 
 
 def ask_retry(log: Log, run: JobRun) -> None:
@@ -170,7 +132,8 @@ def _described(log: Log, job: Job, partitions: int) -> dict[str, str]:
     return {"run": msgspec.json.encode(described).decode()}
 
 
-def _input_partitions(log: Log, job: Job) -> int:
+def input_partitions(log: Log, job: Job) -> int:
+    """How many the input has now. Raises ``UnknownTopic``, with how to make it."""
     topic = job.source.topic
     topics = log.topics()
     if topic not in topics:
@@ -185,10 +148,7 @@ def _input_partitions(log: Log, job: Job) -> int:
 def _checked(job: Job, started: m.JobStarted, partitions: int, accept_code: bool) -> JobRun:
     described = msgspec.json.decode(started.description["run"], type=Description)
     if started.partitions != partitions:
-        raise JobMismatch(
-            f"job {job.name!r} was started on {started.partitions} partitions of {job.source.topic!r}, which now has "
-            f"{partitions}: its state cannot follow; start again with --reset"
-        )
+        raise JobMismatch(other_partitions(job, started.partitions, partitions))
     if _but_policy(described.job) != _but_policy(job.describe()):
         raise JobMismatch(
             f"job {job.name!r} has state of another declaration on this log: {_difference(described.job, job)}; use "
@@ -279,6 +239,7 @@ __all__ = [
     "failure_key",
     "heartbeat_topic",
     "load_job",
+    "open_history",
     "open_job",
     "read_ownership",
     "with_policy",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from holon.admit import Counts
-from nodes.jobs import Topics, failure_key
+from nodes.history import History
+from nodes.jobs import Topics
 from nodes.log.contract import Log, OffsetOutOfRange
 from nodes.machine import messages as m
 from nodes.machine.config import JobRun
@@ -35,24 +36,36 @@ class Monitor:
         self.log = log
         self.run = run
         self.topics = Topics.of(run)
-        self.ownership = Ownership(run.partitions)
         self.progress: dict[int, int] = dict(enumerate(run.start_offsets))
         self.nodes: dict[str, NodeView] = {}
         self.steals = 0
         self.failure: str | None = None
         self.stop_asked = False
         self.superseded = False
-        self._failure_key = failure_key(log, run.job)
-        self._control_at = log.start_offset(self.topics.control, 0)
-        self._began_at = log.end_offset(self.topics.control, 0)
+        self._begin()
         self._heartbeats_at = log.end_offset(self.topics.heartbeats, 0)
+
+    def _begin(self) -> None:
+        """Know what the control topic says up to now."""
+        history = History(self.log, self.run.job)
+        self._failure_key = history.failure_key()
+        self._control_at = history.offset
+        self.ownership = history.ownership
+        if self.ownership.incarnation > self.run.incarnation:
+            self.superseded, self.ownership = True, Ownership(self.run.partitions)
+        for failed in self.ownership.failures(self._failure_key):
+            self.failure = failed.error
+        for partition in range(self.run.partitions):
+            saved = self.ownership.checkpoint(partition)
+            if saved is not None:
+                self.progress[partition] = max(self.progress[partition], saved.offset)
 
     def poll(self) -> None:
         """Read what is new."""
-        while (chunk := self.log.read(self.topics.control, 0, self._control_at)).next_offset > self._control_at:
-            self._control_at = chunk.next_offset
-            for offset, value in zip(chunk.offsets.tolist(), chunk.values, strict=True):
-                self._control(value, new=offset >= self._began_at)
+        try:
+            self._read_control()
+        except OffsetOutOfRange:  # it was trimmed past where this monitor stood
+            self._begin()
         try:
             chunk = self.log.read(self.topics.heartbeats, 0, self._heartbeats_at)
         except OffsetOutOfRange:
@@ -61,6 +74,12 @@ class Monitor:
         self._heartbeats_at = chunk.next_offset
         for value, stamp in zip(chunk.values, chunk.timestamps_ms.tolist(), strict=True):
             self._heartbeat(value, stamp)
+
+    def _read_control(self) -> None:
+        while (chunk := self.log.read(self.topics.control, 0, self._control_at)).next_offset > self._control_at:
+            self._control_at = chunk.next_offset
+            for value in chunk.values:
+                self._control(value)
 
     @property
     def consumed(self) -> int:
@@ -115,7 +134,7 @@ class Monitor:
     def _offsets(self) -> list[int]:
         return [self.progress[partition] for partition in range(self.run.partitions)]
 
-    def _control(self, value: bytes, new: bool) -> None:
+    def _control(self, value: bytes) -> None:
         try:
             message = m.decode_control(value)
         except m.BadMessage:
@@ -127,17 +146,17 @@ class Monitor:
             return  # the fold stays what it was for this run
         for fact in self.ownership.apply(message):
             if self.ownership.incarnation == self.run.incarnation:
-                self._learn(fact, new)
+                self._learn(fact)
         if isinstance(message, m.CheckpointSaved) and message.incarnation == self.run.incarnation:
             self.progress[message.partition] = max(self.progress[message.partition], message.offset)
 
-    def _learn(self, fact: object, new: bool) -> None:
+    def _learn(self, fact: object) -> None:
         if isinstance(fact, PartitionClaimed):
-            self.steals += int(new and fact.previous is not None)
+            self.steals += int(fact.previous is not None)
         elif isinstance(fact, JobFailed) and fact.failure.code_hash == self._failure_key:
             self.failure = fact.failure.error
         elif isinstance(fact, StopAsked):
-            self.stop_asked |= new
+            self.stop_asked = True
 
     def _heartbeat(self, value: bytes, stamp_ms: int) -> None:
         try:

@@ -13,7 +13,9 @@ class NodeConfig:
 
     ``expected`` nodes are waited for (at most ``expect_ms``) before the first claim, so that a fleet that starts
     together does not hand partitions about. ``replicas``: copies of each partition in all, the same for every node of
-    a fleet; a standby publishes what the claim holder is late with by ``standby_after_ms``.
+    a fleet; a standby publishes what the claim holder is late with by ``standby_after_ms``. Every ``merge_interval_ms`` (0: never) some node saves a merged checkpoint
+    and, if it ``trims``, deletes what nobody needs any more of the job's own topics. A member that has been silent for
+    ``forget_after_ms`` is said to have left.
     """
 
     node: str
@@ -27,6 +29,9 @@ class NodeConfig:
     expect_ms: int = 3000
     replicas: int = 1
     standby_after_ms: int = 30
+    merge_interval_ms: int = 0
+    trims: bool = False
+    forget_after_ms: int = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +53,16 @@ class Wanted:
     version: int
     offset: int
     limit: int | None
+
+
+def other_partitions(job: Job, was: int, found: int) -> str:
+    """What to say when the input does not have the partitions any more that the job began with."""
+    if found > was:
+        harm = f"nobody reads partitions {was} to {found - 1}, and records of one key may be in two partitions now"
+    else:
+        harm = f"what was in partitions {found} to {was - 1}, or in all of them, is gone"
+    return (
+        f"job {job.name!r} was started on {was} partitions of {job.source.topic!r}, which now has {found}: {harm}. Its "
+        f"state cannot follow: start again with --reset to process what the topic holds now from empty state, or use "
+        f"another topic; outputs that exist keep their number of partitions"
+    )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nodes.machine.messages import CheckpointSaved, Failed
+from nodes.machine.messages import CheckpointSaved, Failed, MergedSaved
 from wcrdt.slots import Position
 
 
@@ -31,6 +31,11 @@ class JobSuperseded:
 class NodeJoined:
     node: str
     number: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLeaving:
+    node: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,13 @@ class CheckpointRecorded:
 
 
 @dataclass(frozen=True, slots=True)
+class MergedRecorded:
+    """The newest merged checkpoint from now on."""
+
+    merged: MergedSaved
+
+
+@dataclass(frozen=True, slots=True)
 class EndDeclared:
     partition: int
     offset: int
@@ -100,6 +112,13 @@ class JobFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class RetryAsked:
+    """Those who start from now on try again where the function failed; so often was that asked."""
+
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
 class StopAsked:
     """``nodes`` are to drain, save checkpoints and leave: the members at that moment, sorted."""
 
@@ -110,13 +129,16 @@ Fact = (
     JobBegan
     | JobSuperseded
     | NodeJoined
+    | NodeLeaving
     | NodeLeft
     | PartitionClaimed
     | ClaimLost
     | PartitionReleased
     | CheckpointRecorded
+    | MergedRecorded
     | EndDeclared
     | SlotAsked
     | JobFailed
+    | RetryAsked
     | StopAsked
 )

@@ -71,6 +71,12 @@ class Heartbeat(Message, frozen=True, tag="beat"):
     stats: dict[str, float] = {}
 
 
+class Leaving(Message, frozen=True, tag="leaving"):
+    """The node hands its partitions over one by one, and takes none."""
+
+    node: Name
+
+
 class Goodbye(Message, frozen=True, tag="bye"):
     """The node leaves; all its partitions are free."""
 
@@ -121,6 +127,19 @@ class CheckpointSaved(Message, frozen=True, tag="saved"):
     @property
     def answered(self) -> Position:
         return (self.answered_ms, self.answered_stage)
+
+
+class MergedSaved(Message, frozen=True, tag="merged"):
+    """A merged checkpoint is durable: the slots of all partitions.
+
+    They hold what the broadcast had before ``broadcast_offsets``, by partition; ``control_offset`` is where its maker
+    stood on the control topic when it began.
+    """
+
+    node: Name
+    name: Name
+    control_offset: Natural
+    broadcast_offsets: list[Natural]
 
 
 class SlotWanted(Message, frozen=True, tag="want"):
@@ -176,10 +195,12 @@ ControlMessage = (
     JobStarted
     | Hello
     | Heartbeat
+    | Leaving
     | Goodbye
     | Claim
     | Release
     | CheckpointSaved
+    | MergedSaved
     | SlotWanted
     | EndOfInput
     | Failed
@@ -218,24 +239,30 @@ M = TypeVar("M")
 
 def encode(message: ControlMessage | BroadcastMessage) -> bytes:
     """The record's value on the log. Raises ``BadMessage`` (too large) where no reader would take it."""
-    payload = _ENCODER.encode(message)
     limit = MAX_BROADCAST_BYTES if isinstance(message, SlotSent | PunctuationSent) else MAX_CONTROL_BYTES
+    return seal(message, limit)
+
+
+def seal(value: object, limit: int) -> bytes:
+    """Any typed value in the envelope. Raises ``BadMessage`` (too large)."""
+    payload = _ENCODER.encode(value)
     if _HEAD.size + len(payload) > limit:
-        raise BadMessage(BadReason.TOO_LARGE, f"{type(message).__name__} of {len(payload)} bytes, limit {limit}")
+        raise BadMessage(BadReason.TOO_LARGE, f"{type(value).__name__} of {len(payload)} bytes, limit {limit}")
     return _HEAD.pack(FORMAT_VERSION, zlib.crc32(payload, _CRC_SEED[FORMAT_VERSION])) + payload
 
 
 def decode_control(data: bytes) -> ControlMessage:
     """Raises ``BadMessage``, and nothing else, on any bytes that ``encode`` cannot give."""
-    return _decode(_CONTROL, data, MAX_CONTROL_BYTES)
+    return unseal(_CONTROL, data, MAX_CONTROL_BYTES)
 
 
 def decode_broadcast(data: bytes) -> BroadcastMessage:
     """Raises ``BadMessage``, and nothing else; the lattice values inside are checked where they are applied."""
-    return _decode(_BROADCAST, data, MAX_BROADCAST_BYTES)
+    return unseal(_BROADCAST, data, MAX_BROADCAST_BYTES)
 
 
-def _decode(decoder: msgspec.msgpack.Decoder[M], data: bytes, limit: int) -> M:
+def unseal(decoder: msgspec.msgpack.Decoder[M], data: bytes, limit: int) -> M:
+    """What ``seal`` has put in the envelope. Raises ``BadMessage``, and nothing else."""
     if len(data) < _HEAD.size:
         raise BadMessage(BadReason.TOO_SHORT, f"{len(data)} bytes, the envelope alone has {_HEAD.size}")
     if len(data) > limit:

@@ -19,22 +19,17 @@ import msgspec
 
 from nodes.machine import facts as f
 from nodes.machine import messages as m
+from nodes.machine.control_state import NO_INCARNATION, ControlState, PartitionState
 from nodes.machine.facts import Fact
 from wcrdt.slots import WINDOW_START, Position
 from wcrdt.windows import BEFORE_TIME_MS
 
-NO_INCARNATION = -1
 KEPT_CHECKPOINTS = 3
 """Checkpoints of a partition that are known here: the newest and what to fall back to."""
-
-
-class _PartitionState(msgspec.Struct, array_like=True):
-    owner: str | None = None
-    version: int = 0
-    released_to: str | None = None
-    end_offset: int | None = None
-    checkpoints: list[m.CheckpointSaved] = []  # oldest first
-    failures: list[m.Failed] = []  # one for each code hash, in log order
+RETRY = "retry"
+"""Name of a ``Command``: what failed before it is worth another try for those who start after it."""
+KEPT_MERGED = 3
+"""Merged checkpoints that are known here; the log keeps what the oldest of them needs."""
 
 
 class Ownership:
@@ -46,15 +41,43 @@ class Ownership:
 
     def __init__(self, partitions: int) -> None:
         assert partitions > 0
-        self._begin(NO_INCARNATION, "", partitions)
+        self._begin(NO_INCARNATION, None, partitions)
 
-    def _begin(self, incarnation: int, fingerprint: str, partitions: int) -> None:
+    def _begin(self, incarnation: int, started: m.JobStarted | None, partitions: int) -> None:
         self.incarnation = incarnation
-        self.fingerprint = fingerprint
+        self.started = started
+        self.retries = 0
+        self.merged_count = 0
         self._members: dict[str, int] = {}
         self._stopping: set[str] = set()
-        self._partitions = [_PartitionState() for _ in range(partitions)]
+        self._merged: list[m.MergedSaved] = []  # oldest first
+        self._partitions = [PartitionState() for _ in range(partitions)]
         self._durable: dict[int, tuple[Position, int]] = {}
+
+    # --- as one value -------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> ControlState:
+        """The whole state; what comes later does not change it."""
+        return ControlState(
+            incarnation=self.incarnation,
+            started=self.started,
+            members=sorted(self._members.items()),
+            stopping=sorted(self._stopping),
+            retries=self.retries,
+            merged=list(self._merged),
+            merged_count=self.merged_count,
+            partitions=[state.copied() for state in self._partitions],
+        )
+
+    @classmethod
+    def restored(cls, state: ControlState) -> Ownership:
+        """The state that ``snapshot`` gave, to go on from."""
+        made = cls(len(state.partitions))
+        made._begin(state.incarnation, state.started, len(state.partitions))
+        made.retries, made.merged_count = state.retries, state.merged_count
+        made._members, made._stopping = dict(state.members), set(state.stopping)
+        made._merged, made._partitions = list(state.merged), [known.copied() for known in state.partitions]
+        return made
 
     # --- the fold -----------------------------------------------------------------------------------------------
 
@@ -75,13 +98,19 @@ class Ownership:
         made: list[Fact] = []
         if self.incarnation != NO_INCARNATION:
             made.append(f.JobSuperseded(job.incarnation))
-        self._begin(job.incarnation, job.fingerprint, job.partitions)
+        self._begin(job.incarnation, job, job.partitions)
         return [*made, f.JobBegan(job.incarnation, job.fingerprint, job.partitions)]
 
     def _hello(self, hello: m.Hello) -> list[Fact]:
         made = self._end_of_life(hello.node)
         self._members[hello.node] = hello.number
         return [*made, f.NodeJoined(hello.node, hello.number)]
+
+    def _leaving(self, leaving: m.Leaving) -> list[Fact]:
+        if leaving.node not in self._members or leaving.node in self._stopping:
+            return []
+        self._stopping.add(leaving.node)
+        return [f.NodeLeaving(leaving.node)]
 
     def _goodbye(self, goodbye: m.Goodbye) -> list[Fact]:
         return self._end_of_life(goodbye.node)
@@ -126,6 +155,20 @@ class Ownership:
         self._durable.clear()
         return [f.CheckpointRecorded(saved)]
 
+    def _merged_saved(self, saved: m.MergedSaved) -> list[Fact]:
+        if len(saved.broadcast_offsets) != len(self._partitions):
+            return []
+        last = self._merged[-1] if self._merged else None
+        if last is not None and (
+            saved.control_offset < last.control_offset
+            or any(new < old for new, old in zip(saved.broadcast_offsets, last.broadcast_offsets, strict=True))
+        ):
+            return []  # so that what a reader needs of the topics only ever moves on
+        self._merged.append(saved)
+        del self._merged[:-KEPT_MERGED]
+        self.merged_count += 1
+        return [f.MergedRecorded(saved)]
+
     def _slot_wanted(self, wanted: m.SlotWanted) -> list[Fact]:
         return [f.SlotAsked(wanted.partition, wanted.node, wanted.position)]
 
@@ -143,12 +186,20 @@ class Ownership:
         return [f.JobFailed(failed)]
 
     def _command(self, command: m.Command) -> list[Fact]:
+        if command.name == RETRY:
+            self.retries += 1
+            return [f.RetryAsked(self.retries)]
         if command.name != "stop" or not self._members:
             return []
         self._stopping = set(self._members)
         return [f.StopAsked(tuple(sorted(self._stopping)))]
 
     # --- what follows from the records read so far --------------------------------------------------------------
+
+    @property
+    def fingerprint(self) -> str:
+        """Of the job that runs; empty before the first JobStarted."""
+        return "" if self.started is None else self.started.fingerprint
 
     @property
     def partitions(self) -> int:
@@ -185,6 +236,10 @@ class Ownership:
         kept = self._partitions[partition].checkpoints
         return kept[-1] if kept else None
 
+    def merged(self) -> tuple[m.MergedSaved, ...]:
+        """The newest ``KEPT_MERGED`` merged checkpoints, newest first."""
+        return tuple(reversed(self._merged))
+
     def end_offset(self, partition: int) -> int | None:
         """Where the bounded input of a partition ends; None while nobody has declared an end."""
         return self._partitions[partition].end_offset
@@ -200,11 +255,11 @@ class Ownership:
 
     @property
     def stop_asked(self) -> bool:
-        """True from a stop until all that were members then have left or begun a new life."""
+        """True while some member is to stop, or is leaving by itself."""
         return bool(self._stopping)
 
     def is_stopping(self, node: str) -> bool:
-        """True if this life of the node has been asked to stop: one that joined afterwards resumes the job."""
+        """True if this life of the node is to stop or is leaving: one that joined afterwards resumes the job."""
         return node in self._stopping
 
     def durable_answered(self, depth: int = 1) -> Position:
@@ -237,14 +292,7 @@ class Ownership:
 
     def digest(self) -> str:
         """Equal for equal states: two nodes that have read the same prefix have the same digest."""
-        state = [
-            self.incarnation,
-            self.fingerprint,
-            sorted(self._members.items()),
-            sorted(self._stopping),
-            self._partitions,
-        ]
-        return hashlib.blake2b(msgspec.msgpack.encode(state), digest_size=16).hexdigest()
+        return hashlib.blake2b(msgspec.msgpack.encode(self.snapshot()), digest_size=16).hexdigest()
 
 
 def _reaches(new: m.CheckpointSaved, old: m.CheckpointSaved) -> bool:
@@ -259,10 +307,12 @@ def _reaches(new: m.CheckpointSaved, old: m.CheckpointSaved) -> bool:
 
 _HANDLERS: dict[type[Any], Callable[[Ownership, Any], list[Fact]]] = {
     m.Hello: Ownership._hello,
+    m.Leaving: Ownership._leaving,
     m.Goodbye: Ownership._goodbye,
     m.Claim: Ownership._claim,
     m.Release: Ownership._release,
     m.CheckpointSaved: Ownership._checkpoint_saved,
+    m.MergedSaved: Ownership._merged_saved,
     m.SlotWanted: Ownership._slot_wanted,
     m.EndOfInput: Ownership._end_of_input,
     m.Failed: Ownership._failed,

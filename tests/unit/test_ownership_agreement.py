@@ -7,11 +7,13 @@ import sys
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.machine import facts as f
 from nodes.machine import messages as m
+from nodes.machine.control_state import ControlSnapshot, decode_snapshot, encode_snapshot
 from nodes.machine.ownership import Ownership
 
 JOB = m.JobStarted(0, "fingerprint", 3)
@@ -32,10 +34,12 @@ control = st.one_of(
         m.CheckpointSaved, incarnations, names, partition_numbers, versions, st.sampled_from("xyz"), few, few, few, few,
         st.booleans(), few,
     ),
+    st.builds(m.Leaving, incarnations, names),
+    st.builds(m.MergedSaved, incarnations, names, st.sampled_from("xyz"), few, st.lists(few, min_size=2, max_size=3)),
     st.builds(m.SlotWanted, incarnations, names, partition_numbers, few, few),
     st.builds(m.EndOfInput, incarnations, partition_numbers, few),
     st.builds(m.Failed, incarnations, names, partition_numbers, few, st.sampled_from(["c", "d"]), names),
-    st.builds(m.Command, incarnations, st.sampled_from(["stop", "go"])),
+    st.builds(m.Command, incarnations, st.sampled_from(["stop", "retry", "go"])),
 )  # fmt: skip
 histories = st.lists(control, max_size=50).map(lambda rest: [JOB, *rest])
 
@@ -54,6 +58,36 @@ def test_nodes_that_read_the_same_records_in_other_chunks_agree(
     assert told == facts
     assert other.digest() == one.digest()
     assert _ask_everything(other) == _ask_everything(one)
+
+
+@given(histories, st.integers(0, 51))
+def test_a_node_that_begins_at_a_snapshot_agrees_with_those_that_read_from_the_start(
+    history: list[m.ControlMessage], cut: int
+) -> None:
+    one = Ownership(3)
+    for message in history[:cut]:
+        one.apply(message)
+    data = encode_snapshot(ControlSnapshot(cut, one.snapshot()))
+    other = Ownership.restored(decode_snapshot(data).state)
+    assert other.digest() == one.digest()
+    assert encode_snapshot(ControlSnapshot(cut, other.snapshot())) == data
+    for message in history[cut:]:
+        assert other.apply(message) == one.apply(message)
+    assert other.digest() == one.digest()
+    assert decode_snapshot(data) == decode_snapshot(encode_snapshot(decode_snapshot(data)))
+
+
+@given(histories, st.data())
+def test_a_snapshot_that_is_damaged_anywhere_is_refused(history: list[m.ControlMessage], data: st.DataObject) -> None:
+    state = Ownership(3)
+    for message in history:
+        state.apply(message)
+    whole = encode_snapshot(ControlSnapshot(7, state.snapshot()))
+    at = data.draw(st.integers(0, len(whole) - 1))
+    flipped = whole[:at] + bytes([whole[at] ^ (1 << data.draw(st.integers(0, 7)))]) + whole[at + 1 :]
+    for damaged in (flipped, whole[:at]):
+        with pytest.raises(m.BadMessage):
+            decode_snapshot(damaged)
 
 
 @given(histories)
@@ -98,6 +132,7 @@ def _ask_everything(state: Ownership) -> dict[str, Any]:
         "checkpoints": [state.checkpoints(p) for p in every],
         "ends": [-1 if (end := state.end_offset(p)) is None else end for p in every],
         "failures": [state.failures(code) for code in "cd"],
+        "merged": (state.merged(), state.merged_count, state.retries),
         "stopping": [state.is_stopping(node) for node in "abc"],
         "durable": state.durable_answered(),
         "durable at depth 2": state.durable_answered(2),

@@ -1,0 +1,109 @@
+"""The control topic of a job, folded as far as it goes: from the newest snapshot of it, or from its start.
+
+Two rules for this file: a snapshot only saves reading, so where none can be used the topic is read from its start;
+where that is gone too, nobody guesses.
+"""
+
+from __future__ import annotations
+
+from holon.job import Job
+from nodes.errors import RunFailed
+from nodes.log.contract import Log, OffsetOutOfRange
+from nodes.machine import messages as m
+from nodes.machine.control_state import ControlSnapshot, decode_snapshot
+from nodes.machine.ownership import Ownership
+
+SNAPSHOTS_READ = 8
+"""So many of the newest snapshots are looked at; three are kept."""
+ATTEMPTS = 5
+
+
+class JobMismatch(RunFailed):
+    """The state on the log belongs to another job, code or setting."""
+
+
+def heartbeat_topic(job: Job) -> str:
+    """Liveness is no part of the fold over the control topic, so heartbeats need not be kept with it."""
+    return f"_holon.{job.name}.heartbeats"
+
+
+def snapshots_topic(job: Job) -> str:
+    """Where the folded control topic is written now and then; only its last records are ever read."""
+    return f"_holon.{job.name}.snapshots"
+
+
+class History:
+    """The fold and the offset up to which it holds; ``read`` goes on.
+
+    ``since`` is where it began: 0, or what the snapshot says that was used.
+    """
+
+    def __init__(self, log: Log, job: Job) -> None:
+        self.job = job
+        self._log = log
+        for attempt in range(ATTEMPTS):
+            self._begin()
+            try:
+                self.read()
+                return
+            except OffsetOutOfRange:  # the topic was trimmed between two reads; there is a newer snapshot then
+                if attempt == ATTEMPTS - 1:
+                    raise
+
+    def _begin(self) -> None:
+        start = self._log.start_offset(self.job.control_topic, 0)
+        end = self._log.end_offset(self.job.control_topic, 0)
+        for _, snapshot in read_snapshots(self._log, self.job):
+            if start <= snapshot.offset <= end:
+                self.ownership, self.offset = Ownership.restored(snapshot.state), snapshot.offset
+                break
+        else:
+            if start > 0:
+                raise RunFailed(
+                    f"job {self.job.name!r}: {self.job.control_topic}[0] begins at offset {start}, and "
+                    f"{snapshots_topic(self.job)} holds no intact snapshot of what came before: somebody deleted "
+                    f"records of one of them. The job's state cannot be known; start again under another job name, "
+                    f"or delete both topics"
+                )
+            self.ownership, self.offset = Ownership(1), start
+        self.since = self.offset
+
+    def read(self) -> None:
+        """Go on to the end. Raises ``JobMismatch`` on records of a newer release."""
+        topic = self.job.control_topic
+        while (chunk := self._log.read(topic, 0, self.offset)).next_offset > self.offset:
+            self.offset = chunk.next_offset
+            for value in chunk.values:
+                try:
+                    self.ownership.apply(m.decode_control(value))
+                except m.BadMessage as error:
+                    if error.reason is m.BadReason.NEWER_VERSION:
+                        raise JobMismatch(
+                            f"job {self.job.name!r}: its control topic was written by a newer Holon"
+                        ) from error
+
+    def failure_key(self) -> str:
+        """Which failures concern this code: another code, policy or a retry since then is worth another try."""
+        job, retries = self.job, self.ownership.retries
+        policy = "" if job.on_error == "fail" else f" {job.on_error}"
+        return job.program.code_hash() + policy + (f" retry {retries}" if retries else "")
+
+
+def read_snapshots(log: Log, job: Job) -> list[tuple[int, ControlSnapshot]]:
+    """The newest intact snapshots with their own offsets, newest first; damaged and newer ones are passed over."""
+    topic = snapshots_topic(job)
+    if topic not in log.topics():
+        return []
+    start, end = log.start_offset(topic, 0), log.end_offset(topic, 0)
+    offset, found = max(start, end - SNAPSHOTS_READ), []
+    while offset < end:
+        chunk = log.read(topic, 0, offset)
+        for at, value in zip(chunk.offsets.tolist(), chunk.values, strict=True):
+            try:
+                found.append((at, decode_snapshot(value)))
+            except m.BadMessage:
+                continue
+        if chunk.next_offset == offset:
+            break
+        offset = chunk.next_offset
+    return found[::-1]

@@ -1,0 +1,66 @@
+"""The folded control topic as one value, and its bytes: where a reader begins that does not read from the start.
+
+Two rules for this file: equal states give equal bytes; bytes from outside fail here and nowhere later, as
+``BadMessage``.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from nodes.machine import messages as m
+
+NO_INCARNATION = -1
+MAX_SNAPSHOT_BYTES = 12 << 20
+
+
+class PartitionState(msgspec.Struct, array_like=True):
+    """What is known of one partition."""
+
+    owner: str | None = None
+    version: int = 0
+    released_to: str | None = None
+    end_offset: int | None = None
+    checkpoints: list[m.CheckpointSaved] = []  # oldest first
+    failures: list[m.Failed] = []  # one for each code hash, in log order
+
+    def copied(self) -> PartitionState:
+        """One that goes its own way."""
+        return msgspec.structs.replace(self, checkpoints=list(self.checkpoints), failures=list(self.failures))
+
+
+class ControlState(msgspec.Struct, array_like=True, kw_only=True):
+    """All that ``Ownership`` folds; lists of names are sorted."""
+
+    incarnation: int = NO_INCARNATION
+    started: m.JobStarted | None = None
+    members: list[tuple[str, int]] = []
+    stopping: list[str] = []
+    retries: int = 0
+    merged: list[m.MergedSaved] = []  # oldest first
+    merged_count: int = 0
+    partitions: list[PartitionState] = []
+
+
+class ControlSnapshot(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+    """The state of the control topic before ``offset``."""
+
+    offset: m.Natural
+    state: ControlState
+
+
+_DECODER = msgspec.msgpack.Decoder(ControlSnapshot)
+
+
+def encode_snapshot(snapshot: ControlSnapshot) -> bytes:
+    """Raises ``BadMessage`` (too large)."""
+    return m.seal(snapshot, MAX_SNAPSHOT_BYTES)
+
+
+def decode_snapshot(data: bytes) -> ControlSnapshot:
+    """Raises ``BadMessage``, and nothing else, on any bytes that ``encode_snapshot`` cannot give."""
+    snapshot = m.unseal(_DECODER, data, MAX_SNAPSHOT_BYTES)
+    state = snapshot.state
+    if not state.partitions or (state.started is None) != (state.incarnation == NO_INCARNATION):
+        raise m.BadMessage(m.BadReason.MALFORMED, f"{len(state.partitions)} partitions, started: {state.started}")
+    return snapshot
