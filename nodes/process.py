@@ -13,7 +13,8 @@ from collections.abc import Callable
 from types import FrameType
 
 from holon.job import Job
-from nodes.checkpoints import CheckpointError, CheckpointStore, ObjectCheckpoints
+from nodes.checkpoints import CheckpointError, CheckpointStore
+from nodes.checkpoints_opening import open_checkpoints
 from nodes.driver import Driver
 from nodes.errors import RunFailed
 from nodes.guardian import Guardian, Place, Watched
@@ -189,7 +190,7 @@ def run_node(
         raise RunFailed("a node does not run under python -O: its checks of its own invariants would be gone")
     with open_job_log(settings) as log:
         run = open_job(log, with_policy(job, settings.node.on_error), accept_code=accept_code)
-        store = ObjectCheckpoints(settings.checkpoint_url())
+        store = open_checkpoints(settings)
         process = NodeProcess(run, log, store, node_config(settings, number, expected), settings, parent)
         for number_of_signal in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number_of_signal, process.request_stop)

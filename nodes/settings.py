@@ -10,9 +10,8 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit, urlunsplit
 
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, Secret, SecretStr, TypeAdapter, ValidationError
+from pydantic import Field, PrivateAttr, SecretStr, TypeAdapter, ValidationError
 
 from nodes.errors import SettingsError, nearest
 from nodes.settings_kafka import kafka_property, kafka_warnings
@@ -26,25 +25,14 @@ from nodes.settings_sources import (
     resolve_reference,
     settings_file,
 )
-
-Positive = Annotated[int, Field(gt=0)]
-NotNegative = Annotated[int, Field(ge=0)]
-
-
-class SecretUrl(Secret[str]):
-    """A URL that is shown without its password and its query."""
-
-    def _display(self) -> str:
-        parts = urlsplit(self.get_secret_value())
-        host = parts.netloc.rpartition("@")[2]
-        netloc = f"***@{host}" if "@" in parts.netloc else host
-        return urlunsplit((parts.scheme, netloc, parts.path, "***" if parts.query else "", ""))
-
-
-class Section(BaseModel):
-    """A group of settings."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+from nodes.settings_stores import (
+    CheckpointSettings,
+    RedisSettings,
+    ViewSettings,
+    refused_endpoint,
+    store_warnings,
+)
+from nodes.settings_types import Positive, SecretUrl, Section
 
 
 class LogSettings(Section):
@@ -77,12 +65,6 @@ class NodeSettings(Section):
     )
 
 
-class CheckpointSettings(Section):
-    """Where checkpoints are stored."""
-
-    url: SecretUrl | None = Field(None, description="file, s3, gs, az or redis URL; none: checkpoints beside the log")
-
-
 class LoggingSettings(Section):
     """What is logged to standard error, and how."""
 
@@ -96,6 +78,8 @@ class Settings(Section):
     log: LogSettings = LogSettings()  # type: ignore[call-arg]
     node: NodeSettings = NodeSettings()  # type: ignore[call-arg]
     checkpoints: CheckpointSettings = CheckpointSettings()  # type: ignore[call-arg]
+    redis: RedisSettings = RedisSettings()  # type: ignore[call-arg]
+    view: ViewSettings = ViewSettings()  # type: ignore[call-arg]
     logging: LoggingSettings = LoggingSettings()  # type: ignore[call-arg]
     _given: dict[str, Given] = PrivateAttr(default_factory=dict)
 
@@ -133,7 +117,8 @@ class Settings(Section):
 
     def warnings(self) -> list[str]:
         """Settings that work but are unsafe, one line each."""
-        return kafka_warnings(self.log.bootstrap, self.log.kafka) if self.log.kind == "kafka" else []
+        log = kafka_warnings(self.log.bootstrap, self.log.kafka) if self.log.kind == "kafka" else []
+        return log + store_warnings(self.checkpoints, self.view)
 
 
 def load_settings(
@@ -160,12 +145,8 @@ def load_settings(
             sections[section][name] = _converted(value, _section_fields(section)[name], environ)
     if kafka:
         sections["log"]["kafka"] = kafka
-    settings = Settings(
-        log=LogSettings(**sections["log"]),
-        node=NodeSettings(**sections["node"]),
-        checkpoints=CheckpointSettings(**sections["checkpoints"]),
-        logging=LoggingSettings(**sections["logging"]),
-    )
+    models: dict[str, Any] = {name: field.annotation for name, field in Settings.model_fields.items()}
+    settings = Settings(**{name: model(**sections[name]) for name, model in models.items()})
     settings._given = given
     _require_consistent(settings)
     return settings
@@ -197,7 +178,7 @@ def _require_known(given: Given) -> None:
 def _converted(given: Given, field: Any, environ: Mapping[str, str]) -> object:
     shape: Any = Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation  # pyright: ignore
     alternatives = getattr(field.annotation, "__args__", ())
-    secret = SecretUrl in alternatives
+    secret = SecretUrl in alternatives or SecretStr in alternatives
     value = resolve_reference(given, environ) if secret else given.value
     if isinstance(value, str) and value.strip().lower() == "none" and type(None) in alternatives:
         return None
@@ -218,6 +199,10 @@ def _require_consistent(settings: Settings) -> None:
             f"must be above node.heartbeat_interval_ms = {node.heartbeat_interval_ms} "
             f"(from {settings.origin('node.heartbeat_interval_ms')}); three times as much is a good start"
         )
+    refused = refused_endpoint(settings.checkpoints)
+    if refused is not None:
+        origin = settings.origin("checkpoints.endpoint")
+        raise SettingsError(f"checkpoints.endpoint (from {origin}) is refused: {refused}")
     if settings.log.kind == "kafka" and not settings.log.bootstrap:
         raise SettingsError(
             f"log.kind = kafka (from {settings.origin('log.kind')}) needs log.bootstrap = HOST:PORT of a broker"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Mapping
+from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
@@ -54,7 +55,7 @@ def kafka_warnings(bootstrap: str | None, properties: Mapping[str, str | SecretS
     """What weakens the connection to the brokers: no encryption to another machine, no verification."""
     found = []
     protocol = str(properties.get("security.protocol", "plaintext")).lower()
-    if not protocol.endswith("ssl") and not all(_is_loopback(host) for host in (bootstrap or "").split(",") if host):
+    if not protocol.endswith("ssl") and not all(is_loopback(host) for host in (bootstrap or "").split(",") if host):
         found.append(
             f"log.kafka.security.protocol is {protocol}: records and passwords cross the network unencrypted; "
             "use SSL or SASL_SSL"
@@ -66,8 +67,9 @@ def kafka_warnings(bootstrap: str | None, properties: Mapping[str, str | SecretS
     return found
 
 
-def _is_loopback(address: str) -> bool:
-    host = address.strip().rpartition("://")[2].rpartition(":")[0].strip("[]")
+def is_loopback(address: str) -> bool:
+    """True if ``[SCHEME://]HOST:PORT`` is this machine by its name alone."""
+    host = urlsplit("//" + address.strip().rpartition("://")[2]).hostname or ""
     if host == "localhost":
         return True
     try:

@@ -25,7 +25,7 @@ from typing import Any
 from nexmark.generator import GeneratorConfig
 from nexmark.loading import Stream, load
 from nexmark.queries import TOPIC, nexmark_job
-from nodes.checkpoints import ObjectCheckpoints
+from nodes.checkpoints_opening import open_checkpoints
 from nodes.jobs import declare_end, open_job
 from nodes.log import open_log
 from nodes.memory import private_bytes
@@ -71,7 +71,7 @@ def _run(folder: str, query: str, incarnation: int, profiled: bool, queue: Any) 
     with open_job_log(settings) as log:
         run = open_job(log, nexmark_job(query), reset=incarnation > 0)
         declare_end(log, run)
-        store = ObjectCheckpoints(settings.checkpoint_url())
+        store = open_checkpoints(settings)
         process = NodeProcess(run, log, store, node_config(settings, 0, 1), settings)
         profile = cProfile.Profile()
         peak = [0]

@@ -1,12 +1,10 @@
-"""The checkpoint store on a real folder: what was saved is loaded, and damage is never taken for it."""
+"""Checkpoint stores of every kind: what was saved is loaded, in order, and nothing of others is touched."""
 
 from __future__ import annotations
 
 import hashlib
 import os
-import struct
 import subprocess
-import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,48 +15,20 @@ from nodes import checkpoint_format as fmt
 from nodes.checkpoints import (
     KEPT_CHECKPOINTS,
     BadCheckpointName,
+    BlobCheckpoints,
     CheckpointDamaged,
     CheckpointKey,
-    CheckpointMissing,
-    CheckpointNewer,
-    ObjectCheckpoints,
     StoreUnavailable,
 )
+from nodes.checkpoints_objects import ObjectCheckpoints
+from tests.integration.checkpoint_samples import NOISE, TEXT, key
 from wcrdt.windows import BEFORE_TIME_MS
-
-TEXT = b"compressible " * 40
-NOISE = hashlib.shake_256(b"noise").digest(500)
-
-
-def key(offset: int = 10, answered_ms: int = 5_000, partition: int = 3) -> CheckpointKey:
-    return CheckpointKey("q7", 0, partition, (offset, 1), (answered_ms, 0))
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    return tmp_path / "checkpoints"
-
-
-@pytest.fixture
-def store(folder: Path) -> ObjectCheckpoints:
-    return ObjectCheckpoints(folder)
-
-
-@pytest.fixture(params=["folder", "file URL", "memory"])
-def any_store(request: pytest.FixtureRequest, folder: Path) -> ObjectCheckpoints:
-    where = {"folder": str(folder), "file URL": folder.as_uri(), "memory": "memory:///"}[request.param]
-    return ObjectCheckpoints(where)
-
-
-def damage(folder: Path, name: str, data: bytes) -> None:
-    (folder / name).write_bytes(data)
-
 
 # --- what is saved is loaded ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("contents", [b"", b"x", TEXT, NOISE], ids=["empty", "tiny", "text", "noise"])
-def test_what_was_saved_is_loaded(any_store: ObjectCheckpoints, contents: bytes) -> None:
+def test_what_was_saved_is_loaded(any_store: BlobCheckpoints, contents: bytes) -> None:
     name = any_store.save(key(), contents)
     assert any_store.load(name) == contents
     assert any_store.list("q7", 0, 3) == [name]
@@ -77,24 +47,30 @@ def test_the_name_says_what_it_is_a_checkpoint_of(store: ObjectCheckpoints) -> N
     assert parsed == (CheckpointKey("q7", 2, 13, (42, 1), (BEFORE_TIME_MS, 3)), digest, 0)
 
 
-def test_saving_the_same_again_gives_the_same_name_and_one_file(any_store: ObjectCheckpoints) -> None:
+def test_saving_the_same_again_gives_the_same_name_and_one_file(any_store: BlobCheckpoints) -> None:
     assert any_store.save(key(), TEXT) == any_store.save(key(), TEXT)
     assert len(any_store.list("q7", 0, 3)) == 1
 
 
-def test_other_contents_at_the_same_position_are_another_file(any_store: ObjectCheckpoints) -> None:
+def test_other_contents_at_the_same_position_are_another_file(any_store: BlobCheckpoints) -> None:
     first, second = any_store.save(key(), TEXT), any_store.save(key(), NOISE)
     assert first != second
     assert (any_store.load(first), any_store.load(second)) == (TEXT, NOISE)
 
 
-def test_many_writers_of_one_name_all_succeed(folder: Path) -> None:
-    stores = [ObjectCheckpoints(folder) for _ in range(4)]
+def test_many_writers_of_one_name_all_succeed(any_store: BlobCheckpoints) -> None:
     contents = NOISE * 2_000
     with ThreadPoolExecutor(4) as pool:
-        names = list(pool.map(lambda store: store.save(key(), contents), stores * 5))
+        names = list(pool.map(lambda _: any_store.save(key(), contents), range(20)))
     assert len(set(names)) == 1
-    assert stores[0].load(names[0]) == contents
+    assert any_store.load(names[0]) == contents
+    assert any_store.blobs.names("q7/0/00003") == [names[0]]
+
+
+def test_writers_with_instances_of_their_own_leave_one_file(folder: Path) -> None:
+    stores = [ObjectCheckpoints(folder) for _ in range(4)]
+    with ThreadPoolExecutor(4) as pool:
+        names = list(pool.map(lambda store: store.save(key(), NOISE), stores * 5))
     assert [path.name for path in folder.rglob("*.ckpt*")] == [Path(names[0]).name]
 
 
@@ -120,7 +96,7 @@ def test_the_file_and_all_its_folders_are_on_the_disk_before_save_returns(
 # --- order and pruning ---------------------------------------------------------------------------------------------
 
 
-def test_names_are_listed_newest_first_by_position_not_by_text(any_store: ObjectCheckpoints) -> None:
+def test_names_are_listed_newest_first_by_position_not_by_text(any_store: BlobCheckpoints) -> None:
     positions = [(9, -5), (10, -20), (10, -3), (10, 4), (10, 30), (11, BEFORE_TIME_MS)]
     names = [any_store.save(key(offset, answered_ms), TEXT) for offset, answered_ms in reversed(positions)]
     assert any_store.list("q7", 0, 3) == names
@@ -128,7 +104,7 @@ def test_names_are_listed_newest_first_by_position_not_by_text(any_store: Object
     assert any_store.list("q7", 1, 3) == []
 
 
-def test_pruning_keeps_the_newest_and_those_that_are_asked_for(any_store: ObjectCheckpoints) -> None:
+def test_pruning_keeps_the_newest_and_those_that_are_asked_for(any_store: BlobCheckpoints) -> None:
     names = [any_store.save(key(offset), TEXT) for offset in range(6)]
     other = any_store.save(key(0, partition=4), TEXT)
     assert sorted(any_store.prune("q7", 0, 3, keep=[names[1]])) == [names[0], names[2]]
@@ -158,96 +134,6 @@ def test_files_of_others_in_the_folder_are_neither_listed_nor_pruned(store: Obje
     assert len(store.list("q7", 0, 3)) == 1
     store.prune("q7", 0, 3)
     assert stranger.exists()
-
-
-# --- damage --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("contents", [TEXT, NOISE[:100]], ids=["compressed", "raw"])
-def test_any_flipped_bit_in_any_region_is_found(store: ObjectCheckpoints, folder: Path, contents: bytes) -> None:
-    name = store.save(key(), contents)
-    intact = (folder / name).read_bytes()
-    for bit in range(8 * len(intact)):
-        torn = bytearray(intact)
-        torn[bit // 8] ^= 1 << bit % 8
-        damage(folder, name, bytes(torn))
-        with pytest.raises(CheckpointDamaged, match="00003"):
-            store.load(name)
-
-
-@pytest.mark.parametrize("contents", [TEXT, NOISE[:100]], ids=["compressed", "raw"])
-def test_any_cut_and_any_trailing_byte_is_found(store: ObjectCheckpoints, folder: Path, contents: bytes) -> None:
-    name = store.save(key(), contents)
-    intact = (folder / name).read_bytes()
-    for torn in [*(intact[:length] for length in range(len(intact))), intact + b"\0", b"\0" * len(intact)]:
-        damage(folder, name, torn)
-        with pytest.raises(CheckpointDamaged):
-            store.load(name)
-
-
-def test_an_intact_file_under_a_wrong_name_is_found(store: ObjectCheckpoints, folder: Path) -> None:
-    text, noise = store.save(key(), TEXT), store.save(key(), NOISE)
-    (folder / text).replace(folder / noise)
-    with pytest.raises(CheckpointDamaged, match="other contents than its name"):
-        store.load(noise)
-
-
-def test_a_missing_file_is_named(any_store: ObjectCheckpoints) -> None:
-    name = fmt.name_of(key(), fmt.digest_of(TEXT))
-    with pytest.raises(CheckpointMissing, match="00003"):
-        any_store.load(name)
-
-
-def test_an_intact_file_of_a_newer_format_is_told_from_a_damaged_one(store: ObjectCheckpoints, folder: Path) -> None:
-    name = store.save(key(), TEXT)
-    body = b"whatever a later release writes"
-    newer = fmt.FORMAT_VERSION + 1
-    damage(folder, name, struct.pack(">8sH16s", b"HOLONCKP", newer, fmt._checksum(newer, body)) + body)
-    with pytest.raises(CheckpointNewer, match=f"format {newer}"):
-        store.load(name)
-
-
-def test_saving_again_what_is_damaged_takes_another_name(store: ObjectCheckpoints, folder: Path) -> None:
-    name = store.save(key(), TEXT)
-    damage(folder, name, b"torn by a power failure")
-    again = store.save(key(), TEXT)
-    assert again != name
-    assert store.load(again) == TEXT
-    assert store.list("q7", 0, 3) == [again, name]
-    assert store.save(key(), TEXT) == again
-
-
-def sealed(body: bytes) -> bytes:
-    return struct.pack(">8sH16s", b"HOLONCKP", 1, fmt._checksum(1, body)) + body
-
-
-@pytest.mark.parametrize(
-    ("body", "complaint"),
-    [
-        (struct.pack(">BQ", 1, 1 << 40) + zlib.compress(b"x"), "claims 1099511627776 bytes"),
-        (struct.pack(">BQ", 1, 10) + zlib.compress(bytes(5_000_000)), "11 bytes of contents instead of 10"),
-        (struct.pack(">BQ", 1, 1) + zlib.compress(b"x") + b"more", "instead of 1"),
-        (struct.pack(">BQ", 1, 1) + zlib.compress(b"x")[:-1], "instead of 1"),
-        (struct.pack(">BQ", 1, 1) + b"no zlib", "cannot be decompressed"),
-        (struct.pack(">BQ", 0, 4) + b"x", "1 bytes of contents instead of 4"),
-        (struct.pack(">BQ", 9, 1) + b"x", "unknown codec 9"),
-        (b"", "no contents"),
-    ],
-)
-def test_a_file_that_was_made_to_harm_is_damaged_and_never_expanded(folder: Path, body: bytes, complaint: str) -> None:
-    store = ObjectCheckpoints(folder, max_contents_bytes=1_000_000)
-    name = store.save(key(), b"x")
-    damage(folder, name, sealed(body))
-    with pytest.raises(CheckpointDamaged, match=complaint):
-        store.load(name)
-
-
-def test_a_file_above_the_limit_is_not_even_read(folder: Path) -> None:
-    name = ObjectCheckpoints(folder).save(key(), NOISE)
-    with pytest.raises(CheckpointDamaged, match="the limit is"):
-        ObjectCheckpoints(folder, max_contents_bytes=100).load(name)
-    with pytest.raises(StoreUnavailable, match="500 bytes, the limit is 100"):
-        ObjectCheckpoints(folder, max_contents_bytes=100).save(key(), NOISE)
 
 
 # --- names ---------------------------------------------------------------------------------------------------------

@@ -1,0 +1,241 @@
+"""Checkpoints in a local folder, S3, Google Cloud Storage, Azure or memory, through obstore."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, NoReturn
+from urllib.parse import unquote, urlsplit
+
+import obstore
+from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
+from obstore.store import LocalStore, MemoryStore, from_url
+
+from nodes import checkpoint_format as fmt
+from nodes.checkpoints import BlobCheckpoints, CheckpointDamaged, CheckpointMissing, StoreUnavailable
+
+TIMEOUT_MS = 10_000
+_STALE_STAGED_S = 3600.0
+_CLOUDS = ("s3", "s3a", "gs", "az", "adl", "azure", "abfs", "abfss")
+_ALIASES = {"gcs": "gs"}
+_RETRIES = 3
+_CONNECT_MS = 3_000
+
+
+class ObjectCheckpoints(BlobCheckpoints):
+    """Checkpoints in an obstore store: see ``ObjectBlobs`` for where."""
+
+    def __init__(
+        self,
+        where: str | Path,
+        options: Mapping[str, str] | None = None,
+        *,
+        timeout_ms: int = TIMEOUT_MS,
+        max_contents_bytes: int = fmt.MAX_CONTENTS_BYTES,
+    ) -> None:
+        super().__init__(ObjectBlobs(where, options, timeout_ms=timeout_ms), max_contents_bytes=max_contents_bytes)
+
+
+class ObjectBlobs:
+    """Values in an obstore store.
+
+    Args: ``where`` is a folder (created, open to its owner alone) or a URL: ``file://``, ``s3://``, ``gs://``,
+    ``az://``, ``memory://`` (gone with this instance). ``options`` go to obstore; what is not given there comes from
+    the cloud's usual environment variables, or from the machine that this runs on.
+    """
+
+    largest_bytes: int | None = None
+
+    def __init__(
+        self, where: str | Path, options: Mapping[str, str] | None = None, *, timeout_ms: int = TIMEOUT_MS
+    ) -> None:
+        self.where = _shown(str(where))
+        self._root = _local_root(where)
+        self._store: Any = self._open(str(where), dict(options or {}), timeout_ms)
+
+    def _open(self, where: str, options: dict[str, str], timeout_ms: int) -> Any:
+        try:
+            if self._root is not None:
+                self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+                return LocalStore(self._root)
+            scheme, rest = where.split("://", 1)
+            scheme = _ALIASES.get(scheme, scheme)
+            if scheme == "memory":
+                return MemoryStore()
+            if scheme in _CLOUDS:
+                return _open_cloud(f"{scheme}://{rest}", options, timeout_ms)
+        except (BaseError, OSError, ValueError) as error:
+            self._unavailable("opened", error)
+        raise StoreUnavailable(
+            f"checkpoint store {self.where}: no store of kind {scheme!r}; use a folder, or a URL with "
+            f"file, {', '.join(_CLOUDS)}, redis, rediss or memory"
+        )
+
+    def create(self, name: str, data: bytes) -> bool:
+        """As ``Blobs.create``."""
+        try:
+            if self._root is not None:
+                self._make_folder(name)
+            obstore.put(self._store, name, data, mode="create", use_multipart=False)
+        except (AlreadyExistsError, PreconditionError):
+            return False
+        except (BaseError, OSError) as error:
+            self._unavailable("written", error, name)
+        return True
+
+    def read(self, name: str, max_bytes: int) -> bytes:
+        """As ``Blobs.read``."""
+        if (link := self._link_in(name)) is not None:
+            raise CheckpointDamaged(f"checkpoint {name}: {link} is a symbolic link, which is never followed")
+        try:
+            found = obstore.get(self._store, name)
+            if found.meta["size"] > max_bytes:
+                raise CheckpointDamaged(f"checkpoint {name} has {found.meta['size']} bytes, the limit is {max_bytes}")
+            return found.bytes().to_bytes()
+        except FileNotFoundError as error:
+            if "NoSuchBucket" in str(error):
+                self._unavailable("read", error, name)
+            raise CheckpointMissing(f"checkpoint {name} is not in {self.where}") from error
+        except (BaseError, OSError) as error:
+            self._unavailable("read", error, name)
+
+    def names(self, folder: str) -> list[str]:
+        """As ``Blobs.names``."""
+        try:
+            return [entry["path"] for batch in obstore.list(self._store, prefix=folder) for entry in batch]
+        except (BaseError, OSError) as error:
+            self._unavailable("listed", error, folder)
+
+    def delete(self, name: str) -> None:
+        """As ``Blobs.delete``."""
+        try:
+            obstore.delete(self._store, name)
+        except FileNotFoundError:
+            return  # another node was faster
+        except (BaseError, OSError) as error:
+            self._unavailable("deleted", error, name)
+
+    # --- what only a local folder needs -------------------------------------------------------------------------
+
+    def _make_folder(self, name: str) -> None:
+        """Folders that only their owner may enter, since obstore creates files that everybody may read."""
+        assert self._root is not None
+        if (link := self._link_in(name)) is not None:
+            raise StoreUnavailable(f"checkpoint {name}: {link} is a symbolic link, which is never followed; remove it")
+        folder = self._root
+        for part in name.split("/")[:-1]:
+            folder = folder / part
+            folder.mkdir(mode=0o700, exist_ok=True)
+
+    def _link_in(self, name: str) -> Path | None:
+        if self._root is None:
+            return None
+        path = self._root
+        for part in name.split("/"):
+            path = path / part
+            if path.is_symlink():
+                return path
+        return None
+
+    def secure(self, name: str) -> None:
+        """As ``Blobs.secure``: readable by the owner alone, and on the disk; obstore sees to neither."""
+        if self._root is None:
+            return
+        path = self._root / name
+        try:
+            _sync(path, mode=0o600)
+            for folder in path.parents[: len(name.split("/"))]:
+                _sync(folder)
+        except FileNotFoundError:
+            return  # pruned by another node in the meantime, which has newer ones
+        except OSError as error:
+            self._unavailable("made durable", error, name)
+
+    def tidy(self, folder: str) -> None:
+        """As ``Blobs.tidy``: obstore's staging files, ``NAME#NUMBER``."""
+        if self._root is None:
+            return
+        before_s = time.time() - _STALE_STAGED_S
+        for path in (self._root / folder).glob("*.ckpt#*"):
+            try:
+                if path.lstat().st_mtime < before_s:
+                    path.unlink()
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                self._unavailable("cleaned", error, str(path))
+
+    def _unavailable(self, verb: str, error: Exception, name: str = "") -> NoReturn:
+        at = f" at {name}" if name else ""
+        text = str(error)
+        reason = _QUERY.sub("?***", text.splitlines()[0]) if text else type(error).__name__
+        raise StoreUnavailable(
+            f"checkpoint store {self.where} could not be {verb}{at}: {reason}; {_advice(text, self.where)}"
+        ) from error
+
+
+def _open_cloud(url: str, options: dict[str, str], timeout_ms: int) -> Any:
+    plain = options.get("endpoint", "").startswith("http:")
+    client: Any = {
+        "timeout": f"{timeout_ms}ms",
+        "connect_timeout": f"{min(timeout_ms, _CONNECT_MS)}ms",
+        **({"allow_http": True} if plain else {}),
+    }
+    # obstore's own ten tries in three minutes would hold a node's whole life up; who calls asks again by itself.
+    retries: Any = {"max_retries": _RETRIES, "retry_timeout": timedelta(milliseconds=timeout_ms)}
+    config: Any = options
+    return from_url(url, config=config, client_options=client, retry_config=retries)
+
+
+def _local_root(where: str | Path) -> Path | None:
+    text = str(where)
+    if isinstance(where, str) and "://" in text:
+        if not text.startswith("file://"):
+            return None
+        text = unquote(urlsplit(text).path)
+    return Path(text).absolute()
+
+
+def _sync(path: Path, mode: int | None = None) -> None:
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        if mode is not None:
+            os.fchmod(handle, mode)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _shown(where: str) -> str:
+    """Without what may be a secret: user, password and query of a URL."""
+    if "://" not in where:
+        return where
+    parts = urlsplit(where)
+    return f"{parts.scheme}://{parts.hostname or ''}{parts.path}"
+
+
+_QUERY = re.compile(r"\?[^\s]+")  # signatures of a cloud are put there
+_NO_CREDENTIALS = ("169.254.169.254", "token request", "must be specified", "credential")
+_CREDENTIALS = {
+    "s3": "checkpoints.access_key_id and checkpoints.secret_access_key, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS, the path of a service account's key",
+    "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
+}
+
+
+def _advice(reason: str, where: str) -> str:
+    lower = reason.lower()
+    if "no space" in lower or "quota" in lower or "os error 28" in lower:
+        return "free some space or put the checkpoints elsewhere"
+    if "nosuchbucket" in lower:
+        return "there is no such bucket: make it, or mend checkpoints.url"
+    if "://" in where and any(sign in lower for sign in _NO_CREDENTIALS):
+        cloud = {"s3a": "s3", "gcs": "gs"}.get(where.partition("://")[0], where.partition("://")[0])
+        return f"no credentials were found; set {_CREDENTIALS.get(cloud, _CREDENTIALS['az'])}"
+    if any(sign in lower for sign in ("denied", "read-only", "unauth", "forbidden", "signature", "invalidaccesskey")):
+        return "give this user or these credentials the right to read and write there"
+    return "check that it exists and can be reached, then start again"

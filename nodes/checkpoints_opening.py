@@ -1,0 +1,43 @@
+"""Opens the checkpoint store that the settings name."""
+
+from __future__ import annotations
+
+import logging
+
+from nodes.checkpoints import CheckpointStore, StoreUnavailable
+from nodes.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+_PROBE = "holon-probe"
+
+
+def open_checkpoints(settings: Settings) -> CheckpointStore:
+    """The store of ``settings.checkpoints``. Raises ``StoreUnavailable``."""
+    url, given = settings.checkpoint_url(), settings.checkpoints
+    if url.startswith(("redis://", "rediss://")):
+        return _open_redis(url, settings)
+    from nodes.checkpoints_objects import ObjectCheckpoints
+
+    secrets = {"secret_access_key": given.secret_access_key, "session_token": given.session_token}
+    options = {"endpoint": given.endpoint, "region": given.region, "access_key_id": given.access_key_id}
+    options |= {key: secret.get_secret_value() for key, secret in secrets.items() if secret is not None}
+    store = ObjectCheckpoints(
+        url, {key: value for key, value in options.items() if value is not None}, timeout_ms=given.timeout_ms
+    )
+    if "://" in url:
+        store.blobs.names(_PROBE)  # wrong credentials are better known now than at the first checkpoint
+    return store
+
+
+def _open_redis(url: str, settings: Settings) -> CheckpointStore:
+    from nodes.checkpoints_redis import RedisCheckpoints
+    from nodes.redis_connection import RedisServer, RedisUnavailable
+
+    server = RedisServer(url, settings.redis)
+    try:
+        for warning in server.warnings():
+            logger.warning("checkpoints: %s", warning)
+    except RedisUnavailable as error:
+        raise StoreUnavailable(f"checkpoint store {error}") from error
+    return RedisCheckpoints(server)
