@@ -13,9 +13,10 @@ class NodeConfig:
 
     ``expected`` nodes are waited for (at most ``expect_ms``) before the first claim, so that a fleet that starts
     together does not hand partitions about. ``replicas``: copies of each partition in all, the same for every node of
-    a fleet; a standby publishes what the claim holder is late with by ``standby_after_ms``. Every ``merge_interval_ms`` (0: never) some node saves a merged checkpoint
-    and, if it ``trims``, deletes what nobody needs any more of the job's own topics. A member that has been silent for
-    ``forget_after_ms`` is said to have left.
+    a fleet; a standby publishes what the claim holder is late with by ``standby_after_ms``.
+
+    Every ``merge_interval_ms`` (0: never) some node saves a merged checkpoint and, if it ``trims``, deletes what nobody
+    needs any more of the job's own topics. A member that has been silent for ``forget_after_ms`` is said to have left.
     """
 
     node: str
