@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 
 from holon.identity import IdentityError, LastSeen, OutputId
 from holon.job import UNSTABLE
 from holon.record_track import Input
 from nodes.checkpoint_format import CheckpointDamaged, CheckpointKey, CheckpointMissing
 from nodes.checkpoints import CheckpointStore
+from nodes.in_flight import InFlight
 from nodes.jobs import Topics
 from nodes.log.contract import Chunk, Log, OffsetOutOfRange, TopicPartition
 from nodes.machine import effects as x
 from nodes.machine import events as e
 from nodes.machine.config import Wanted
 from nodes.machine.node import Node
+from nodes.saver import DirectSaver, Saver
 
 CONTROL_BATCH = 1000
 ASSIGN_INTERVAL_MS = 20
@@ -28,8 +31,10 @@ ASSIGN_INTERVAL_MS = 20
 class Driver:
     """One node on its log.
 
+    Writes are sent without waiting for each other (``Log.send``); the node is told when they are acknowledged.
+
     Args: ``now_ms`` the node's clock; ``crashpoint`` is called with a name at every point at which a crash must be
-    survived; ``report`` gets lines for the operator.
+    survived; ``report`` gets lines for the operator; ``saver`` saves checkpoints.
     """
 
     def __init__(
@@ -42,6 +47,7 @@ class Driver:
         batch_max_records: int = 20_000,
         crashpoint: Callable[[str], None] = lambda name: None,
         report: Callable[[str], None] = lambda line: None,
+        saver: Saver | None = None,
     ) -> None:
         self.node = node
         self.log = log
@@ -51,6 +57,8 @@ class Driver:
         self.batch_max_records = batch_max_records
         self.crashpoint = crashpoint
         self.report = report
+        self.saver = DirectSaver() if saver is None else saver
+        self._in_flight = InFlight()
         self.input_records = 0
         self._control_at = 0
         self._heartbeats_at: int | None = None
@@ -61,6 +69,7 @@ class Driver:
 
     def turn(self) -> bool:
         """Look at every topic once and process at most one batch of input; False if there was nothing to do."""
+        self._turn_writes()
         moved = self._turn_control()
         moved |= self._turn_heartbeats()
         moved |= self._turn_broadcast()
@@ -68,6 +77,10 @@ class Driver:
         if not moved:
             self.tell(e.Ticked())
         return moved
+
+    def finish(self) -> None:
+        """Wait until the log has acknowledged all that was written."""
+        self.log.delivered(wait=True)
 
     def waits_for(self) -> dict[TopicPartition, int]:
         """The positions at which something new would concern this node."""
@@ -78,17 +91,30 @@ class Driver:
             positions[TopicPartition(self.topics.source, wanted.partition)] = wanted.offset
         return positions
 
+    def _turn_writes(self) -> None:
+        """Hear what has become of what was written and saved."""
+        self.log.delivered()
+        for ack in self._in_flight.take():
+            self.tell(ack)
+        for stored in self.saver.finished():
+            self.tell(stored)
+
     def _turn_control(self) -> bool:
-        chunk = self.log.read(self.topics.control, 0, self._control_at, max_records=CONTROL_BATCH)
         now = self.now_ms()
         due = self._assigned_ms is None or now - self._assigned_ms >= ASSIGN_INTERVAL_MS or now < self._assigned_ms
+        # Where the node has to know that nothing more is there, the log is asked how far it goes.
+        asked = due and self.node.needs_end()
+        read = self.log.read if asked else self.log.follow
+        chunk = read(self.topics.control, 0, self._control_at, max_records=CONTROL_BATCH)
         if not chunk.values and not due:
             return False
         self._control_at = chunk.next_offset
         at_end = len(chunk.values) < CONTROL_BATCH
         if at_end:
             self._assigned_ms = now
-        self.tell(e.ControlRead(chunk.values, at_end))
+        self.tell(e.ControlRead(chunk.values, at_end, asked))
+        if at_end and not asked and self.node.needs_end():
+            self._assigned_ms = None  # so it is asked in the next turn
         return bool(chunk.values)
 
     def _turn_heartbeats(self) -> bool:
@@ -96,7 +122,7 @@ class Driver:
         if self._heartbeats_at is None:  # what was said before this node's life is no sign of life now
             self._heartbeats_at = self.log.end_offset(topic, 0)
         try:
-            chunk = self.log.read(topic, 0, self._heartbeats_at, max_records=CONTROL_BATCH)
+            chunk = self.log.follow(topic, 0, self._heartbeats_at, max_records=CONTROL_BATCH)
         except OffsetOutOfRange:  # retention has passed a node that was stalled
             self._heartbeats_at = self.log.start_offset(topic, 0)
             return True
@@ -109,7 +135,7 @@ class Driver:
         moved = False
         for partition in range(len(self._broadcast_at)):  # what is told below may set all positions back
             offset = self._broadcast_at[partition]
-            chunk = self.log.read(self.topics.broadcast, partition, offset, max_records=CONTROL_BATCH)
+            chunk = self.log.follow(self.topics.broadcast, partition, offset, max_records=CONTROL_BATCH)
             if chunk.values:
                 self._broadcast_at[partition] = chunk.next_offset
                 self.tell(e.BroadcastRead(partition, chunk.values))
@@ -133,7 +159,7 @@ class Driver:
             limit = min(limit, wanted.limit - wanted.offset)
         topic = self.topics.source
         try:
-            chunk = self.log.read(topic, wanted.partition, wanted.offset, max_records=limit)
+            chunk = self.log.follow(topic, wanted.partition, wanted.offset, max_records=limit)
         except OffsetOutOfRange as error:
             raise OffsetOutOfRange(
                 f"node {self.node.config.node}, job {self.node.run.job.name!r}: input {topic}[{wanted.partition}] no "
@@ -148,32 +174,23 @@ class Driver:
         """Step the node and perform what follows, until nothing follows any more."""
         events: deque[e.Event] = deque([event])
         while events:
-            acks: dict[tuple[int, int], e.Acknowledged] = {}
             for effect in self.node.step(events.popleft(), self.now_ms()):
-                follow = self._perform(effect, acks)
+                follow = self._perform(effect)
                 if follow is not None:
                     events.append(follow)
-            events.extend(acks.values())
+            events.extend(self._in_flight.take())
 
-    def _perform(self, effect: x.Effect, acks: dict[tuple[int, int], e.Acknowledged]) -> e.Event | None:
+    def _perform(self, effect: x.Effect) -> e.Event | None:
         match effect:
             case x.WriteControl(value):
                 self.crashpoint("before-control")
-                self.log.append(self.topics.control, 0, [value])
+                self.log.send(self.topics.control, 0, [value])
             case x.WriteHeartbeat(value):
-                self.log.append(self.topics.heartbeats, 0, [value])
-            case x.WriteBroadcast(partition, _, _, value):
-                self.crashpoint("before-delta")
-                self.log.append(self.topics.broadcast, partition, [value])
-                self.crashpoint("after-delta")
-                _acknowledge(acks, effect, {})
-            case x.WriteOutput(_, _, _, to, values, headers, keys):
-                self.crashpoint("before-output")
-                topic = self.topics.outputs[to[0]]
-                some_keys = keys if any(key is not None for key in keys) else None
-                done = self.log.append(topic, to[1], values, headers=headers, keys=some_keys)
-                self.crashpoint("after-output")
-                _acknowledge(acks, effect, {to: done.first_offset + done.count})
+                self.log.send(self.topics.heartbeats, 0, [value])
+            case x.WriteBroadcast():
+                self._broadcast(effect)
+            case x.WriteOutput():
+                self._output(effect)
             case x.LoadCheckpoint():
                 return self._load(effect)
             case x.ReadTail():
@@ -188,6 +205,25 @@ class Driver:
                 pass
         return None
 
+    def _broadcast(self, write: x.WriteBroadcast) -> None:
+        self.crashpoint("before-delta")
+        self._in_flight.began(write)
+        done = partial(self._delivered, write, None)
+        self.log.send(self.topics.broadcast, write.partition, [write.value], done=done)
+        self.crashpoint("after-delta")
+
+    def _output(self, write: x.WriteOutput) -> None:
+        self.crashpoint("before-output")
+        self._in_flight.began(write)
+        output, partition = write.to
+        keys = write.keys if any(key is not None for key in write.keys) else None
+        done = partial(self._delivered, write, write.to)
+        self.log.send(self.topics.outputs[output], partition, write.values, headers=write.headers, keys=keys, done=done)
+        self.crashpoint("after-output")
+
+    def _delivered(self, write: x.WriteBroadcast | x.WriteOutput, to: e.OutputPartition | None, end: int) -> None:
+        self._in_flight.done(write, {} if to is None else {to: end})
+
     def _load(self, wish: x.LoadCheckpoint) -> e.Event:
         problems: list[str] = []
         for name in wish.names:
@@ -200,14 +236,18 @@ class Driver:
             return e.CheckpointLoaded(wish.partition, wish.version, name, data, problems)
         return e.CheckpointLoaded(wish.partition, wish.version, None, None, problems)
 
-    def _save(self, wish: x.SaveCheckpoint) -> e.Event:
-        run = self.node.run
-        self.crashpoint("before-checkpoint")
+    def _save(self, wish: x.SaveCheckpoint) -> e.Event | None:
+        run, in_use = self.node.run, self._in_use(wish.partition)
         key = CheckpointKey(run.job.name, run.incarnation, wish.partition, wish.record_position, wish.answered)
-        name = self.checkpoints.save(key, wish.data)
-        self.crashpoint("after-checkpoint")
-        self.checkpoints.prune(run.job.name, run.incarnation, wish.partition, self._in_use(wish.partition))
-        return e.CheckpointStored(wish.partition, wish.version, wish.ticket, name)
+
+        def save() -> e.CheckpointStored:
+            self.crashpoint("before-checkpoint")
+            name = self.checkpoints.save(key, wish.data)
+            self.crashpoint("after-checkpoint")
+            self.checkpoints.prune(run.job.name, run.incarnation, wish.partition, in_use)
+            return e.CheckpointStored(wish.partition, wish.version, wish.ticket, name)
+
+        return self.saver.save(save)
 
     def _in_use(self, partition: int) -> list[str]:
         return [saved.name for saved in self.node.ownership.checkpoints(partition)]
@@ -243,17 +283,6 @@ class Driver:
             if chunk.next_offset == offset:
                 return last, offset
             offset = chunk.next_offset
-
-
-def _acknowledge(
-    acks: dict[tuple[int, int], e.Acknowledged],
-    write: x.WriteBroadcast | x.WriteOutput,
-    ends: dict[e.OutputPartition, int],
-) -> None:
-    key = (write.partition, write.version)
-    before = acks.get(key)
-    known = {} if before is None else before.ends
-    acks[key] = e.Acknowledged(write.partition, write.version, write.ticket, {**known, **ends})
 
 
 def _cut(chunk: Chunk, limit: int) -> Chunk:

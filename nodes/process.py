@@ -27,6 +27,7 @@ from nodes.machine.events import StopRequested
 from nodes.machine.node import Node
 from nodes.opening import open_kafka_log
 from nodes.patience import PatientCheckpoints
+from nodes.saver import ThreadSaver
 from nodes.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -102,6 +103,7 @@ class NodeProcess:
             batch_max_records=settings.node.batch_max_records,
             crashpoint=crashpoint_from(os.environ.get(CRASHPOINT_VARIABLE, "")),
             report=logger.warning,
+            saver=ThreadSaver(),
         )
         self._stop = threading.Event()
         self._guardian = Guardian(
@@ -131,6 +133,7 @@ class NodeProcess:
         self._guardian.start()
         try:
             self._turn_until_left()
+            self.driver.finish()
         except (LogError, CheckpointError) as error:
             error.args = (f"node {self.config.node}: {error} ({self._stood()})",)
             raise

@@ -6,7 +6,7 @@ Three implementations: embedded (LMDB), in memory (simulation), Kafka. One test 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -110,6 +110,30 @@ class Log(ABC):
         Values, headers and keys are ``bytes``, else ``TypeError``. An empty batch changes nothing.
         """
 
+    def send(
+        self,
+        topic: str,
+        partition: int,
+        values: Sequence[bytes],
+        *,
+        headers: Sequence[bytes] | None = None,
+        keys: Sequence[bytes | None] | None = None,
+        done: Callable[[int], None] = lambda end: None,
+    ) -> None:
+        """Append in order without waiting; ``done`` gets the offset behind the last record once it is acknowledged.
+
+        ``done`` is called here, or in ``delivered``. Of a batch that fails a beginning may be on the log; nothing that
+        was sent after it gets there. Here: an ``append`` that waits.
+        """
+        appended = self.append(topic, partition, values, headers=headers, keys=keys)
+        done(appended.first_offset + appended.count)
+
+    def delivered(self, *, wait: bool = False) -> None:  # noqa: B027  # nothing to do where ``send`` waits
+        """Call ``done`` for what was acknowledged meanwhile, or ``wait`` for all that was sent.
+
+        Raises the error of what could not be delivered.
+        """
+
     @abstractmethod
     def read(
         self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20
@@ -119,6 +143,15 @@ class Log(ABC):
         ``max_bytes`` counts values, headers and keys.
         Raises ``OffsetOutOfRange`` below ``start_offset`` or above ``end_offset``.
         """
+
+    def follow(
+        self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20
+    ) -> Chunk:
+        """As ``read``, but may give nothing although there is something; a ``wait`` from there ends when it is here.
+
+        For who reads on and on. It saves asking how far the log goes, where that costs a question to another machine.
+        """
+        return self.read(topic, partition, offset, max_records=max_records, max_bytes=max_bytes)
 
     @abstractmethod
     def start_offset(self, topic: str, partition: int) -> int:

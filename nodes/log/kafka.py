@@ -6,9 +6,11 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
 from confluent_kafka import Consumer, KafkaException
+from numpy.typing import NDArray
 
 from nodes.log import kafka_config
 from nodes.log.checks import MAX_RECORD_BYTES, check_batch, check_new_topic, out_of_range
@@ -16,6 +18,7 @@ from nodes.log.contract import Appended, Chunk, Log, LogError, TopicPartition, U
 from nodes.log.kafka_append import BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, Appender
 from nodes.log.kafka_errors import Connection
 from nodes.log.kafka_follow import Follower
+from nodes.log.kafka_send import Sender
 from nodes.log.kafka_topics import Topics
 
 CONNECT_TIMEOUT_S = 5.0
@@ -56,10 +59,12 @@ class KafkaLog(Log):
             consumer = Consumer(kafka_config.consumer(base, connection.note))
             writer = kafka_config.producer(base, connection.note, self._batch_bytes, timeout_s)
             self._appender = Appender(writer, connection, timeout_s)
+            sender = kafka_config.sender(base, connection.note, self._batch_bytes, timeout_s)
+            self._sender = Sender(sender, connection, timeout_s)
         except KafkaException as error:  # a property that librdkafka does not know, a certificate that is not there
             raise LogError(f"Kafka {bootstrap}: the properties are refused: {error.args[0].str()}") from None
         self._follower = Follower(consumer, self._topics, connection, prefix, timeout_s)
-        self._finalizer = weakref.finalize(self, _release, self._follower, self._appender, self._pid)
+        self._finalizer = weakref.finalize(self, _release, self._follower, self._appender, self._sender, self._pid)
         try:
             self._known = self._topics.listed(connect_timeout_s)
         except LogError:
@@ -90,14 +95,32 @@ class KafkaLog(Log):
         keys: Sequence[bytes | None] | None = None,
     ) -> Appended:
         where = self._found(topic, partition)
-        limit_bytes = self._topics.limit(topic)
-        overhead = RECORD_OVERHEAD_BYTES + BATCH_OVERHEAD_BYTES
-        largest = min(self._max_record_bytes, limit_bytes - overhead)
-        sizes = check_batch(values, headers, keys, largest, f"topic {topic!r} partition {partition}")
+        sizes, limit_bytes = self._checked(where, values, headers, keys)
         if not values:
             return Appended(self.end_offset(*where), 0, time.time_ns() // 1_000_000)
         name = self.prefix + topic
         return self._appender.append(name, partition, values, headers, keys, sizes, limit_bytes)
+
+    def send(
+        self,
+        topic: str,
+        partition: int,
+        values: Sequence[bytes],
+        *,
+        headers: Sequence[bytes] | None = None,
+        keys: Sequence[bytes | None] | None = None,
+        done: Callable[[int], None] = lambda end: None,
+    ) -> None:
+        where = self._found(topic, partition)
+        self._checked(where, values, headers, keys)
+        if values:
+            self._sender.send(self.prefix + topic, partition, values, headers, keys, done)
+        else:
+            done(self.end_offset(*where))
+
+    def delivered(self, *, wait: bool = False) -> None:
+        self._check()
+        self._sender.delivered(wait)
 
     def read(
         self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20
@@ -105,6 +128,13 @@ class KafkaLog(Log):
         where = self._found(topic, partition)
         with self._lock:
             return self._follower.read(where, offset, max_records, max_bytes)
+
+    def follow(
+        self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20
+    ) -> Chunk:
+        where = self._found(topic, partition)
+        with self._lock:
+            return self._follower.follow(where, offset, max_records, max_bytes)
 
     def start_offset(self, topic: str, partition: int) -> int:
         where = self._found(topic, partition)
@@ -145,6 +175,19 @@ class KafkaLog(Log):
             with self._lock:
                 self._finalizer()
 
+    def _checked(
+        self,
+        where: TopicPartition,
+        values: Sequence[bytes],
+        headers: Sequence[bytes] | None,
+        keys: Sequence[bytes | None] | None,
+    ) -> tuple[NDArray[np.int64], int]:
+        """The records' sizes, and the limit of a batch there; raises ``RecordTooLarge``."""
+        limit_bytes = self._topics.limit(where.topic)
+        largest = min(self._max_record_bytes, limit_bytes - RECORD_OVERHEAD_BYTES - BATCH_OVERHEAD_BYTES)
+        text = f"topic {where.topic!r} partition {where.partition}"
+        return check_batch(values, headers, keys, largest, text), limit_bytes
+
     def _found(self, topic: str, partition: int) -> TopicPartition:
         self._check()
         count = self._known.get(topic, 0)
@@ -164,7 +207,8 @@ class KafkaLog(Log):
             raise LogError(f"Kafka {self._connection.bootstrap}: the log is closed; open it again")
 
 
-def _release(follower: Follower, appender: Appender, pid: int) -> None:
+def _release(follower: Follower, appender: Appender, sender: Sender, pid: int) -> None:
     if pid == os.getpid():
         follower.close()
         appender.close()
+        sender.close()

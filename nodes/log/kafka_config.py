@@ -15,6 +15,8 @@ FETCH_WAIT_MS = 20
 that is looked at for the first time waits until the fetch before it is answered."""
 FETCH_QUEUE_KBYTES = 16_384
 FETCH_QUEUE_RECORDS = 20_000
+SEND_QUEUE_KBYTES = 65_536
+"""Sent and not yet acknowledged; who sends more waits."""
 MAX_BATCH_RECORDS = 1_000_000
 UNUSED_GROUP = "holon"
 """Consumers must name a group; nothing is ever stored for it or asked of it."""
@@ -86,6 +88,24 @@ def producer(
         "batch.size": 2 * batch_bytes,
         "message.max.bytes": 2 * batch_bytes,
         "queue.buffering.max.messages": MAX_BATCH_RECORDS + 10_000,
+        "message.timeout.ms": int(timeout_s * 1000),
+    }
+
+
+def sender(
+    base: Mapping[str, Any], error: Callable[[KafkaError], None], batch_bytes: int, timeout_s: float
+) -> dict[str, Any]:
+    """A writer that waits for nothing: what is handed over leaves at once, in order, without a gap."""
+    return {
+        **{key: value for key, value in base.items() if key != "group.id"},
+        "error_cb": error,
+        "acks": "all",
+        "enable.idempotence": True,
+        "enable.gapless.guarantee": True,
+        "linger.ms": 0,
+        "batch.size": batch_bytes,
+        "message.max.bytes": 2 * batch_bytes,
+        "queue.buffering.max.kbytes": SEND_QUEUE_KBYTES,
         "message.timeout.ms": int(timeout_s * 1000),
     }
 

@@ -55,6 +55,21 @@ class Follower:
         next_offset = tail.start if tail.messages else tail.fetched
         return taken.chunk(max(next_offset, offset))
 
+    def follow(self, where: TopicPartition, offset: int, max_records: int, max_bytes: int) -> Chunk:
+        """As the contract says: what has arrived, without asking for the end."""
+        tail = self._tail_at(where, offset)
+        tail.drop_before(offset)
+        if not tail.attached:
+            self._attach(tail)
+        if not tail.messages:
+            self._pump(0)
+        taken = Taken(max(max_records, 1), max_bytes)
+        taken.fill(tail)
+        if tail.problem is not None and not taken.offsets:
+            self._raise_problem(tail)
+        next_offset = tail.start if tail.messages else tail.fetched
+        return taken.chunk(max(next_offset, offset))
+
     def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> bool:
         """As the contract says; the partitions are known to exist."""
         deadline = time.monotonic() + timeout_s

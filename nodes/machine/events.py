@@ -18,10 +18,14 @@ class Ticked:
 
 @dataclass(frozen=True, slots=True)
 class ControlRead:
-    """Records of the control topic, in order; ``at_end``: there were no more when the read began."""
+    """Records of the control topic, in order; ``at_end``: there were no more when the read began.
+
+    Not ``asked``: no more had arrived, but there may be some on the log.
+    """
 
     values: list[bytes]
     at_end: bool
+    asked: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,13 @@ class Node:
         """Input that the shell should read next."""
         return [] if self.left is not None or self.work.stopping or self._failing else self.work.wanted()
 
+    def needs_end(self) -> bool:
+        """Whether what comes next rests on knowing the control topic to its end: Hello, a stall, a suspect's work."""
+        if self._hello_ms is None or self.detector.stalled(self._now_ms):
+            return True
+        members = [node for node in self.ownership.members if node != self.config.node]
+        return bool(self.detector.suspects(members, self._now_ms))
+
     def _handle(self, event: e.Event) -> None:
         match event:
             case e.ControlRead():
@@ -115,7 +122,7 @@ class Node:
             self._heard(message)
             for fact in self.ownership.apply(message):
                 self._learn(fact)
-        if read.at_end:
+        if read.at_end and (read.asked or not self.needs_end()):
             self._greet()
             self.detector.caught_up(self._now_ms)
             self._assign()

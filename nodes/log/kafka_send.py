@@ -1,0 +1,115 @@
+"""Sending to Kafka without waiting: acknowledgements are told later, in order, and the first failure ends it all."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from itertools import repeat
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from nodes.log.contract import LogError, LogUnavailable
+from nodes.log.kafka_append import HEADER
+from nodes.log.kafka_errors import Connection, reason
+
+_SLICE_S = 0.05
+
+
+class Sender:
+    """A pipeline: belongs to one thread. Its client is made with the first record that is sent.
+
+    The producer is idempotent and gapless: after a record that cannot be delivered it takes nothing any more, so a
+    partition holds a prefix of what was sent to it.
+    """
+
+    def __init__(self, config: Mapping[str, Any], connection: Connection, timeout_s: float) -> None:
+        self._config = dict(config)
+        self._connection = connection
+        self._timeout_s = timeout_s
+        self._producer: Producer | None = None
+        self._topics: set[str] = set()
+        self._waiting = 0
+        self._failed: LogError | None = None
+
+    def send(
+        self,
+        name: str,
+        partition: int,
+        values: Sequence[bytes],
+        headers: Sequence[bytes] | None,
+        keys: Sequence[bytes | None] | None,
+        done: Callable[[int], None],
+    ) -> None:
+        """Hand records over; ``name`` is the topic in the broker's words."""
+        self._raise_failure()
+        producer = self._ready(name)
+
+        def reported(error: KafkaError | None, message: Message) -> None:
+            self._waiting -= 1
+            if error is None:
+                done(message.offset() + 1)  # type: ignore[operator]
+            elif self._failed is None:
+                self._failed = self._failure(error, name, partition)
+
+        last = len(values) - 1
+        rows = zip(values, keys or repeat(None), headers or repeat(b""), strict=False)
+        for number, (value, key, header) in enumerate(rows):
+            # One report is enough: where one fails, those after it fail too.
+            report = {"on_delivery": reported} if number == last else {}
+            named = [(HEADER, header)] if header else None
+            self._produce(producer, name, value, key, partition=partition, headers=named, **report)
+        self._waiting += 1
+
+    def delivered(self, wait: bool) -> None:
+        """Call what waits for acknowledgements; raises if a record was not delivered."""
+        if self._producer is not None and self._waiting:
+            self._producer.poll(0)
+            deadline = time.monotonic() + self._timeout_s + 1.0
+            while wait and self._waiting and self._failed is None and time.monotonic() < deadline:
+                self._producer.poll(_SLICE_S)  # in slices, so that signals get their turn
+        self._raise_failure()
+
+    def close(self) -> None:
+        """What is still on its way may arrive, but nobody will hear of it."""
+        self._failed = LogUnavailable("the log is closed")
+        if self._producer is not None:
+            self._producer.purge()
+            self._producer.flush(1.0)
+
+    def _ready(self, name: str) -> Producer:
+        if self._producer is None:
+            self._producer = Producer(self._config)
+        if name not in self._topics:  # else librdkafka asks for its leaders late, and at leisure
+            try:
+                self._producer.list_topics(name, timeout=self._timeout_s)
+            except KafkaException as error:
+                raise self._connection.translated(reason(error), f"asking for topic {name!r}") from error
+            self._topics.add(name)
+        return self._producer
+
+    def _produce(self, producer: Producer, name: str, value: bytes, key: bytes | None, **options: Any) -> None:
+        """Hand one record over; where too much is on its way, wait until some of it has arrived."""
+        deadline = time.monotonic() + self._timeout_s + 1.0
+        while True:
+            try:
+                producer.produce(name, value, key, **options)
+                return
+            except BufferError:
+                if time.monotonic() > deadline:
+                    self._failed = self._failure(KafkaError(KafkaError._QUEUE_FULL), name, options["partition"])
+                producer.poll(_SLICE_S)
+            except KafkaException as error:
+                self._failed = self._failed or self._failure(reason(error), name, options["partition"])
+            self._raise_failure()
+
+    def _failure(self, error: KafkaError, name: str, partition: int) -> LogError:
+        return self._connection.translated(
+            error,
+            f"topic {name!r} partition {partition}: records were not acknowledged, so that nobody knows whether they "
+            f"are on the log, and nothing is sent after them",
+        )
+
+    def _raise_failure(self) -> None:
+        if self._failed is not None:
+            raise self._failed

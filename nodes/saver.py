@@ -1,0 +1,81 @@
+"""Who saves checkpoints: the node's loop itself, or a thread beside it, so that results do not wait for a disk."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Protocol
+
+from nodes.checkpoint_format import CheckpointError
+from nodes.machine.events import CheckpointStored
+
+Save = Callable[[], CheckpointStored]
+
+
+class Saver(Protocol):
+    """Runs saves, one after the other."""
+
+    def save(self, work: Save) -> CheckpointStored | None:
+        """Do it; None if ``finished`` will tell."""
+        ...
+
+    def finished(self) -> list[CheckpointStored]:
+        """What has become durable since the last call. Raises the ``CheckpointError`` of one that failed."""
+        ...
+
+
+class DirectSaver:
+    """In the caller's own time: for the simulation, in which nothing happens at once."""
+
+    def save(self, work: Save) -> CheckpointStored | None:
+        """Returns when it is durable."""
+        return work()
+
+    def finished(self) -> list[CheckpointStored]:
+        """Nothing ever is on its way."""
+        return []
+
+
+class ThreadSaver:
+    """In a thread of its own, which ends with the process; nothing is lost with a save that was not finished."""
+
+    def __init__(self) -> None:
+        self._wishes: SimpleQueue[Save] = SimpleQueue()
+        self._results: SimpleQueue[CheckpointStored | BaseException] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def save(self, work: Save) -> CheckpointStored | None:
+        """Returns at once."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="holon-saver", daemon=True)
+            self._thread.start()
+        self._wishes.put(work)
+        return None
+
+    def finished(self) -> list[CheckpointStored]:
+        """As the protocol says; whatever ended the thread is raised here too."""
+        found: list[CheckpointStored] = []
+        while not self._results.empty():
+            try:
+                result = self._results.get_nowait()
+            except Empty:
+                break
+            if isinstance(result, BaseException):
+                raise result
+            found.append(result)
+        return found
+
+    def _run(self) -> None:
+        while True:
+            work = self._wishes.get()
+            try:
+                self._results.put(work())
+            except CheckpointError as error:
+                self._results.put(error)
+            except BaseException as error:
+                self._results.put(error)
+                raise
+
+
+__all__ = ["DirectSaver", "Saver", "ThreadSaver"]

@@ -1,0 +1,72 @@
+"""Sending without waiting, and following without asking (nodes/log/contract.py), on each kind of log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nodes.log import Log, OffsetOutOfRange, RecordTooLarge, TopicPartition
+from tests.integration.log_makers import MAKERS
+
+PLENTY_S = 60.0
+
+
+@pytest.fixture(params=sorted(MAKERS))
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
+    with MAKERS[request.param].make(tmp_path / "log", None) as log:
+        log.create_topic("t", 2)
+        yield log
+
+
+def follow_until(log: Log, partition: int, count: int) -> list[bytes]:
+    """What a follower sees from the start, until it has seen so many."""
+    values, offset = [], 0
+    while len(values) < count:
+        chunk = log.follow("t", partition, offset, max_records=100)
+        values, offset = values + chunk.values, chunk.next_offset
+        if not chunk.values:
+            assert log.wait({TopicPartition("t", partition): offset}, PLENTY_S)
+    return values
+
+
+def test_what_is_sent_arrives_in_order_and_is_acknowledged_with_its_end(log: Log) -> None:
+    ends: list[tuple[int, int]] = []
+    for number in range(300):
+        partition = number % 2
+        log.send("t", partition, [b"%d" % number, b"+"], done=lambda end, p=partition: ends.append((p, end)))
+    log.delivered(wait=True)
+    for partition in (0, 1):
+        assert [end for p, end in ends if p == partition] == list(range(2, 302, 2))
+        sent = [b"%d" % number for number in range(partition, 300, 2)]
+        assert log.read("t", partition, 0).values[::2] == sent
+        assert follow_until(log, partition, 300)[::2] == sent
+
+
+def test_headers_and_keys_are_sent_too(log: Log) -> None:
+    log.send("t", 0, [b"a", b"b"], headers=[b"", b"\x00h"], keys=[b"k", None])
+    log.delivered(wait=True)
+    chunk = log.read("t", 0, 0)
+    assert (chunk.values, chunk.headers, chunk.keys) == ([b"a", b"b"], [b"", b"\x00h"], [b"k", None])
+
+
+def test_nothing_is_acknowledged_without_being_on_the_log(log: Log) -> None:
+    seen: list[bool] = []
+    log.send("t", 0, [b"x"], done=lambda end: seen.append(log.end_offset("t", 0) >= end))
+    log.delivered(wait=True)
+    assert seen == [True]
+
+
+def test_a_record_that_is_too_large_is_refused_before_anything_is_sent(log: Log) -> None:
+    with pytest.raises(RecordTooLarge):
+        log.send("t", 0, [b"small", bytes(64 << 20)])
+    log.delivered(wait=True)
+    assert log.end_offset("t", 0) == 0
+
+
+def test_a_follower_hears_of_an_offset_that_is_gone(log: Log) -> None:
+    log.append("t", 0, [b"x"] * 10)
+    log.delete_before("t", 0, 5)
+    with pytest.raises(OffsetOutOfRange):
+        follow_until(log, 0, 1)
