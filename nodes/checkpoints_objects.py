@@ -219,7 +219,7 @@ def _shown(where: str) -> str:
 
 
 _QUERY = re.compile(r"\?[^\s]+")  # signatures of a cloud are put there
-_NO_CREDENTIALS = ("169.254.169.254", "token request", "must be specified", "credential")
+_NO_CREDENTIALS = ("169.254.169.254", "/latest/api/token", "token request", "must be specified", "credential")
 _CREDENTIALS = {
     "s3": "checkpoints.access_key_id and checkpoints.secret_access_key, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
     "gs": "GOOGLE_APPLICATION_CREDENTIALS, the path of a service account's key",

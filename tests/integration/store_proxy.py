@@ -19,6 +19,7 @@ class Fault(Enum):
     HANG = "neither passed on nor answered"
     LOST_ANSWER = "passed on, answered by silence"
     CUT_ANSWER = "passed on, then the connection is closed"
+    TORN_ANSWER = "passed on, the connection is closed in the middle of the answer"
     HELD = "passed on and answered once the test releases it"
 
 
@@ -105,6 +106,9 @@ class StoreProxy:
             self._be_silent(request)
         elif fault is Fault.CUT_ANSWER:
             request.close_connection = True
+        elif fault is Fault.TORN_ANSWER:
+            _answer(request, status, headers, answer, sent=len(answer) // 2)
+            request.close_connection = True
         else:
             _answer(request, status, headers, answer)
 
@@ -128,7 +132,13 @@ class StoreProxy:
         self._thread.join()
 
 
-def _answer(request: BaseHTTPRequestHandler, status: int, headers: list[tuple[str, str]], body: bytes) -> None:
+def _answer(
+    request: BaseHTTPRequestHandler,
+    status: int,
+    headers: list[tuple[str, str]],
+    body: bytes,
+    sent: int | None = None,
+) -> None:
     request.send_response(status)
     length = str(len(body))
     for name, value in headers:
@@ -139,4 +149,4 @@ def _answer(request: BaseHTTPRequestHandler, status: int, headers: list[tuple[st
     request.send_header("Content-Length", length)
     request.end_headers()
     if request.command != "HEAD":
-        request.wfile.write(body)
+        request.wfile.write(body[:sent])
