@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from nodes.sim.many import fresh_base_seed
+
 TESTS = Path(__file__).parent
 FOLDERS = ("unit", "laws", "sim", "integration", "faults", "browser")
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
@@ -30,6 +32,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """``--nightly``: the tests marked nightly too."""
     parser.addoption("--nightly", action="store_true", help="also run the tests that are marked nightly")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """One base seed of the simulations for the whole run, also where several processes share it."""
+    os.environ.setdefault("SIM_BASE_SEED", str(fresh_base_seed()))
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """What to set to run the same simulations again."""
+    return f"simulations: SIM_BASE_SEED={os.environ['SIM_BASE_SEED']}"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

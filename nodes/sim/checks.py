@@ -35,6 +35,7 @@ def check_results(world: World) -> Expected:
     options, case = world.options, CASES[world.options.case]
     check_claims(world)
     check_repeats(world)
+    check_unsent(world)
     wanted = expect(options, input_of(world.log, options.partitions))
     got = Counter(canonical(json.loads(value)) for value in outputs(world, MAIN))
     late, dead = diverted(world, LATE), diverted(world, DEAD)
@@ -117,6 +118,28 @@ def check_repeats(world: World) -> None:
                         f"output {output}: {identity} was written as {before[1]!r} to partition {before[0]}, and as "
                         f"{value!r} to partition {partition}"
                     )
+
+
+def check_unsent(world: World) -> None:
+    """A node that is cut off answers nothing false: what it could not write is what stands on the log in the end."""
+    topics = Topics.of(world.run).outputs
+    known = set(topics.values())
+    unsent = [(topic, OutputId.from_bytes(header), value) for topic, header, value in world.unsent if topic in known]
+    if not unsent:
+        return
+    written: dict[tuple[str, OutputId], bytes] = {}
+    for topic in sorted(known):
+        for partition in range(world.log.partitions(topic)):
+            chunk = whole(world.log, topic, partition)
+            for header, value in zip(chunk.headers, chunk.values, strict=True):
+                written[topic, OutputId.from_bytes(header)] = value
+    for topic, identity, value in unsent:
+        on_log = written.get((topic, identity))
+        due = identity.incarnation == world.run.incarnation and not world.failed
+        if on_log != value and (on_log is not None or due):
+            raise InvariantBroken(
+                f"{topic}: {identity} would have been {value!r} by a node that was cut off: {on_log!r}"
+            )
 
 
 def _check_counts(world: World, accepted: int, late: int, dead: int) -> None:

@@ -13,7 +13,7 @@ from nodes.log.contract import Appended, Chunk, Log, TopicPartition
 class Meddler(Protocol):
     """Who decides what goes wrong, and when."""
 
-    def before_append(self, topic: str, partition: int, values: Sequence[bytes]) -> None: ...
+    def before_append(self, topic: str, partition: int, values: Sequence[bytes], headers: Sequence[bytes]) -> bool: ...
 
     def rotted(self, topic: str, values: Sequence[bytes]) -> Sequence[bytes]: ...
 
@@ -50,7 +50,8 @@ class NodeLog(Log):
         headers: Sequence[bytes] | None = None,
         keys: Sequence[bytes | None] | None = None,
     ) -> Appended:
-        self._meddler.before_append(topic, partition, values)
+        if not self._meddler.before_append(topic, partition, values, headers or [b""] * len(values)):
+            return Appended(self._log.end_offset(topic, partition), len(values), 0)
         values = self._meddler.rotted(topic, values)
         done = self._log.append(topic, partition, values, headers=headers, keys=keys)
         self._meddler.after_append(topic, partition, done)
@@ -81,7 +82,8 @@ class NodeLog(Log):
         return self._log.start_offset(topic, partition)
 
     def end_offset(self, topic: str, partition: int) -> int:
-        return self._log.end_offset(topic, partition)
+        seen = self._meddler.visible_end(topic, partition)
+        return self._log.end_offset(topic, partition) if seen is None else seen
 
     def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> bool:
         return self._log.wait(positions, timeout_s)

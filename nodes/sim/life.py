@@ -12,6 +12,7 @@ from nodes.jobs import Topics
 from nodes.log.contract import Appended, LogUnavailable
 from nodes.machine.config import NodeConfig
 from nodes.machine.node import Node
+from nodes.sim.cuts import STALE, Cut, no_cut
 from nodes.sim.flaky_log import NodeLog
 from nodes.sim.store import FlakyCheckpoints
 
@@ -43,9 +44,8 @@ class Life:
         self.rate = world.rng.choice([0.5, 1.0, 2.0]) if world.faults.clock_rates else 1.0
         self.offset_ms = world.rng.randint(0, HOUR_MS)
         self.topics = Topics.of(world.run)
-        self._stale_until_ms = -1
-        self._stale: tuple[str, ...] = ()
-        self._frozen: dict[tuple[str, int], int] = {}
+        self.cut = no_cut()
+        self._reply_lost = False
         options = world.options
         config = NodeConfig(
             node=name,
@@ -94,20 +94,17 @@ class Life:
         self.offset_ms += leap
         self._trace("clock-jump", str(leap))
 
-    def go_stale(self, duration_ms: int) -> None:
-        """For so long, nothing new is seen of some of the shared topics."""
-        control, broadcast = self.topics.control, self.topics.broadcast
-        self._stale = self.rng.choice([(control,), (broadcast,), (control, broadcast, self.topics.heartbeats)])
-        self._stale_until_ms = self.world.now_ms + duration_ms
-        self._frozen = {}
-        self._trace("stale", f"{duration_ms} ms of {len(self._stale)} topics")
+    def cut_off(self, cut: Cut) -> None:
+        """From now on, this is what the node does not reach."""
+        self.cut = cut
+        self._trace("stale" if cut.kind in STALE else f"cut-{cut.kind}", cut.describe())
 
     def recover(self) -> None:
-        """The end of pauses, of stale reads, and of a clock so fast that it takes healthy nodes for silent."""
+        """The end of pauses, of cuts, and of a clock so fast that it takes healthy nodes for silent."""
         self.paused_until_ms = 0
         self.offset_ms += int(self.world.now_ms * (self.rate - 1.0))
         self.rate = 1.0
-        self._stale_until_ms = -1
+        self.cut = no_cut()
 
     # --- what the log asks --------------------------------------------------------------------------------------
 
@@ -115,17 +112,42 @@ class Life:
     def rng(self) -> random.Random:
         return self.world.rng
 
-    def before_append(self, topic: str, partition: int, values: Sequence[bytes]) -> None:
-        """Refuse, or let others go first."""
+    def before_append(self, topic: str, partition: int, values: Sequence[bytes], headers: Sequence[bytes]) -> bool:
+        """Refuse, or let others go first; False if it is lost and nobody waits for its acknowledgement."""
+        blocked = self.cut.blocks(topic, self.world.now_ms)
         if topic == self.topics.heartbeats:
-            return
+            return not blocked
         faults = self.world.faults
+        if blocked:
+            self._wait_out(topic, partition, values, headers)
         if self._chance(faults.refuse):
             self._trace("refused", topic)
+            self.world.unsent += [(topic, *made) for made in zip(headers, values, strict=True)]
             raise LogUnavailable(f"{topic}[{partition}]: refused by the simulator")
         self.maybe_preempt(f"before append to {topic}[{partition}]")
         digest = zlib.crc32(b"\x00".join(values))
         self._trace("append", f"{topic}[{partition}] {len(values)} {digest:08x}")
+        return True
+
+    def _wait_out(self, topic: str, partition: int, values: Sequence[bytes], headers: Sequence[bytes]) -> None:
+        """An append that gets no answer: the others live on until it gets through, or is given up.
+
+        In half of the cases it has arrived all the same, only its reply has not.
+        """
+        world, cut = self.world, self.cut
+        if world.depth <= MAX_DEPTH:
+            self._trace("blocked", f"append to {topic}[{partition}]")
+            world.go_on_without(max(1, min(cut.until_ms - world.now_ms, cut.patience_ms)))
+            if self.dead:
+                raise Crash("killed while it was cut off")
+        if not self.cut.blocks(topic, world.now_ms):
+            self._trace("resumed", f"append to {topic}[{partition}]")
+        elif self.rng.random() < 0.5:
+            self._reply_lost = True
+        else:
+            self._trace("timed-out", f"append to {topic}[{partition}]")
+            world.unsent += [(topic, *made) for made in zip(headers, values, strict=True)]
+            raise LogUnavailable(f"{topic}[{partition}]: no answer from the log for {cut.patience_ms} ms")
 
     def rotted(self, topic: str, values: Sequence[bytes]) -> Sequence[bytes]:
         """Deltas are damaged on the log itself, for every reader alike."""
@@ -139,7 +161,7 @@ class Life:
         if topic == self.topics.heartbeats:
             return
         self.world.appended_ms = self.world.now_ms
-        if self._chance(self.world.faults.ack_lost):
+        if self._reply_lost or self._chance(self.world.faults.ack_lost):
             self._trace("ack-lost", topic)
             raise LogUnavailable(f"{topic}[{partition}]: the acknowledgement was lost by the simulator")
         self.maybe_preempt(f"after append to {topic}[{partition}] at {done.first_offset}")
@@ -152,9 +174,11 @@ class Life:
 
     def visible_end(self, topic: str, partition: int) -> int | None:
         """Where the topic seems to end for this node; None: where it does."""
-        if self.world.now_ms >= self._stale_until_ms or topic not in self._stale:
+        if not self.cut.blinds(topic, self.world.now_ms):
             return None
-        return self._frozen.setdefault((topic, partition), self.world.log.end_offset(topic, partition))
+        if topic in self.topics.outputs.values():  # nobody takes the end that he knew for the end
+            raise LogUnavailable(f"{topic}[{partition}]: cannot be read, cut off by the simulator")
+        return self.cut.frozen.setdefault((topic, partition), self.world.log.end_offset(topic, partition))
 
     def disturbed(self, topic: str, partition: int, values: list[bytes]) -> list[bytes]:
         """Deltas are lost, repeated, swapped and corrupted on the way to this one reader."""

@@ -10,7 +10,10 @@ from nodes.sim.jobs import CASES
 
 @dataclass(frozen=True, slots=True)
 class Faults:
-    """Rates are chances for one occasion: a turn, an append, a read, a save. 0 switches a fault off."""
+    """Rates are chances for one occasion: a turn, an append, a read, a save. 0 switches a fault off.
+
+    ``churn_ms``: so often one node leaves or dies and another one joins.
+    """
 
     crash_at_point: float = 0.0
     crash_all: float = 0.0
@@ -23,6 +26,8 @@ class Faults:
     clock_jump: float = 0.0
     clock_rates: bool = False
     stale_reads: float = 0.0
+    cut: float = 0.0
+    churn_ms: int = 0
     refuse: float = 0.0
     ack_lost: float = 0.0
     delta_lost: float = 0.0
@@ -119,7 +124,22 @@ def draw(seed: int, max_nodes: int = 6, case: str | None = None, calm: bool = Fa
         faults=faults,
         **_copies(seed),
     )
-    return _with_losses(options) if not calm and rng.random() < 0.15 else options
+    if not calm and rng.random() < 0.15:
+        options = _with_losses(options)
+    return options if calm else _with_cuts(options)
+
+
+def _stream(options: Options, name: str) -> random.Random:
+    """What is drawn for ``name`` alone: a later addition to the draws leaves all older ones as they were."""
+    return random.Random(f"options {options.seed} {options.case} {name}")
+
+
+def _with_cuts(options: Options) -> Options:
+    """Nodes are cut off from the log, or from some of its topics, or join and leave all the time."""
+    rng = _stream(options, "cuts")
+    cut = rng.choice([0.002, 0.01]) if rng.random() < 0.4 else 0.0
+    churn_ms = rng.choice([100, 400]) if rng.random() < 0.15 else 0
+    return replace(options, faults=replace(options.faults, cut=cut, churn_ms=churn_ms))
 
 
 def _copies(seed: int) -> dict[str, int]:

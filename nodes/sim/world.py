@@ -17,6 +17,7 @@ from nodes.machine import messages as m
 from nodes.machine.effects import Ending
 from nodes.machine.events import StopRequested
 from nodes.machine.ownership import Ownership
+from nodes.sim.cuts import NETSPLITS, STALE, draw_cut
 from nodes.sim.inputs import Feed, make_input
 from nodes.sim.jobs import CASES, TOPIC
 from nodes.sim.life import Crash, InvariantBroken, Life
@@ -29,7 +30,10 @@ MAX_RESETS = 2
 
 
 class World:
-    """One run. ``faults`` are those of the options while the safety phase lasts, then none."""
+    """One run. ``faults`` are those of the options while the safety phase lasts, then none.
+
+    ``unsent``: topic, header and value of what nodes could not append.
+    """
 
     def __init__(self, options: Options, trace: Trace) -> None:
         self.options = options
@@ -48,6 +52,8 @@ class World:
         self.appended_ms = 0
         self.input_ended = False
         self.steps = 0
+        self.unsent: list[tuple[str, bytes, bytes]] = []
+        self._churned_ms = 0
         self._feeds = make_input(options, self.rng)
         self._fed = 0
         self._end_early = self.rng.random() < 0.5
@@ -187,7 +193,23 @@ class World:
         if self._chance(faults.stop_all):
             self.trace.add(self.now_ms, "stop-all")
             ask_stop(self.log, self.run)
+        if faults.churn_ms and self.now_ms - self._churned_ms >= faults.churn_ms:
+            self._churned_ms = self.now_ms
+            self._churn()
         self._befall_one()
+
+    def _churn(self) -> None:
+        """One leaves, politely or not, and another one comes."""
+        able = [life for life in self.lives if life not in self.standing]
+        if able:
+            life = self.rng.choice(able)
+            self.trace.add(self.now_ms, "churn", life.name)
+            if self.rng.random() < 0.5:
+                self.kill(life)
+            else:
+                self._tell_stop(life)
+        if len(self.lives) < self.options.max_nodes:
+            self.start_node()
 
     def _reset(self) -> None:
         """The next incarnation begins, from empty state; nodes of the old one may still be writing."""
@@ -212,7 +234,9 @@ class World:
         if self._chance(faults.clock_jump):
             life.jump_clock()
         if self._chance(faults.stale_reads):
-            life.go_stale(rng.randint(1, longest))
+            life.cut_off(draw_cut(rng, STALE, life.topics, self.now_ms, self.options.suspect_after_ms))
+        if self._chance(faults.cut):
+            life.cut_off(draw_cut(rng, NETSPLITS, life.topics, self.now_ms, self.options.suspect_after_ms))
         if self._chance(faults.stop_one):
             self.trace.add(self.now_ms, "stop-one", life.name)
             self._tell_stop(life)

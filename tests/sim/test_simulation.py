@@ -8,37 +8,34 @@ from pathlib import Path
 import pytest
 
 from nodes.sim.jobs import CASES
-from nodes.sim.many import explain, fresh_base_seed
+from nodes.sim.many import explain
 from nodes.sim.run import simulate
 
 CHUNKS = 24
-SEEDS = int(os.environ.get("SIM_SEEDS", "360"))
+SEEDS = int(os.environ.get("SIM_SEEDS", "1008"))
+FLEET = 10
+"""Nodes at most."""
 
 
-def first_seed() -> int:
-    """Another one for each chunk of each run, unless SIM_BASE_SEED gives one."""
-    given = os.environ.get("SIM_BASE_SEED")
-    return fresh_base_seed() if given is None else int(given)
-
-
-def regressions() -> list[tuple[int, str]]:
+def regressions() -> list[tuple[int, str, int]]:
+    """Seed, job and largest fleet of what once failed."""
     lines = (Path(__file__).parent / "seeds.txt").read_text().splitlines()
-    pairs = [line.split() for line in lines if line and not line.startswith("#")]
-    return [(int(seed), case) for seed, case in pairs]
+    found = [line.split() for line in lines if line and not line.startswith("#")]
+    return [(int(seed), case, int(nodes)) for seed, case, nodes in found]
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_new_seeds_hold(chunk: int) -> None:
-    first = first_seed() + chunk * (SEEDS // CHUNKS)
+    first = int(os.environ["SIM_BASE_SEED"]) + chunk * (SEEDS // CHUNKS)
     print(f"seeds {first} to {first + SEEDS // CHUNKS - 1}")
     for seed in range(first, first + SEEDS // CHUNKS):
-        verdict = simulate(seed)
+        verdict = simulate(seed, max_nodes=FLEET)
         assert verdict.ok, explain(verdict)
 
 
-@pytest.mark.parametrize(("seed", "case"), regressions())
-def test_seeds_that_once_failed_hold(seed: int, case: str) -> None:
-    verdict = simulate(seed, case=case)
+@pytest.mark.parametrize(("seed", "case", "nodes"), regressions())
+def test_seeds_that_once_failed_hold(seed: int, case: str, nodes: int) -> None:
+    verdict = simulate(seed, case=case, max_nodes=nodes)
     assert verdict.ok, explain(verdict)
 
 

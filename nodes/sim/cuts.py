@@ -1,0 +1,70 @@
+"""Cuts: what one node cannot read from the log, and what it cannot append to it, for a while.
+
+What is cut is not told so: a read finds nothing new, an append gets no answer, a sign of life is lost.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+from nodes.jobs import Topics
+
+NETSPLITS = ("whole", "whole", "appends", "reads", "control", "heartbeats")
+"""Cut off altogether, or one way only, or from the topics by which the fleet hears of it."""
+STALE = ("stale control", "stale broadcast", "stale shared")
+"""Reads of one or several topics that find nothing new."""
+
+
+@dataclass(slots=True)
+class Cut:
+    """``patience_ms``: after so long an append that gets no answer counts as failed."""
+
+    kind: str
+    until_ms: int
+    patience_ms: int
+    reads: frozenset[str]
+    appends: frozenset[str]
+    frozen: dict[tuple[str, int], int] = field(default_factory=dict)
+
+    def blocks(self, topic: str, now_ms: int) -> bool:
+        """True if an append to the topic gets no answer now."""
+        return now_ms < self.until_ms and topic in self.appends
+
+    def blinds(self, topic: str, now_ms: int) -> bool:
+        """True if nothing new of the topic can be read now."""
+        return now_ms < self.until_ms and topic in self.reads
+
+    def describe(self) -> str:
+        """For the trace."""
+        return f"{self.kind} until {self.until_ms} ms, patience {self.patience_ms} ms"
+
+
+def no_cut() -> Cut:
+    """Everything arrives."""
+    return Cut("none", -1, 0, frozenset(), frozenset())
+
+
+def make_cut(kind: str, topics: Topics, until_ms: int, patience_ms: int) -> Cut:
+    """One of ``NETSPLITS`` or ``STALE``."""
+    shared = frozenset((topics.control, topics.broadcast, topics.heartbeats))
+    everything = shared | {topics.source, *topics.outputs.values()}
+    said = frozenset((topics.control, topics.heartbeats))
+    nothing: frozenset[str] = frozenset()
+    reads, appends = {
+        "whole": (everything, everything),
+        "appends": (nothing, everything),
+        "reads": (everything, nothing),
+        "control": (said, said),
+        "heartbeats": (frozenset((topics.heartbeats,)), frozenset((topics.heartbeats,))),
+        "stale control": (frozenset((topics.control,)), nothing),
+        "stale broadcast": (frozenset((topics.broadcast,)), nothing),
+        "stale shared": (shared, nothing),
+    }[kind]
+    return Cut(kind, until_ms, patience_ms, reads, appends)
+
+
+def draw_cut(rng: random.Random, kinds: tuple[str, ...], topics: Topics, now_ms: int, suspect_after_ms: int) -> Cut:
+    """A cut from now on, for up to ten suspicion times."""
+    until_ms = now_ms + rng.randint(1, 10 * suspect_after_ms)
+    return make_cut(rng.choice(kinds), topics, until_ms, rng.choice([suspect_after_ms // 2, 10 * suspect_after_ms]))
