@@ -32,4 +32,5 @@ def open_settings_log(settings: Settings, log_dir: Path | None = None, *, create
 def open_kafka_log(settings: Settings) -> Log:
     """The Kafka log of the settings."""
     properties = settings.kafka_properties()
-    return open_log(f"kafka:{properties.pop('bootstrap.servers')}", kafka=properties)
+    address = f"kafka:{properties.pop('bootstrap.servers')}"
+    return open_log(address, kafka=properties, prefix=settings.log.prefix, timeout_s=settings.log.timeout_ms / 1000)

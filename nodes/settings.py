@@ -43,6 +43,8 @@ class LogSettings(Section):
     fsync: Literal["none", "interval", "batch"] = Field("interval", description="when appends survive a power failure")
     fsync_interval_ms: Positive = Field(1000, description="time between syncs where fsync is interval")
     bootstrap: str | None = Field(None, description="HOST:PORT[,HOST:PORT...] of the Kafka brokers")
+    prefix: str = Field("", pattern=r"^[A-Za-z0-9._-]{0,100}$", description="stands before the names of Kafka topics")
+    timeout_ms: Positive = Field(15_000, description="how long a node waits for Kafka's brokers before it gives up")
     kafka: Mapping[str, str | SecretStr] = Field(
         default_factory=dict, description="librdkafka properties, passed through (log.kafka.security.protocol=SSL)"
     )

@@ -48,11 +48,14 @@ def open_log(
     fsync: Fsync = "interval",
     fsync_interval_ms: int = 1000,
     kafka: Mapping[str, str] | None = None,
+    prefix: str = "",
+    timeout_s: float = 15.0,
 ) -> Log:
     """Open ``embedded:/path`` (or just a path), ``kafka:HOST:PORT[,HOST:PORT...]``, or ``memory:`` (a new, empty log).
 
-    The fsync settings are the embedded log's; ``kafka`` are librdkafka properties, secrets included. ``ValueError`` for
-    another scheme.
+    The fsync settings are the embedded log's; ``kafka`` are librdkafka properties, secrets included. ``prefix`` stands
+    before the topics' names on the brokers, ``timeout_s`` is how long they may not answer. ``ValueError`` for another
+    scheme.
     """
     text = os.fspath(address)
     scheme, colon, rest = text.partition(":")
@@ -66,7 +69,7 @@ def open_log(
     if scheme == "kafka":
         from nodes.log.kafka import KafkaLog  # comes with an extra, and a plain install works without
 
-        return KafkaLog(rest, kafka)
+        return KafkaLog(rest, kafka, prefix=prefix, timeout_s=timeout_s)
     raise ValueError(
         f"{text!r}: unknown kind of log {scheme!r}; use embedded:PATH, a path, kafka:HOST:PORT, or memory:"
     )

@@ -1,0 +1,227 @@
+"""A TCP proxy between Kafka clients and a broker that delays, holds, cuts and damages what it carries.
+
+It reads the frames of Kafka's protocol, so that a rule may be for one API key, client or topic. Wherever a reply names
+the broker's address the proxy puts its own, so that clients find it whatever listener the broker has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import struct
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+PRODUCE, FETCH, LIST_OFFSETS, METADATA, END_TXN = 0, 1, 2, 3, 26
+Direction = Literal["request", "reply"]
+_TOPIC_ID_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One request, or the reply to it: ``key`` and ``client`` are the request's."""
+
+    direction: Direction
+    key: int
+    client: str
+    body: bytes
+
+
+@dataclass(eq=False)
+class Rule:
+    """What happens to the frames that match; ``seen`` counts them. ``once``: only the first."""
+
+    proxy: Proxy
+    matches: Callable[[Frame], bool]
+    act: Callable[[Rule, bytes], Coroutine[Any, Any, tuple[bytes, bool]]]
+    once: bool = False
+    seen: int = 0
+    released: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def release(self) -> None:
+        """Let go what is held; the rule is over."""
+        self.proxy.rules = [rule for rule in self.proxy.rules if rule is not self]
+        self.proxy.loop.call_soon_threadsafe(self.released.set)
+
+
+class Proxy:
+    """Listens on a free port as long as it is entered; a thread of its own does the work.
+
+    ``tls``: clients speak TLS to the proxy, which speaks plaintext to the broker. ``host`` must have as many characters
+    as the broker's address: it is put in its place.
+    """
+
+    def __init__(self, upstream: str, *, host: str = "127.0.0.1", tls: ssl.SSLContext | None = None) -> None:
+        self.upstream_host, _, port = upstream.rpartition(":")
+        self.upstream_port = int(port)
+        assert len(host) == len(self.upstream_host)
+        self.host, self.port, self.tls = host, 0, tls
+        self.rules: list[Rule] = []
+        self.loop = asyncio.new_event_loop()
+        self._metadata: deque[bytes] = deque(maxlen=50)
+        self._listening = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Proxy:
+        self._thread.start()
+        assert self._listening.wait(60)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients connect to."""
+        return f"{self.host}:{self.port}"
+
+    # --- rules ------------------------------------------------------------------------------------------------------
+
+    def hold(
+        self, direction: Direction | None = None, *, key: int | None = None, topic: str = "", once: bool = False
+    ) -> Rule:
+        """Let nothing through (of this direction, API key, topic) until it is released: then all of it arrives late.
+
+        What comes behind a held frame on the same connection waits too, as with TCP.
+        """
+        return self._add(self._matcher(direction, key, topic), _held, once)
+
+    def delay(self, seconds: float, direction: Direction | None = None, *, key: int | None = None) -> Rule:
+        """Each frame arrives later."""
+
+        async def wait(rule: Rule, data: bytes) -> tuple[bytes, bool]:
+            await asyncio.sleep(seconds)
+            return data, True
+
+        return self._add(self._matcher(direction, key, ""), wait, False)
+
+    def cut_at(self, size: int, direction: Direction, *, key: int) -> Rule:
+        """The next such frame ends after ``size`` bytes, and its connection with it."""
+
+        async def cut(rule: Rule, data: bytes) -> tuple[bytes, bool]:
+            return data[:size], False
+
+        return self._add(self._matcher(direction, key, ""), cut, True)
+
+    def damage(self, find: bytes, direction: Direction, *, key: int, once: bool = True) -> Rule:
+        """Flip a bit behind the first ``find`` in the next such frame that has it."""
+
+        async def flip(rule: Rule, data: bytes) -> tuple[bytes, bool]:
+            at = data.index(find)
+            return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :], True
+
+        match = self._matcher(direction, key, "")
+        return self._add(lambda frame: match(frame) and find in frame.body, flip, once)
+
+    def _add(self, matches: Callable[[Frame], bool], act: Any, once: bool) -> Rule:
+        rule = Rule(self, matches, act, once)
+        self.rules = [*self.rules, rule]
+        return rule
+
+    def _matcher(self, direction: Direction | None, key: int | None, topic: str) -> Callable[[Frame], bool]:
+        def matches(frame: Frame) -> bool:
+            if direction not in (None, frame.direction) or key not in (None, frame.key):
+                return False
+            return not topic or any(name in frame.body for name in self._names(topic))
+
+        return matches
+
+    def _names(self, topic: str) -> list[bytes]:
+        """The topic's name, and its id if a reply has told it: newer requests name topics by id."""
+        name = topic.encode()
+        compact = bytes([len(name) + 1]) + name
+        found = [name]
+        for reply in self._metadata:
+            at = reply.find(compact)
+            if at >= 0:
+                found.append(reply[at + len(compact) : at + len(compact) + _TOPIC_ID_BYTES])
+        return found
+
+    # --- carrying ---------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        server = self.loop.run_until_complete(
+            asyncio.start_server(self._serve, self.host, 0, ssl=self.tls, limit=1 << 20)
+        )
+        self.port = server.sockets[0].getsockname()[1]
+        self._listening.set()
+        self.loop.run_forever()
+        server.close()
+        for task in asyncio.all_tasks(self.loop):
+            task.cancel()
+        self.loop.run_until_complete(asyncio.sleep(0))
+        self.loop.close()
+
+    async def _serve(self, client: asyncio.StreamReader, to_client: asyncio.StreamWriter) -> None:
+        try:
+            broker, to_broker = await asyncio.open_connection(self.upstream_host, self.upstream_port, limit=1 << 20)
+        except OSError:
+            to_client.close()
+            return
+        asked: dict[int, tuple[int, str]] = {}
+        await asyncio.gather(
+            self._carry("request", client, to_broker, asked), self._carry("reply", broker, to_client, asked)
+        )
+
+    async def _carry(
+        self,
+        direction: Direction,
+        source: asyncio.StreamReader,
+        target: asyncio.StreamWriter,
+        asked: dict[int, tuple[int, str]],
+    ) -> None:
+        """Until the sender ends. What the receiver does not want any more is thrown away."""
+        try:
+            while True:
+                head = await source.readexactly(4)
+                body = await source.readexactly(struct.unpack(">i", head)[0])
+                frame = _request(body, asked) if direction == "request" else _reply(body, asked)
+                data, goes_on = await self._ruled(frame, head + body)
+                target.write(self._with_own_address(frame, data))
+                if not goes_on:
+                    break
+                if not target.is_closing():
+                    await target.drain()
+        except (asyncio.IncompleteReadError, OSError, ssl.SSLError):
+            pass
+        target.close()
+
+    async def _ruled(self, frame: Frame, data: bytes) -> tuple[bytes, bool]:
+        for rule in self.rules:
+            if not rule.matches(frame) or (rule.once and rule.seen):
+                continue
+            rule.seen += 1
+            data, goes_on = await rule.act(rule, data)
+            if not goes_on:
+                return data, False
+        return data, True
+
+    def _with_own_address(self, frame: Frame, data: bytes) -> bytes:
+        if frame.direction == "request" or frame.key == FETCH:
+            return data
+        if frame.key == METADATA:
+            self._metadata.append(frame.body)
+        theirs = self.upstream_host.encode() + struct.pack(">i", self.upstream_port)
+        return data.replace(theirs, self.host.encode() + struct.pack(">i", self.port))
+
+
+async def _held(rule: Rule, data: bytes) -> tuple[bytes, bool]:
+    await rule.released.wait()
+    return data, True
+
+
+def _request(body: bytes, asked: dict[int, tuple[int, str]]) -> Frame:
+    key, _, correlation, length = struct.unpack_from(">hhih", body)
+    client = body[10 : 10 + max(0, length)].decode()
+    asked[correlation] = (key, client)
+    return Frame("request", key, client, body)
+
+
+def _reply(body: bytes, asked: dict[int, tuple[int, str]]) -> Frame:
+    key, client = asked.pop(struct.unpack_from(">i", body)[0])
+    return Frame("reply", key, client, body)

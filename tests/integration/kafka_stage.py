@@ -1,0 +1,44 @@
+"""A stage of tests on a real Kafka broker; nodes may reach it each through a proxy of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import defaultdict
+from pathlib import Path
+
+from nodes.fleet import Fleet, Member
+from nodes.opening import open_settings_log
+from nodes.settings import Settings, load_settings
+from tests.integration.fleet_support import PARTITIONS, QUICK, Stage
+from tests.integration.jobs_mixed import INPUT
+
+
+class KafkaStage(Stage):
+    """Its topics have a prefix of their own, so that many stages share a broker."""
+
+    def __init__(self, folder: Path, bootstrap: str, *definitions: str, partitions: int = PARTITIONS) -> None:
+        self.path = folder
+        self.partitions = partitions
+        self.prefix = f"s{hashlib.blake2b(os.fsencode(folder), digest_size=6).hexdigest()}-"
+        kafka = ("log.kind=kafka", f"log.bootstrap={bootstrap}", f"log.prefix={self.prefix}")
+        # Two busy cores are shared with a JVM here: what is only slow must not be taken for dead all the time.
+        own = (*QUICK, "node.suspect_after_ms=1000", f"checkpoints.url={folder / 'checkpoints'}")
+        self.definitions = (*kafka, *own, *definitions)
+        self.settings = load_settings(definitions=self.definitions, environ={}, directory=folder)
+        self.log = open_settings_log(self.settings)
+        self.log.create_topic(INPUT, partitions)
+        self.events = defaultdict(list)
+        self._next = 0
+
+    def settings_with(self, *definitions: str) -> Settings:
+        """The stage's settings with others on top."""
+        return load_settings(definitions=(*self.definitions, *definitions), environ={}, directory=self.path)
+
+    def add(self, fleet: Fleet, number: int, *definitions: str, expected: int = 1) -> Member:
+        """Start a node with settings of its own."""
+        fleet.settings = self.settings_with(*definitions)
+        try:
+            return fleet.add(number, expected)
+        finally:
+            fleet.settings = self.settings
