@@ -173,6 +173,7 @@ class Follower:
         """Ask for the ends of all partitions that are followed: that costs no more than asking for one."""
         tails = [tail for tail in self._tails.values() if tail.problem is None]
         asked_s = time.monotonic()
+        wanted.used_s = asked_s  # it may have waited long for the broker on its way here
         ends = self._topics.offsets([tail.where for tail in tails], at_end=True)
         for tail in tails:
             tail.end, tail.end_s = ends[tail.where], asked_s
