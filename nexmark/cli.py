@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -13,23 +10,21 @@ import typer
 from nexmark.queries import QUERIES, TOPIC, nexmark_job
 from nexmark.runs.plan import Generator, Plan, Validator, check_query, parse_kill
 from nodes.api import (
-    ConfigOption,
-    DefineOption,
+    Given,
     JsonOption,
-    LogDirOption,
-    LogLevelOption,
     Monitor,
     OutputReader,
     RunFailed,
     SettingsError,
-    begin,
     console,
     emit_json,
-    log_dir_definition,
+    log_address,
     new_group,
     note,
     open_job,
     open_job_log,
+    open_settings_log,
+    with_log_options,
 )
 
 app = new_group(
@@ -58,11 +53,10 @@ def list_queries(as_json: JsonOption = False) -> None:
 
 
 @app.command(epilog="Example: holon nexmark run q7 --events 1000000 --nodes 2 --kill 1@0.5 --validate spark --json")
+@with_log_options
 def run(
-    ctx: typer.Context,
+    given: Given,
     query: QueryArgument,
-    log_kind: Annotated[str, typer.Option("--log", help="embedded (kafka comes with a later release).")] = "embedded",
-    bootstrap: Annotated[str | None, typer.Option("--bootstrap", help="HOST:PORT of a Kafka broker.")] = None,
     events: Annotated[int | None, typer.Option("--events", help="How many events (default 1,000,000).")] = None,
     rate: Annotated[int | None, typer.Option("--rate", help="Events a second; needs --seconds.")] = None,
     seconds: Annotated[float | None, typer.Option("--seconds", help="How long, with --rate.")] = None,
@@ -76,30 +70,27 @@ def run(
     generator: GeneratorOption = "auto",
     dirty: Annotated[int, typer.Option("--dirty", help="Add so many corrupt, late, future records a partition.")] = 0,
     skew_guard_ms: SkewOption = None,
-    log_dir: LogDirOption = None,
-    config: ConfigOption = None,
-    define: DefineOption = None,
-    log_level: LogLevelOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Fill a topic, run the query on a fleet of node processes, kill some, read the results, prove them.
 
-    Without --log-dir the log is a temporary folder. Exit code 0: done and, where asked for, proven exact.
+    Without --log-dir the log is a temporary folder; with --log kafka the run has topics of its own, which are deleted
+    after it unless the setting log.prefix names them, and without --bootstrap the broker of this machine is used.
+    Exit code 0: done and, where asked for, proven exact.
     """
     from nexmark.runs.execute import execute
+    from nexmark.runs.place import run_settings
     from nexmark.runs.result import as_text
     from nexmark.runs.show import shown
 
     count, pace = _amount(events, rate, seconds)
-    _refuse_later(log_kind, bootstrap, replicas)
+    _refuse_later(replicas)
     plan = Plan(
         query, count, pace, partitions, nodes, tuple(parse_kill(text) for text in kill or ()), restart_after, seed,
         generator, validate, dirty, skew_guard_ms if skew_guard_ms is not None or not dirty else 60_000,
     )  # fmt: skip
-    with _folder(log_dir) as folder:
-        settings = begin(ctx, config, [*(define or ()), *log_dir_definition(folder)], log_level)
-        with shown(console(), plan) as show:
-            result = execute(plan, settings, show, note)
+    with run_settings(given, note) as settings, shown(console(), plan) as show:
+        result = execute(plan, settings, show, note)
     if as_json:
         emit_json(result)
     else:
@@ -111,26 +102,24 @@ def run(
 
 
 @app.command(epilog="Example: holon nexmark generate --events 1000000 --partitions 8 --log-dir ./holon-log")
+@with_log_options
 def generate(
-    ctx: typer.Context,
+    given: Given,
     events: EventsOption = 1_000_000,
     partitions: PartitionsOption = 8,
     seed: SeedOption = 0,
     generator: GeneratorOption = "auto",
     dirty: Annotated[int, typer.Option("--dirty", help="Add so many corrupt, late, future records a partition.")] = 0,
     parquet: Annotated[Path | None, typer.Option("--parquet", help="Write Parquet files here instead.")] = None,
-    log_dir: LogDirOption = None,
-    config: ConfigOption = None,
-    define: DefineOption = None,
-    log_level: LogLevelOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Generate the stream into the topic ``nexmark`` of the embedded log, or into Parquet files."""
+    """Generate the stream into the topic ``nexmark`` of a log, or into Parquet files."""
     import time
 
     from nexmark.runs.fill import fill, uses_spark
+    from nexmark.runs.validate import spark_asker
 
-    settings = begin(ctx, config, [*(define or ()), *log_dir_definition(log_dir)], log_level)
+    settings = given.settings()
     plan = Plan("q0", events, None, partitions, 1, seed=seed, generator=generator, dirty=dirty)
     begun = time.monotonic()
     if parquet is not None:
@@ -140,11 +129,10 @@ def generate(
         write_parquet(str(parquet), events, GeneratorConfig(seed=seed))
         spark = True
     else:
-        spark = uses_spark(plan, note)
+        spark = uses_spark(plan, spark_asker(), note)
+        address = log_address(settings)
         with open_job_log(settings) as log:
-            fill(
-                log, settings.log.path, plan, spark=spark, progress=lambda done: note(f"{done:,} of {events:,} events")
-            )
+            fill(log, address, plan, spark=spark, progress=lambda done: note(f"{done:,} of {events:,} events"))
     wall = time.monotonic() - begun
     summary = {
         "events": events, "partitions": partitions, "seed": seed, "generator": "spark" if spark else "plain",
@@ -157,15 +145,12 @@ def generate(
 
 
 @app.command(epilog="Example: holon nexmark validate q7 --log-dir ./holon-log --validate plain")
+@with_log_options
 def validate(
-    ctx: typer.Context,
+    given: Given,
     query: QueryArgument,
     validator: Annotated[Validator, typer.Option("--validate", help="Which oracle.")] = "auto",
     skew_guard_ms: SkewOption = None,
-    log_dir: LogDirOption = None,
-    config: ConfigOption = None,
-    define: DefineOption = None,
-    log_level: LogLevelOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Prove the results that are on a log: of ``holon run nexmark.queries:QUERY``, or of a run with --log-dir."""
@@ -173,11 +158,11 @@ def validate(
     from nexmark.runs import validate as proof
 
     check_query(query)
-    settings = begin(ctx, config, [*(define or ()), *log_dir_definition(log_dir)], log_level)
-    chosen = proof.chosen_validator(validator, note)
+    settings = given.settings()
+    chosen = proof.chosen_validator(validator, proof.spark_asker(), note)
     assert chosen is not None
     options = {} if skew_guard_ms is None else {"skew_guard_ms": skew_guard_ms}
-    with open_job_log(settings) as log:
+    with open_settings_log(settings) as log:
         monitor = Monitor(log, open_job(log, nexmark_job(query, **options)))
         monitor.poll()
         counts = monitor.counts()
@@ -186,7 +171,7 @@ def validate(
             raise RunFailed(f"the job has taken {counts.taken:,} of {total:,} records: let it finish first")
         lines = [output.value for output in OutputReader(log, query).read_available()]
         got = Counts(counts.accepted, counts.filtered, counts.late, counts.dead)
-        verdict = proof.validate(chosen, query, log, settings.log.path, lines, got, skew_guard_ms=skew_guard_ms)
+        verdict = proof.validate(chosen, query, log, log_address(settings), lines, got, skew_guard_ms=skew_guard_ms)
     if as_json:
         emit_json({"query": query, "validator": chosen, "outputs": len(lines), "validated": verdict.validated,
                    "differences": verdict.differences, "first": verdict.first})  # fmt: skip
@@ -209,17 +194,6 @@ def _amount(events: int | None, rate: int | None, seconds: float | None) -> tupl
     return max(1, int(rate * seconds)), rate
 
 
-def _refuse_later(log_kind: str, bootstrap: str | None, replicas: int) -> None:
-    if log_kind != "embedded" or bootstrap is not None:
-        raise SettingsError(f"--log {log_kind}: this release runs on the embedded log; Kafka comes with the next one")
+def _refuse_later(replicas: int) -> None:
     if replicas != 1:
         raise SettingsError(f"--replicas {replicas}: this release keeps one copy; hot standbys come with the next one")
-
-
-@contextmanager
-def _folder(log_dir: Path | None) -> Iterator[Path]:
-    if log_dir is not None:
-        yield log_dir
-        return
-    with tempfile.TemporaryDirectory(prefix="holon-nexmark-") as folder:
-        yield Path(folder)

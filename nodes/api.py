@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-from nodes.cli.node_command import add_working_directory, log_dir_definition
+from nodes.cli.node_command import add_working_directory
 from nodes.cli.options import (
     ConfigOption,
     DefineOption,
+    Given,
     JsonOption,
-    LogDirOption,
     LogLevelOption,
     begin,
     new_command,
     new_group,
+    with_log_options,
 )
 from nodes.cli.output import console, emit_json, note
 from nodes.errors import MissingDependency, RunFailed, SettingsError, UnknownName, Unreachable, nearest
 from nodes.fleet import Fleet, wait_for
 from nodes.jobs import JobMismatch, ask_stop, declare_end, load_job, open_job
-from nodes.log import EmbeddedLog, Log, LogError, MemoryLog, open_log
+from nodes.log import EmbeddedLog, Log, LogAddress, LogError, MemoryLog, open_log
 from nodes.monitor import Monitor
-from nodes.process import open_job_log
+from nodes.opening import drop_topics, local_kafka, log_address, open_job_log, open_settings_log
 from nodes.reader import OutputReader
-from nodes.settings import Settings, load_settings
+from nodes.settings import Settings, load_settings, refined
 
 __all__ = [
     "ConfigOption",
     "DefineOption",
     "EmbeddedLog",
     "Fleet",
+    "Given",
     "JobMismatch",
     "JsonOption",
     "Log",
-    "LogDirOption",
+    "LogAddress",
     "LogError",
     "LogLevelOption",
     "MemoryLog",
@@ -48,10 +50,12 @@ __all__ = [
     "begin",
     "console",
     "declare_end",
+    "drop_topics",
     "emit_json",
     "load_job",
     "load_settings",
-    "log_dir_definition",
+    "local_kafka",
+    "log_address",
     "nearest",
     "new_command",
     "new_group",
@@ -59,5 +63,8 @@ __all__ = [
     "open_job",
     "open_job_log",
     "open_log",
+    "open_settings_log",
+    "refined",
     "wait_for",
+    "with_log_options",
 ]

@@ -1,4 +1,4 @@
-"""The jars of a local Kafka broker: fetched once into a cache by the Ivy that comes with pyspark."""
+"""Jars of a local Kafka broker, and of Spark's connector to Kafka: fetched once into a cache by the Ivy in pyspark."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from nodes.cli.checks import INSTALL_JAVA, JAVA_VERSION, java_version
@@ -19,15 +20,38 @@ KAFKA_VERSION = "4.1.1"
 _SCALA = "2.13"
 _SLF4J_VERSION = "1.7.36"
 FETCH_TIMEOUT_S = 240
-_MODULES = f"""\
-<ivy-module version="2.0">
-  <info organisation="holon" module="broker"/>
-  <dependencies>
-    <dependency org="org.apache.kafka" name="kafka_{_SCALA}" rev="{KAFKA_VERSION}" conf="default->default"/>
-    <dependency org="org.slf4j" name="slf4j-simple" rev="{_SLF4J_VERSION}" conf="default->default"/>
-  </dependencies>
-</ivy-module>
-"""
+_DEPENDENCY = '<dependency org="{}" name="{}" rev="{}" conf="default->default"/>'
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """Modules (organisation, name, version) with all that they need; the first gives the folder its name."""
+
+    title: str
+    modules: tuple[tuple[str, str, str], ...]
+
+    @property
+    def folder(self) -> str:
+        _, name, version = self.modules[0]
+        return f"{name}-{version}"
+
+    def ivy(self) -> str:
+        """The file that tells Ivy what to fetch."""
+        rows = "".join(_DEPENDENCY.format(*module) for module in self.modules)
+        info = '<info organisation="holon" module="bundle"/>'
+        return f'<ivy-module version="2.0">{info}<dependencies>{rows}</dependencies></ivy-module>'
+
+
+BROKER = Bundle(
+    f"Kafka {KAFKA_VERSION}",
+    (("org.apache.kafka", f"kafka_{_SCALA}", KAFKA_VERSION), ("org.slf4j", "slf4j-simple", _SLF4J_VERSION)),
+)
+
+
+def spark_connector(spark_version: str) -> Bundle:
+    """Spark's own source and sink of Kafka, which must have exactly the version of Spark."""
+    module = ("org.apache.spark", f"spark-sql-kafka-0-10_{_SCALA}", spark_version)
+    return Bundle(f"Spark's connector to Kafka, version {spark_version},", (module,))
 
 
 def find_java(environ: Mapping[str, str] = os.environ) -> str:
@@ -53,13 +77,13 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
     return Path(base) / "holon"
 
 
-def kafka_jars(java: str, cache: Path | None = None) -> Path:
-    """The folder of the jars; fetched if it is not there yet (45 jars, 43 MB, up to a minute). Safe to call at once.
+def kafka_jars(java: str, cache: Path | None = None, bundle: Bundle = BROKER) -> Path:
+    """The folder of the jars; fetched if it is not there yet (a broker: 45 jars, 43 MB, up to a minute).
 
-    Raises ``MissingDependency`` without pyspark, ``Unreachable`` where the jars cannot be fetched.
+    Safe to call at once. Raises ``MissingDependency`` without pyspark, ``Unreachable`` where they cannot be fetched.
     """
     base = (cache or cache_folder()) / "kafka"
-    folder = base / f"kafka_{_SCALA}-{KAFKA_VERSION}"
+    folder = base / bundle.folder
     if folder.is_dir():
         return folder
     try:
@@ -68,15 +92,15 @@ def kafka_jars(java: str, cache: Path | None = None) -> Path:
         raise Unreachable(f"cannot make the cache {base} ({error.strerror}); set XDG_CACHE_HOME to another") from error
     with locked(base / "lock"):
         if not folder.is_dir():
-            _fetch(java, base, folder)
+            _fetch(java, base, folder, bundle)
     return folder
 
 
-def _fetch(java: str, base: Path, folder: Path) -> None:
+def _fetch(java: str, base: Path, folder: Path, bundle: Bundle) -> None:
     ivy = _ivy_jar()
     with tempfile.TemporaryDirectory(prefix="fetching-", dir=base) as temporary:
         work = Path(temporary)
-        (work / "ivy.xml").write_text(_MODULES, encoding="utf-8")
+        (work / "ivy.xml").write_text(bundle.ivy(), encoding="utf-8")
         command = [java, "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", str(ivy), "org.apache.ivy.Main"]
         command += ["-cache", str(work / "cache"), "-ivy", str(work / "ivy.xml")]
         command += ["-retrieve", str(work / "jars" / "[artifact]-[revision](-[classifier]).[ext]")]
@@ -84,13 +108,13 @@ def _fetch(java: str, base: Path, folder: Path) -> None:
             done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S, check=False)
         except subprocess.TimeoutExpired as error:
             raise Unreachable(
-                f"the jars of Kafka {KAFKA_VERSION} did not arrive within {FETCH_TIMEOUT_S} s; check the connection to "
+                f"the jars of {bundle.title} did not arrive within {FETCH_TIMEOUT_S} s; check the connection to "
                 f"Maven Central and try again"
             ) from error
-        if done.returncode != 0 or not list((work / "jars").glob("kafka_*.jar")):
+        if done.returncode != 0 or not list((work / "jars").glob(f"{bundle.modules[0][1]}-*.jar")):
             said = "\n".join(line for line in (done.stdout + done.stderr).splitlines() if line.strip(". \t"))
             raise Unreachable(
-                f"the jars of Kafka {KAFKA_VERSION} could not be fetched from Maven Central; check the connection "
+                f"the jars of {bundle.title} could not be fetched from Maven Central; check the connection "
                 f"(a proxy: JAVA_TOOL_OPTIONS=-Dhttps.proxyHost=...). Ivy says:\n{said[-1500:]}"
             )
         (work / "jars").rename(folder)

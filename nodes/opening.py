@@ -3,34 +3,61 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nodes.errors import SettingsError, Unreachable
-from nodes.log import Log, open_log
+from nodes.log import Log, LogAddress, open_log
 from nodes.settings import Settings
 
+if TYPE_CHECKING:
+    from nodes.kafka_broker import Broker
 
-def open_settings_log(settings: Settings, log_dir: Path | None = None, *, create: bool = False) -> Log:
-    """The log of ``settings.log``; ``log_dir`` names an embedded one instead. The caller closes it.
 
-    Raises ``Unreachable`` where there is no log yet, unless ``create``, and ``LogUnavailable`` where no broker answers.
+def log_address(settings: Settings) -> LogAddress:
+    """Where the log of the settings is, secrets included; for child processes as well."""
+    log = settings.log
+    if log.kind == "kafka":
+        properties = settings.kafka_properties()
+        return LogAddress(f"kafka:{properties.pop('bootstrap.servers')}", properties, log.prefix, timeout_s=log.timeout_ms / 1000)
+    if log.kind == "memory":
+        where = f"log.kind = memory (from {settings.origin('log.kind')})"
+        raise SettingsError(
+            f"{where}: a log in memory ends with its process, so that commands and nodes cannot share it"
+        )
+    return LogAddress(f"embedded:{log.path}", fsync=log.fsync, fsync_interval_ms=log.fsync_interval_ms)
+
+
+def open_job_log(settings: Settings) -> Log:
+    """The log of ``settings.log``; an embedded one is made if there is none. The caller closes it.
+
+    Raises ``LogUnavailable`` where no broker answers.
     """
-    kind = "embedded" if log_dir is not None else settings.log.kind
-    if kind == "embedded":
-        path = log_dir if log_dir is not None else Path(settings.log.path)
-        if not create and not (path / "log.json").is_file():
-            raise Unreachable(
-                f"no log in the folder {path}; name another with --log-dir or log.path, "
-                "or make one: holon log append FILE --topic TOPIC --create"
-            )
-        return open_log(path, fsync=settings.log.fsync, fsync_interval_ms=settings.log.fsync_interval_ms)
-    where = f"log.kind = {kind} (from {settings.origin('log.kind')})"
-    if kind == "memory":
-        raise SettingsError(f"{where}: a log in memory ends with its process, so that commands cannot share it")
-    return open_kafka_log(settings)
+    return open_log(log_address(settings))
 
 
-def open_kafka_log(settings: Settings) -> Log:
-    """The Kafka log of the settings."""
-    properties = settings.kafka_properties()
-    address = f"kafka:{properties.pop('bootstrap.servers')}"
-    return open_log(address, kafka=properties, prefix=settings.log.prefix, timeout_s=settings.log.timeout_ms / 1000)
+def local_kafka() -> Broker:
+    """The Kafka broker of this machine, started if it does not run. Raises ``MissingDependency`` or ``RunFailed``."""
+    from nodes import kafka_broker
+
+    return kafka_broker.up(kafka_broker.default_folder())
+
+
+def drop_topics(settings: Settings) -> None:
+    """Delete all topics of a log on Kafka that has a prefix to itself."""
+    from nodes.log.kafka import KafkaLog
+
+    assert settings.log.prefix, "without a prefix these would be all topics of the cluster"
+    with open_job_log(settings) as log:
+        assert isinstance(log, KafkaLog)
+        log.delete_topics([*log.topics()])
+
+
+def open_settings_log(settings: Settings, *, create: bool = False) -> Log:
+    """As ``open_job_log``, but raises ``Unreachable`` where there is no embedded log yet, unless ``create``."""
+    path = Path(settings.log.path)
+    if settings.log.kind == "embedded" and not create and not (path / "log.json").is_file():
+        raise Unreachable(
+            f"no log in the folder {path}; name another with --log-dir or log.path, "
+            "or make one: holon log append FILE --topic TOPIC --create"
+        )
+    return open_job_log(settings)

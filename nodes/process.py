@@ -19,13 +19,13 @@ from nodes.driver import Driver
 from nodes.errors import RunFailed
 from nodes.guardian import Guardian, Place, Watched
 from nodes.jobs import failure_key, heartbeat_topic, open_job, with_policy
-from nodes.log import Log, LogError, open_log
+from nodes.log import Log, LogError
 from nodes.machine import messages as m
 from nodes.machine.config import JobRun, NodeConfig
 from nodes.machine.effects import Ending
 from nodes.machine.events import StopRequested
 from nodes.machine.node import Node
-from nodes.opening import open_kafka_log
+from nodes.opening import open_job_log
 from nodes.patience import PatientCheckpoints
 from nodes.saver import ThreadSaver
 from nodes.settings import Settings
@@ -44,17 +44,6 @@ CRASHPOINT_VARIABLE = "CRASHPOINT"
 def monotonic_ms() -> int:
     """The node's clock: it only has to run."""
     return time.monotonic_ns() // 1_000_000
-
-
-def open_job_log(settings: Settings) -> Log:
-    """The log that the settings name."""
-    if settings.log.kind == "kafka":
-        return open_kafka_log(settings)
-    if settings.log.kind != "embedded":
-        raise RunFailed(f"log.kind = {settings.log.kind}: a log in memory ends with its process; no fleet can share it")
-    return open_log(
-        f"embedded:{settings.log.path}", fsync=settings.log.fsync, fsync_interval_ms=settings.log.fsync_interval_ms
-    )
 
 
 def node_config(settings: Settings, number: int, expected: int) -> NodeConfig:

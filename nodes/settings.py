@@ -105,8 +105,8 @@ class Settings(Section):
         """The store of checkpoints, password included; the default is a folder of the embedded log, else one here."""
         if self.checkpoints.url is not None:
             return self.checkpoints.url.get_secret_value()
-        if self.log.kind == "kafka":
-            return "./holon-checkpoints"
+        if self.log.kind == "kafka":  # logs that share a cluster have a folder each
+            return os.path.join("./holon-checkpoints", self.log.prefix).rstrip("/")
         return os.path.join(self.log.path, "checkpoints")
 
     def kafka_properties(self) -> dict[str, str]:
@@ -129,14 +129,31 @@ def load_settings(
     definitions: Iterable[str] = (),
     environ: Mapping[str, str] | None = None,
     directory: Path | None = None,
+    needs_bootstrap: bool = True,
 ) -> Settings:
-    """Read all sources; raises ``SettingsError``. ``environ`` and ``directory`` default to the process's own."""
+    """Read all sources; raises ``SettingsError``. ``environ`` and ``directory`` default to the process's own.
+
+    ``needs_bootstrap``: a log on Kafka must say where the brokers are.
+    """
     environ = os.environ if environ is None else environ
     file = settings_file(config, directory or Path.cwd())
     given: dict[str, Given] = {}
     for value in (*(from_toml(file) if file else ()), *from_environment(environ), *from_definitions(definitions)):
         _require_known(value)
         given[value.key] = value
+    return _settings(given, environ, needs_bootstrap)
+
+
+def refined(settings: Settings, definitions: Iterable[str], environ: Mapping[str, str] | None = None) -> Settings:
+    """The settings with more ``section.key=value``, which outrank what was there."""
+    given = dict(settings._given)
+    for value in from_definitions(definitions):
+        _require_known(value)
+        given[value.key] = value
+    return _settings(given, os.environ if environ is None else environ, needs_bootstrap=True)
+
+
+def _settings(given: dict[str, Given], environ: Mapping[str, str], needs_bootstrap: bool) -> Settings:
     sections: dict[str, dict[str, Any]] = {name: {} for name in Settings.model_fields}
     kafka: dict[str, str | SecretStr] = {}
     for key, value in sorted(given.items()):
@@ -150,7 +167,7 @@ def load_settings(
     models: dict[str, Any] = {name: field.annotation for name, field in Settings.model_fields.items()}
     settings = Settings(**{name: model(**sections[name]) for name, model in models.items()})
     settings._given = given
-    _require_consistent(settings)
+    _require_consistent(settings, needs_bootstrap)
     return settings
 
 
@@ -193,7 +210,7 @@ def _converted(given: Given, field: Any, environ: Mapping[str, str]) -> object:
         raise SettingsError(f"{given.key} = {shown} (from {given.origin}): {problem}") from None
 
 
-def _require_consistent(settings: Settings) -> None:
+def _require_consistent(settings: Settings, needs_bootstrap: bool) -> None:
     node = settings.node
     if node.suspect_after_ms <= node.heartbeat_interval_ms:
         raise SettingsError(
@@ -205,9 +222,10 @@ def _require_consistent(settings: Settings) -> None:
     if refused is not None:
         origin = settings.origin("checkpoints.endpoint")
         raise SettingsError(f"checkpoints.endpoint (from {origin}) is refused: {refused}")
-    if settings.log.kind == "kafka" and not settings.log.bootstrap:
+    if needs_bootstrap and settings.log.kind == "kafka" and not settings.log.bootstrap:
         raise SettingsError(
-            f"log.kind = kafka (from {settings.origin('log.kind')}) needs log.bootstrap = HOST:PORT of a broker"
+            f"log.kind = kafka (from {settings.origin('log.kind')}) needs log.bootstrap = HOST:PORT of a broker, or "
+            f"--bootstrap HOST:PORT; holon kafka up starts one on this machine and prints its address"
         )
 
 

@@ -29,7 +29,8 @@ from nodes.checkpoints_opening import open_checkpoints
 from nodes.jobs import declare_end, open_job
 from nodes.log import open_log
 from nodes.memory import private_bytes
-from nodes.process import NodeProcess, node_config, open_job_log
+from nodes.opening import open_job_log
+from nodes.process import NodeProcess, node_config
 from nodes.settings import load_settings
 
 WCRDT_ENTRIES = (("holon/scope.py", ("insert", "insert_many")), ("wcrdt/slots.py", ("take_delta",)),

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from nexmark.oracle.compare import FIRST, Comparison, Counts, Expected, Row, Verdict, canonical, compare
 from nexmark.oracle.plain import expected_plain
+from nodes.log import LogAddress
 
 __all__ = [
     "Comparison",
@@ -35,7 +36,7 @@ def validate_plain(expected: Expected, got: Iterable[Row], *, got_counts: Counts
 
 def validate_spark(
     query: str,
-    log: str,
+    log: str | LogAddress,
     topic: str,
     got: Iterable[Row] | Path,
     *,

@@ -17,7 +17,8 @@ from nexmark.oracle.compare import FIRST, Counts, Row, Verdict, canonical, descr
 from nexmark.oracle.spark_parse import PARSED, parser
 from nexmark.oracle.spark_queries import SPARK_QUERIES, WINDOW_MS
 from nexmark.spark.session import spark_session
-from nexmark.spark.source import read_topic
+from nexmark.spark.source import needed_jars, read_topic
+from nodes.log import LogAddress
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,7 +51,7 @@ GROUP BY text HAVING SUM(expected) <> SUM(got)
 
 def validate_spark(
     query: str,
-    log: str,
+    log: str | LogAddress,
     topic: str,
     got: Iterable[Row] | Path,
     *,
@@ -67,7 +68,7 @@ def validate_spark(
     """
     if query not in SPARK_QUERIES:
         raise ValueError(f"the Spark oracle does not know {query!r}; it knows {', '.join(SPARK_QUERIES)}")
-    with spark_session() as spark, tempfile.TemporaryDirectory(prefix="holon-oracle-") as folder:
+    with spark_session(jars=needed_jars(log)) as spark, tempfile.TemporaryDirectory(prefix="holon-oracle-") as folder:
         _view_partitions(spark, log, topic)
         read_topic(spark, log, topic).mapInArrow(parser(query), PARSED).createOrReplaceTempView("parsed")
         classified = spark.sql(_classified_sql(query, out_of_orderness_ms, lateness_ms, skew_guard_ms)).persist()
@@ -98,7 +99,7 @@ def _classified_sql(query: str, out_of_orderness_ms: int, lateness_ms: int, skew
     )
 
 
-def _view_partitions(spark: SparkSession, log: str, topic: str) -> None:
+def _view_partitions(spark: SparkSession, log: str | LogAddress, topic: str) -> None:
     from nodes.log import open_log
 
     with open_log(log) as opened:

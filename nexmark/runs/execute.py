@@ -13,24 +13,28 @@ from nexmark.runs.fill import fill, stream_of, uses_spark
 from nexmark.runs.measure import Latency, input_timestamps, longest_delay, record_latency, window_latency
 from nexmark.runs.plan import Plan
 from nexmark.runs.result import RunResult
-from nexmark.runs.validate import chosen_validator, validate
+from nexmark.runs.validate import chosen_validator, spark_asker, validate
 from nexmark.runs.watch import Progress, Ran, Say, Show, watch
-from nodes.api import Log, OutputReader, RunFailed, Settings, open_job_log
+from nodes.api import Log, LogAddress, OutputReader, RunFailed, Settings, log_address, open_job_log
 
 
 def execute(plan: Plan, settings: Settings, show: Show, say: Say) -> RunResult:
     """Run the plan on the settings' log; raises ``RunFailed`` if it does not come to its end."""
     begun = time.monotonic()
-    validator = chosen_validator(plan.validator, say)
-    spark = uses_spark(plan, say)
+    problem = spark_asker()
+    validator = chosen_validator(plan.validator, problem, say)
+    spark = uses_spark(plan, problem, say)
+    address = log_address(settings)
     with ExitStack() as stack:
+        log = stack.enter_context(open_job_log(settings))
         if spark or validator == "spark":
             from nexmark.spark.session import spark_session
+            from nexmark.spark.source import needed_jars
 
             show(Progress("starting Spark"))
-            stack.enter_context(spark_session())
-        log = stack.enter_context(open_job_log(settings))
-        generate_s = _generate(plan, settings, log, spark, show)
+            jars = needed_jars(address) if validator == "spark" else ()
+            stack.enter_context(spark_session(jars=jars))
+        generate_s = _generate(plan, address, log, spark, show)
         ran = watch(plan, settings, log, show, say)
         show(Progress("reading results"))
         reader = OutputReader(log, plan.query, verify_repeats=True)
@@ -44,19 +48,19 @@ def execute(plan: Plan, settings: Settings, show: Show, say: Say) -> RunResult:
             show(Progress(f"validating with {validator}"))
             lines = [output.value for output in outputs]
             guard = plan.skew_guard_ms
-            verdict = validate(validator, plan.query, log, settings.log.path, lines, ran.counts, skew_guard_ms=guard)
+            verdict = validate(validator, plan.query, log, address, lines, ran.counts, skew_guard_ms=guard)
             _note_verdict(result, validator, verdict)
     result.wall_s = round(time.monotonic() - begun, 3)
     return result
 
 
-def _generate(plan: Plan, settings: Settings, log: Log, spark: bool, show: Show) -> float:
+def _generate(plan: Plan, address: LogAddress, log: Log, spark: bool, show: Show) -> float:
     """Fill the topic unless the run is paced; returns the seconds that it took."""
     begun = time.monotonic()
     if plan.rate is None:
         show(Progress("generating", 0, plan.events))
         told = lambda count: show(Progress("generating", count, plan.events))  # noqa: E731
-        fill(log, settings.log.path, plan, spark=spark, progress=told)
+        fill(log, address, plan, spark=spark, progress=told)
     return time.monotonic() - begun
 
 

@@ -13,7 +13,7 @@ from nexmark.model import BASE_TIME_MS
 from nexmark.queries import TOPIC
 from nexmark.runs.plan import Plan
 from nexmark.times import format_time_ms
-from nodes.api import Log, MissingDependency
+from nodes.api import Log, LogAddress, MissingDependency
 
 PACE_S = 0.01
 SPARK_FROM_EVENTS = 200_000
@@ -25,15 +25,13 @@ def stream_of(plan: Plan) -> Stream:
     return Stream(TOPIC, plan.events, plan.partitions, GeneratorConfig(seed=plan.seed))
 
 
-def uses_spark(plan: Plan, say: Callable[[str], None]) -> bool:
+def uses_spark(plan: Plan, problem_of_spark: Callable[[], str | None], say: Callable[[str], None]) -> bool:
     """Which generator a run takes; says why where Spark would have been the choice but is not there."""
     if plan.rate is not None or plan.dirty or plan.generator == "plain":
         return False
-    from nexmark.spark.session import spark_problem
-
     if plan.generator == "auto" and plan.events < SPARK_FROM_EVENTS and plan.validator not in ("spark", "auto"):
         return False
-    problem = spark_problem()
+    problem = problem_of_spark()
     if problem is None:
         return True
     if plan.generator == "spark":
@@ -42,14 +40,14 @@ def uses_spark(plan: Plan, say: Callable[[str], None]) -> bool:
     return False
 
 
-def fill(log: Log, log_path: str, plan: Plan, *, spark: bool, progress: Callable[[int], None]) -> None:
+def fill(log: Log, address: LogAddress, plan: Plan, *, spark: bool, progress: Callable[[int], None]) -> None:
     """Append all events before the run; ``progress`` is told how many records are there."""
     stream = stream_of(plan)
     log.create_topic(stream.topic, stream.partitions)
     if spark:
         from nexmark.spark.loader import load_with_spark
 
-        load_with_spark(f"embedded:{log_path}", stream)
+        load_with_spark(address, stream)
         progress(plan.events)
         return
     for partition in range(stream.partitions):

@@ -5,21 +5,34 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 from nexmark.oracle import Counts, Verdict, compare, expected_plain
 from nexmark.queries import TOPIC
 from nexmark.runs.plan import Validator
-from nodes.api import Log, MissingDependency
+from nodes.api import Log, LogAddress, MissingDependency
 
 
-def chosen_validator(asked: Validator | None, say: Callable[[str], None]) -> str | None:
+def spark_asker() -> Callable[[], str | None]:
+    """Says what keeps Spark from running here; asks the machine once, and only if somebody wants to know."""
+
+    @cache
+    def problem() -> str | None:
+        from nexmark.spark.session import spark_problem
+
+        return spark_problem()
+
+    return problem
+
+
+def chosen_validator(
+    asked: Validator | None, problem_of_spark: Callable[[], str | None], say: Callable[[str], None]
+) -> str | None:
     """``spark`` or ``plain``. Raises ``MissingDependency`` where Spark was asked for by name and is not there."""
     if asked is None or asked == "plain":
         return asked
-    from nexmark.spark.session import spark_problem
-
-    problem = spark_problem()
+    problem = problem_of_spark()
     if problem is None:
         return "spark"
     if asked == "spark":
@@ -32,7 +45,7 @@ def validate(
     validator: str,
     query: str,
     log: Log,
-    log_path: str,
+    address: LogAddress,
     lines: Sequence[bytes],
     counts: Counts | None,
     *,
@@ -51,5 +64,5 @@ def validate(
         rows = Path(folder, "rows.jsonl")
         rows.write_bytes(b"".join(line + b"\n" for line in lines))
         return validate_spark(
-            query, f"embedded:{log_path}", TOPIC, rows, skew_guard_ms=skew_guard_ms, got_counts=counts
+            query, address, TOPIC, rows, skew_guard_ms=skew_guard_ms, got_counts=counts
         )

@@ -10,12 +10,12 @@ from nexmark.generator import GeneratorConfig, generate_slice
 from nexmark.loading import BATCH_RECORDS, Stream, load_partition
 from nexmark.spark.arrow import SPARK_SCHEMA, to_arrow
 from nexmark.spark.session import spark_session
-from nodes.log import open_log
+from nodes.log import LogAddress, open_log
 
 PARQUET_ROWS = 20_000
 
 
-def load_with_spark(log: str, stream: Stream, *, batch_records: int = BATCH_RECORDS) -> int:
+def load_with_spark(log: str | LogAddress, stream: Stream, *, batch_records: int = BATCH_RECORDS) -> int:
     """Create the topic and load it with one task a partition; returns how many records were appended by the last tries.
 
     ``log`` is what `open_log` takes. A task that Spark runs again goes on where the first one stopped.

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,8 +56,8 @@ def spark_problem() -> str | None:
 
 
 @contextmanager
-def spark_session(*, cores: int = 2, memory: str = "2g") -> Iterator[SparkSession]:
-    """The running session if there is one, else a new one that is stopped at the end."""
+def spark_session(*, cores: int = 2, memory: str = "2g", jars: Sequence[Path] = ()) -> Iterator[SparkSession]:
+    """The running session if there is one, else a new one, with these jars, that is stopped at the end."""
     from pyspark.sql import SparkSession
 
     running = SparkSession.getActiveSession()
@@ -65,7 +65,7 @@ def spark_session(*, cores: int = 2, memory: str = "2g") -> Iterator[SparkSessio
         yield running
         return
     with tempfile.TemporaryDirectory(prefix="holon-spark-") as folder:
-        session = _start(folder, cores, memory)
+        session = _start(folder, _settings(folder, cores, memory, jars))
         try:
             yield session
         finally:
@@ -73,13 +73,13 @@ def spark_session(*, cores: int = 2, memory: str = "2g") -> Iterator[SparkSessio
             _stop_jvm()
 
 
-def _start(folder: str, cores: int, memory: str) -> SparkSession:
+def _start(folder: str, settings: Mapping[str, str]) -> SparkSession:
     from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
     from pyspark.sql import SparkSession
 
-    conf = SparkConf().setAppName("holon").setAll(list(_settings(folder, cores, memory).items()))
+    conf = SparkConf().setAppName("holon").setAll(list(settings.items()))
     said = Path(folder, "jvm.log")
     # The workers inherit the JVM's output, so that nothing of theirs comes between lines of ours.
     with said.open("wb") as output, _environment(_worker_environment()):
@@ -93,8 +93,9 @@ def _start(folder: str, cores: int, memory: str) -> SparkSession:
     return SparkSession(context)
 
 
-def _settings(folder: str, cores: int, memory: str) -> dict[str, str]:
-    return {
+def _settings(folder: str, cores: int, memory: str, jars: Sequence[Path]) -> dict[str, str]:
+    given = {"spark.jars": ",".join(map(str, jars))} if jars else {}
+    return given | {
         "spark.master": f"local[{cores},{TASK_ATTEMPTS}]",
         "spark.driver.memory": memory,
         "spark.driver.host": "127.0.0.1",

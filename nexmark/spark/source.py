@@ -1,4 +1,5 @@
-"""A Spark data source that reads a log: `spark.read.format("holonlog")`, options ``log`` and ``topic``.
+"""A log as a Spark DataFrame. On Kafka Spark's own connector reads it (`nexmark.spark.kafka`); any other log is read by
+the data source here: `spark.read.format("holonlog")`, options ``log`` and ``topic``.
 
 One Spark partition a log partition, up to the end offset at the time of planning, so that repeated reads of one
 DataFrame see the same records.
@@ -8,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from nodes.log import open_log
+from nodes.log import LogAddress, open_log
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -97,7 +99,25 @@ class HolonLogSource(DataSource):
         return LogReader(self.options["log"], self.options["topic"])
 
 
-def read_topic(spark: SparkSession, url: str, topic: str) -> DataFrame:
-    """The records of a topic as a DataFrame with the columns of `SCHEMA`."""
+def needed_jars(log: str | LogAddress) -> list[Path]:
+    """The jars with which a session must be started to read this log; fetched if they are not in the cache."""
+    if isinstance(log, LogAddress) and log.bootstrap is not None:
+        from nexmark.spark.kafka import connector_jars
+
+        return connector_jars()
+    return []
+
+
+def read_topic(spark: SparkSession, log: str | LogAddress, topic: str) -> DataFrame:
+    """The records of a topic as a DataFrame with the columns of `SCHEMA`.
+
+    On Kafka the session must have been started with `needed_jars`.
+    """
+    if isinstance(log, LogAddress) and log.bootstrap is not None:
+        from nexmark.spark.kafka import read_kafka
+
+        return read_kafka(spark, log, topic)
     spark.dataSource.register(HolonLogSource)
-    return spark.read.format(FORMAT).option("log", url).option("topic", topic).load()
+    return (
+        spark.read.format(FORMAT).option("log", log if isinstance(log, str) else log.url).option("topic", topic).load()
+    )

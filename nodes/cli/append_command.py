@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from nodes.cli.options import ConfigOption, DefineOption, JsonOption, LogDirOption, LogLevelOption, begin
+from nodes.cli.options import Given, JsonOption, with_log_options
 from nodes.cli.output import emit_json, fail, note
 
 if TYPE_CHECKING:
@@ -19,8 +19,9 @@ _READ_BYTES = 1 << 20
 _Row = tuple[bytes | None, bytes]
 
 
+@with_log_options
 def append(
-    ctx: typer.Context,
+    given: Given,
     file: Annotated[str, typer.Argument(metavar="FILE", help="File of lines; - for standard input.")],
     topic: Annotated[str, typer.Option("--topic", help="Where to append.")],
     partition: Annotated[
@@ -31,10 +32,6 @@ def append(
     key_separator: Annotated[
         str, typer.Option("--key-separator", help="With --partition key: what ends a line's key (default: tab).")
     ] = "\t",
-    log_dir: LogDirOption = None,
-    config: ConfigOption = None,
-    define: DefineOption = None,
-    log_level: LogLevelOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Append each line of a file as a record, without its line feed; empty lines are empty records.
@@ -44,10 +41,10 @@ def append(
     """
     if partitions is not None and not create:
         fail(2, "--partitions is for a topic that is created; add --create")
-    settings = begin(ctx, config, define, log_level)
+    settings = given.settings()
     from nodes.opening import open_settings_log
 
-    with _opened(file) as lines, open_settings_log(settings, log_dir, create=create) as log:
+    with _opened(file) as lines, open_settings_log(settings, create=create) as log:
         if create and (topic not in log.topics() or partitions is not None):
             log.create_topic(topic, partitions or 1)
         count = log.partitions(topic)

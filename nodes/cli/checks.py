@@ -22,6 +22,7 @@ EXTRAS = {
     "arrow": ("pyarrow",),
     "kafka": ("confluent-kafka",),
     "metrics": ("prometheus-client",),
+    "plots": ("matplotlib",),
     "redis": ("redis",),
     "sketches": ("datasketches",),
     "spark": ("pyspark", "pandas", "pyarrow"),

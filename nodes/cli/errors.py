@@ -14,6 +14,7 @@ UNEXPECTED = "unexpected "
 EXTRAS = {
     "confluent_kafka": "kafka",
     "datasketches": "sketches",
+    "matplotlib": "plots",
     "pandas": "spark",
     "prometheus_client": "metrics",
     "pyarrow": "arrow",

@@ -26,16 +26,9 @@ OnErrorOption = Annotated[
 ]
 
 
-def job_definitions(
-    define: list[str] | None, log_dir: Path | None, on_error: Literal["fail", "dead-letter"] | None
-) -> list[str]:
-    """The options as settings, so that child processes get them too."""
-    definitions = list(define or ())
-    if log_dir is not None:
-        definitions.append(f"log.path={log_dir.absolute()}")
-    if on_error is not None:
-        definitions.append(f"node.on_error={on_error}")
-    return definitions
+def policy_definition(on_error: Literal["fail", "dead-letter"] | None) -> list[str]:
+    """``--on-error`` as a setting, so that child processes get it too."""
+    return [] if on_error is None else [f"node.on_error={on_error}"]
 
 
 def job_named(reference: str, settings: Settings) -> Job:

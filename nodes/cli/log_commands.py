@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 from nodes.cli.append_command import append
-from nodes.cli.options import (
-    ConfigOption,
-    DefineOption,
-    JsonOption,
-    LogDirOption,
-    LogLevelOption,
-    begin,
-    new_group,
-)
+from nodes.cli.options import Given, JsonOption, new_group, with_log_options
 from nodes.cli.output import byte_stdout, emit_json, fail, note, table
 
 if TYPE_CHECKING:
@@ -28,22 +20,18 @@ app.command("append", epilog="Example: holon log append bids.jsonl --topic bids 
 
 
 @app.command("ls", epilog="Example: holon log ls --log-dir ./holon-log")
+@with_log_options
 def list_topics(
-    ctx: typer.Context,
-    log_dir: LogDirOption = None,
-    config: ConfigOption = None,
-    define: DefineOption = None,
-    log_level: LogLevelOption = None,
+    given: Given,
     as_json: JsonOption = False,
 ) -> None:
     """List topics and partitions with offsets and sizes on disk."""
-    settings = begin(ctx, config, define, log_level)
-    from nodes.opening import open_settings_log
+    settings = given.settings()
+    from nodes.opening import log_address, open_settings_log
 
-    with open_settings_log(settings, log_dir) as log:
-        on_kafka = log_dir is None and settings.log.kind == "kafka"
-        folder = log_dir or Path(settings.log.path)
-        place = f"kafka:{settings.log.bootstrap}" if on_kafka else str(folder)
+    with open_settings_log(settings) as log:
+        on_kafka, folder = settings.log.kind == "kafka", Path(settings.log.path)
+        place = str(log_address(settings))
         rows = [
             {
                 "topic": topic,
@@ -65,16 +53,13 @@ def list_topics(
 
 
 @app.command("tail", epilog="Example: holon log tail bids -p 0 -n 3 --follow")
+@with_log_options
 def tail(
-    ctx: typer.Context,
+    given: Given,
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Any topic.")],
     partition: Annotated[int | None, typer.Option("-p", "--partition", min=0, help="Only this partition.")] = None,
     count: Annotated[int, typer.Option("-n", "--count", min=0, help="Records of each partition.")] = 10,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what arrives.")] = False,
-    log_dir: LogDirOption = None,
-    config: ConfigOption = None,
-    define: DefineOption = None,
-    log_level: LogLevelOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print the last records: partition, offset, log time, key (- for none) and payload, separated by tabs.
@@ -83,10 +68,10 @@ def tail(
     """
     if follow and as_json:
         fail(2, "one line of JSON cannot follow a topic; leave one of --json and --follow out")
-    settings = begin(ctx, config, define, log_level)
+    settings = given.settings()
     from nodes.opening import open_settings_log
 
-    with open_settings_log(settings, log_dir) as log:
+    with open_settings_log(settings) as log:
         chosen = _chosen(topic, partition, log.partitions(topic))
         ends = {p: log.end_offset(topic, p) for p in chosen}
         if as_json:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import traceback
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -14,10 +13,10 @@ from nodes.cli.job_options import (
     JobArgument,
     OnErrorOption,
     add_working_directory,
-    job_definitions,
     job_named,
+    policy_definition,
 )
-from nodes.cli.options import ConfigOption, DefineOption, JsonOption, LogDirOption, LogLevelOption, begin, new_command
+from nodes.cli.options import Given, JsonOption, new_command, with_log_options
 from nodes.cli.output import Failure, emit_json, note
 
 app = new_command()
@@ -28,25 +27,22 @@ BROKEN_EXIT = 70
 
 
 @app.command(epilog="Example: holon node examples.query1:job --log-dir ./holon-log")
+@with_log_options
 def node(
-    ctx: typer.Context,
+    given: Given,
     job: JobArgument,
     number: Annotated[int, typer.Option("--number", help="Number of the node, for people.")] = -1,
     expect: Annotated[int, typer.Option("--expect", help="Wait shortly for so many nodes before the first claim.")] = 1,
     accept_code: AcceptCodeOption = False,
     on_error: OnErrorOption = None,
     parent: Annotated[int | None, typer.Option("--parent", hidden=True, help="Leave when this process ends.")] = None,
-    log_dir: LogDirOption = None,
-    config: ConfigOption = None,
-    define: DefineOption = None,
-    log_level: LogLevelOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Join a job that is running on this log (or resume it) as one more node; it leaves when the job is done.
 
     SIGTERM or Ctrl-C: finish what is in hand, checkpoint, hand over, leave.
     """
-    settings = begin(ctx, config, job_definitions(define, log_dir, on_error), log_level)
+    settings = given.settings(*policy_definition(on_error))
     declared = job_named(job, settings)
     from nodes.process import run_node
 
@@ -67,9 +63,4 @@ def node(
         note(f"node {ran.config.node}: {ending.value}")
 
 
-def log_dir_definition(log_dir: Path | None) -> list[str]:
-    """``--log-dir`` as a setting, so that child processes get it too."""
-    return job_definitions(None, log_dir, None)
-
-
-__all__ = ["add_working_directory", "app", "log_dir_definition"]
+__all__ = ["add_working_directory", "app"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nodes.cli.options import ConfigOption, DefineOption, JsonOption, LogDirOption, LogLevelOption, begin, new_command
+from nodes.cli.options import Given, JsonOption, new_command, with_log_options
 from nodes.cli.output import byte_stdout, emit_json, fail, note, printable
 
 if TYPE_CHECKING:
@@ -18,8 +18,9 @@ app = new_command()
 
 
 @app.command(epilog="Example: holon read q7-output --log-dir ./holon-log --follow")
+@with_log_options
 def read(
-    ctx: typer.Context,
+    given: Given,
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="An output topic.")],
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what arrives.")] = False,
     from_start: Annotated[bool, typer.Option("--from-start", help="With --follow: begin at the start.")] = False,
@@ -28,10 +29,6 @@ def read(
     unidentified: Annotated[
         bool, typer.Option("--unidentified", help="Print records without an identity too; else they are an error.")
     ] = False,
-    log_dir: LogDirOption = None,
-    config: ConfigOption = None,
-    define: DefineOption = None,
-    log_level: LogLevelOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print each output of a topic once, a payload a line: repeats and outputs of older incarnations are left out.
@@ -41,11 +38,11 @@ def read(
     """
     if follow and as_json and count is None:
         fail(2, "one line of JSON needs an end: add -n COUNT, or leave --follow or --json out")
-    settings = begin(ctx, config, define, log_level)
+    settings = given.settings()
     from nodes.opening import open_settings_log
     from nodes.reader import OutputReader
 
-    with open_settings_log(settings, log_dir) as log:
+    with open_settings_log(settings) as log:
         reader = OutputReader(log, topic, without_identity="pass" if unidentified else "refuse")
         outputs = islice(_outputs(reader, follow, from_start), count)
         if as_json:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from nodes.cli.job_options import AcceptCodeOption, JobArgument, OnErrorOption, job_definitions, job_named
-from nodes.cli.options import ConfigOption, DefineOption, JsonOption, LogDirOption, LogLevelOption, begin, new_command
+from nodes.cli.job_options import AcceptCodeOption, JobArgument, OnErrorOption, job_named, policy_definition
+from nodes.cli.options import Given, JsonOption, new_command, with_log_options
 from nodes.cli.output import console, emit_json, note
 
 if TYPE_CHECKING:
@@ -33,8 +33,9 @@ RetryOption = Annotated[
 
 
 @app.command(epilog="Example: holon run examples.query1:job --nodes 3 --log-dir ./holon-log")
+@with_log_options
 def run(
-    ctx: typer.Context,
+    given: Given,
     job: JobArgument,
     nodes: Annotated[int, typer.Option("--nodes", min=1, max=1000, help="Node processes to start.")] = 1,
     bounded: BoundedOption = False,
@@ -43,10 +44,6 @@ def run(
     on_error: OnErrorOption = None,
     retry: RetryOption = False,
     no_view: Annotated[bool, typer.Option("--no-view", help="Lines now and then instead of the live view.")] = False,
-    log_dir: LogDirOption = None,
-    config: ConfigOption = None,
-    define: DefineOption = None,
-    log_level: LogLevelOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Run a job on a fleet of nodes, or resume it where it was.
@@ -54,7 +51,7 @@ def run(
     Ctrl-C or SIGTERM: the nodes finish what is in hand, checkpoint and leave; a second time ends them at once.
     """
     started_s = time.monotonic()
-    settings = begin(ctx, config, job_definitions(define, log_dir, on_error), log_level)
+    settings = given.settings(*policy_definition(on_error))
     declared = job_named(job, settings)
     from nodes.jobs import ask_retry, open_job
     from nodes.monitor import Monitor

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from nodes.log.address import LogAddress
 from nodes.log.contract import (
     Appended,
     Chunk,
@@ -28,6 +29,7 @@ __all__ = [
     "EmbeddedLog",
     "Fsync",
     "Log",
+    "LogAddress",
     "LogDamaged",
     "LogError",
     "LogFull",
@@ -43,7 +45,7 @@ __all__ = [
 
 
 def open_log(
-    address: str | os.PathLike[str],
+    address: str | os.PathLike[str] | LogAddress,
     *,
     fsync: Fsync = "interval",
     fsync_interval_ms: int = 1000,
@@ -57,19 +59,27 @@ def open_log(
     before the topics' names on the brokers, ``timeout_s`` is how long they may not answer. ``ValueError`` for another
     scheme.
     """
-    text = os.fspath(address)
-    scheme, colon, rest = text.partition(":")
-    if not colon or "/" in scheme:
-        return EmbeddedLog(text, fsync, fsync_interval_ms)
+    if isinstance(address, LogAddress):
+        found = address
+    else:
+        text = os.fspath(address)
+        scheme, colon, _ = text.partition(":")
+        url = text if colon and "/" not in scheme else f"embedded:{text}"
+        found = LogAddress(url, kafka or {}, prefix, fsync, fsync_interval_ms, timeout_s)
+    return _open(found)
+
+
+def _open(address: LogAddress) -> Log:
+    scheme, _, rest = address.url.partition(":")
     rest = rest.removeprefix("//")
     if scheme == "embedded":
-        return EmbeddedLog(rest, fsync, fsync_interval_ms)
+        return EmbeddedLog(rest, address.fsync, address.fsync_interval_ms)
     if scheme == "memory":
         return MemoryLog()
     if scheme == "kafka":
         from nodes.log.kafka import KafkaLog  # comes with an extra, and a plain install works without
 
-        return KafkaLog(rest, kafka, prefix=prefix, timeout_s=timeout_s)
+        return KafkaLog(rest, address.kafka, prefix=address.prefix, timeout_s=address.timeout_s)
     raise ValueError(
-        f"{text!r}: unknown kind of log {scheme!r}; use embedded:PATH, a path, kafka:HOST:PORT, or memory:"
+        f"{address.url!r}: unknown kind of log {scheme!r}; use embedded:PATH, a path, kafka:HOST:PORT, or memory:"
     )

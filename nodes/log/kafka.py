@@ -79,6 +79,14 @@ class KafkaLog(Log):
             self._topics.create(topic, partitions, retention_ms, self._batch_bytes)
             self._known[topic] = partitions
 
+    def delete_topics(self, topics: Sequence[str]) -> None:
+        """Drop these topics with all their records; those that do not exist are passed over."""
+        self._check()
+        with self._lock:
+            for where in [TopicPartition(name, p) for name in topics for p in range(self._known.pop(name, 0))]:
+                self._follower.forget(where)
+            self._topics.delete(topics)
+
     def topics(self) -> dict[str, int]:
         self._check()
         with self._lock:

@@ -74,6 +74,18 @@ class Topics:
                 raise self._connection.translated(reason(error), f"creating topic {topic!r}") from error
         check_same_partitions(topic, self._when_ready(topic), partitions)
 
+    def delete(self, topics: Iterable[str]) -> None:
+        """Drop them; those that do not exist are passed over."""
+        names = [self._prefix + topic for topic in topics]
+        if not names:
+            return
+        for name, deleted in self._admin.delete_topics(names, request_timeout=self._timeout_s).items():
+            try:
+                deleted.result(self._timeout_s)
+            except KafkaException as error:
+                if reason(error).code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise self._connection.translated(reason(error), f"deleting topic {name!r}") from error
+
     def limit(self, topic: str) -> int:
         """Bytes that a batch of this topic may have."""
         if topic not in self._limits:

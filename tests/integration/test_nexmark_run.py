@@ -100,7 +100,10 @@ def test_a_wrong_result_is_found(tmp_path: Path) -> None:
         (["nexmark", "run", "q7", "--kill", "5@0.5"], 2, "nodes count from 0"),
         (["nexmark", "run", "q7", "--rate", "5"], 2, "--seconds"),
         (["nexmark", "run", "q7", "--kill", "0@0.5", "--kill", "1@0.6"], 2, "--restart-after"),
-        (["nexmark", "run", "q7", "--log", "kafka"], 2, "embedded"),
+        (["nexmark", "run", "q7", "--log", "embedded", "--bootstrap", "127.0.0.1:1"], 2, "--log kafka"),
+        (["nexmark", "run", "q7", "--log-dir", "here", "--log", "kafka"], 2, "--log-dir"),
+        (["nexmark", "generate", "--log", "kafka"], 2, "holon kafka up"),
+        (["nexmark", "run", "q7", "--log", "kafka", "--bootstrap", "127.0.0.1:1"], 4, "127.0.0.1:1"),
     ],
 )
 def test_what_cannot_run_says_why(arguments: list[str], code: int, says: str) -> None:

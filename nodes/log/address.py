@@ -1,0 +1,35 @@
+"""Where a log is, as one value that goes to other processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from nodes.log.embedded import Fsync
+
+
+@dataclass(frozen=True, slots=True)
+class LogAddress:
+    """All that `open_log` needs. ``kafka`` are librdkafka properties, which may hold secrets and are not shown.
+
+    ``url``: ``embedded:PATH``, ``kafka:HOST:PORT[,HOST:PORT...]`` or ``memory:``; ``prefix``: what the names of topics
+    begin with on the Kafka cluster; ``timeout_s``: how long its brokers may not answer.
+    """
+
+    url: str
+    kafka: Mapping[str, str] = field(default_factory=dict, repr=False)
+    prefix: str = ""
+    fsync: Fsync = "interval"
+    fsync_interval_ms: int = 1000
+    timeout_s: float = 15.0
+
+    @property
+    def bootstrap(self) -> str | None:
+        """The brokers of a log on Kafka, None of any other."""
+        scheme, _, rest = self.url.partition(":")
+        return rest if scheme == "kafka" else None
+
+    def __str__(self) -> str:
+        """For messages."""
+        scheme, _, rest = self.url.partition(":")
+        return rest if scheme == "embedded" else self.url
