@@ -62,7 +62,7 @@ def run(
     seconds: Annotated[float | None, typer.Option("--seconds", help="How long, with --rate.")] = None,
     partitions: PartitionsOption = 8,
     nodes: Annotated[int, typer.Option("--nodes", help="Node processes.")] = 2,
-    replicas: Annotated[int, typer.Option("--replicas", help="Copies in all (more than 1 in a later release).")] = 1,
+    replicas: Annotated[int | None, typer.Option("--replicas", min=1, help="Copies in all (node.replicas).")] = None,
     kill: Annotated[list[str] | None, typer.Option("--kill", metavar="NODE@FRACTION", help="kill -9 there.")] = None,
     restart_after: Annotated[float | None, typer.Option("--restart-after", help="Seconds until a restart.")] = None,
     validate: Annotated[Validator | None, typer.Option("--validate", help="Prove the result with this oracle.")] = None,
@@ -84,12 +84,12 @@ def run(
     from nexmark.runs.show import shown
 
     count, pace = _amount(events, rate, seconds)
-    _refuse_later(replicas)
     plan = Plan(
         query, count, pace, partitions, nodes, tuple(parse_kill(text) for text in kill or ()), restart_after, seed,
         generator, validate, dirty, skew_guard_ms if skew_guard_ms is not None or not dirty else 60_000,
     )  # fmt: skip
-    with run_settings(given, note) as settings, shown(console(), plan) as show:
+    copies = [] if replicas is None else [f"node.replicas={replicas}"]
+    with run_settings(given, note, *copies) as settings, shown(console(), plan) as show:
         result = execute(plan, settings, show, note)
     if as_json:
         emit_json(result)
@@ -192,8 +192,3 @@ def _amount(events: int | None, rate: int | None, seconds: float | None) -> tupl
     if rate < 1 or seconds <= 0:
         raise SettingsError(f"--rate {rate} --seconds {seconds}: both must be above 0")
     return max(1, int(rate * seconds)), rate
-
-
-def _refuse_later(replicas: int) -> None:
-    if replicas != 1:
-        raise SettingsError(f"--replicas {replicas}: this release keeps one copy; hot standbys come with the next one")

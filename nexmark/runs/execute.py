@@ -72,7 +72,7 @@ def _figures(plan: Plan, settings: Settings, log: Log, ran: Ran, outputs: list[A
         events=counts.total,
         partitions=plan.partitions,
         nodes=plan.nodes,
-        replicas=1,
+        replicas=settings.node.replicas,
         seed=plan.seed,
         killed=ran.killed,
         outputs=len(outputs),

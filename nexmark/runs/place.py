@@ -12,13 +12,13 @@ from nodes.api import Given, LogError, Settings, drop_topics, local_kafka, refin
 
 
 @contextmanager
-def run_settings(given: Given, say: Callable[[str], None]) -> Iterator[Settings]:
+def run_settings(given: Given, say: Callable[[str], None], *definitions: str) -> Iterator[Settings]:
     """The settings of a run. Without --log-dir, or on Kafka without ``log.prefix``, its log is a temporary one.
 
     So runs never meet the records of others. On Kafka without an address the broker of this machine is used, and
     started if need be.
     """
-    settings = given.settings(find_broker=lambda: local_broker(say))
+    settings = given.settings(*definitions, find_broker=lambda: local_broker(say))
     if settings.log.kind != "kafka":
         with _embedded(given, settings) as settings:
             yield settings
