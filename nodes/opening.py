@@ -18,7 +18,9 @@ def log_address(settings: Settings) -> LogAddress:
     log = settings.log
     if log.kind == "kafka":
         properties = settings.kafka_properties()
-        return LogAddress(f"kafka:{properties.pop('bootstrap.servers')}", properties, log.prefix, timeout_s=log.timeout_ms / 1000)
+        return LogAddress(
+            f"kafka:{properties.pop('bootstrap.servers')}", properties, log.prefix, timeout_s=log.timeout_ms / 1000
+        )
     if log.kind == "memory":
         where = f"log.kind = memory (from {settings.origin('log.kind')})"
         raise SettingsError(
