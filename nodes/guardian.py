@@ -64,6 +64,8 @@ class Guardian:
         self._thread: threading.Thread | None = None
         self._main = 0
         self._orphaned = False
+        self.slow_but_moving = False
+        """True while the loop is inside of a long call of the job's code that gets on."""
 
     def start(self) -> None:
         """Begin to watch the calling thread."""
@@ -92,11 +94,13 @@ class Guardian:
             self._look_for_parent()
             if self._turns != turns:
                 turns, place, stuck_ms = self._turns, None, 0.0
+                self.slow_but_moving = False
                 continue
             stuck_ms += passed_ms
             now_at = self._place()
             if now_at != place:
                 place, stuck_ms = now_at, 0.0  # slow, but it moves
+            self.slow_but_moving = place is not None and stuck_ms < self.watched.hang_after_ms
             if stuck_ms < self.watched.hang_after_ms:
                 self._beat()
             elif place is not None:

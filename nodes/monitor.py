@@ -131,6 +131,11 @@ class Monitor:
         """Present nodes: number -> the name of the newest life."""
         return {number: node for node, number in self.ownership.members.items()}
 
+    def metrics_ports(self) -> dict[int, int]:
+        """Number of a node -> the port at which its newest life serves metrics."""
+        spoken = sorted(self.nodes.values(), key=lambda view: view.heard_ms)
+        return {view.number: int(view.stats["metrics_port"]) for view in spoken if "metrics_port" in view.stats}
+
     def _offsets(self) -> list[int]:
         return [self.progress[partition] for partition in range(self.run.partitions)]
 

@@ -25,6 +25,8 @@ from nodes.machine.config import JobRun, NodeConfig
 from nodes.machine.effects import Ending
 from nodes.machine.events import StopRequested
 from nodes.machine.node import Node
+from nodes.meter import MeteredCheckpoints
+from nodes.metrics_node import NodeMetrics
 from nodes.opening import open_job_log
 from nodes.patience import PatientCheckpoints
 from nodes.saver import ThreadSaver
@@ -84,10 +86,11 @@ class NodeProcess:
         self.settings = settings
         self.node = Node(config, run)
         self.node.code_hash = failure_key(log, run.job)
+        self.metrics = NodeMetrics(self.node, settings, lambda: self._guardian.slow_but_moving)
         self.driver = Driver(
             self.node,
-            log,
-            PatientCheckpoints(checkpoints),
+            self.metrics.metered(log),
+            MeteredCheckpoints(PatientCheckpoints(checkpoints), self.metrics.meter),
             monotonic_ms,
             batch_max_records=settings.node.batch_max_records,
             crashpoint=crashpoint_from(os.environ.get(CRASHPOINT_VARIABLE, "")),
@@ -142,7 +145,8 @@ class NodeProcess:
                 asked = True
                 self.driver.tell(StopRequested())
             elif not self.driver.turn():
-                self.log.wait(self.driver.waits_for(), IDLE_WAIT_S)
+                self.metrics.waits(lambda: self.log.wait(self.driver.waits_for(), IDLE_WAIT_S))
+            self.metrics.turned()
 
     def _stood(self) -> str:
         """Where the node was, and what to do next: for the text of an error."""
@@ -190,7 +194,8 @@ def run_node(
         gc.freeze()  # what the imports made need not be looked at again
         gc.set_threshold(*GC_THRESHOLDS)
         try:
-            return process.loop(), process.node
+            with process.metrics.serving():
+                return process.loop(), process.node
         finally:
             for number_of_signal in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number_of_signal, signal.SIG_IGN)  # it is leaving already

@@ -48,6 +48,7 @@ class NodeRow:
     suppressed: int
     steals: int
     memory_bytes: int | None
+    metrics_port: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +167,7 @@ class ProgressReader:
                     int(view.stats.get("suppressed", 0)),
                     int(view.stats.get("steals", 0)),
                     memory.get(number) if silent_ms < self.silent_after_ms else None,
+                    int(view.stats.get("metrics_port", 0)) or None,
                 )
             )
         return tuple(sorted(rows, key=lambda row: row.number))

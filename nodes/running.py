@@ -45,7 +45,7 @@ class RunResult(msgspec.Struct, kw_only=True):
     """The account of a run. Counts are those of the job's whole incarnation; steals, suppressed, restarts of this run.
 
     ``taken``: records of the input up to the checkpoints, by the log's offsets. ``outputs``: results on the output
-    topics, each once, without late and dead letters.
+    topics, each once, without late and dead letters. ``metrics_ports``: the port at which each node served its metrics.
     """
 
     job: str
@@ -68,6 +68,7 @@ class RunResult(msgspec.Struct, kw_only=True):
     already_done: bool = False
     error: str | None = None
     outputs_by_topic: dict[str, int] = {}
+    metrics_ports: dict[int, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,6 +258,7 @@ def account(
         conserved=monitor.conserved(),
         steals=monitor.steals,
         suppressed=sum(int(view.stats.get("suppressed", 0)) for view in monitor.nodes.values()),
+        metrics_ports=monitor.metrics_ports(),
         restarts=restarts,
         ending=ending,
         wall_s=round(wall_s, 3),

@@ -15,6 +15,7 @@ from pydantic import Field, PrivateAttr, SecretStr, TypeAdapter, ValidationError
 
 from nodes.errors import SettingsError, nearest
 from nodes.settings_kafka import kafka_property, kafka_warnings
+from nodes.settings_metrics import MetricsSettings, metrics_warnings, refused_metrics
 from nodes.settings_sources import (
     KAFKA,
     Given,
@@ -83,6 +84,7 @@ class Settings(Section):
     redis: RedisSettings = RedisSettings()  # type: ignore[call-arg]
     view: ViewSettings = ViewSettings()  # type: ignore[call-arg]
     logging: LoggingSettings = LoggingSettings()  # type: ignore[call-arg]
+    metrics: MetricsSettings = MetricsSettings()  # type: ignore[call-arg]
     _given: dict[str, Given] = PrivateAttr(default_factory=dict)
 
     def origin(self, key: str) -> str:
@@ -120,7 +122,7 @@ class Settings(Section):
     def warnings(self) -> list[str]:
         """Settings that work but are unsafe, one line each."""
         log = kafka_warnings(self.log.bootstrap, self.log.kafka) if self.log.kind == "kafka" else []
-        return log + store_warnings(self.checkpoints, self.view)
+        return log + store_warnings(self.checkpoints, self.view) + metrics_warnings(self.metrics)
 
 
 def load_settings(
@@ -222,6 +224,10 @@ def _require_consistent(settings: Settings, needs_bootstrap: bool) -> None:
     if refused is not None:
         origin = settings.origin("checkpoints.endpoint")
         raise SettingsError(f"checkpoints.endpoint (from {origin}) is refused: {refused}")
+    refused_metric = refused_metrics(settings.metrics)
+    if refused_metric is not None:
+        key, why = f"metrics.{refused_metric[0]}", refused_metric[1]
+        raise SettingsError(f"{key} (from {settings.origin(key)}) is refused: {why}")
     if needs_bootstrap and settings.log.kind == "kafka" and not settings.log.bootstrap:
         raise SettingsError(
             f"log.kind = kafka (from {settings.origin('log.kind')}) needs log.bootstrap = HOST:PORT of a broker, or "

@@ -107,7 +107,7 @@ def _hidden(progress: JobProgress, most: int) -> Text:
 
 def _node_table(progress: JobProgress) -> Table:
     table = Table(box=None, pad_edge=False)
-    for name in ("node", "state", "partitions", "emitted", "suppressed", "steals", "memory"):
+    for name in ("node", "state", "partitions", "emitted", "suppressed", "steals", "memory", "metrics"):
         table.add_column(name, justify="left" if name == "state" else "right", no_wrap=True)
     for row in progress.nodes:
         silent = row.silent_ms >= progress.silent_after_ms
@@ -119,6 +119,7 @@ def _node_table(progress: JobProgress) -> Table:
             f"{row.suppressed:,}",
             str(row.steals),
             _memory(row),
+            "-" if row.metrics_port is None else f":{row.metrics_port}",
         )
     return table
 

@@ -45,6 +45,8 @@ class Node:
         self.left: Leave | None = None
         self.bad_messages = 0
         self.steals = 0
+        self.takeovers: dict[int, int] = {}  # since when the last owner of a partition taken over was silent
+        self.extra_stats: dict[str, float] = {}  # what the shell adds to the figures of the heartbeats
         self._now_ms = 0
         self._clock_ms: int | None = None
         self._beat = 0
@@ -209,8 +211,11 @@ class Node:
                 pass  # of an earlier life under this name
             case f.StopAsked(nodes):
                 self.work.stopping |= self.config.node in nodes
-            case f.PartitionClaimed(_, node, _, previous) if node == self.config.node:
-                self.steals += int(previous is not None)
+            case f.PartitionClaimed(partition, node, _, previous) if node == self.config.node:
+                if previous is not None:
+                    self.steals += 1
+                    silence_ms = self.detector.silence_ms(previous, self._now_ms) or 0
+                    self.takeovers[partition] = self._now_ms - silence_ms
                 self.work.learn(fact)
             case _:
                 self.work.learn(fact)
@@ -278,7 +283,13 @@ class Node:
             "bad_messages": float(self.bad_messages),
             "open_windows": float(self.replica.open_windows()),
             "frontier_ms": float(self.replica.frontier_ms),
+            **self.extra_stats,
         }
+
+    @property
+    def present(self) -> bool:
+        """True once the node's own Hello is read: it has joined."""
+        return self._present
 
     def _function_failed(self, error: UserFunctionError) -> None:
         """Tell everybody, so that the same record does not take one node after the other."""

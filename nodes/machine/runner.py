@@ -88,6 +88,7 @@ class Runner:
         self.last_input_ms = 0
         self.suppressed = 0
         self.emitted = 0
+        self.taken = 0  # records of the input up to here, counted apart from what became of them
         self.punctuated: tuple[Position, int] | None = None
         self._skip: dict[OutputPartition, dict[int, LastSeen]] = {}
         self._held: list[Held] = []
@@ -106,6 +107,7 @@ class Runner:
             since = snapshot.output_ends
             self.saved_position = (self.task.scope.record.position, self.task.windows.position)
             self.saved_done = self.task.done
+            self.taken = self.task.records.counts.taken
         self.phase = Phase.SCANNING
         self.last_checkpoint_ms = self.last_input_ms = now_ms
         return since
@@ -130,6 +132,7 @@ class Runner:
         """Process a run of records; raises ``UserFunctionError``."""
         if len(run):
             self.last_input_ms = now_ms
+            self.taken += len(run)
         self.task.feed(run)
 
     def apply_punctuations(self) -> bool:

@@ -63,7 +63,7 @@ def test_a_partition_that_nobody_has_or_that_has_ended() -> None:
 
 def test_a_node_is_alive_or_silent() -> None:
     shown = lines_of(progress())
-    assert ["0", "alive", "1", "1,234", "5", "1", "41", "MB"] in shown
+    assert ["0", "alive", "1", "1,234", "5", "1", "41", "MB", "-"] in shown
     assert ["1", "silent", "870", "ms", "1", "99", "0", "0", "-"] in shown
 
 

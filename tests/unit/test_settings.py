@@ -207,5 +207,6 @@ def test_every_setting_and_its_default_is_documented():
     defaults = dict(load_settings(environ={}, directory=Path("/nowhere")).items())
     for key in known_keys():
         if key != "log.kafka":
-            shown = "none" if defaults[key] is None else defaults[key]
+            shown = "none" if defaults[key] is None else str(defaults[key])
+            shown = shown.lower() if isinstance(defaults[key], bool) else shown
             assert f"| `{key}` | `{shown}` |" in text, f"docs/settings.md lacks a row for {key} with default {shown}"

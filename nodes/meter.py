@@ -1,0 +1,192 @@
+"""Plain counters beside a node's work: cheap to count, read when somebody asks.
+
+Two rules for this file: every figure has one thread that writes it, the node's own or the one that saves checkpoints;
+nothing here may change what the node does.
+"""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+
+from nodes.checkpoints import CheckpointKey, CheckpointStore
+from nodes.jobs import Topics
+from nodes.log.contract import Appended, Chunk, Log
+from nodes.machine.node import Node
+from nodes.machine.runner import Phase
+from nodes.metrics_catalogue import DELAY_BUCKETS_S
+from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
+
+MARKS = 4096
+
+
+@dataclass(slots=True)
+class Histogram:
+    """Counts of durations by upper bound, the last for what is above all of them."""
+
+    bounds_s: Sequence[float] = DELAY_BUCKETS_S
+    counts: list[int] = field(default_factory=list)
+    sum_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.counts = [0] * (len(self.bounds_s) + 1)
+
+    def observe(self, duration_s: float) -> None:
+        self.counts[bisect_left(self.bounds_s, duration_s)] += 1
+        self.sum_s += duration_s
+
+    def cumulative(self) -> list[tuple[str, float]]:
+        """(upper bound, how many at most so long), as Prometheus wants it."""
+        found, total = [], 0
+        for bound, count in zip([*map(str, self.bounds_s), "+Inf"], self.counts, strict=True):
+            total += count
+            found.append((bound, float(total)))
+        return found
+
+
+@dataclass(slots=True)
+class Meter:
+    """What a node has done so far. Times are seconds of ``time.monotonic``, except the log's own stamps."""
+
+    began_s: float = field(default_factory=time.monotonic)
+    turned_s: float = field(default_factory=time.monotonic)
+    answered_s: float = field(default_factory=time.monotonic)  # when the log last acknowledged something
+    idle_s: float = 0.0
+    blocked_s: float = 0.0
+    in_flight: int = 0
+    records_in: dict[int, int] = field(default_factory=dict)
+    records_out: dict[str, int] = field(default_factory=dict)
+    read_through_ms: dict[int, int] = field(default_factory=dict)  # by input partition, on the log's clock
+    sent: int = 0
+    sent_bytes: int = 0
+    received: int = 0
+    received_bytes: int = 0
+    checkpoints: int = 0
+    checkpoint_bytes: dict[int, int] = field(default_factory=dict)
+    checkpoint_s: dict[int, float] = field(default_factory=dict)
+    checkpoint_durations: Histogram = field(default_factory=Histogram)
+    completion_delays: Histogram = field(default_factory=Histogram)
+    failovers: Histogram = field(default_factory=Histogram)
+    _marks: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=MARKS))
+    _answered_ms: int = BEFORE_TIME_MS
+    _seen_versions: dict[int, int] = field(default_factory=dict)
+
+    def turn(self, node: Node) -> None:
+        """After every turn of the loop."""
+        now_s = self.turned_s = time.monotonic()
+        newest = max((slot.record.watermark_ms for slot in node.replica.slots), default=BEFORE_TIME_MS)
+        if BEFORE_TIME_MS < newest < END_OF_TIME_MS and (not self._marks or newest > self._marks[-1][0]):
+            self._marks.append((newest, now_s))
+        for partition, runner in node.work.runners.items():
+            if runner.phase is not Phase.RUNNING:
+                continue
+            if self._seen_versions.get(partition) != runner.version:
+                self._seen_versions[partition] = runner.version
+                self._took_over(node, partition, now_s)
+            answered = runner.task.windows.position[0]
+            if answered > self._answered_ms:
+                self._answered(answered, now_s)
+
+    def _took_over(self, node: Node, partition: int, now_s: float) -> None:
+        self.checkpoint_s[partition] = now_s
+        silent_since_ms = node.takeovers.pop(partition, None)
+        if silent_since_ms is not None:
+            self.failovers.observe((node.work.now_ms - silent_since_ms) / 1000)
+
+    def _answered(self, answered_ms: int, now_s: float) -> None:
+        """All windows that end at or before ``answered_ms`` are answered; of them the last is measured."""
+        self._answered_ms = answered_ms
+        passed_s = None
+        while self._marks and self._marks[0][0] <= answered_ms:
+            mark = self._marks.popleft()
+            if mark[0] == answered_ms:
+                passed_s = mark[1]
+        if passed_s is None and self._marks:
+            passed_s = self._marks[0][1]
+        if passed_s is not None:
+            self.completion_delays.observe(now_s - passed_s)
+
+
+class MeteredLog:
+    """A node's log with its reads and appends counted; everything else is the log's own."""
+
+    def __init__(self, log: Log, topics: Topics, meter: Meter) -> None:
+        self._log = log
+        self._meter = meter
+        self._source = topics.source
+        self._broadcast = topics.broadcast
+        self._outputs = frozenset(topics.outputs.values())
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._log, name)
+
+    def read(
+        self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20
+    ) -> Chunk:
+        """As ``Log.read``."""
+        chunk = self._log.read(topic, partition, offset, max_records=max_records, max_bytes=max_bytes)
+        meter = self._meter
+        if topic == self._source:
+            through_ms = int(chunk.timestamps_ms[-1]) if chunk.values else time.time_ns() // 1_000_000
+            meter.read_through_ms[partition] = through_ms
+            meter.records_in[partition] = meter.records_in.get(partition, 0) + len(chunk)
+        elif chunk.values and topic == self._broadcast:
+            meter.received += len(chunk)
+            meter.received_bytes += sum(map(len, chunk.values))
+        return chunk
+
+    def append(
+        self,
+        topic: str,
+        partition: int,
+        values: Sequence[bytes],
+        *,
+        headers: Sequence[bytes] | None = None,
+        keys: Sequence[bytes | None] | None = None,
+    ) -> Appended:
+        """As ``Log.append``."""
+        meter = self._meter
+        began_s = time.monotonic()
+        try:
+            done = self._log.append(topic, partition, values, headers=headers, keys=keys)
+        finally:
+            ended_s = time.monotonic()
+            meter.blocked_s += ended_s - began_s
+        meter.answered_s = ended_s
+        if topic == self._broadcast:
+            meter.sent += len(values)
+            meter.sent_bytes += sum(map(len, values))
+        elif topic in self._outputs:
+            meter.records_out[topic] = meter.records_out.get(topic, 0) + len(values)
+        return done
+
+
+class MeteredCheckpoints:
+    """A checkpoint store with its saves counted."""
+
+    def __init__(self, store: CheckpointStore, meter: Meter) -> None:
+        self._store = store
+        self._meter = meter
+
+    def save(self, key: CheckpointKey, data: bytes) -> str:
+        meter = self._meter
+        began_s = time.monotonic()
+        name = self._store.save(key, data)
+        ended_s = time.monotonic()
+        meter.checkpoints += 1
+        meter.checkpoint_bytes[key.partition] = len(data)
+        meter.checkpoint_s[key.partition] = ended_s
+        meter.checkpoint_durations.observe(ended_s - began_s)
+        return name
+
+    def load(self, name: str) -> bytes:
+        return self._store.load(name)
+
+    def list(self, job: str, incarnation: int, partition: int) -> list[str]:
+        return self._store.list(job, incarnation, partition)
+
+    def prune(self, job: str, incarnation: int, partition: int, keep: Collection[str] = ()) -> list[str]:
+        return self._store.prune(job, incarnation, partition, keep)

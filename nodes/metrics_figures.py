@@ -1,0 +1,179 @@
+"""A node's figures at one moment, taken by the node's own thread when somebody asks: nobody reads a moving state.
+
+Between two requests nothing is done but counting: a node that is not scraped pays nothing.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+
+from nodes.machine.node import Node
+from nodes.machine.runner import Phase, Runner
+from nodes.meter import Histogram, Meter
+from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
+
+ANSWER_S = 0.5
+"""How long a request waits for the node's thread; then it gets the figures of the last request."""
+OUTCOMES = ("accepted", "filtered", "late", "dead")
+
+Labels = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """``values`` by metric and labels; ``histograms``: cumulative counts and sum, by metric; ``at_s`` is monotonic."""
+
+    at_s: float = 0.0
+    joined: bool = False
+    loading: tuple[int, ...] = ()
+    lag_s: float = 0.0
+    values: dict[str, dict[Labels, float]] = field(default_factory=dict)
+    histograms: dict[str, tuple[list[tuple[str, float]], float]] = field(default_factory=dict)
+
+
+class FigureDesk:
+    """Where the node's thread leaves figures for whoever asks."""
+
+    def __init__(self, node: Node, meter: Meter) -> None:
+        self.node = node
+        self.meter = meter
+        self.last = Figures()
+        self._wanted = False
+        self._given = threading.Condition()
+        self._rates = _Rates()
+
+    def serve(self) -> None:
+        """At every turn of the node's loop."""
+        if self._wanted:
+            figures = take(self.node, self.meter, self._rates)
+            with self._given:
+                self._wanted = False
+                self.last = figures
+                self._given.notify_all()
+
+    def ask(self, timeout_s: float = ANSWER_S) -> Figures:
+        """From any other thread: the figures of now, or of the last request where the node's thread does not turn."""
+        with self._given:
+            before = self.last
+            self._wanted = True
+            self._given.wait_for(lambda: self.last is not before, timeout_s)
+            return self.last
+
+
+@dataclass(slots=True)
+class _Rates:
+    """Shares of the time since they were last taken, at most that often."""
+
+    at_s: float = 0.0
+    idle_s: float = 0.0
+    blocked_s: float = 0.0
+    shares: tuple[float, float, float] = (0.0, 0.0, 1.0)
+
+    def take(self, now_s: float, meter: Meter) -> tuple[float, float, float]:
+        """(busy, blocked, idle); the first time since the node began."""
+        passed_s = now_s - (self.at_s or meter.began_s)
+        if passed_s >= 0.1:
+            idle = min(1.0, (meter.idle_s - self.idle_s) / passed_s)
+            blocked = min(1.0 - idle, (meter.blocked_s - self.blocked_s) / passed_s)
+            self.shares = (1.0 - idle - blocked, blocked, idle)
+            self.at_s, self.idle_s, self.blocked_s = now_s, meter.idle_s, meter.blocked_s
+        return self.shares
+
+
+def take(node: Node, meter: Meter, rates: _Rates) -> Figures:
+    """The figures of now; only the node's own thread may call it."""
+    now_s, wall_ms = time.monotonic(), time.time_ns() // 1_000_000
+    runners = [runner for _, runner in sorted(node.work.runners.items())]
+    running = [runner for runner in runners if runner.phase is Phase.RUNNING]
+    values = _of_node(node, meter, now_s) | _of_time(meter, rates, now_s) | _of_log(meter)
+    lags = {runner.partition: _lag_s(runner, meter, wall_ms) for runner in running}
+    values["holon_lag_seconds"] = {(str(p),): lag_s for p, lag_s in lags.items()}
+    values |= _of_partitions(running, meter, now_s)
+    return Figures(
+        now_s,
+        node.present,
+        tuple(runner.partition for runner in runners if runner.phase is not Phase.RUNNING),
+        max(lags.values(), default=0.0),
+        values,
+        {
+            "holon_window_completion_delay_seconds": _histogram(meter.completion_delays),
+            "holon_failover_duration_seconds": _histogram(meter.failovers),
+            "holon_checkpoint_duration_seconds": _histogram(meter.checkpoint_durations),
+        },
+    )
+
+
+def _of_node(node: Node, meter: Meter, now_s: float) -> dict[str, dict[Labels, float]]:
+    run, config = node.run, node.config
+    info = (run.job.name, config.node, str(config.number), str(run.incarnation))
+    plain: dict[str, float] = {
+        "holon_duplicates_suppressed": node.work.suppressed,
+        "holon_open_windows": node.replica.open_windows(),
+        "holon_bad_messages": node.bad_messages,
+        "holon_partitions_owned": len(node.work.runners),
+        "holon_unacknowledged_writes": meter.in_flight,
+        "holon_members": len(node.ownership.members),
+        "holon_steals": node.steals,
+        "holon_uptime_seconds": now_s - meter.began_s,
+    }
+    frontier_ms = node.replica.frontier_ms
+    if BEFORE_TIME_MS < frontier_ms < END_OF_TIME_MS:
+        plain["holon_frontier_ms"] = frontier_ms
+    return {"holon_node_info": {info: 1.0}} | {name: {(): float(value)} for name, value in plain.items()}
+
+
+def _of_time(meter: Meter, rates: _Rates, now_s: float) -> dict[str, dict[Labels, float]]:
+    busy, blocked, idle = rates.take(now_s, meter)
+    plain = {
+        "holon_busyTimeMsPerSecond": 1000 * busy,
+        "holon_backPressuredTimeMsPerSecond": 1000 * blocked,
+        "holon_idleTimeMsPerSecond": 1000 * idle,
+        "holon_busy_seconds": max(0.0, now_s - meter.began_s - meter.idle_s - meter.blocked_s),
+        "holon_backpressured_seconds": meter.blocked_s,
+        "holon_idle_seconds": meter.idle_s,
+    }
+    return {name: {(): value} for name, value in plain.items()}
+
+
+def _of_log(meter: Meter) -> dict[str, dict[Labels, float]]:
+    return {
+        "holon_numRecordsIn": {(str(p),): float(count) for p, count in sorted(meter.records_in.items())},
+        "holon_numRecordsOut": {(topic,): float(count) for topic, count in sorted(meter.records_out.items())},
+        "holon_delta_bytes": {("sent",): float(meter.sent_bytes), ("received",): float(meter.received_bytes)},
+        "holon_deltas": {("sent",): float(meter.sent), ("received",): float(meter.received)},
+        "holon_checkpoints": {(): float(meter.checkpoints)},
+    }
+
+
+def _of_partitions(running: list[Runner], meter: Meter, now_s: float) -> dict[str, dict[Labels, float]]:
+    values: dict[str, dict[Labels, float]] = {
+        "holon_partition_records_taken": {},
+        "holon_partition_records": {},
+        "holon_currentInputWatermark": {},
+        "holon_checkpoint_size_bytes": {},
+        "holon_checkpoint_age_seconds": {},
+    }
+    for runner in running:
+        label, counts = (str(runner.partition),), runner.task.records.counts
+        values["holon_partition_records_taken"][label] = float(runner.taken)
+        for outcome in OUTCOMES:
+            values["holon_partition_records"][(*label, outcome)] = float(getattr(counts, outcome))
+        if BEFORE_TIME_MS < runner.task.watermark_ms < END_OF_TIME_MS:
+            values["holon_currentInputWatermark"][label] = float(runner.task.watermark_ms)
+        if runner.partition in meter.checkpoint_bytes:
+            values["holon_checkpoint_size_bytes"][label] = float(meter.checkpoint_bytes[runner.partition])
+        values["holon_checkpoint_age_seconds"][label] = now_s - meter.checkpoint_s.get(runner.partition, now_s)
+    return values
+
+
+def _lag_s(runner: Runner, meter: Meter, wall_ms: int) -> float:
+    through_ms = meter.read_through_ms.get(runner.partition)
+    if through_ms is None or runner.task.records.ended:
+        return 0.0
+    return max(0, wall_ms - through_ms) / 1000
+
+
+def _histogram(histogram: Histogram) -> tuple[list[tuple[str, float]], float]:
+    return histogram.cumulative(), histogram.sum_s

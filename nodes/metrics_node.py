@@ -1,0 +1,118 @@
+"""Metrics and health of one node process, put together from its settings: counting, asking, serving, being found."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import cast
+
+import msgspec
+
+from nodes.health import Health, Limits, live, ready
+from nodes.jobs import Topics
+from nodes.log.contract import Log
+from nodes.machine.node import Node
+from nodes.meter import Meter, MeteredLog
+from nodes.metrics import exposition, require_client
+from nodes.metrics_figures import FigureDesk
+from nodes.metrics_server import MetricsServer, Pages
+from nodes.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+PORT_STAT = "metrics_port"
+LOG_SILENT_S = 2.0
+"""Heartbeats are appended ten times a second: a log that has acknowledged none for so long does not answer."""
+
+
+class NodeMetrics:
+    """What a node process holds of it. ``meter`` and ``desk`` belong to the node's own thread."""
+
+    def __init__(self, node: Node, settings: Settings, moving: Callable[[], bool]) -> None:
+        self.node = node
+        self.settings = settings
+        self.meter = Meter()
+        self.desk = FigureDesk(node, self.meter)
+        self._moving = moving
+        config = settings.metrics
+        self._limits = Limits(
+            settings.node.hang_after_ms / 1000,
+            max(LOG_SILENT_S, 10 * settings.node.heartbeat_interval_ms / 1000),
+            config.ready_lag_ms / 1000,
+        )
+
+    def metered(self, log: Log) -> Log:
+        """The log, with what the node reads and appends counted."""
+        return cast("Log", MeteredLog(log, Topics.of(self.node.run), self.meter))
+
+    def turned(self) -> None:
+        """After every turn of the node's loop."""
+        self.meter.turn(self.node)
+        self.desk.serve()
+
+    def waits(self, wait: Callable[[], object]) -> None:
+        """Count a wait for something to do."""
+        began_s = time.monotonic()
+        wait()
+        self.meter.idle_s += time.monotonic() - began_s
+
+    @contextmanager
+    def serving(self) -> Iterator[MetricsServer | None]:
+        """Serve while the node runs; None where ``metrics.enabled`` is false.
+
+        Raises ``RunFailed`` where the port is taken, ``MissingDependency`` where metrics were asked for by name and the
+        package is not there. Where they are only on by default, health is served without it.
+        """
+        config = self.settings.metrics
+        if not config.enabled:
+            yield None
+            return
+        if self.settings.origin("metrics.enabled") != "default":
+            require_client()
+        number = max(0, self.node.config.number)
+        token = None if config.token is None else config.token.get_secret_value()
+        pages = Pages(self._metrics, self._live, self._ready)
+        server = MetricsServer(
+            pages, config.host, config.port + number if config.port else 0, token, config.host_names()
+        )
+        server.start()
+        self.node.extra_stats[PORT_STAT] = float(server.address[1])
+        logger.info("node %s: metrics on %s/metrics", self.node.config.node, server.url)
+        target = self._write_target(server)
+        try:
+            yield server
+        finally:
+            server.close()
+            if target is not None:
+                target.unlink(missing_ok=True)
+
+    def _metrics(self, accept: str) -> tuple[bytes, str]:
+        figures = self.desk.ask()
+        return exposition(figures, time.monotonic(), self.meter.turned_s, accept)
+
+    def _live(self) -> Health:
+        stood_s = 0.0 if self._moving() else time.monotonic() - self.meter.turned_s
+        return live(stood_s, self._limits)
+
+    def _ready(self) -> Health:
+        figures = self.desk.ask()
+        return ready(self._live(), figures, time.monotonic() - self.meter.answered_s, self._limits)
+
+    def _write_target(self, server: MetricsServer) -> Path | None:
+        """The node's address, where Prometheus looks for it (``file_sd_configs``)."""
+        folder = self.settings.metrics.targets_dir
+        if folder is None:
+            return None
+        node, run = self.node, self.node.run
+        where = Path(folder, f"{run.job.name}-{node.config.node}.json")
+        labels = {"holon_job": run.job.name, "node": str(node.config.number)}
+        text = msgspec.json.encode([{"targets": [server.url.removeprefix("http://")], "labels": labels}])
+        where.parent.mkdir(parents=True, exist_ok=True)
+        written = where.with_suffix(f".{os.getpid()}.part")
+        written.write_bytes(text)
+        written.replace(where)
+        return where

@@ -1,0 +1,186 @@
+"""The HTTP server of one node: ``/metrics``, ``/healthz``, ``/readyz``. A daemon thread serves it; it only reads.
+
+Two rules for this file: whoever asks from another machine shows the token; a request whose Host is a name that nobody
+allowed is refused, so that a web page cannot reach a node through its reader's browser (DNS rebinding).
+"""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import json
+import logging
+import socket
+import threading
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import NamedTuple
+
+from nodes.errors import MissingDependency, RunFailed
+from nodes.health import Health
+
+logger = logging.getLogger(__name__)
+
+REQUEST_S = 5.0
+MOST_AT_ONCE = 8
+LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
+
+
+class Reply(NamedTuple):
+    status: HTTPStatus
+    body: bytes
+    content_type: str = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Pages:
+    """What the server shows. ``metrics`` gets the Accept header, and gives text and content type."""
+
+    metrics: Callable[[str], tuple[bytes, str]]
+    live: Callable[[], Health]
+    ready: Callable[[], Health]
+
+
+class MetricsServer:
+    """Serves ``pages`` on ``host:port`` (0: a free one, see ``address``) until ``close``.
+
+    Args: ``token`` is asked for as ``Authorization: Bearer TOKEN``; None asks for nothing. ``names`` are Host names
+    that are answered beside this machine's own; literal addresses are answered where a token is asked for.
+    Raises ``RunFailed`` where the port is taken or the host is none of this machine's.
+    """
+
+    def __init__(self, pages: Pages, host: str, port: int, token: str | None, names: Collection[str] = ()) -> None:
+        self.pages = pages
+        self.token = token
+        self.names = frozenset(name.lower() for name in (*LOCAL_NAMES, host, *names))
+        self._free = threading.Semaphore(MOST_AT_ONCE)
+        kind = _Server6 if ":" in host else _Server
+        try:
+            self._http = kind((host, port), _Handler)
+        except OSError as error:
+            raise RunFailed(f"metrics.host = {host}, metrics.port = {port}: cannot listen there: {error}") from error
+        self._http.owner = self
+        self._thread = threading.Thread(target=self._http.serve_forever, name="holon-metrics", daemon=True)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        host, port = self._http.server_address[:2]
+        return str(host), int(port)
+
+    @property
+    def url(self) -> str:
+        host, port = self.address
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop listening; safe to call twice."""
+        if self._thread.is_alive():
+            self._http.shutdown()
+            self._thread.join(timeout=2)
+        self._http.server_close()
+
+    def answer(self, path: str, headers: _Headers) -> Reply:
+        """The reply to a GET; never raises."""
+        if not self._free.acquire(blocking=False):
+            return _refused(HTTPStatus.SERVICE_UNAVAILABLE, f"more than {MOST_AT_ONCE} requests at once")
+        try:
+            return self._refusal(headers) or self._page(path.partition("?")[0], headers)
+        finally:
+            self._free.release()
+
+    def _refusal(self, headers: _Headers) -> Reply | None:
+        host = _host_name(headers.get("Host") or "")
+        if host not in self.names and not (self.token is not None and _is_address(host)):
+            return _refused(HTTPStatus.MISDIRECTED_REQUEST, "this Host is not served (metrics.allowed_hosts)")
+        if headers.get("Origin") is not None:
+            return _refused(HTTPStatus.FORBIDDEN, "no web page may ask here")
+        if self.token is not None:
+            shown = (headers.get("Authorization") or "").encode()
+            if not hmac.compare_digest(shown, b"Bearer " + self.token.encode()):
+                return _refused(HTTPStatus.UNAUTHORIZED, "Authorization: Bearer TOKEN is needed (metrics.token)")
+        return None
+
+    def _page(self, path: str, headers: _Headers) -> Reply:
+        match path:
+            case "/metrics":
+                try:
+                    return Reply(HTTPStatus.OK, *self.pages.metrics(headers.get("Accept") or ""))
+                except MissingDependency as error:
+                    return _refused(HTTPStatus.NOT_IMPLEMENTED, str(error))
+            case "/healthz":
+                return _health(self.pages.live())
+            case "/readyz":
+                return _health(self.pages.ready())
+            case _:
+                return _refused(HTTPStatus.NOT_FOUND, "there are /metrics, /healthz and /readyz")
+
+
+class _Headers:
+    """The one thing that is needed of a request's headers, for the type checker."""
+
+    def __init__(self, get: Callable[[str], str | None]) -> None:
+        self.get = get
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    owner: MetricsServer
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        logger.debug("metrics: a request from %s was broken off", client_address, exc_info=True)
+
+
+class _Server6(_Server):
+    address_family = socket.AF_INET6
+
+
+class _Handler(BaseHTTPRequestHandler):
+    timeout = REQUEST_S
+    server_version = "holon"
+    sys_version = ""
+    server: _Server  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def do_GET(self) -> None:
+        reply = self.server.owner.answer(self.path, _Headers(self.headers.get))
+        self.send_response(reply.status)
+        self.send_header("Content-Type", reply.content_type)
+        self.send_header("Content-Length", str(len(reply.body)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        if reply.status is HTTPStatus.UNAUTHORIZED:
+            self.send_header("WWW-Authenticate", "Bearer")
+        self.end_headers()
+        self.wfile.write(reply.body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        logger.debug("metrics: %s " + format, self.address_string(), *args)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _host_name(header: str) -> str:
+    """Without the port and without brackets, in small letters."""
+    if header.startswith("["):
+        return header[1:].partition("]")[0].lower()
+    return header.partition(":")[0].lower()
+
+
+def _health(health: Health) -> Reply:
+    status = HTTPStatus.OK if health.ok else HTTPStatus.SERVICE_UNAVAILABLE
+    text = {"status": "ok" if health.ok else "failing", "problems": list(health.problems)}
+    return Reply(status, json.dumps(text).encode() + b"\n")
+
+
+def _refused(status: HTTPStatus, why: str) -> Reply:
+    return Reply(status, json.dumps({"error": why}).encode() + b"\n")

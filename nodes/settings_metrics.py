@@ -1,0 +1,54 @@
+"""Settings of metrics and health, with what is refused or worth a warning."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from typing import Annotated
+
+from pydantic import Field, SecretStr
+
+from nodes.settings_types import Positive, Section
+
+
+class MetricsSettings(Section):
+    """What a node shows of itself over HTTP, and to whom."""
+
+    enabled: bool = Field(True, description="serve /metrics, /healthz and /readyz")
+    host: str = Field("127.0.0.1", min_length=1, description="address to listen on; a token is needed off loopback")
+    port: Annotated[int, Field(ge=0, le=64_000)] = Field(
+        0, description="port of node 0, the next ones for the next nodes; 0: a free one for each"
+    )
+    token: SecretStr | None = Field(None, description="to be shown as Authorization: Bearer TOKEN; env:NAME, file:PATH")
+    allowed_hosts: str | None = Field(None, description="names, with commas, by which the node may be asked")
+    ready_lag_ms: Positive = Field(10_000, description="lag of the input from which a node is not ready")
+    targets_dir: str | None = Field(None, description="folder in which each node leaves its address for Prometheus")
+
+    def host_names(self) -> list[str]:
+        """The allowed names."""
+        return [name.strip() for name in (self.allowed_hosts or "").split(",") if name.strip()]
+
+    def is_local(self) -> bool:
+        """True if only this machine can ask."""
+        try:
+            return self.host == "localhost" or ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+def refused_metrics(metrics: MetricsSettings) -> tuple[str, str] | None:
+    """(key, why it cannot be used), or None."""
+    if metrics.enabled and not metrics.is_local() and metrics.token is None:
+        return (
+            "host",
+            "other machines can reach it: set metrics.token too (env:NAME or file:PATH), or keep to 127.0.0.1",
+        )
+    if metrics.token is not None and not metrics.token.get_secret_value():
+        return "token", "it is empty, so everybody would know it"
+    return None
+
+
+def metrics_warnings(metrics: MetricsSettings) -> list[str]:
+    """Secrets that can be read on their way."""
+    if not metrics.enabled or metrics.is_local():
+        return []
+    return [f"metrics.host = {metrics.host}: plain HTTP, the token crosses the network unencrypted"]
