@@ -64,7 +64,7 @@ def test_a_partition_that_nobody_has_or_that_has_ended() -> None:
 def test_a_node_is_alive_or_silent() -> None:
     shown = lines_of(progress())
     assert ["0", "alive", "1", "1,234", "5", "1", "41", "MB", "-"] in shown
-    assert ["1", "silent", "870", "ms", "1", "99", "0", "0", "-"] in shown
+    assert ["1", "silent", "870", "ms", "1", "99", "0", "0", "-", "-"] in shown
 
 
 def test_of_too_many_partitions_those_that_lag_most_are_shown() -> None:
@@ -98,7 +98,8 @@ def test_event_times_are_utc_and_never_fail(ms: int | None, text: str) -> None:
     assert event_time(ms) == text
 
 
-def test_lines_of_the_nodes_stand_above_the_live_view() -> None:
+def test_lines_of_the_nodes_stand_above_the_live_view(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nodes.screen.REFRESH_S", 3600.0)
     file = StringIO()
     with LiveScreen(Console(file=file, force_terminal=True, width=120, height=40)) as screen:
         assert screen.due()
