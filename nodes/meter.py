@@ -9,12 +9,12 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
 from nodes.checkpoints import CheckpointKey, CheckpointStore
 from nodes.jobs import Topics
-from nodes.log.contract import Appended, Chunk, Log
+from nodes.log.contract import Chunk, Log
 from nodes.machine.node import Node
 from nodes.machine.runner import Phase
 from nodes.metrics_catalogue import DELAY_BUCKETS_S
@@ -128,6 +128,16 @@ class MeteredLog:
     ) -> Chunk:
         """As ``Log.read``."""
         chunk = self._log.read(topic, partition, offset, max_records=max_records, max_bytes=max_bytes)
+        return self._counted(topic, partition, chunk)
+
+    def follow(
+        self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20
+    ) -> Chunk:
+        """As ``Log.follow``."""
+        chunk = self._log.follow(topic, partition, offset, max_records=max_records, max_bytes=max_bytes)
+        return self._counted(topic, partition, chunk)
+
+    def _counted(self, topic: str, partition: int, chunk: Chunk) -> Chunk:
         meter = self._meter
         if topic == self._source:
             through_ms = int(chunk.timestamps_ms[-1]) if chunk.values else time.time_ns() // 1_000_000
@@ -138,7 +148,7 @@ class MeteredLog:
             meter.received_bytes += sum(map(len, chunk.values))
         return chunk
 
-    def append(
+    def send(
         self,
         topic: str,
         partition: int,
@@ -146,22 +156,27 @@ class MeteredLog:
         *,
         headers: Sequence[bytes] | None = None,
         keys: Sequence[bytes | None] | None = None,
-    ) -> Appended:
-        """As ``Log.append``."""
+        done: Callable[[int], None] = lambda end: None,
+    ) -> None:
+        """As ``Log.send``."""
         meter = self._meter
-        began_s = time.monotonic()
-        try:
-            done = self._log.append(topic, partition, values, headers=headers, keys=keys)
-        finally:
-            ended_s = time.monotonic()
-            meter.blocked_s += ended_s - began_s
-        meter.answered_s = ended_s
         if topic == self._broadcast:
             meter.sent += len(values)
             meter.sent_bytes += sum(map(len, values))
         elif topic in self._outputs:
             meter.records_out[topic] = meter.records_out.get(topic, 0) + len(values)
-        return done
+        meter.in_flight += 1
+        began_s = time.monotonic()
+
+        def delivered(end: int) -> None:
+            meter.in_flight -= 1
+            meter.answered_s = time.monotonic()
+            done(end)
+
+        try:
+            self._log.send(topic, partition, values, headers=headers, keys=keys, done=delivered)
+        finally:
+            meter.blocked_s += time.monotonic() - began_s
 
 
 class MeteredCheckpoints:
