@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from nexmark.latency.commands import failover, latency
 from nexmark.queries import QUERIES, TOPIC, nexmark_job
 from nexmark.runs.plan import Generator, Plan, Validator, check_query, parse_kill
 from nodes.api import (
@@ -31,6 +32,9 @@ app = new_group(
     "Generate the Nexmark stream, run its queries on a fleet, prove the results.",
     "holon nexmark run q7 --events 1000000 --nodes 2 --kill 1@0.5 --validate auto",
 )
+
+app.command(epilog="Example: holon nexmark latency q7max --rate 10000 --seconds 60 --nodes 3 --json")(latency)
+app.command(epilog="Example: holon nexmark failover --scenario single --replicas 2 --plot failover.svg")(failover)
 
 QueryArgument = Annotated[str, typer.Argument(metavar="QUERY", help="q0, q1, q2, q4, q7, q7max, query1 (see list).")]
 EventsOption = Annotated[int, typer.Option("--events", help="How many events.")]

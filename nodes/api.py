@@ -18,6 +18,8 @@ from nodes.cli.output import console, emit_json, note
 from nodes.errors import MissingDependency, RunFailed, SettingsError, UnknownName, Unreachable, nearest
 from nodes.fleet import Fleet, wait_for
 from nodes.jobs import JobMismatch, ask_stop, declare_end, load_job, open_job
+from nodes.kafka_broker import down as stop_broker
+from nodes.kafka_broker import up as start_broker
 from nodes.log import EmbeddedLog, Log, LogAddress, LogError, MemoryLog, open_log
 from nodes.monitor import Monitor
 from nodes.opening import drop_topics, local_kafka, log_address, open_job_log, open_settings_log
@@ -65,6 +67,8 @@ __all__ = [
     "open_log",
     "open_settings_log",
     "refined",
+    "start_broker",
+    "stop_broker",
     "wait_for",
     "with_log_options",
 ]

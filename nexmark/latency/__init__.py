@@ -1,0 +1,1 @@
+"""Latency of results at a steady rate, with and without nodes that are killed."""

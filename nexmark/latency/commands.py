@@ -1,0 +1,169 @@
+"""`holon nexmark latency` and `holon nexmark failover`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nodes.api import (
+    ConfigOption,
+    DefineOption,
+    JsonOption,
+    LogLevelOption,
+    RunFailed,
+    SettingsError,
+    UnknownName,
+    begin,
+    emit_json,
+    note,
+)
+
+if TYPE_CHECKING:
+    from nexmark.latency.measure import Measured
+    from nexmark.latency.plan import Plan
+    from nexmark.latency.report import LatencyReport
+    from nodes.api import Settings
+
+ENGINES = ("holon", "flink")
+
+QueryArgument = Annotated[str, typer.Argument(metavar="QUERY", help="q7max or query1: a query with windows.")]
+LogOption = Annotated[str, typer.Option("--log", help="kafka or embedded.")]
+BootstrapOption = Annotated[
+    str | None, typer.Option("--bootstrap", help="HOST:PORT of a Kafka broker (default: one is started for the run).")
+]
+RateOption = Annotated[int, typer.Option("--rate", help="Events a second.")]
+SecondsOption = Annotated[float, typer.Option("--seconds", help="How long is measured.")]
+NodesOption = Annotated[int, typer.Option("--nodes", help="Node processes.")]
+ReplicasOption = Annotated[int, typer.Option("--replicas", help="Copies in all; more than 1: hot standbys.")]
+WindowOption = Annotated[int, typer.Option("--window", metavar="MS", help="Size of the windows in ms.")]
+PartitionsOption = Annotated[int, typer.Option("--partitions", help="Partitions of the input topic.")]
+WarmupOption = Annotated[float, typer.Option("--warmup", help="Seconds before what is measured.")]
+SeedOption = Annotated[int, typer.Option("--seed", help="Seed of the stream.")]
+PlotOption = Annotated[Path | None, typer.Option("--plot", metavar="FILE", help="Draw a picture: .png, .svg or .pdf.")]
+
+
+def latency(
+    ctx: typer.Context,
+    query: QueryArgument = "q7max",
+    log: LogOption = "kafka",
+    bootstrap: BootstrapOption = None,
+    rate: RateOption = 2000,
+    seconds: SecondsOption = 60.0,
+    nodes: NodesOption = 3,
+    replicas: ReplicasOption = 1,
+    window: WindowOption = 100,
+    partitions: PartitionsOption = 6,
+    warmup: WarmupOption = 5.0,
+    seed: SeedOption = 0,
+    plot: PlotOption = None,
+    config: ConfigOption = None,
+    define: DefineOption = None,
+    log_level: LogLevelOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure the latency of windowed results at a steady rate.
+
+    From the append of the record that closes a window (the latest, over partitions, of the first record past its end)
+    to the append of the result; both times are the log's own. Exit code 1 if a result is wrong.
+    """
+    from nexmark.latency.plan import Plan
+    from nexmark.latency.plot import check_plot, plot_latency
+    from nexmark.latency.report import as_text, latency_report
+
+    plan = Plan(query, rate, seconds, nodes, replicas, window, partitions, warmup, seed)
+    check_plot(plot)
+    (measured,) = _measured(
+        [plan], log, bootstrap, lambda given: begin(ctx, config, [*given, *(define or ())], log_level)
+    )
+    if plot is not None:
+        plot_latency(plot, measured)
+    report = latency_report(measured, log)
+    if as_json:
+        emit_json(report)
+    else:
+        typer.echo(as_text(report))
+    _refuse_wrong([report])
+
+
+def failover(
+    ctx: typer.Context,
+    query: QueryArgument = "q7max",
+    scenario: Annotated[str, typer.Option("--scenario", help="single, concurrent, subsequent or crash.")] = "single",
+    log: LogOption = "kafka",
+    bootstrap: BootstrapOption = None,
+    rate: RateOption = 2000,
+    seconds: SecondsOption = 40.0,
+    nodes: Annotated[int | None, typer.Option("--nodes", help="Default: 3 for single, else 5.")] = None,
+    replicas: ReplicasOption = 1,
+    engines: Annotated[str, typer.Option("--engines", help="holon (flink comes with a later release).")] = "holon",
+    window: WindowOption = 100,
+    partitions: Annotated[int | None, typer.Option("--partitions", help="Default: two for each node.")] = None,
+    warmup: WarmupOption = 5.0,
+    seed: SeedOption = 0,
+    plot: PlotOption = None,
+    config: ConfigOption = None,
+    define: DefineOption = None,
+    log_level: LogLevelOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure what a failure does to latency: a run without, then the same with nodes that are killed (kill -9).
+
+    single: one node. concurrent: two at once, started again after 10 s. subsequent: two within 5 s, started again after
+    10 s each. crash: two at once, for good. The first kill comes after 30 % of the time.
+    """
+    from nexmark.latency.plan import Plan, with_scenario
+    from nexmark.latency.plot import check_plot, plot_failover
+    from nexmark.latency.report import as_text, failover_row
+
+    _check_engines(engines)
+    count = nodes if nodes is not None else 3 if scenario == "single" else 5
+    parts = partitions if partitions is not None else 2 * count
+    healthy = Plan(query, rate, seconds, count, replicas, window, parts, warmup, seed)
+    failing = with_scenario(healthy, scenario)
+    check_plot(plot)
+    baseline, measured = _measured(
+        [healthy, failing], log, bootstrap, lambda given: begin(ctx, config, [*given, *(define or ())], log_level)
+    )
+    if plot is not None:
+        plot_failover(plot, [(scenario, measured)], baseline)
+    row = failover_row(measured, baseline, log, scenario)
+    if as_json:
+        emit_json(
+            {"query": query, "log": log, "scenario": scenario, "nodes": count, "replicas": replicas, "rows": [row]}
+        )
+    else:
+        typer.echo(as_text(row))
+    _refuse_wrong([row])
+    if baseline.differences:
+        raise RunFailed(f"results of the run without failures are wrong: {baseline.differences} differences")
+
+
+def _measured(
+    plans: Sequence[Plan], log: str, bootstrap: str | None, load: Callable[[list[str]], Settings]
+) -> list[Measured]:
+    from nexmark.latency.measure import measure
+    from nexmark.latency.place import measuring_place
+
+    with measuring_place(log, bootstrap, note) as place:
+        settings = load([*place.definitions, f"node.replicas={plans[0].replicas}"])
+        return [measure(plan, settings, note, place.broker) for plan in plans]
+
+
+def _check_engines(engines: str) -> None:
+    for engine in engines.split(","):
+        if engine not in ENGINES:
+            raise UnknownName("engine", engine, ENGINES)
+        if engine != "holon":
+            raise SettingsError(f"--engines {engine}: this release measures Holon alone; Flink comes with the next one")
+
+
+def _refuse_wrong(reports: Sequence[LatencyReport]) -> None:
+    wrong = sum(report.differences for report in reports)
+    if wrong:
+        raise RunFailed(f"results are wrong: {wrong} differences")
+
+
+__all__ = ["failover", "latency"]

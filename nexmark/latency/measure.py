@@ -1,0 +1,240 @@
+"""One measurement: a fleet, a producer at a steady rate, nodes that are killed, and what the log says of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from nexmark.latency.feed import Fed, FeedSpec
+from nexmark.latency.figures import Delays, delays, differences, read_input
+from nexmark.latency.jobs import input_topic, windowed_job
+from nexmark.latency.load import Load, LoadMeter
+from nexmark.latency.plan import Plan
+from nodes.api import Fleet, Log, Monitor, OutputReader, RunFailed, Settings, declare_end, open_job, open_job_log
+
+LOOK_S = 0.05
+MONITOR_S = 1.0
+START_S = 60.0
+FINISH_S = 120.0
+Say = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class Measured:
+    """What came out. Times are those of the log's clock."""
+
+    plan: Plan
+    began_ms: int
+    ended_ms: int
+    kills_ms: list[int]
+    killed: list[int]
+    found: Delays
+    results: int
+    repeats_dropped: int
+    differences: int
+    feed: Fed
+    load: Load
+
+
+def measure(plan: Plan, settings: Settings, say: Say, broker: int | None = None) -> Measured:
+    """Run the plan on the settings' log; ``broker``: process id of a local one, for its share of the load."""
+    run = time.time_ns() // 1_000_000
+    topic = input_topic(run)
+    with ExitStack() as stack:
+        log = stack.enter_context(open_job_log(settings))
+        log.create_topic(topic, plan.partitions)
+        job = windowed_job(plan.query, plan.window_ms, run)
+        opened = open_job(log, job)
+        fleet = Fleet(plan.reference(run), settings, plan.nodes)
+        ran = _Run(plan, fleet, Monitor(log, opened), say, broker)
+        spec = FeedSpec(topic, plan.partitions, plan.rate, plan.events, plan.seed)
+        feed = stack.enter_context(_Producer(spec, settings))
+        stack.enter_context(fleet)
+        ran.until_owned()
+        fed = ran.through(feed)
+        declare_end(log, opened)
+        ran.until_done()
+        return _evaluated(ran, log, topic, job.name, fed)
+
+
+def _evaluated(ran: _Run, log: Log, topic: str, results: str, fed: Fed) -> Measured:
+    ran.say("reading results")
+    plan, columns = ran.plan, read_input(log, topic)
+    reader = OutputReader(log, results, verify_repeats=True)
+    outputs: Sequence[Any] = list(reader.read_available())
+    if reader.differing_repeats:
+        raise RunFailed(f"{reader.differing_repeats} repeated results differ from their first copies")
+    return Measured(
+        plan=plan,
+        began_ms=ran.began_ms,
+        ended_ms=ran.ended_ms,
+        kills_ms=ran.kills_ms,
+        killed=ran.killed,
+        found=delays(outputs, columns, ran.began_ms),
+        results=len(outputs),
+        repeats_dropped=reader.repeats_dropped,
+        differences=differences(plan.query, columns, plan.window_ms, outputs),
+        feed=fed,
+        load=ran.load,
+    )
+
+
+class _Producer:
+    """The producer's process."""
+
+    def __init__(self, spec: FeedSpec, settings: Settings) -> None:
+        self._command = [sys.executable, "-m", "nexmark.latency.feed", msgspec.json.encode(spec).decode()]
+        self._environment = {**os.environ, **settings.environment()}
+        self.process: subprocess.Popen[str] | None = None
+
+    def __enter__(self) -> _Producer:
+        pipe = subprocess.PIPE
+        self.process = subprocess.Popen(self._command, env=self._environment, stdin=pipe, stdout=pipe, text=True)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        assert self.process is not None
+        self.process.kill()
+        self.process.communicate()
+
+    def begin(self) -> None:
+        """Wait until it is ready, and let it go."""
+        assert self.process is not None and self.process.stdout is not None and self.process.stdin is not None
+        if self.process.stdout.readline().strip() != "ready":
+            raise RunFailed("the producer has ended before it was ready; see the messages above")
+        print("go", file=self.process.stdin, flush=True)
+
+    def running(self) -> bool:
+        assert self.process is not None
+        return self.process.poll() is None
+
+    def fed(self) -> Fed:
+        """What it says in the end."""
+        assert self.process is not None and self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if self.process.wait() != 0 or not line:
+            raise RunFailed("the producer has failed; see the messages above")
+        return msgspec.json.decode(line, type=Fed)
+
+
+@dataclass(slots=True)
+class _Due:
+    """Something to do at a time."""
+
+    at_s: float
+    node: int
+    kill: bool
+    restart_after_s: float | None = None
+
+
+@dataclass(slots=True)
+class _Run:
+    """The time in which the fleet runs. It looks rarely, since it shares the machine with what is measured."""
+
+    plan: Plan
+    fleet: Fleet
+    monitor: Monitor
+    say: Say
+    broker: int | None
+    began_ms: int = 0
+    ended_ms: int = 0
+    kills_ms: list[int] = field(default_factory=list)
+    killed: list[int] = field(default_factory=list)
+    load: Load = field(default_factory=lambda: Load(0.0, 0.0, None, 0.0))
+    _due: list[_Due] = field(default_factory=list)
+
+    def until_owned(self) -> None:
+        """All partitions have owners, and all nodes have come."""
+        self.say(f"starting {self.plan.nodes} nodes")
+        ownership = self.monitor.ownership
+        self._wait(
+            lambda: (
+                len(ownership.members) >= self.plan.nodes
+                and all(ownership.owner(partition) is not None for partition in range(self.plan.partitions))
+            ),
+            START_S,
+            "the nodes to share the partitions",
+        )
+
+    def through(self, feed: _Producer) -> Fed:
+        """Produce, and kill on time."""
+        plan = self.plan
+        feed.begin()
+        self.began_ms = _now_ms() + int(plan.warmup_s * 1000)
+        self.say(f"{plan.rate:,} events/s for {plan.seconds:g} s, after {plan.warmup_s:g} s to warm up")
+        begin_s = time.monotonic() + plan.warmup_s
+        self._due = [
+            _Due(begin_s + fault.at_s, node, True, fault.restart_after_s)
+            for fault in plan.faults
+            for node in fault.nodes
+        ]
+        meter: LoadMeter | None = None
+        looked_s = 0.0
+        while feed.running():
+            now_s = time.monotonic()
+            self._do(now_s)
+            if now_s - looked_s > MONITOR_S and now_s >= begin_s:
+                looked_s = now_s
+                meter = meter or LoadMeter()
+                self._look(meter, feed)
+            time.sleep(LOOK_S)
+        self.ended_ms = _now_ms()
+        if meter is not None:
+            self._look(meter, feed)
+            self.load = meter.read()
+        while any(not due.kill for due in self._due):
+            self._do(time.monotonic())  # who is to come back comes back
+            time.sleep(LOOK_S)
+        return feed.fed()
+
+    def until_done(self) -> None:
+        """Every window is answered, durably."""
+        self._wait(lambda: self.monitor.done, FINISH_S, "all windows to be answered")
+
+    def _wait(self, done: Callable[[], bool], limit_s: float, what: str) -> None:
+        deadline_s = time.monotonic() + limit_s
+        self.monitor.poll()
+        while not done():
+            self.fleet.check()
+            if self.monitor.failure is not None:
+                raise RunFailed(self.monitor.failure)
+            if time.monotonic() > deadline_s:
+                raise RunFailed(f"waited {limit_s:.0f} s in vain for {what}")
+            time.sleep(LOOK_S)
+            self.monitor.poll()
+
+    def _look(self, meter: LoadMeter, feed: _Producer) -> None:
+        self.fleet.check()
+        ids = [member.process.pid for member in self.fleet.running()]
+        producer = [] if feed.process is None else [feed.process.pid]
+        meter.look({"nodes": ids, "feed": producer, "broker": [] if self.broker is None else [self.broker]})
+
+    def _do(self, now_s: float) -> None:
+        for due in [due for due in self._due if due.at_s <= now_s]:
+            self._due.remove(due)
+            if not due.kill:
+                self.fleet.add(due.node)
+                self.fleet.awaited -= 1
+                self.say(f"node {due.node} started again")
+                continue
+            at_ms = _now_ms()
+            if not self.fleet.kill(due.node):
+                raise RunFailed(f"node {due.node} was to be killed, but it does not run")
+            self.kills_ms.append(at_ms)
+            self.killed.append(due.node)
+            self.say(f"kill -9 of node {due.node}")
+            if due.restart_after_s is not None:
+                self.fleet.awaited += 1
+                self._due.append(_Due(now_s + due.restart_after_s, due.node, False))
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,120 @@
+"""The JSON of ``holon nexmark latency`` and ``failover`` (keys: the command line's contract), and lines for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from nexmark.latency.figures import longest_delay_ms, recovered_ms, sensitivity
+from nexmark.latency.load import Load
+from nexmark.latency.measure import Measured
+from nexmark.runs.measure import Latency, summarize
+
+
+class LatencyReport(msgspec.Struct, kw_only=True):
+    """``results`` are those whose latency counts; ``feed_behind_ms``: how late the producer was at worst."""
+
+    query: str
+    log: str
+    rate: int
+    seconds: float
+    nodes: int
+    replicas: int
+    window_ms: int
+    results: int
+    latency_ms: Latency | None
+    partitions: int
+    warmup_s: float
+    events: int
+    outputs: int
+    differences: int
+    repeats_dropped: int
+    feed_behind_ms: float
+    load_cores: Load
+
+
+class FailoverRow(LatencyReport, kw_only=True):
+    """``baseline_ms``: latency of a run of the same plan without failures."""
+
+    scenario: str
+    engine: str
+    killed: list[int]
+    longest_delay_ms: float | None
+    recovered_ms: float | None
+    sensitivity: float
+    baseline_ms: Latency | None
+
+
+def latency_report(measured: Measured, log: str) -> LatencyReport:
+    """Of a run without failures."""
+    return LatencyReport(**_common(measured, log))
+
+
+def failover_row(measured: Measured, baseline: Measured, log: str, scenario: str) -> FailoverRow:
+    """Of a run with failures and one without."""
+    kill_ms = measured.kills_ms[0]
+    return FailoverRow(
+        **_common(measured, log),
+        scenario=scenario,
+        engine="holon",
+        killed=measured.killed,
+        longest_delay_ms=longest_delay_ms(measured.found, kill_ms),
+        recovered_ms=recovered_ms(measured.found, kill_ms),
+        sensitivity=round(sensitivity(measured.found, baseline.found, measured.began_ms, measured.ended_ms), 1),
+        baseline_ms=summarize(baseline.found.delays_ms),
+    )
+
+
+def _common(measured: Measured, log: str) -> dict[str, Any]:
+    plan = measured.plan
+    return {
+        "query": plan.query,
+        "log": log,
+        "rate": plan.rate,
+        "seconds": plan.seconds,
+        "nodes": plan.nodes,
+        "replicas": plan.replicas,
+        "window_ms": plan.window_ms,
+        "results": len(measured.found.delays_ms),
+        "latency_ms": summarize(measured.found.delays_ms),
+        "partitions": plan.partitions,
+        "warmup_s": plan.warmup_s,
+        "events": measured.feed.events,
+        "outputs": measured.results,
+        "differences": measured.differences,
+        "repeats_dropped": measured.repeats_dropped,
+        "feed_behind_ms": measured.feed.behind_ms,
+        "load_cores": measured.load,
+    }
+
+
+def as_text(report: LatencyReport) -> str:
+    """For people."""
+    load = report.load_cores
+    broker = "" if load.broker is None else f", broker {load.broker}"
+    verdict = "exact" if report.differences == 0 else f"WRONG: {report.differences} differences"
+    lines = [
+        f"{report.query} on {report.log}: {report.rate:,} events/s for {report.seconds:g} s, windows of "
+        f"{report.window_ms} ms, {report.nodes} nodes, {report.replicas} copies",
+        f"  {report.results:,} results, {verdict}, {report.repeats_dropped} repeats dropped",
+        f"  latency: {spelled(report.latency_ms)}",
+        f"  cores: nodes {load.nodes}, producer {load.feed}{broker}, others {load.others}",
+    ]
+    if isinstance(report, FailoverRow):
+        lines.insert(3, f"  without failures: {spelled(report.baseline_ms)}")
+        lines.insert(
+            4,
+            f"  {report.scenario}, killed {report.killed}: longest delay {report.longest_delay_ms} ms, recovered after "
+            f"{report.recovered_ms} ms, sensitivity {report.sensitivity} ms*s",
+        )
+    return "\n".join(lines)
+
+
+def spelled(latency: Latency | None) -> str:
+    """In one line."""
+    if latency is None:
+        return "no results to measure"
+    return f"average {latency.avg:.2f} ms, " + ", ".join(
+        f"{name} {getattr(latency, name):.1f} ms" for name in ("p50", "p90", "p99", "max")
+    )
