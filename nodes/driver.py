@@ -34,7 +34,8 @@ class Driver:
     Writes are sent without waiting for each other (``Log.send``); the node is told when they are acknowledged.
 
     Args: ``now_ms`` the node's clock; ``crashpoint`` is called with a name at every point at which a crash must be
-    survived; ``report`` gets lines for the operator; ``saver`` saves checkpoints.
+    survived; ``report`` gets lines for the operator; ``saver`` saves checkpoints, ``loader`` loads
+    them: one that waits for the store holds up neither the other nor the node.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class Driver:
         crashpoint: Callable[[str], None] = lambda name: None,
         report: Callable[[str], None] = lambda line: None,
         saver: Saver | None = None,
+        loader: Saver | None = None,
     ) -> None:
         self.node = node
         self.log = log
@@ -58,6 +60,8 @@ class Driver:
         self.crashpoint = crashpoint
         self.report = report
         self.saver = DirectSaver() if saver is None else saver
+        self.loader = DirectSaver() if loader is None else loader
+        self.loading = 0
         self._in_flight = InFlight()
         self.input_records = 0
         self._control_at = 0
@@ -98,6 +102,9 @@ class Driver:
             self.tell(ack)
         for stored in self.saver.finished():
             self.tell(stored)
+        for loaded in self.loader.finished():
+            self.loading -= 1
+            self.tell(loaded)
 
     def _turn_control(self) -> bool:
         now = self.now_ms()
@@ -224,7 +231,14 @@ class Driver:
     def _delivered(self, write: x.WriteBroadcast | x.WriteOutput, to: e.OutputPartition | None, end: int) -> None:
         self._in_flight.done(write, {} if to is None else {to: end})
 
-    def _load(self, wish: x.LoadCheckpoint) -> e.Event:
+    def _load(self, wish: x.LoadCheckpoint) -> e.Event | None:
+        if not wish.names:
+            return e.CheckpointLoaded(wish.partition, wish.version, None, None)
+        done = self.loader.save(partial(self._newest_intact, wish))
+        self.loading += done is None
+        return done
+
+    def _newest_intact(self, wish: x.LoadCheckpoint) -> e.CheckpointLoaded:
         problems: list[str] = []
         for name in wish.names:
             try:

@@ -1,47 +1,61 @@
-"""A checkpoint store that is asked again for a while before a node gives up."""
+"""A checkpoint store that is asked again until it answers, or until a node that wants to leave has waited long enough.
+
+Two rules for this file: a store that is away stops nobody but who waits for it; what cannot be mended by asking again
+is raised at once.
+"""
 
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Collection
+from itertools import chain, repeat
 from typing import TypeVar
 
 from nodes.checkpoints import CheckpointKey, CheckpointStore, StoreUnavailable
 
 logger = logging.getLogger(__name__)
 
-PAUSES_S = (0.1, 0.2, 0.4, 0.8, 1.5)
-"""3 s in all: longer than a usual hiccup of a store, and below `node.hang_after_ms`, so that signs of life go on."""
-
+PAUSES_S = (0.1, 0.2, 0.4, 0.8, 1.5, 2.0)
+"""The last one is used again and again."""
+REPORT_S = 10.0
 T = TypeVar("T")
 
 
 class PatientCheckpoints:
-    """Another store, asked again after each of ``pauses_s``; its last error is raised.
+    """Another store, asked again as long as it is ``StoreUnavailable``.
 
+    Saves and loads are called from threads beside the node's loop (``nodes/saver.py``), so that the node works on.
+    They go on until the store answers; once ``leaving`` is set, for ``leave_s`` more, then the last error is raised.
     Old checkpoints that cannot be deleted are logged and stay: they cost space, and harm nothing.
     """
 
     def __init__(
         self,
         store: CheckpointStore,
+        leaving: threading.Event | None = None,
         *,
+        leave_s: float = 0.0,
         pauses_s: Collection[float] = PAUSES_S,
         sleep: Callable[[float], None] = time.sleep,
+        clock_s: Callable[[], float] = time.monotonic,
     ) -> None:
         self._store = store
+        self._leaving = threading.Event() if leaving is None else leaving
+        self._leave_s = leave_s
         self._pauses_s = tuple(pauses_s)
         self._sleep = sleep
+        self._clock_s = clock_s
 
     def save(self, key: CheckpointKey, data: bytes) -> str:
-        return self._ask(lambda: self._store.save(key, data))
+        return self._ask(f"a checkpoint of partition {key.partition} waits", lambda: self._store.save(key, data))
 
     def load(self, name: str) -> bytes:
-        return self._ask(lambda: self._store.load(name))
+        return self._ask(f"the partition of checkpoint {name} waits", lambda: self._store.load(name))
 
     def list(self, job: str, incarnation: int, partition: int) -> list[str]:
-        return self._ask(lambda: self._store.list(job, incarnation, partition))
+        return self._ask(f"partition {partition} waits", lambda: self._store.list(job, incarnation, partition))
 
     def prune(self, job: str, incarnation: int, partition: int, keep: Collection[str] = ()) -> list[str]:
         try:
@@ -50,11 +64,24 @@ class PatientCheckpoints:
             logger.warning("old checkpoints of partition %d stay: %s", partition, error)
             return []
 
-    def _ask(self, wish: Callable[[], T]) -> T:
-        for pause_s in self._pauses_s:
+    def _ask(self, waits: str, wish: Callable[[], T]) -> T:
+        began_s = self._clock_s()
+        said_s = left_s = None
+        for pause_s in chain(self._pauses_s, repeat(self._pauses_s[-1])):
             try:
-                return wish()
+                answer = wish()
             except StoreUnavailable as error:
-                logger.warning("%s; asking again in %.1f s", error, pause_s)
+                now_s = self._clock_s()
+                if self._leaving.is_set():
+                    left_s = now_s if left_s is None else left_s
+                    if now_s - left_s >= self._leave_s:
+                        raise
+                if said_s is None or now_s - said_s >= REPORT_S:
+                    said_s = now_s
+                    logger.warning("%s for %.0f s, the node works on: %s", waits, now_s - began_s, error)
                 self._sleep(pause_s)
-        return wish()
+                continue
+            if said_s is not None:
+                logger.warning("the checkpoint store answers again after %.0f s", self._clock_s() - began_s)
+            return answer
+        raise AssertionError("pauses never end")

@@ -10,6 +10,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 
 from holon.job import Job
@@ -35,6 +36,8 @@ from nodes.settings import Settings
 logger = logging.getLogger(__name__)
 
 IDLE_WAIT_S = 0.02
+LOADING_WAIT_S = 0.002
+"""A checkpoint that arrives wakes nobody, and the partition's results wait for it."""
 GC_THRESHOLDS = (20_000, 20, 50)
 """Collect cycles more rarely than Python's 700 objects: a batch makes far more, nearly none of them in cycles."""
 FAILED_EXIT = 1
@@ -86,18 +89,21 @@ class NodeProcess:
         self.settings = settings
         self.node = Node(config, run)
         self.node.code_hash = failure_key(log, run.job)
+        self._stop = threading.Event()
+        self._leaving = threading.Event()
         self.metrics = NodeMetrics(self.node, settings, lambda: self._guardian.slow_but_moving)
+        patient = PatientCheckpoints(checkpoints, self._leaving, leave_s=settings.checkpoints.leave_after_ms / 1000)
         self.driver = Driver(
             self.node,
             self.metrics.metered(log),
-            MeteredCheckpoints(PatientCheckpoints(checkpoints), self.metrics.meter),
+            MeteredCheckpoints(patient, self.metrics.meter),
             monotonic_ms,
             batch_max_records=settings.node.batch_max_records,
             crashpoint=crashpoint_from(os.environ.get(CRASHPOINT_VARIABLE, "")),
             report=logger.warning,
-            saver=ThreadSaver(),
+            saver=ThreadSaver("saver"),
+            loader=ThreadSaver("loader"),
         )
-        self._stop = threading.Event()
         self._guardian = Guardian(
             Watched(
                 log,
@@ -141,11 +147,14 @@ class NodeProcess:
         asked = False
         while self.node.left is None:
             self._guardian.turned()
+            if self._stop.is_set() or self.node.work.stopping:
+                self._leaving.set()
             if self._stop.is_set() and not asked:
                 asked = True
                 self.driver.tell(StopRequested())
             elif not self.driver.turn():
-                self.metrics.waits(lambda: self.log.wait(self.driver.waits_for(), IDLE_WAIT_S))
+                wait_s = LOADING_WAIT_S if self.driver.loading else IDLE_WAIT_S
+                self.metrics.waits(partial(self.log.wait, self.driver.waits_for(), wait_s))
             self.metrics.turned()
 
     def _stood(self) -> str:

@@ -13,7 +13,7 @@ from types import FrameType
 import msgspec
 
 from holon.job import DEAD, LATE, UNSTABLE
-from nodes.errors import RunFailed
+from nodes.errors import RunFailed, Unreachable
 from nodes.fleet import STOP_TIMEOUT_S, Fleet
 from nodes.jobs import declare_end
 from nodes.log.contract import Log
@@ -134,6 +134,7 @@ class Run:
                 raise
             finally:
                 self._tell_lines()
+        self._refuse_unsaved()
         if interrupts.first is not None and not self.monitor.done:
             return RunEnding.INTERRUPTED if interrupts.first == signal.SIGINT else RunEnding.STOPPED
         if self.monitor.failure is not None:
@@ -141,6 +142,16 @@ class Run:
         if self.monitor.superseded:
             raise RunFailed(f"job {self.run.job.name!r}: a newer incarnation was started, so this run has ended")
         return RunEnding.DONE if self.monitor.done else RunEnding.STOPPED
+
+    def _refuse_unsaved(self) -> None:
+        """Nodes that were asked to leave and could not reach the log or store to save what they had done."""
+        unsaved = [member.number for member in self.fleet.members if member.asked and member.process.returncode == 4]
+        if unsaved:
+            raise Unreachable(
+                f"job {self.run.job.name!r}: node {', '.join(map(str, unsaved))} left without saving, as the log or "
+                f"the checkpoint store did not answer; the reasons are above. Nothing is lost: the same command "
+                f"resumes the job, and does again what came after the last checkpoint"
+            )
 
     def _is_over(self) -> bool:
         self.monitor.poll()

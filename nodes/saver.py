@@ -1,4 +1,4 @@
-"""Who saves checkpoints: the node's loop itself, or a thread beside it, so that results do not wait for a disk."""
+"""Who saves and loads checkpoints: the node's loop itself, or a thread beside it, so that nothing waits for a store."""
 
 from __future__ import annotations
 
@@ -8,31 +8,32 @@ from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from nodes.checkpoint_format import CheckpointError
-from nodes.machine.events import CheckpointStored
+from nodes.machine.events import CheckpointLoaded, CheckpointStored
 
-Save = Callable[[], CheckpointStored]
+Done = CheckpointStored | CheckpointLoaded
+Work = Callable[[], Done]
 
 
 class Saver(Protocol):
-    """Runs saves, one after the other."""
+    """Runs saves, or loads, one after the other."""
 
-    def save(self, work: Save) -> CheckpointStored | None:
+    def save(self, work: Work) -> Done | None:
         """Do it; None if ``finished`` will tell."""
         ...
 
-    def finished(self) -> list[CheckpointStored]:
-        """What has become durable since the last call. Raises the ``CheckpointError`` of one that failed."""
+    def finished(self) -> list[Done]:
+        """What was done since the last call. Raises the ``CheckpointError`` of one that failed."""
         ...
 
 
 class DirectSaver:
     """In the caller's own time: for the simulation, in which nothing happens at once."""
 
-    def save(self, work: Save) -> CheckpointStored | None:
-        """Returns when it is durable."""
+    def save(self, work: Work) -> Done | None:
+        """Returns when it is done."""
         return work()
 
-    def finished(self) -> list[CheckpointStored]:
+    def finished(self) -> list[Done]:
         """Nothing ever is on its way."""
         return []
 
@@ -40,22 +41,23 @@ class DirectSaver:
 class ThreadSaver:
     """In a thread of its own, which ends with the process; nothing is lost with a save that was not finished."""
 
-    def __init__(self) -> None:
-        self._wishes: SimpleQueue[Save] = SimpleQueue()
-        self._results: SimpleQueue[CheckpointStored | BaseException] = SimpleQueue()
+    def __init__(self, name: str = "saver") -> None:
+        self._name = f"holon-{name}"
+        self._wishes: SimpleQueue[Work] = SimpleQueue()
+        self._results: SimpleQueue[Done | BaseException] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
-    def save(self, work: Save) -> CheckpointStored | None:
+    def save(self, work: Work) -> Done | None:
         """Returns at once."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="holon-saver", daemon=True)
+            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
             self._thread.start()
         self._wishes.put(work)
         return None
 
-    def finished(self) -> list[CheckpointStored]:
+    def finished(self) -> list[Done]:
         """As the protocol says; whatever ended the thread is raised here too."""
-        found: list[CheckpointStored] = []
+        found: list[Done] = []
         while not self._results.empty():
             try:
                 result = self._results.get_nowait()

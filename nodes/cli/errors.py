@@ -44,6 +44,7 @@ def classify(error: Exception) -> tuple[int, str]:
 
 def _own_errors() -> list[tuple[tuple[type[Exception], ...], int]]:
     from holon.identity import IdentityError
+    from nodes.checkpoint_format import CheckpointError
     from nodes.log.contract import LogError, LogUnavailable, TopicExists, UnknownTopic
     from nodes.reader import PositionError
 
@@ -51,7 +52,7 @@ def _own_errors() -> list[tuple[tuple[type[Exception], ...], int]]:
         ((SettingsError, UnknownName, UnknownTopic, TopicExists), 2),
         ((MissingDependency,), 3),
         ((Unreachable, LogUnavailable), 4),
-        ((RunFailed, LogError, IdentityError, PositionError), 1),
+        ((RunFailed, LogError, CheckpointError, IdentityError, PositionError), 1),
     ]
 
 

@@ -1,0 +1,138 @@
+"""Fleets of real processes whose checkpoints are in S3 or Redis: they resume from there, and survive its absence."""
+
+from __future__ import annotations
+
+import signal
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nodes.checkpoints import BlobCheckpoints
+from nodes.checkpoints_opening import open_checkpoints
+from tests.integration.fleet_support import PARTITIONS, Stage, run_command
+from tests.integration.processes import until
+from tests.integration.store_proxy import Refused, StoreProxy
+from tests.integration.store_servers import KEYS, RedisProcess, S3Server
+
+SLOW_DOWN = Refused(503, "SlowDown")
+
+
+@pytest.fixture
+def proxy(s3_server: S3Server) -> Iterator[StoreProxy]:
+    proxy = StoreProxy(s3_server.port)
+    yield proxy
+    proxy.close()
+
+
+def s3_stage(folder: Path, server: S3Server, endpoint: str) -> Stage:
+    bucket = server.make_bucket(f"b{uuid.uuid4().hex}")
+    keys = [f"checkpoints.{key}={value}" for key, value in KEYS.items()]
+    where = [f"checkpoints.url=s3://{bucket}/holon", f"checkpoints.endpoint={endpoint}"]
+    return Stage(folder, *where, *keys, "checkpoints.timeout_ms=2000", "checkpoints.leave_after_ms=1000")
+
+
+def checkpoints_of(stage: Stage) -> BlobCheckpoints:
+    store = open_checkpoints(stage.settings)
+    assert isinstance(store, BlobCheckpoints)
+    return store
+
+
+@pytest.mark.parametrize("kind", ["s3", "redis"])
+def test_a_fleet_resumes_from_checkpoints_elsewhere_and_leaves_no_orphans(
+    tmp_path: Path, request: pytest.FixtureRequest, kind: str
+) -> None:
+    if kind == "s3":
+        server: S3Server = request.getfixturevalue("s3_server")
+        stage = s3_stage(tmp_path, server, server.endpoint)
+    else:
+        redis: RedisProcess = request.getfixturevalue("redis_server")
+        stage = Stage(tmp_path, f"checkpoints.url={redis.url}?prefix={uuid.uuid4().hex}")
+    run = stage.open()
+    stage.feed(1000)
+    with stage.fleet(2) as fleet:
+        monitor = stage.monitor(run)
+        stage.until(monitor, lambda: sum(monitor.taken()) == 1000, "all is checkpointed", fleet)
+        fleet.kill_all()
+    stage.feed(500)
+    with stage.fleet(2) as fleet:
+        stage.finish(run, fleet)
+    stage.assert_exact()
+    assert not (stage.path / "checkpoints").exists()
+    store = checkpoints_of(stage)
+    for partition in range(PARTITIONS):
+        names = store.list(run.job.name, run.incarnation, partition)
+        # What the control topic names is kept beside the newest three.
+        assert 1 <= len(names) <= 6 and store.load(names[0])
+    stage.log.close()
+
+
+def test_results_go_on_while_the_store_is_away_and_all_is_well_when_it_is_back(
+    tmp_path: Path, s3_server: S3Server, proxy: StoreProxy
+) -> None:
+    stage = s3_stage(tmp_path, s3_server, proxy.endpoint)
+    run = stage.open()
+    stage.feed(1000)
+    with stage.fleet(2) as fleet:
+        monitor = stage.monitor(run)
+        stage.until(monitor, lambda: sum(monitor.taken()) == 1000, "all is checkpointed", fleet)
+        before = sum(monitor.taken())
+        proxy.always(SLOW_DOWN)
+        for _ in range(3):
+            results = stage.results().total()
+            stage.feed(1000)
+            until(lambda least=results: stage.results().total() > least, "results come without the store")
+        monitor.poll()
+        assert sum(monitor.taken()) == before, "no checkpoint was saved"
+        assert len(fleet.running()) == 2
+        proxy.heal()
+        stage.until(monitor, lambda: sum(monitor.taken()) == 4000, "all is checkpointed", fleet)
+        stage.finish(run, fleet)
+    stage.assert_exact()
+    stage.log.close()
+
+
+def test_a_takeover_while_the_store_is_away_waits_for_it_and_holds_nobody_else_up(
+    tmp_path: Path, s3_server: S3Server, proxy: StoreProxy
+) -> None:
+    stage = s3_stage(tmp_path, s3_server, proxy.endpoint)
+    run = stage.open()
+    stage.feed(1000)
+    with stage.fleet(2) as fleet:
+        monitor = stage.monitor(run)
+        stage.until(monitor, lambda: sum(monitor.taken()) == 1000, "all is checkpointed", fleet)
+        proxy.always(SLOW_DOWN)
+        fleet.kill(0)
+        tried = len(proxy.seen)
+        until(lambda: any(method == "GET" and ".ckpt" in path for method, path, _ in proxy.seen[tried:]), "a load")
+        stage.feed(500)
+        assert len(fleet.running()) == 1
+        proxy.heal()
+        stage.finish(run, fleet)
+    stage.assert_exact()
+    stage.log.close()
+
+
+def test_a_run_that_is_stopped_while_the_store_is_away_ends_with_a_named_error_and_loses_nothing(
+    tmp_path: Path, s3_server: S3Server, proxy: StoreProxy
+) -> None:
+    stage = s3_stage(tmp_path, s3_server, proxy.endpoint)
+    run = stage.open()
+    stage.feed(1000)
+    with run_command(stage, "--nodes", "1") as command:
+        monitor = stage.monitor(run)
+        stage.until(monitor, lambda: sum(monitor.taken()) == 1000, "all is checkpointed")
+        proxy.always(SLOW_DOWN)
+        stage.feed(500)
+        command.says("the node works on")
+        command.signal(signal.SIGTERM)
+        code, out, err = command.finish()
+    assert code == 4, err
+    assert "left without saving" in out and "Nothing is lost" in out
+    assert "could not be written" in err and "Traceback" not in err
+    proxy.heal()
+    with stage.fleet(1) as fleet:
+        stage.finish(run, fleet)
+    stage.assert_exact()
+    stage.log.close()
