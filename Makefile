@@ -1,11 +1,11 @@
 # Every target sets up what it needs. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fix lint style format imports types sim bench nightly lock clean distclean
+.PHONY: help setup demo test check fix lint style format imports types sim mutants bench nightly lock clean distclean
 
 BIN := .venv/bin
 SEED ?= 1
 EVENTS ?= 400000
-SIM_SEEDS ?= 20000
+NIGHT_SEEDS ?= 100000
 UPGRADE ?=
 LINTED := wcrdt holon transactional nodes nexmark deploy examples tests
 say = @printf '%s: this takes about %s\n' '$@' $(1)
@@ -21,9 +21,9 @@ demo: setup ## kill a node in the middle of two queries, compare the answers wit
 	$(BIN)/holon nexmark run q7 --events $(EVENTS) --nodes 3 --kill 1@0.5 --validate auto
 	$(BIN)/holon nexmark run query1 --events $(EVENTS) --nodes 3 --kill 1@0.5 --validate auto
 
-test: lint ## everything that CI runs: lint, then all tests
-	$(call say,'10 minutes')
-	$(BIN)/python -m pytest -n 2 --dist loadfile tests
+test: setup ## everything that CI runs: lint, tests, simulation, faults, mutants, with the time of each
+	$(call say,'25 minutes')
+	$(BIN)/python deploy/parts.py
 
 check: lint ## lint and the quick tests, for use before a commit
 	$(call say,'30 s')
@@ -51,16 +51,19 @@ sim: setup ## simulate a fleet with faults from one seed: make sim SEED=7
 	$(call say,'5 s')
 	$(BIN)/holon sim --seed $(SEED)
 
+mutants: setup ## plant known bugs in a copy of the tree; the tests have to find each
+	$(call say,'5 minutes')
+	$(BIN)/python -m deploy.mutants
+
 bench: setup ## run the benchmarks of deploy/bench
 	$(call say,'10 minutes')
 	@set -e; for script in deploy/bench/[!_]*.py; do \
 		[ -e "$$script" ] || { echo 'bench: deploy/bench has no scripts'; exit 1; }; \
 		echo "== $$script"; $(BIN)/python "$$script"; done
 
-nightly: lint ## many simulated seeds and all tests with far more examples
-	$(call say,'3 hours')
-	$(BIN)/holon sim --seeds $(SIM_SEEDS)
-	HYPOTHESIS_PROFILE=nightly $(BIN)/python -m pytest -n 2 --dist loadfile --timeout 3600 tests
+nightly: setup ## all of it, with the nightly tests, far more examples and 100,000 simulated seeds
+	$(call say,'6 hours')
+	$(BIN)/python deploy/parts.py --nightly --keep-going --seeds $(NIGHT_SEEDS)
 
 lock: ## regenerate requirements.lock (UPGRADE=--upgrade takes the newest versions)
 	@PYTHON='$(PYTHON)' bash deploy/lock.sh $(UPGRADE)

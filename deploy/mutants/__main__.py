@@ -1,0 +1,85 @@
+"""python -m deploy.mutants: plant each known bug in a copy of the tree and demand that its tests find it.
+
+Exit code 1 if one survives or does not apply any more, or if the tests fail without any bug.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from deploy.mutants.killing import Verdict, compile_tree, copy_tree, kill, run_tests, simulate
+from deploy.mutants.model import ROOT, DoesNotApply, Mutant
+from deploy.mutants.planted import MUTANTS
+
+PARALLEL = 2
+BASELINE_SEEDS = 3
+
+
+def main() -> int:
+    """Run the chosen mutants; 1 if one survives."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=300, help="simulated seeds for each mutant that needs them")
+    parser.add_argument("--base-seed", type=int, default=1)
+    parser.add_argument("--only", default="", help="mutants whose name contains this")
+    parser.add_argument("--list", action="store_true", help="name them, and say which do not apply any more")
+    arguments = parser.parse_args()
+    chosen = [mutant for mutant in MUTANTS if arguments.only in mutant.name]
+    stale = list(_stale(chosen))
+    if arguments.list or stale:
+        print("\n".join([mutant.name for mutant in chosen if arguments.list] + stale))
+        return int(bool(stale))
+    with tempfile.TemporaryDirectory(prefix="holon-mutants-") as name:
+        folder = Path(name)
+        copy_tree(ROOT, folder / "base")
+        compile_tree(folder / "base")
+        problem = _baseline(folder / "base", chosen, arguments.base_seed)
+        if problem is not None:
+            print(f"without any bug, this fails: {problem}")
+            return 1
+        survivors = [verdict for verdict in _killed(chosen, folder, arguments) if verdict.by is None]
+    print(f"{len(chosen) - len(survivors)} of {len(chosen)} mutants killed")
+    return int(bool(survivors))
+
+
+def _stale(chosen: list[Mutant]) -> Iterator[str]:
+    for mutant in chosen:
+        try:
+            mutant.applied()
+        except DoesNotApply as error:
+            yield str(error)
+
+
+def _baseline(base: Path, chosen: list[Mutant], base_seed: int) -> str | None:
+    """What fails in the copy without any bug: then a kill would prove nothing."""
+    began_s = time.monotonic()
+    tests = tuple(dict.fromkeys(test for mutant in chosen for test in mutant.tests))
+    cases = dict.fromkeys(mutant.case for mutant in chosen if mutant.case is not None)
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        found = [pool.submit(run_tests, base, tests)] if tests else []
+        found += [pool.submit(simulate, base, case, BASELINE_SEEDS, base_seed) for case in cases]
+        problem = next((one.result() for one in found if one.result() is not None), None)
+    print(f"without any bug: {len(tests)} tests, {len(cases)} cases, {time.monotonic() - began_s:.0f} s", flush=True)
+    return problem
+
+
+def _killed(chosen: list[Mutant], folder: Path, arguments: argparse.Namespace) -> Iterator[Verdict]:
+    with ThreadPoolExecutor(PARALLEL) as pool:
+        running = [
+            pool.submit(kill, mutant, folder / "base", folder / str(number), arguments.seeds, arguments.base_seed)
+            for number, mutant in enumerate(chosen)
+        ]
+        for one in running:
+            verdict = one.result()
+            outcome = "killed  " if verdict.by is not None else "SURVIVED"
+            print(f"{outcome} {verdict.took_s:5.1f} s  {verdict.mutant.name}: {verdict.by or ''}", flush=True)
+            yield verdict
+
+
+if __name__ == "__main__":
+    sys.exit(main())

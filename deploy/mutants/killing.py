@@ -1,0 +1,110 @@
+"""Running the tests that are aimed at a mutant, in a copy of the tree that has the bug in it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from deploy.mutants.model import Mutant
+
+COPIED = ("wcrdt", "holon", "transactional", "nodes", "nexmark", "examples", "tests")
+FIRST_SEEDS = 10
+LIMIT_S = 240.0
+"""A bug may also hang what it breaks: whoever runs into this has found it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """``by``: what found the bug, None if nothing did."""
+
+    mutant: Mutant
+    by: str | None
+    took_s: float
+
+
+def copy_tree(source: Path, target: Path) -> None:
+    """The rooms and the tests, compiled modules included where there are any."""
+    for name in COPIED:
+        shutil.copytree(source / name, target / name)
+    shutil.copy2(source / "pyproject.toml", target / "pyproject.toml")
+
+
+def compile_tree(folder: Path) -> None:
+    """So that no mutant spends its time on that."""
+    subprocess.run([sys.executable, "-m", "compileall", "-q", *COPIED], cwd=folder, check=True)
+
+
+def kill(mutant: Mutant, base: Path, folder: Path, seeds: int, base_seed: int) -> Verdict:
+    """Plant it in a copy of ``base`` under ``folder``, and run what is aimed at it, the tests first."""
+    began_s = time.monotonic()
+    copy_tree(base, folder)
+    try:
+        target = folder / mutant.file
+        target.write_text(mutant.applied(folder))
+        Path(importlib.util.cache_from_source(str(target))).unlink(missing_ok=True)
+        by = run_tests(folder, mutant.tests) if mutant.tests else None
+        if by is None and mutant.case is not None:
+            by = simulate(folder, mutant.case, seeds, base_seed)
+        return Verdict(mutant, by, time.monotonic() - began_s)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def run_tests(folder: Path, tests: tuple[str, ...]) -> str | None:
+    """The first test that fails; None if all pass. Raises ``RuntimeError`` where they cannot be run at all."""
+    options = ["-x", "-q", "--no-header", "--tb=no", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--timeout=60"]
+    ran = _run(folder, ["-m", "pytest", *options, *tests])
+    if ran is None:
+        return f"no end within {LIMIT_S:.0f} s"
+    if ran.returncode == 0:
+        return None
+    for line in ran.stdout.splitlines():
+        if line.startswith(("FAILED ", "ERROR ")):
+            return line.split(" ", 1)[1][:150]
+    if ran.returncode == 1:  # the time limit of one test ends pytest without a summary
+        return "a test was ended"
+    raise RuntimeError(f"pytest {' '.join(tests)} ended with {ran.returncode}:\n{ran.stdout[-800:]}{ran.stderr[-800:]}")
+
+
+def simulate(folder: Path, case: str, seeds: int, base_seed: int) -> str | None:
+    """The first seeds that fail, chunk by chunk, so that most mutants cost a few only; None if all hold."""
+    done, chunk = 0, FIRST_SEEDS
+    while done < seeds:
+        chunk = min(chunk, seeds - done)
+        options = ["--seeds", str(chunk), "--base-seed", str(base_seed + done), "--json", "--processes", "1"]
+        ran = _run(folder, ["-m", "nodes.cli", "sim", *options, *(["--case", case] if case else [])])
+        done += chunk
+        if ran is None:
+            return f"a simulation without an end within {LIMIT_S:.0f} s"
+        if ran.returncode == 1 and ran.stdout:
+            failed = json.loads(ran.stdout).get("failed", [])
+            return f"seed {failed[0]['seed']} of case {case or 'any'}: {failed[0]['problem'].splitlines()[0][:90]}"
+        if ran.returncode != 0:
+            raise RuntimeError(f"the simulation of case {case!r} did not run: {ran.stderr[-800:]}")
+        chunk *= 3
+    return None
+
+
+def _run(folder: Path, arguments: list[str]) -> subprocess.CompletedProcess[str] | None:
+    """None if it did not end in time."""
+    environment = {name: value for name, value in os.environ.items() if name not in ("CI", "HYPOTHESIS_PROFILE")}
+    environment |= {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        return subprocess.run(
+            [sys.executable, *arguments],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=LIMIT_S,
+        )
+    except subprocess.TimeoutExpired:
+        return None

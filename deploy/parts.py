@@ -1,0 +1,117 @@
+"""Everything that continuous integration runs, part by part, the quick ones first, with the time of each at the end.
+
+    python deploy/parts.py [--nightly] [--seeds N] [--keep-going] [--only PART]... [--list]
+
+Without ``--keep-going`` the first part that fails ends it. Exit code 1 if a part fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+NIGHT_MUTANT_SEEDS = 3_000
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One command; ``folder``: the folder of tests that it runs, if it does."""
+
+    name: str
+    command: tuple[str, ...]
+    folder: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    part: Part
+    exit_code: int
+    took_s: float
+
+
+def parts(nightly: bool = False, seeds: int = 100_000) -> list[Part]:
+    """All parts in their order; ``seeds``: how many the night simulates."""
+    found = [Part("lint", ("make", "--no-print-directory", "-k", "lint"))]
+    names = {"quick": "unit", "laws": "laws", "tests": "integration", "sim": "sim", "faults": "faults"}
+    for name, folder in names.items():
+        if list((ROOT / "tests" / folder).glob("test_*.py")):
+            found.append(Part(name, _pytest(folder, nightly), folder))
+    if nightly:
+        found.append(Part("seeds", (sys.executable, "-m", "nodes.cli", "sim", "--seeds", str(seeds))))
+    mutants = ("--seeds", str(NIGHT_MUTANT_SEEDS)) if nightly else ()
+    return [*found, Part("mutants", (sys.executable, "-m", "deploy.mutants", *mutants))]
+
+
+def _pytest(folder: str, nightly: bool) -> tuple[str, ...]:
+    options = ("--nightly", "--timeout", "3600") if nightly else ()
+    return (sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", *options, f"tests/{folder}")
+
+
+def forgotten(known: list[Part]) -> list[str]:
+    """Folders with tests that no part runs."""
+    run = {part.folder for part in known}
+    with_tests = {path.parent.name for path in (ROOT / "tests").glob("*/test_*.py")}
+    return sorted(with_tests - run)
+
+
+def run(part: Part, nightly: bool) -> Outcome:
+    """Run it, its output passing through."""
+    print(f"== {part.name}", flush=True)
+    environment = {**os.environ, **({"HYPOTHESIS_PROFILE": "nightly"} if nightly else {})}
+    began_s = time.monotonic()
+    done = subprocess.run(part.command, cwd=ROOT, env=environment, check=False)
+    return Outcome(part, done.returncode, time.monotonic() - began_s)
+
+
+def table(known: list[Part], outcomes: list[Outcome]) -> str:
+    """A line for each part, and one for all."""
+    by_part = {outcome.part: outcome for outcome in outcomes}
+    lines = []
+    for part in known:
+        outcome = by_part.get(part)
+        if outcome is None:
+            lines.append(f"{part.name:<8}     not run")
+        else:
+            verdict = "passed" if outcome.exit_code == 0 else f"FAILED (exit code {outcome.exit_code})"
+            lines.append(f"{part.name:<8} {outcome.took_s:6.0f} s  {verdict}")
+    return "\n".join([*lines, f"{'in all':<8} {sum(o.took_s for o in outcomes):6.0f} s"])
+
+
+def main() -> int:
+    """Run the parts; 1 if one fails."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--nightly", action="store_true", help="nightly tests, many seeds, more examples")
+    parser.add_argument("--seeds", type=int, default=100_000, help="seeds that the night simulates")
+    parser.add_argument("--keep-going", action="store_true", help="run the other parts though one failed")
+    parser.add_argument("--only", action="append", default=[], help="this part (may be repeated)")
+    parser.add_argument("--list", action="store_true")
+    arguments = parser.parse_args()
+    known = parts(arguments.nightly, arguments.seeds)
+    missing = forgotten(known)
+    if missing:
+        print(f"no part runs the tests in {', '.join(missing)}; add one to {Path(__file__).name}")
+        return 1
+    names = [part.name for part in known]
+    if set(arguments.only) - set(names):
+        parser.error(f"parts are {', '.join(names)}")
+    chosen = [part for part in known if not arguments.only or part.name in arguments.only]
+    if arguments.list:
+        print("\n".join(f"{part.name:<8} {' '.join(part.command)}" for part in chosen))
+        return 0
+    outcomes: list[Outcome] = []
+    for part in chosen:
+        outcomes.append(run(part, arguments.nightly))
+        if outcomes[-1].exit_code and not arguments.keep_going:
+            break
+    print(table(chosen, outcomes), flush=True)
+    return int(any(outcome.exit_code for outcome in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
