@@ -17,11 +17,12 @@ from nodes.checkpoint_format import CheckpointDamaged, CheckpointKey, Checkpoint
 from nodes.checkpoints import CheckpointStore
 from nodes.in_flight import InFlight
 from nodes.jobs import Topics
-from nodes.log.contract import Chunk, Log, OffsetOutOfRange, TopicPartition
+from nodes.log.contract import Chunk, Log, OffsetOutOfRange, RecordTooLarge, TopicPartition
 from nodes.machine import effects as x
 from nodes.machine import events as e
 from nodes.machine.config import Wanted
 from nodes.machine.node import Node
+from nodes.machine.pieces import PIECE_BYTES, cut
 from nodes.saver import DirectSaver, Saver
 
 CONTROL_BATCH = 1000
@@ -50,6 +51,7 @@ class Driver:
         report: Callable[[str], None] = lambda line: None,
         saver: Saver | None = None,
         loader: Saver | None = None,
+        piece_bytes: int = PIECE_BYTES,
     ) -> None:
         self.node = node
         self.log = log
@@ -62,7 +64,9 @@ class Driver:
         self.saver = DirectSaver() if saver is None else saver
         self.loader = DirectSaver() if loader is None else loader
         self.loading = 0
+        self.piece_bytes = piece_bytes
         self._in_flight = InFlight()
+        self._refused: set[tuple[int, int]] = set()
         self.input_records = 0
         self._control_at = 0
         self._heartbeats_at: int | None = None
@@ -197,7 +201,7 @@ class Driver:
             case x.WriteBroadcast():
                 self._broadcast(effect)
             case x.WriteOutput():
-                self._output(effect)
+                return self._output(effect)
             case x.LoadCheckpoint():
                 return self._load(effect)
             case x.ReadTail():
@@ -216,17 +220,26 @@ class Driver:
         self.crashpoint("before-delta")
         self._in_flight.began(write)
         done = partial(self._delivered, write, None)
-        self.log.send(self.topics.broadcast, write.partition, [write.value], done=done)
+        pieces = cut(self.node.run.incarnation, write.value, self.piece_bytes)
+        self.log.send(self.topics.broadcast, write.partition, pieces, done=done)
         self.crashpoint("after-delta")
 
-    def _output(self, write: x.WriteOutput) -> None:
+    def _output(self, write: x.WriteOutput) -> e.Event | None:
+        if (write.partition, write.version) in self._refused:
+            return None  # what came after a record that is missing would hide it from those who go on here
         self.crashpoint("before-output")
         self._in_flight.began(write)
         output, partition = write.to
         keys = write.keys if any(key is not None for key in write.keys) else None
         done = partial(self._delivered, write, write.to)
-        self.log.send(self.topics.outputs[output], partition, write.values, headers=write.headers, keys=keys, done=done)
+        topic = self.topics.outputs[output]
+        try:
+            self.log.send(topic, partition, write.values, headers=write.headers, keys=keys, done=done)
+        except RecordTooLarge as error:
+            self._refused.add((write.partition, write.version))
+            return e.OutputRefused(write.partition, write.version, str(error))
         self.crashpoint("after-output")
+        return None
 
     def _delivered(self, write: x.WriteBroadcast | x.WriteOutput, to: e.OutputPartition | None, end: int) -> None:
         self._in_flight.done(write, {} if to is None else {to: end})

@@ -66,6 +66,7 @@ class Guardian:
         self._orphaned = False
         self.slow_but_moving = False
         """True while the loop is inside of a long call of the job's code that gets on."""
+        self._silent = False
 
     def start(self) -> None:
         """Begin to watch the calling thread."""
@@ -115,8 +116,11 @@ class Guardian:
     def _beat(self) -> None:
         try:
             self.watched.log.append(self.watched.topic, 0, [self.watched.beat])
+            self._silent = False
         except LogError as error:
-            logger.warning("no sign of life: %s", error)
+            if not self._silent:  # once, not at every beat
+                logger.warning("no sign of life: %s", error)
+            self._silent = True
 
     def _place(self) -> Place | None:
         """Where the job's code is being called, None if it is not."""

@@ -196,6 +196,8 @@ class ProgressReader:
             return []
         if isinstance(message, m.PunctuationSent):
             return [message.punctuation.watermark_ms]
+        if isinstance(message, m.PieceSent):
+            return []
         record = message.delta.record
         return [] if record is None else [record.watermark_ms]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -124,6 +125,12 @@ class Topics:
                 if time.monotonic() > deadline:
                     raise problem from error
             time.sleep(_LOOK_S)
+            self._learn_leaders()
+
+    def _learn_leaders(self) -> None:
+        """The client keeps what it knows of leaders for minutes, also where a broker has just told it better."""
+        with contextlib.suppress(KafkaException):  # the next question says what is wrong
+            self._admin.list_topics(timeout=1.0)
 
     def _offsets(
         self, asked: Mapping[TopicPartition, KafkaPartition], which: Any, deadline: float

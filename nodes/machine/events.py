@@ -84,6 +84,15 @@ class Acknowledged:
 
 
 @dataclass(frozen=True, slots=True)
+class OutputRefused:
+    """The log takes no such record: it is too large, wherever the partition is processed."""
+
+    partition: int
+    version: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class CheckpointStored:
     """The checkpoint with this ``ticket`` is durable under ``name``."""
 
@@ -108,5 +117,6 @@ Event = (
     | TailRead
     | Acknowledged
     | CheckpointStored
+    | OutputRefused
     | StopRequested
 )

@@ -191,6 +191,15 @@ class PunctuationSent(Message, frozen=True, tag="punctuation"):
     punctuation: Punctuation
 
 
+class PieceSent(Message, frozen=True, tag="piece"):
+    """Broadcast: one of ``count`` pieces of a message too large for a record; ``whole`` is the message's digest."""
+
+    whole: Annotated[bytes, msgspec.Meta(min_length=1, max_length=64)]
+    index: Natural
+    count: Annotated[int, msgspec.Meta(ge=1, le=MAX_BROADCAST_BYTES)]
+    data: bytes
+
+
 ControlMessage = (
     JobStarted
     | Hello
@@ -206,7 +215,7 @@ ControlMessage = (
     | Failed
     | Command
 )
-BroadcastMessage = SlotSent | PunctuationSent
+BroadcastMessage = SlotSent | PunctuationSent | PieceSent
 
 
 class BadReason(Enum):
@@ -239,7 +248,7 @@ M = TypeVar("M")
 
 def encode(message: ControlMessage | BroadcastMessage) -> bytes:
     """The record's value on the log. Raises ``BadMessage`` (too large) where no reader would take it."""
-    limit = MAX_BROADCAST_BYTES if isinstance(message, SlotSent | PunctuationSent) else MAX_CONTROL_BYTES
+    limit = MAX_BROADCAST_BYTES if isinstance(message, BroadcastMessage) else MAX_CONTROL_BYTES
     return seal(message, limit)
 
 

@@ -20,6 +20,7 @@ from nodes.machine.detector import Detector
 from nodes.machine.effects import Effect, Ending, Leave, RewindBroadcast, WriteHeartbeat
 from nodes.machine.gaps import Gaps
 from nodes.machine.ownership import Ownership
+from nodes.machine.pieces import PieceLost, Pieces
 from nodes.machine.runner import Phase
 from nodes.machine.workload import Workload
 from wcrdt.codec import DecodeError
@@ -41,6 +42,7 @@ class Node:
         self.detector = Detector(config.suspect_after_ms)
         self.replica = Replica(run.partitions, run.job.program.shapes(), run.job.allowed_lateness_ms)
         self.gaps = Gaps(self.replica, config.suspect_after_ms)
+        self._pieces = Pieces()
         self.work = Workload(config, run, self.replica, self.ownership)
         self.left: Leave | None = None
         self.bad_messages = 0
@@ -103,6 +105,9 @@ class Node:
                 self._broadcast_read(event.partition, event.values)
             case e.StopRequested():
                 self.work.stopping = True
+            case e.OutputRefused(partition, _, reason):
+                text = f"job {self.run.job.name!r}: an output of partition {partition} cannot be written: {reason}"
+                self._failed(partition, None, text)
             case _:
                 try:
                     self.work.handle(event)
@@ -149,6 +154,10 @@ class Node:
                 message = m.decode_broadcast(value)
                 if message.incarnation != self.run.incarnation:
                     continue
+                if isinstance(message, m.PieceSent):
+                    message = self._pieces.take(partition, message)
+                    if message is None:
+                        continue
                 if isinstance(message, m.PunctuationSent):
                     self.replica.punctuate(message.punctuation)
                 elif self.work.can_take(message.delta):
@@ -156,7 +165,7 @@ class Node:
                 else:
                     unfit = True
                     continue
-            except (m.BadMessage, DecodeError, IndexError):
+            except (m.BadMessage, PieceLost, DecodeError, IndexError):
                 self.bad_messages += 1
                 self.gaps.noticed(partition)
                 continue
@@ -293,16 +302,15 @@ class Node:
 
     def _function_failed(self, error: UserFunctionError) -> None:
         """Tell everybody, so that the same record does not take one node after the other."""
-        runner = self.work.runners.get(error.partition)
-        offset = error.offset
+        self._failed(error.partition, error.offset, f"{error}\n{error.details}"[:100_000])
+
+    def _failed(self, partition: int, offset: int | None, text: str) -> None:
+        runner = self.work.runners.get(partition)
         if offset is None:  # a window's failure is no record's
             offset = 0 if runner is None else runner.task.next_offset
         self._failing = True
-        text = f"{error}\n{error.details}"[:100_000]
-        self.work.drop(error.partition)
-        self.work.control(
-            m.Failed(self.run.incarnation, self.config.node, error.partition, offset, self.code_hash, text)
-        )
+        self.work.drop(partition)
+        self.work.control(m.Failed(self.run.incarnation, self.config.node, partition, offset, self.code_hash, text))
 
     def _maybe_leave(self) -> None:
         if self.ownership.incarnation != self.run.incarnation:

@@ -15,6 +15,7 @@ from nodes.log.contract import Chunk, Log
 from nodes.machine import messages as m
 from nodes.machine.facts import PartitionClaimed
 from nodes.machine.ownership import Ownership
+from nodes.machine.pieces import PieceLost, Pieces
 from nodes.reader import OutputReader
 from nodes.sim.expected import Expected, canonical, expect
 from nodes.sim.jobs import CASES, TOPIC
@@ -242,16 +243,20 @@ def check_idle_progress(world: World) -> None:
 
 def catch_up(log: Log, world: World, replica: Replica, positions: list[int]) -> None:
     """Read the broadcast to its end without a node."""
-    topic = Topics.of(world.run).broadcast
+    topic, pieces = Topics.of(world.run).broadcast, Pieces()
     for partition, offset in enumerate(positions):
         for value in whole(log, topic, partition, offset).values:
             try:
                 message = m.decode_broadcast(value)
+                if isinstance(message, m.PieceSent):
+                    message = pieces.take(partition, message)
+                if message is None:
+                    continue
                 if isinstance(message, m.PunctuationSent):
                     replica.punctuate(message.punctuation)
                 else:
                     replica.receive(message.delta)
-            except (m.BadMessage, DecodeError):
+            except (m.BadMessage, PieceLost, DecodeError):
                 continue
 
 

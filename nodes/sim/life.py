@@ -12,6 +12,7 @@ from nodes.jobs import Topics
 from nodes.log.contract import Appended, LogUnavailable
 from nodes.machine.config import NodeConfig
 from nodes.machine.node import Node
+from nodes.machine.pieces import PIECE_BYTES
 from nodes.sim.cuts import STALE, Cut, no_cut
 from nodes.sim.flaky_log import NodeLog
 from nodes.sim.store import FlakyCheckpoints
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 HOUR_MS = 3_600_000
 MAX_DEPTH = 2
+SMALL_PIECE_BYTES = 40
 
 
 class Crash(Exception):
@@ -69,6 +71,7 @@ class Life:
             batch_max_records=options.batch_max_records,
             crashpoint=self._crashpoint,
             report=lambda line: self._trace("report", line),
+            piece_bytes=SMALL_PIECE_BYTES if options.seed % 4 == 0 else PIECE_BYTES,
         )
         self._slots = self.node.replica.slots
         self._frontier_ms = self.node.replica.frontier_ms

@@ -223,6 +223,8 @@ def show_broadcast(value: bytes) -> str:
     if isinstance(message, m.PunctuationSent):
         punctuation = message.punctuation
         return f"punctuation after {at(punctuation.after)} at {time(punctuation.watermark_ms)}"
+    if isinstance(message, m.PieceSent):
+        return f"piece {message.index} of {message.count}"
     record, window = message.delta.record, message.delta.window
     assert record is not None and window is not None
     kind = "full slot" if record.full else "delta"

@@ -1,0 +1,112 @@
+"""The broker under a running job dies, comes back at once or late, or comes back with less than it had."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from nodes import kafka_broker
+from nodes.fleet import Fleet
+from nodes.monitor import Monitor
+from tests.integration.fleet_support import Command, owners, run_command
+from tests.integration.jobs_mixed import INPUT
+from tests.integration.kafka_stage import KafkaStage
+from tests.integration.processes import until
+
+HEAP_MB = 256
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Folder of a broker that these tests may kill."""
+    folder = tmp_path_factory.mktemp("broker")
+    kafka_broker.up(folder, heap_mb=HEAP_MB)
+    yield folder
+    kafka_broker.down(folder, delete=True, timeout_s=5.0)
+
+
+@pytest.fixture
+def stage(tmp_path: Path, broker: Path) -> Iterator[KafkaStage]:
+    """All wait for the broker as long as a busy machine takes to start one."""
+    bootstrap = kafka_broker.up(broker, heap_mb=HEAP_MB).bootstrap
+    stage = KafkaStage(tmp_path, bootstrap, "log.timeout_ms=60000")
+    yield stage
+    stage.log.close()
+
+
+def kill(broker: Path) -> None:
+    """`kill -9`."""
+    running = kafka_broker.status(broker)
+    assert running is not None
+    process = psutil.Process(running.pid)
+    process.kill()
+    process.wait(60)
+
+
+def ended(command: Command) -> bool:
+    assert command.process.poll() is None, command.finish()
+    return False
+
+
+def until_at_work(stage: KafkaStage, monitor: Monitor, fleet: Fleet, records: int = 500) -> None:
+    before = monitor.consumed
+    stage.until(monitor, lambda: set(owners(monitor)) == {0, 1}, "both own partitions", fleet)
+    stage.until(monitor, lambda: monitor.consumed > before + records, "both work", fleet)
+
+
+def test_nodes_wait_for_a_broker_that_was_killed_and_write_nothing_twice(stage: KafkaStage, broker: Path) -> None:
+    """Killed while they append, twice; away for some seconds each time. They live on, and what was on its way when it
+    died is neither lost nor repeated."""
+    run = stage.open()
+    monitor = stage.monitor(run)
+    with stage.fleet(2) as fleet:
+        with stage.feeding():
+            for _ in range(2):
+                until_at_work(stage, monitor, fleet)
+                kill(broker)
+                kafka_broker.up(broker, heap_mb=HEAP_MB)
+            until_at_work(stage, monitor, fleet)
+        stage.finish(run, fleet)
+        assert len(fleet.members) == 2
+    stage.assert_exact()
+    if monitor.steals == 0:
+        assert stage.repeats_dropped == 0
+
+
+def test_a_run_without_its_broker_ends_with_a_named_error_and_resumes(stage: KafkaStage, broker: Path) -> None:
+    stage.definitions = (*stage.definitions, "log.timeout_ms=5000")
+    stage.feed(1000)
+    monitor = stage.monitor(stage.open())
+    with run_command(stage, "--nodes", "2") as command, stage.feeding():
+        stage.until(monitor, lambda: set(owners(monitor)) == {0, 1} or ended(command), "both own partitions")
+        stage.until(monitor, lambda: monitor.consumed > 500, "both work")
+        kill(broker)
+        began_s = time.monotonic()
+        message = command.json(exit_code=4)["error"]["message"]
+        assert "holon kafka status" in message
+        assert time.monotonic() - began_s < 30
+        kafka_broker.up(broker, heap_mb=HEAP_MB)
+    with run_command(stage, "--nodes", "2", "--bounded") as command:
+        result = command.json()
+    assert result["ending"] == "done" and result["conserved"]
+    stage.assert_exact()
+
+
+def test_nodes_whose_input_lost_its_end_stop_and_name_it(stage: KafkaStage, broker: Path) -> None:
+    """The broker comes back with half of a partition, as after an unclean election, and it grows again at once."""
+    run = stage.open()
+    monitor = stage.monitor(run)
+    with stage.fleet(2) as fleet:
+        stage.feed(8000)
+        stage.until(monitor, lambda: monitor.consumed == 8000, "all is taken", fleet)
+        kill(broker)
+        segment = broker / "data" / f"{stage.prefix}{INPUT}-2" / "00000000000000000000.log"
+        os.truncate(segment, segment.stat().st_size // 2)
+        kafka_broker.up(broker, heap_mb=HEAP_MB)
+        until(lambda: any(m.process.poll() is not None for m in fleet.members), "a node stops")
+        assert {m.process.poll() for m in fleet.members} <= {None, 1}
