@@ -212,6 +212,8 @@ def check_replicas(world: World, lives: list[Life], behind: bool = False) -> Non
     made = {p: r.task.scope.record.position for life in lives for p, r in life.node.work.runners.items()}
     fresh = Replica(world.run.partitions, world.run.job.program.shapes(), world.run.job.allowed_lateness_ms)
     catch_up(world.log, world, fresh, [0] * world.run.partitions)
+    if world.isolation is not None:
+        world.isolation.check(fresh)
     replicas = {FRESH: fresh}
     for life in lives:
         catch_up(world.log, world, life.node.replica, life.driver._broadcast_at)

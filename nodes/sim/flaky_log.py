@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 
 from nodes.log.contract import Appended, Chunk, Log, TopicPartition
+from nodes.sim.transit import Parcel, Transit
 
 
 class Meddler(Protocol):
@@ -34,6 +35,7 @@ class NodeLog(Log):
     def __init__(self, log: Log, meddler: Meddler) -> None:
         self._log = log
         self._meddler = meddler
+        self.transit = Transit()
 
     def create_topic(self, topic: str, partitions: int, *, retention_ms: int | None = None) -> None:
         self._log.create_topic(topic, partitions, retention_ms=retention_ms)
@@ -56,6 +58,28 @@ class NodeLog(Log):
         done = self._log.append(topic, partition, values, headers=headers, keys=keys)
         self._meddler.after_append(topic, partition, done)
         return done
+
+    def send(
+        self,
+        topic: str,
+        partition: int,
+        values: Sequence[bytes],
+        *,
+        headers: Sequence[bytes] | None = None,
+        keys: Sequence[bytes | None] | None = None,
+        done: Callable[[int], None] = lambda end: None,
+    ) -> None:
+        if not self._meddler.posts(topic):
+            super().send(topic, partition, values, headers=headers, keys=keys, done=done)
+            return
+        self.transit.add(TopicPartition(topic, partition), Parcel(values, headers, keys, done, self._meddler.now_ms()))
+
+    def delivered(self, *, wait: bool = False) -> None:
+        for to, queue in self.transit.waiting():
+            for _ in range(self._meddler.arrives(to, queue, wait)):
+                parcel = queue.popleft()
+                done = self.append(*to, parcel.values, headers=parcel.headers, keys=parcel.keys)
+                parcel.done(done.first_offset + done.count)
 
     def read(
         self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from nodes.driver import Driver
 from nodes.jobs import Topics
-from nodes.log.contract import Appended, LogUnavailable
+from nodes.log.contract import Appended, LogUnavailable, TopicPartition
 from nodes.machine.config import NodeConfig
 from nodes.machine.node import Node
 from nodes.machine.pieces import PIECE_BYTES
 from nodes.sim.cuts import STALE, Cut, no_cut
 from nodes.sim.flaky_log import NodeLog
 from nodes.sim.store import FlakyCheckpoints
+from nodes.sim.transit import Parcel
 
 if TYPE_CHECKING:
     from nodes.checkpoints import StoreUnavailable
@@ -63,9 +64,10 @@ class Life:
             standby_after_ms=options.standby_after_ms,
         )
         self.node = Node(config, world.run)
+        self.log = NodeLog(world.log, self)
         self.driver = Driver(
             self.node,
-            NodeLog(world.log, self),
+            self.log,
             FlakyCheckpoints(world.store, self._before_store, self._after_store),
             self.clock_ms,
             batch_max_records=options.batch_max_records,
@@ -83,6 +85,8 @@ class Life:
     def turn(self) -> None:
         """One turn of the driver. Raises what ends the life, and ``InvariantBroken``."""
         self.driver.turn()
+        if self.node.left is not None:
+            self.driver.finish()
         replica = self.node.replica
         if replica.slots is not self._slots:  # declared: everything is read again
             self._slots, self._frontier_ms = replica.slots, replica.frontier_ms
@@ -114,6 +118,37 @@ class Life:
     @property
     def rng(self) -> random.Random:
         return self.world.rng
+
+    def now_ms(self) -> int:
+        """Virtual time."""
+        return self.world.now_ms
+
+    def posts(self, topic: str) -> bool:
+        """True if what is sent there is on its way for a while."""
+        return self.world.options.arrival < 1.0 and topic != self.topics.heartbeats
+
+    def arrives(self, to: TopicPartition, queue: Sequence[Parcel], wait: bool) -> int:
+        """How many of what is on its way get there now. Raises ``LogUnavailable`` if that takes too long."""
+        world, cut = self.world, self.cut
+        if cut.blocks(to.topic, world.now_ms):
+            if wait or world.now_ms - queue[0].sent_ms < cut.patience_ms:
+                return len(queue) if wait else 0
+            self._trace("timed-out", f"what was sent to {to.topic}[{to.partition}]")
+            raise LogUnavailable(f"{to.topic}[{to.partition}]: no answer from the log for {cut.patience_ms} ms")
+        if wait or world.healed or self._chance(world.options.arrival):
+            return len(queue)
+        return self.rng.randrange(len(queue))
+
+    def scatter(self) -> None:
+        """The node is dead: of what it had sent, a beginning still gets to each partition."""
+        for to, queue in self.log.transit.waiting():
+            count = self.rng.randint(0, len(queue))
+            for parcel in list(queue)[:count]:
+                self.world.log.append(*to, parcel.values, headers=parcel.headers, keys=parcel.keys)
+            for parcel in list(queue)[count:]:
+                self.world.unsent += [(to.topic, *made) for made in zip(parcel.headers or [], parcel.values)]
+            self._trace("scattered", f"{count} of {len(queue)} to {to.topic}[{to.partition}]")
+        self.log.transit.clear()
 
     def before_append(self, topic: str, partition: int, values: Sequence[bytes], headers: Sequence[bytes]) -> bool:
         """Refuse, or let others go first; False if it is lost and nobody waits for its acknowledgement."""

@@ -7,6 +7,9 @@ from dataclasses import asdict, dataclass, replace
 
 from nodes.sim.jobs import CASES
 
+ISOLATIONS = ("whole", "appends", "control", "heartbeats")
+"""A node that only reads nothing is not here: it says that it is alive, and is believed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Faults:
@@ -44,7 +47,11 @@ class Faults:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """One run. Times in virtual ms, event times in ms."""
+    """One run. Times in virtual ms, event times in ms.
+
+    ``arrival``: the chance of all that was sent to a partition of the log to be there at the sender's next turn.
+    ``isolation``: how one node is cut off while nothing else happens; empty where anything may happen.
+    """
 
     seed: int
     case: str
@@ -74,6 +81,8 @@ class Options:
     safety_ms: int
     same_names: bool
     faults: Faults
+    arrival: float = 1.0
+    isolation: str = ""
     replicas: int = 1
     standby_after_ms: int = 30
 
@@ -126,7 +135,7 @@ def draw(seed: int, max_nodes: int = 6, case: str | None = None, calm: bool = Fa
     )
     if not calm and rng.random() < 0.15:
         options = _with_losses(options)
-    return options if calm else _with_cuts(options)
+    return options if calm else _with_isolation(_with_arrivals(_with_cuts(options)))
 
 
 def _stream(options: Options, name: str) -> random.Random:
@@ -140,6 +149,40 @@ def _with_cuts(options: Options) -> Options:
     cut = rng.choice([0.002, 0.01]) if rng.random() < 0.4 else 0.0
     churn_ms = rng.choice([100, 400]) if rng.random() < 0.15 else 0
     return replace(options, faults=replace(options.faults, cut=cut, churn_ms=churn_ms))
+
+
+def _with_arrivals(options: Options) -> Options:
+    """What is sent is on its way for some turns in half of the seeds; the sender goes on meanwhile."""
+    rng = _stream(options, "arrivals")
+    return replace(options, arrival=rng.choice([0.1, 0.5, 0.9]) if rng.random() < 0.5 else 1.0)
+
+
+def _with_isolation(options: Options) -> Options:
+    """Some seeds have a steady input and one fault alone, so that it can be demanded how soon things happen."""
+    rng = _stream(options, "isolation")
+    if rng.random() >= 0.1 or options.max_nodes < 2 or CASES[options.case].fails:
+        return options
+    return replace(
+        options,
+        isolation=rng.choice(ISOLATIONS),
+        nodes=max(2, options.nodes),
+        records=200,
+        empty_partitions=0,
+        poison=0.0,
+        late=0.0,
+        future=0.0,
+        marked=0.0,
+        feed_ms=3500,
+        safety_ms=3500,
+        preloaded=0.0,
+        batch_max_records=1000,
+        suspect_after_ms=min(120, options.suspect_after_ms),
+        heartbeat_interval_ms=min(24, options.heartbeat_interval_ms),
+        broadcast_interval_ms=min(50, options.broadcast_interval_ms),
+        checkpoint_interval_ms=min(100, options.checkpoint_interval_ms),
+        tick_ms=min(5, options.tick_ms),
+        faults=Faults(),
+    )
 
 
 def _copies(seed: int) -> dict[str, int]:

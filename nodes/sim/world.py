@@ -19,6 +19,7 @@ from nodes.machine.events import StopRequested
 from nodes.machine.ownership import Ownership
 from nodes.sim.cuts import NETSPLITS, STALE, draw_cut
 from nodes.sim.inputs import Feed, make_input
+from nodes.sim.isolation import Isolation
 from nodes.sim.jobs import CASES, TOPIC
 from nodes.sim.life import Crash, InvariantBroken, Life
 from nodes.sim.options import Faults, Options
@@ -54,7 +55,7 @@ class World:
         self.steps = 0
         self.unsent: list[tuple[str, bytes, bytes]] = []
         self._churned_ms = 0
-        self._feeds = make_input(options, self.rng)
+        self.feeds = make_input(options, self.rng)
         self._fed = 0
         self._end_early = self.rng.random() < 0.5
         self._ownership = Ownership(options.partitions)
@@ -63,6 +64,7 @@ class World:
         self.run = open_job(self.log, self.case.make(options))
         for _ in range(options.nodes):
             self.start_node()
+        self.isolation = Isolation(self) if options.isolation else None
 
     # --- the loop -----------------------------------------------------------------------------------------------
 
@@ -98,6 +100,8 @@ class World:
             ready = [life for life in ready if life in self.lives]
         elif not self.lives and not self.all_done():
             self.start_node()
+        if self.isolation is not None:
+            self.isolation.look()
         if ready:
             # A healthy machine lets everybody run; a sick one, whomever it likes.
             fair = min(ready, key=lambda life: life.turned)
@@ -119,7 +123,7 @@ class World:
         except Crash as crash:
             self._end(life, f"killed {crash}")
         except (LogError, StoreUnavailable) as error:
-            self._end(life, f"gave up: {type(error).__name__}")
+            self._gave_up(life, error)
         finally:
             self.standing.pop()
         left = life.node.left
@@ -130,17 +134,24 @@ class World:
             if left.ending is Ending.FAILED and not self.case.fails:
                 raise InvariantBroken(f"{life.name} failed: {left.reason}")
 
+    def _gave_up(self, life: Life, error: LogError | StoreUnavailable) -> None:
+        """A log that has refused something takes nothing any more from this node."""
+        if isinstance(error, LogError):
+            life.log.transit.clear()
+        self._end(life, f"gave up: {type(error).__name__}")
+
     def _end(self, life: Life, why: str) -> None:
         if not life.dead:
             self.trace.add(self.now_ms, "died", f"{life.name} {why}")
             life.dead = True
+            life.scatter()
             self.lives.remove(life)
 
     # --- input --------------------------------------------------------------------------------------------------
 
     def _feed(self) -> None:
-        while self._fed < len(self._feeds) and self._feeds[self._fed].at_ms <= self.now_ms:
-            feed: Feed = self._feeds[self._fed]
+        while self._fed < len(self.feeds) and self.feeds[self._fed].at_ms <= self.now_ms:
+            feed: Feed = self.feeds[self._fed]
             self.log.append(TOPIC, feed.partition, [feed.payload])
             self._fed += 1
         if self._end_early and self.all_fed and not self.healed:
@@ -149,7 +160,7 @@ class World:
     @property
     def all_fed(self) -> bool:
         """True once every record of the input is on the log."""
-        return self._fed == len(self._feeds)
+        return self._fed == len(self.feeds)
 
     def end_input(self) -> None:
         """Say that the input is complete, once."""
@@ -248,7 +259,7 @@ class World:
         except Crash as crash:
             self._end(life, f"killed {crash}")
         except (LogError, StoreUnavailable) as error:
-            self._end(life, f"gave up: {type(error).__name__}")
+            self._gave_up(life, error)
         finally:
             self.standing.pop()
 

@@ -1,0 +1,109 @@
+"""Availability: while one node is cut off, the windows of the others complete, and it answers nothing false.
+
+Some seeds have this one fault and no other, so that it can be said how soon things must happen.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from nodes.sim.cuts import make_cut
+from nodes.sim.jobs import CASES
+from nodes.sim.life import InvariantBroken
+from wcrdt.codec import encode
+from wcrdt.windows import BEFORE_TIME_MS
+
+if TYPE_CHECKING:
+    from nodes.sim.life import Life
+    from nodes.sim.options import Options
+    from nodes.sim.world import World
+    from wcrdt.replica import Replica
+    from wcrdt.windows import Window
+
+FROM_MS, UNTIL_MS = 700, 3000
+EVERY_STEPS = 10
+
+
+def bound_ms(options: Options) -> int:
+    """After so long what is on the log must show: silence is noticed, partitions are claimed, loaded and replayed."""
+    return (
+        3 * options.suspect_after_ms
+        + 4 * options.heartbeat_interval_ms
+        + 2 * options.broadcast_interval_ms
+        + 60 * options.tick_ms
+    )
+
+
+class Isolation:
+    """Cuts a node off and watches."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.victim: Life | None = None
+        self.believed: dict[tuple[str, Window], bytes] = {}
+        self.looked = 0
+        self._events = [
+            (feed.at_ms, feed.partition, json.loads(feed.payload)) for feed in world.feeds if feed.payload[:1] == b"{"
+        ]
+        self._reached = 0
+        self._watermarks = [BEFORE_TIME_MS] * world.options.partitions
+
+    def look(self) -> None:
+        """To be called at every step. Raises ``InvariantBroken``."""
+        world, now_ms = self.world, self.world.now_ms
+        if now_ms < FROM_MS or now_ms >= UNTIL_MS:
+            return
+        if self.victim is None:
+            self.victim = world.rng.choice(world.lives)
+            patience_ms = world.rng.choice([world.options.suspect_after_ms, 10_000])
+            self.victim.cut_off(make_cut(world.options.isolation, self.victim.topics, UNTIL_MS, patience_ms))
+        if world.steps % EVERY_STEPS == 0 and not self.victim.dead:
+            self._note(self.victim.node.replica)
+        due_ms = now_ms - bound_ms(world.options)
+        if due_ms >= FROM_MS:
+            self._demand(due_ms)
+
+    def _note(self, replica: Replica) -> None:
+        self.believed |= complete(replica)
+
+    def _demand(self, due_ms: int) -> None:
+        """Everybody else knows of what was on the log at ``due_ms``."""
+        while self._reached < len(self._events) and self._events[self._reached][0] <= due_ms:
+            _, partition, event = self._events[self._reached]
+            self._watermarks[partition] = max(self._watermarks[partition], self._promised(event))
+            self._reached += 1
+        wanted = min(self._watermarks)
+        self.looked += 1
+        for life in self.world.lives:
+            if life is not self.victim and life.node.replica.frontier_ms < wanted:
+                raise InvariantBroken(
+                    f"{bound_ms(self.world.options)} ms after records up to {wanted} were on the log, {life.name} has "
+                    f"frontier {life.node.replica.frontier_ms}: "
+                    f"{[slot.record.watermark_ms for slot in life.node.replica.slots]}, wanted {self._watermarks}"
+                )
+
+    def _promised(self, event: dict[str, int]) -> int:
+        case = CASES[self.world.options.case]
+        if case.manual:
+            return event["ts"] if event["id"] % 3 == 0 else BEFORE_TIME_MS
+        return event["ts"] - self.world.options.delay_ms
+
+    def check(self, whole: Replica) -> None:
+        """``whole`` knows everything: what the victim took for final is what everybody reads there."""
+        truth = complete(whole)
+        for (state, window), value in sorted(self.believed.items()):
+            if truth.get((state, window)) != value:
+                raise InvariantBroken(
+                    f"cut off, {state} {window} was {value!r}, everybody reads {truth.get((state, window))!r}"
+                )
+
+
+def complete(replica: Replica) -> dict[tuple[str, Window], bytes]:
+    """What may be read as final, as bytes."""
+    found: dict[tuple[str, Window], bytes] = {}
+    for state in sorted(replica.shapes):
+        for window in sorted(set(replica.windows(state))):
+            if window.end_ms > replica.dropped_through_ms and replica.is_complete(state, window):
+                found[state, window] = encode(replica.current_value(state, window))
+    return found
