@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 _FORMAT = struct.Struct(">BIIBqI")
 _PLACE = struct.Struct(">qI")  # position and n, with which it ends
+_TRACK_AND_PLACE = struct.Struct(">BqI")
+_TRACK_AT = _FORMAT.size - _TRACK_AND_PLACE.size
 _VERSION = 1
 
 
@@ -90,6 +92,38 @@ LastSeen = tuple[int, int]
 """``(position, n)`` of the newest output of one source partition and track."""
 
 NOTHING_SEEN: LastSeen = (-(2**63), -1)
+
+
+Ascent = tuple[LastSeen, LastSeen]
+"""First and last of a run of identities that ascends."""
+
+
+def place_of(header: bytes) -> tuple[int, LastSeen]:
+    """Track, and position and n, of a header that this job has made."""
+    track, position, n = _TRACK_AND_PLACE.unpack_from(header, _TRACK_AT)
+    return track, (position, n)
+
+
+def ascents(headers: Iterable[bytes], job: str, incarnation: int) -> dict[tuple[int, int], list[Ascent]]:
+    """(source partition, track) -> the runs in which this job's identities ascend.
+
+    More than one run says that something was written again. What has another author is passed over.
+    """
+    found: dict[tuple[int, int], list[Ascent]] = {}
+    name, unpack, size = job.encode(), _FORMAT.unpack_from, _FORMAT.size
+    for header in headers:
+        if header[size:] != name or header[0] != _VERSION:
+            continue
+        _, of, partition, track, position, n = unpack(header)
+        if of != incarnation:
+            continue
+        place = (position, n)
+        runs = found.setdefault((partition, track), [])
+        if runs and place > runs[-1][1]:
+            runs[-1] = (runs[-1][0], place)
+        else:
+            runs.append((place, place))
+    return found
 
 
 class RepeatFilter:

@@ -17,7 +17,7 @@ from holon.program import Program, WindowHandler
 from holon.record_track import USER_ERRORS
 from holon.scope import Scope
 from wcrdt.replica import Replica
-from wcrdt.slots import Position
+from wcrdt.slots import WINDOW_START, Position
 from wcrdt.windows import END_OF_TIME_MS, Window
 
 Windows = dict[str, dict[Window, None]]
@@ -45,6 +45,7 @@ class WindowTrack:
         self.ctx = ctx
         self.handlers = handlers
         self.last_stage = program.last_stage
+        self.answered: Position = WINDOW_START  # the last windows that had a handler
         self._plan: list[tuple[int, Windows]] = []
         self._planned_through: int | None = None
         self._has_private = any(not decl.shared for decl in scope.windowed.values())
@@ -129,7 +130,8 @@ class WindowTrack:
             for window in sorted(windows):
                 if not handler.once or elected_partition(window, self.ctx.partitions) == self.ctx.partition:
                     self._run(handler, window, stage)
-        self._move((end_ms, stage))
+        self.answered = (end_ms, stage)
+        self._move(self.answered)
         return True
 
     def _run(self, handler: WindowHandler, window: Window, stage: int) -> None:

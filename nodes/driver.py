@@ -15,6 +15,7 @@ from holon.job import UNSTABLE
 from holon.record_track import Input
 from nodes.checkpoint_format import CheckpointDamaged, CheckpointKey, CheckpointMissing
 from nodes.checkpoints import CheckpointStore
+from nodes.following import follow
 from nodes.in_flight import InFlight
 from nodes.jobs import Topics
 from nodes.log.contract import Chunk, Log, OffsetOutOfRange, RecordTooLarge, TopicPartition
@@ -27,6 +28,8 @@ from nodes.saver import DirectSaver, Saver
 
 CONTROL_BATCH = 1000
 ASSIGN_INTERVAL_MS = 20
+LARGE_READ_BYTES = 4 << 20
+"""Half of what a read gives at most: beyond it there is probably more."""
 
 
 class Driver:
@@ -71,6 +74,7 @@ class Driver:
         self._control_at = 0
         self._heartbeats_at: int | None = None
         self._broadcast_at = [0] * node.run.partitions
+        self._broadcast_at_end = True
         self._assigned_ms: int | None = None
 
     # --- turns ------------------------------------------------------------------------------------------------------
@@ -81,6 +85,7 @@ class Driver:
         moved = self._turn_control()
         moved |= self._turn_heartbeats()
         moved |= self._turn_broadcast()
+        moved |= self._turn_outputs()
         moved |= self._turn_input()
         if not moved:
             self.tell(e.Ticked())
@@ -144,14 +149,25 @@ class Driver:
 
     def _turn_broadcast(self) -> bool:
         moved = False
+        self._broadcast_at_end = True
         for partition in range(len(self._broadcast_at)):  # what is told below may set all positions back
             offset = self._broadcast_at[partition]
             chunk = self.log.follow(self.topics.broadcast, partition, offset, max_records=CONTROL_BATCH)
+            self._broadcast_at_end &= len(chunk.values) < CONTROL_BATCH
             if chunk.values:
                 self._broadcast_at[partition] = chunk.next_offset
                 self.tell(e.BroadcastRead(partition, chunk.values))
                 moved = True
         return moved
+
+    def _turn_outputs(self) -> bool:
+        """Read on the output partitions that standbys here follow; True if there is more."""
+        followed = self.node.followed()
+        if not followed and not self.node.work.copies.holds():
+            return False
+        read = follow(self.log, self.topics, self.node.run, followed)
+        self.tell(e.OutputsFollowed(read.news, read.at_end and self._broadcast_at_end))
+        return not read.at_end
 
     def _turn_input(self) -> bool:
         for wanted in self.node.wanted():
@@ -160,9 +176,13 @@ class Driver:
                 self.crashpoint("after-read")
                 self.input_records += len(chunk)
                 run = Input(chunk.offsets, chunk.timestamps_ms, chunk.values, chunk.next_offset)
-                self.tell(e.InputRead(wanted.partition, wanted.version, run))
+                self.tell(e.InputRead(wanted.partition, wanted.version, run, self._is_cut(chunk)))
                 return True
         return False
+
+    def _is_cut(self, chunk: Chunk) -> bool:
+        """True if the read ended because it was large enough, as it does where there is a backlog."""
+        return len(chunk) >= self.batch_max_records or sum(map(len, chunk.values)) >= LARGE_READ_BYTES
 
     def _read_input(self, wanted: Wanted) -> Chunk:
         limit = self.batch_max_records

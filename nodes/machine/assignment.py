@@ -80,6 +80,21 @@ def standbys(partition: int, nodes: Iterable[str], owner: str | None, copies: in
     return [name for name in rendezvous(partition, nodes) if name != owner][: max(copies - 1, 0)]
 
 
+def heirs(partitions: int, nodes: Sequence[str], owners: Mapping[int, str | None], copies: int) -> dict[int, list[str]]:
+    """Who else processes each owned partition, in order: first whom ``target`` would give it without its owner.
+
+    So what a dead node leaves is warm where it goes, and balanced. After the first, rendezvous order.
+    """
+    found: dict[int, list[str]] = {}
+    for owner in sorted({name for name in owners.values() if name is not None}):
+        rest = [name for name in nodes if name != owner]
+        after = target(partitions, rest, owners)
+        for partition in sorted(p for p, name in owners.items() if name == owner and after):
+            first = after[partition]
+            found[partition] = [first, *standbys(partition, rest, first, copies - 1)][: max(copies - 1, 0)]
+    return dict(sorted(found.items()))
+
+
 def _weights(partition: int, seeds: Weights) -> Weights:
     """The weight of each node for a partition: never 0, spread by the finaliser of splitmix64."""
     mixed = seeds ^ np.uint64(_seed(f"partition {partition}"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from holon.identity import LastSeen
+from holon.identity import Ascent, LastSeen
 from holon.record_track import Input
 
 OutputPartition = tuple[str, int]
@@ -45,11 +45,12 @@ class BroadcastRead:
 
 @dataclass(frozen=True, slots=True)
 class InputRead:
-    """Records of an input partition that this node processes under ``version``."""
+    """Records of an input partition that this node processes under ``version``; ``more``: the read was cut short."""
 
     partition: int
     version: int
     run: Input
+    more: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,27 @@ class CheckpointStored:
 
 
 @dataclass(frozen=True, slots=True)
+class Followed:
+    """What one output partition has got between two offsets: identities by (source partition, track)."""
+
+    to: OutputPartition
+    start: int
+    end: int
+    found: dict[tuple[int, int], list[Ascent]]
+
+
+@dataclass(frozen=True, slots=True)
+class OutputsFollowed:
+    """News of the output partitions that standbys follow.
+
+    ``at_end``: of these, and of the broadcast before them, everything was read just now.
+    """
+
+    news: list[Followed]
+    at_end: bool
+
+
+@dataclass(frozen=True, slots=True)
 class StopRequested:
     """Somebody asked this node alone to leave (SIGTERM): drain, checkpoint, release."""
 
@@ -118,5 +140,6 @@ Event = (
     | Acknowledged
     | CheckpointStored
     | OutputRefused
+    | OutputsFollowed
     | StopRequested
 )

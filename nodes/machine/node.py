@@ -21,7 +21,6 @@ from nodes.machine.effects import Effect, Ending, Leave, RewindBroadcast, WriteH
 from nodes.machine.gaps import Gaps
 from nodes.machine.ownership import Ownership
 from nodes.machine.pieces import PieceLost, Pieces
-from nodes.machine.runner import Phase
 from nodes.machine.workload import Workload
 from wcrdt.codec import DecodeError
 from wcrdt.replica import Replica, SlotDelta
@@ -73,6 +72,7 @@ class Node:
         passed_ms = 0 if self._clock_ms is None else max(0, now_ms - self._clock_ms)
         self._clock_ms = now_ms
         self._now_ms = self.work.now_ms = self._now_ms + passed_ms
+        self.work.copies.passed(passed_ms)
         self.detector.stalled(self._now_ms)
         try:
             self._handle(event)
@@ -160,11 +160,12 @@ class Node:
                         continue
                 if isinstance(message, m.PunctuationSent):
                     self.replica.punctuate(message.punctuation)
-                elif self.work.can_take(message.delta):
-                    behind |= not self._receive(message.delta)
                 else:
-                    unfit = True
-                    continue
+                    self.work.copies.heard(message.delta)
+                    if not self.work.can_take(message.delta):
+                        unfit = True
+                        continue
+                    behind |= not self._receive(message.delta)
             except (m.BadMessage, PieceLost, DecodeError, IndexError):
                 self.bad_messages += 1
                 self.gaps.noticed(partition)
@@ -195,8 +196,7 @@ class Node:
 
     def _ask_missing(self) -> None:
         for partition in self.gaps.due(self.ownership, self._now_ms):
-            if partition in self.work.runners:
-                self.work.heal(partition)
+            if self.work.heal(partition):
                 continue
             offset, step = self.replica.slots[partition].record.position
             self.work.control(m.SlotWanted(self.run.incarnation, self.config.node, partition, offset, step))
@@ -247,6 +247,7 @@ class Node:
                 self._claim(partition)
             elif owner == self.config.node and node != owner:
                 self._offer(partition, node)
+        self.work.copies.designate(live, owners)
 
     def _waits_for_others(self, members: int) -> bool:
         waited = self._now_ms - (self._hello_ms or 0)
@@ -260,7 +261,7 @@ class Node:
 
     def _offer(self, partition: int, to: str) -> None:
         runner = self.work.runners.get(partition)
-        if runner is not None and runner.phase is Phase.RUNNING and not runner.task.done:
+        if runner is not None and runner in self.work.owned() and not runner.task.done:
             runner.releasing_to = to
 
     # --- signs of life, and the end ---------------------------------------------------------------------------------
@@ -280,8 +281,12 @@ class Node:
     def heartbeat(self) -> bytes:
         """The next sign of life; the shell may also send it while a long call keeps ``step`` from running."""
         self._beat += 1
-        progress = {runner.partition: runner.task.next_offset for runner in self.work.running()}
+        progress = {runner.partition: runner.task.next_offset for runner in self.work.owned()}
         return m.encode(m.Heartbeat(self.run.incarnation, self.config.node, self._beat, progress, self.stats()))
+
+    def followed(self) -> dict[e.OutputPartition, int]:
+        """Output partitions whose news concern a standby here, and from where on."""
+        return {} if self.left is not None or self._failing else self.work.copies.followed()
 
     def stats(self) -> dict[str, float]:
         """Figures to show, by name."""
@@ -289,6 +294,8 @@ class Node:
             "emitted": float(self.work.emitted),
             "suppressed": float(self.work.suppressed),
             "steals": float(self.steals),
+            "stood_in": float(self.work.copies.published),
+            "promotions": float(self.work.copies.promotions),
             "bad_messages": float(self.bad_messages),
             "open_windows": float(self.replica.open_windows()),
             "frontier_ms": float(self.replica.frontier_ms),
@@ -302,6 +309,8 @@ class Node:
 
     def _function_failed(self, error: UserFunctionError) -> None:
         """Tell everybody, so that the same record does not take one node after the other."""
+        if self.work.copies.give_up(error.partition):
+            return  # its owner meets the record too
         self._failed(error.partition, error.offset, f"{error}\n{error.details}"[:100_000])
 
     def _failed(self, partition: int, offset: int | None, text: str) -> None:

@@ -1,4 +1,4 @@
-"""The runner: one partition that this node owns, from the claim to the release.
+"""The runner: one partition that this node processes, as its owner from the claim to the release, or as a standby.
 
 Two rules for this file: outputs and deltas leave in order and under growing tickets; a checkpoint is asked for only
 when everything before it is acknowledged (``design.md`` section 5).
@@ -19,7 +19,9 @@ from holon.snapshot import Snapshot
 from holon.task import PartitionTask
 from nodes.machine.effects import Effect, SaveCheckpoint, WriteBroadcast, WriteOutput
 from nodes.machine.events import OutputPartition
+from nodes.machine.holding import NOBODY_WAITS, Awaited
 from nodes.machine.messages import PunctuationSent, SlotSent, encode
+from nodes.machine.standby import Standby
 from wcrdt.replica import Punctuation, Replica, SlotDelta
 from wcrdt.slots import Position
 from wcrdt.windows import BEFORE_TIME_MS
@@ -53,7 +55,10 @@ class Held:
 
 
 class Runner:
-    """One owned partition. ``idle_allowed``: punctuation may move it, so its results wait for their own delta."""
+    """One partition. ``idle_allowed``: punctuation may move it, so its results wait for their own delta.
+
+    ``version`` is that of the claim; 0 with ``standby``. ``key`` names this life of the runner in events and effects.
+    """
 
     def __init__(
         self,
@@ -64,11 +69,14 @@ class Runner:
         replica: Replica,
         sizes: dict[str, int],
         start_offset: int,
+        key: int | None = None,
     ) -> None:
         self.job = job
         self.incarnation = incarnation
         self.partition = partition
         self.version = version
+        self.key = version if key is None else key
+        self.standby: Standby | None = None
         self.replica = replica
         self.idle_allowed = job.source.idle_timeout_ms is not None
         self.task = PartitionTask(
@@ -114,9 +122,15 @@ class Runner:
 
     def begin(self, last: dict[OutputPartition, dict[int, LastSeen]], ends: dict[OutputPartition, int]) -> None:
         """The output tails are known: what is on the log already is not written again."""
+        if self.standby is not None:
+            self.standby.outputs.begin(last, ends)
         self._skip = {to: dict(tracks) for to, tracks in last.items() if tracks}
         self.output_ends = dict(ends)
         self.phase = Phase.RUNNING
+
+    def become_standby(self) -> None:
+        """The partition is another's: what only an owner does ends here."""
+        self.version, self.releasing_to, self.leaving, self.pending = 0, None, False, None
 
     # --- input ----------------------------------------------------------------------------------------------------
 
@@ -171,16 +185,20 @@ class Runner:
 
     def outputs(self) -> list[Effect]:
         """Results that may leave now."""
+        return [effect for taken in self.final_outputs() for effect in self.write(taken)]
+
+    def final_outputs(self) -> list[dict[OutputPartition, Run]]:
+        """New results that nothing can make void any more, in order."""
         taken = self.task.take_outputs()
         if not self.idle_allowed:
-            return self._write_outputs(taken)
+            return [taken]
         if taken:
             self._held.append(Held(self.task.scope.record.position, taken))
-        effects: list[Effect] = []
         confirmed = self.replica.slots[self.partition].record.position
+        final = []
         while self._held and self._held[0].position <= confirmed:
-            effects += self._write_outputs(self._held.pop(0).taken)
-        return effects
+            final.append(self._held.pop(0).taken)
+        return final
 
     def delta(self, now_ms: int, interval_ms: int) -> SlotDelta | None:
         """The delta, if there is news and either somebody waits for it or the interval is over."""
@@ -189,26 +207,39 @@ class Runner:
             return None
         due = now_ms - self.last_delta_ms >= interval_ms or self.task.records.ended or self.task.waiting
         staged = answers.has_news and self.job.program.last_stage > 0
-        if not (due or staged or self._closes_window()):
+        if not (due or staged or self._closes_through() > BEFORE_TIME_MS):
             return None
         self.last_delta_ms = now_ms
         return self.task.take_delta()
 
-    def _closes_window(self) -> bool:
-        """True if the watermark has passed the end of a window since the last delta: others wait for that news."""
+    def awaited(self) -> Awaited:
+        """What others wait for that the next delta tells them."""
+        record, answers = self.task.scope.record, self.task.scope.answers
+        answered = NOBODY_WAITS.answered
+        if answers.has_news and self.job.program.last_stage > 0:
+            answered = self.task.windows.answered
+        if self.task.records.ended or self.task.waiting:
+            return Awaited(record.watermark_ms, answered)
+        return Awaited(self._closes_through(), answered)
+
+    def _closes_through(self) -> int:
+        """The watermark that closes the last window of those that have ended since the last delta."""
         record = self.task.scope.record
         lateness = self.replica.lateness_ms
         sent, now = record.broadcast_watermark_ms - lateness, record.watermark_ms - lateness
-        return any(sent < w.end_ms <= now for windows in record.contributions.values() for w in windows)
+        ends = (w.end_ms for windows in record.contributions.values() for w in windows)
+        closed = max((end for end in ends if sent < end <= now), default=None)
+        return BEFORE_TIME_MS if closed is None else closed + lateness
 
     def broadcast(self, news: SlotDelta | Punctuation) -> Effect:
         """Write to the partition's broadcast."""
         self.ticket += 1
         inc = self.incarnation
         message = PunctuationSent(inc, news) if isinstance(news, Punctuation) else SlotSent(inc, news)
-        return WriteBroadcast(self.partition, self.version, self.ticket, encode(message))
+        return WriteBroadcast(self.partition, self.key, self.ticket, encode(message))
 
-    def _write_outputs(self, taken: dict[OutputPartition, Run]) -> list[Effect]:
+    def write(self, taken: dict[OutputPartition, Run]) -> list[Effect]:
+        """Write results, but for those that the log was seen to hold."""
         effects: list[Effect] = []
         for to in sorted(taken):
             run = taken[to]
@@ -218,7 +249,7 @@ class Runner:
                 self.ticket += 1
                 self.emitted += len(run.values)
                 effects.append(
-                    WriteOutput(self.partition, self.version, self.ticket, to, run.values, run.headers, run.keys)
+                    WriteOutput(self.partition, self.key, self.ticket, to, run.values, run.headers, run.keys)
                 )
         return effects
 
@@ -270,7 +301,7 @@ class Runner:
         snapshot = pending.snapshot
         return SaveCheckpoint(
             self.partition,
-            self.version,
+            self.key,
             pending.ticket,
             snapshot.record.slot.to,
             snapshot.window.slot.to,

@@ -13,6 +13,7 @@ from nodes.machine import facts as f
 from nodes.machine import keeping
 from nodes.machine import messages as m
 from nodes.machine.config import JobRun, NodeConfig, Wanted
+from nodes.machine.copies import Copies
 from nodes.machine.effects import Effect, LoadCheckpoint, ReadTail, RewindBroadcast, WriteControl
 from nodes.machine.idleness import Idleness
 from nodes.machine.ownership import Ownership
@@ -23,7 +24,7 @@ from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
 
 
 class Workload:
-    """The partitions that this node owns. ``effects`` is the list that the current step fills."""
+    """The partitions that this node processes. ``effects`` is the list that the current step fills."""
 
     def __init__(self, config: NodeConfig, run: JobRun, replica: Replica, ownership: Ownership) -> None:
         self.config = config
@@ -33,6 +34,7 @@ class Workload:
         self.ownership = ownership
         self.runners: dict[int, Runner] = {}
         self.idleness = Idleness(replica)
+        self.copies = Copies(self)
         self.effects: list[Effect] = []
         self.now_ms = 0
         self.stopping = False
@@ -43,8 +45,12 @@ class Workload:
 
     def take(self, partition: int, version: int) -> None:
         """The partition is this node's from now on."""
+        runner = self.runners.get(partition)
+        if runner is not None and runner.standby is not None:
+            self.copies.promote(runner, version)
+            return
         self.drop(partition)
-        self._load(self._fresh(partition, version))
+        self.load(self.fresh(partition, version))
 
     def drop(self, partition: int) -> None:
         """It is not, or its work is void."""
@@ -53,15 +59,26 @@ class Workload:
             self._suppressed += runner.suppressed
             self._emitted += runner.emitted
 
-    def runner(self, partition: int, version: int) -> Runner | None:
-        """The runner, unless the event belongs to an earlier claim."""
+    def lose(self, partition: int) -> None:
+        """The partition is another's, or free; a copy that is abreast goes on as a standby."""
         runner = self.runners.get(partition)
-        return runner if runner is not None and runner.version == version else None
+        if runner is not None and runner.standby is None and not self.copies.demote(runner):
+            self.drop(partition)
+
+    def runner(self, partition: int, key: int) -> Runner | None:
+        """The runner, unless the event belongs to an earlier life of it."""
+        runner = self.runners.get(partition)
+        return runner if runner is not None and runner.key == key else None
 
     def running(self) -> list[Runner]:
         return [runner for _, runner in sorted(self.runners.items()) if runner.phase is Phase.RUNNING]
 
-    def _fresh(self, partition: int, version: int) -> Runner:
+    def owned(self) -> list[Runner]:
+        """Those under a claim of this node."""
+        return [runner for runner in self.running() if runner.standby is None]
+
+    def fresh(self, partition: int, version: int, key: int | None = None) -> Runner:
+        """A runner that has nothing yet."""
         run = self.run
         return Runner(
             self.job,
@@ -71,19 +88,23 @@ class Workload:
             self.replica,
             run.output_partitions,
             run.start_offsets[partition],
+            key,
         )
 
-    def _load(self, runner: Runner) -> None:
+    def load(self, runner: Runner) -> None:
+        """Let it begin with the newest checkpoint."""
         self.runners[runner.partition] = runner
         names = [saved.name for saved in self.ownership.checkpoints(runner.partition)]
-        self.effects.append(LoadCheckpoint(runner.partition, runner.version, names))
+        self.effects.append(LoadCheckpoint(runner.partition, runner.key, names))
 
-    def _restart(self, runner: Runner) -> None:
+    def restart(self, runner: Runner) -> None:
         """Make the partition's work again from its checkpoint; what is on the log already stays there once."""
         self.drop(runner.partition)
-        fresh = self._fresh(runner.partition, runner.version)
+        fresh = self.fresh(runner.partition, runner.version, runner.key)
         fresh.ticket = fresh.acknowledged = runner.ticket
-        self._load(fresh)
+        if runner.standby is not None:
+            fresh.standby = self.copies.another(runner.standby)
+        self.load(fresh)
 
     # --- what happens ----------------------------------------------------------------------------------------------
 
@@ -100,6 +121,8 @@ class Workload:
                 self._acknowledged(event)
             case e.CheckpointStored():
                 self._checkpoint_stored(event)
+            case e.OutputsFollowed():
+                self.copies.outputs_followed(event)
             case _:
                 pass
 
@@ -111,9 +134,9 @@ class Workload:
                 if node == me:
                     self.take(partition, version)
                 else:
-                    self.drop(partition)
+                    self.lose(partition)
             case f.PartitionReleased(partition, _, node) if node == me:
-                self.drop(partition)
+                self.lose(partition)
             case f.SlotAsked(partition, by) if by != me:
                 self._slot_asked(partition)
             case f.CheckpointRecorded():
@@ -126,6 +149,7 @@ class Workload:
         if runner is None or runner.phase is not Phase.RUNNING or runner.task.waiting:
             return
         if read.run.next_offset > runner.task.next_offset:
+            self.copies.fed(runner, read)
             runner.feed(read.run, self.now_ms)
 
     def _checkpoint_loaded(self, loaded: e.CheckpointLoaded) -> None:
@@ -135,22 +159,28 @@ class Workload:
         try:
             since = runner.restore(loaded.data, self.now_ms)
         except DecodeError as error:
+            if self.copies.give_up(runner.partition):
+                return
             at = f"checkpoint {loaded.name} of partition {loaded.partition}"
             raise DecodeError(f"{at} cannot be used by this code: {error}") from error
         if keeping.lacks_history(self.job, self.replica, runner):
+            if self.copies.give_up(runner.partition):
+                return
             # Checkpoints are damaged or gone: replay from so far back needs what was dropped here.
             self.replica.reset()
             self.effects.append(RewindBroadcast())
-        self.effects.append(ReadTail(runner.partition, runner.version, since))
+        self.effects.append(ReadTail(runner.partition, runner.key, since))
 
     def _tail_read(self, tail: e.TailRead) -> None:
         """From here on the partition runs; whoever has a gap in its slot can fill it now."""
         runner = self.runner(tail.partition, tail.version)
         if runner is not None and runner.phase is Phase.SCANNING:
             runner.begin(tail.last, tail.ends)
-            self.effects.append(runner.broadcast(self._full(runner)))
+            if runner.standby is not None:
+                return
+            self.effects.append(runner.broadcast(self.full(runner)))
             if not runner.idle_allowed:
-                self._take_own(runner)
+                self.take_own(runner)
 
     def _acknowledged(self, ack: e.Acknowledged) -> None:
         runner = self.runner(ack.partition, ack.version)
@@ -187,21 +217,24 @@ class Workload:
         """A broadcast message of this partition was taken: it may be a punctuation that a runner has missed."""
         runner = self.runners.get(partition)
         if runner is not None and runner.phase is Phase.RUNNING and not runner.apply_punctuations():
-            self._restart(runner)
+            self.restart(runner)
 
-    def heal(self, partition: int) -> None:
-        """The slot of an own partition lacks something: the runner has it, or will make it again."""
-        runner = self.runners[partition]
+    def heal(self, partition: int) -> bool:
+        """The slot of a partition lacks something that a runner here has, or will make again; False: others do."""
+        runner = self.runners.get(partition)
+        if runner is None or runner.standby is not None:
+            return runner is not None and self.copies.heal(runner)
         if runner.phase is not Phase.RUNNING:
-            return
+            return True
         if runner.idle_allowed:  # results wait for their delta to be read back
-            self.effects.append(runner.broadcast(self._full(runner)))
-        elif not self._take_own(runner):
+            self.effects.append(runner.broadcast(self.full(runner)))
+        elif not self.take_own(runner):
             self.effects.append(RewindBroadcast(partition))
+        return True
 
-    def _take_own(self, runner: Runner) -> bool:
+    def take_own(self, runner: Runner) -> bool:
         """Bring the replica to where the runner stands, sooner than the broadcast does; False if that cannot be."""
-        full = self._full(runner)
+        full = self.full(runner)
         if self.can_take(full):
             self.replica.receive(full)
             return True
@@ -210,13 +243,13 @@ class Workload:
     def _slot_asked(self, partition: int) -> None:
         """Somebody has a gap in the partition's slot."""
         runner = self.runners.get(partition)
-        if runner is None or runner.phase is not Phase.RUNNING:
+        if runner is None or runner.phase is not Phase.RUNNING or not self.copies.speaks_for(runner):
             return
         self._flush(runner, always=True)
-        full = self.replica.full(partition) if runner.idle_allowed else self._full(runner)
+        full = self.replica.full(partition) if runner.idle_allowed else self.full(runner)
         self.effects.append(runner.broadcast(full))
 
-    def _full(self, runner: Runner) -> SlotDelta:
+    def full(self, runner: Runner) -> SlotDelta:
         """The runner's whole slot; windows that its checkpoint did not hold any more are not in it."""
         through = max(self.replica.dropped_through_ms, keeping.recorded_through_ms(self.job, self.ownership))
         return msgspec.structs.replace(runner.task.full_delta(), dropped_through_ms=through)
@@ -228,11 +261,12 @@ class Workload:
         fills = (record is not None and record.full and record.to > slot.record.position) or (
             window is not None and window.full and window.to > slot.window.position
         )
-        return not fills or keeping.usable(self.job, delta, self.runners)
+        return not fills or self.copies.can_use(delta)
 
     def _drop_windows(self) -> None:
         """Forget windows that no checkpoint that may still be used needs."""
         recorded = keeping.recorded_through_ms(self.job, self.ownership)
+        self.copies.catch_up(recorded)
         through = min(recorded, keeping.unread_after_ms(self.job, self.runners.values()))
         if through > self.replica.dropped_through_ms:
             self.replica.drop_through(through)
@@ -253,9 +287,9 @@ class Workload:
             task = runner.task
             if task.waiting or task.records.ended or runner.releasing_to or self._too_far_ahead(runner):
                 continue
-            limit = runner.input_limit(self.ownership.end_offset(runner.partition))
+            limit = self.copies.limit(runner, runner.input_limit(self.ownership.end_offset(runner.partition)))
             if limit is None or task.next_offset < limit:
-                found.append(Wanted(runner.partition, runner.version, task.next_offset, limit))
+                found.append(Wanted(runner.partition, runner.key, task.next_offset, limit))
         return sorted(found, key=lambda wanted: self.runners[wanted.partition].task.watermark_ms)
 
     def _too_far_ahead(self, runner: Runner) -> bool:
@@ -273,33 +307,40 @@ class Workload:
             if runner.apply_punctuations():
                 self._maybe_end(runner)
             else:
-                self._restart(runner)
+                self.restart(runner)
+        if self.stopping:
+            self.copies.drop_all()
         before = None
         while before != (before := (self.replica.frontier_ms, self.replica.answered)):
             for runner in self.running():
                 runner.task.advance()
                 self._maybe_end(runner)
                 self._flush(runner)
-        for runner in self.running():
+        for runner in self.owned():
             self._maybe_punctuate(runner)
             self._maybe_checkpoint(runner)
         for runner in list(self.runners.values()):
-            self._maybe_release(runner)
+            if runner.standby is None:
+                self._maybe_release(runner)
 
     def _flush(self, runner: Runner, always: bool = False) -> None:
         """Results first, then the delta that says they are made."""
+        if runner.standby is not None:
+            self.copies.flush(runner, runner.standby)
+            return
         self.effects += runner.outputs()
         delta = runner.delta(self.now_ms, 0 if always else self.config.broadcast_interval_ms)
         if delta is None:
             return
         self.effects.append(runner.broadcast(delta))
         if not runner.idle_allowed and self.replica.receive(delta).gap:
-            self._take_own(runner)
+            self.take_own(runner)
 
     def _maybe_end(self, runner: Runner) -> None:
         end = self.ownership.end_offset(runner.partition)
         task = runner.task
-        if end is not None and task.next_offset >= end and not task.records.ended and not task.waiting:
+        at_end = end is not None and task.next_offset >= end and not task.records.ended and not task.waiting
+        if at_end and self.copies.may_end(runner):
             task.end()
 
     def _maybe_punctuate(self, runner: Runner) -> None:
@@ -325,7 +366,7 @@ class Workload:
         if (self.stopping or runner.releasing_to) and runner.settled:
             to = runner.releasing_to
             self.control(m.Release(self.run.incarnation, self.config.node, runner.partition, runner.version, to))
-            self.drop(runner.partition)
+            self.lose(runner.partition)
 
     def control(self, message: m.ControlMessage) -> None:
         """Write to the control topic."""

@@ -16,6 +16,7 @@ from nodes.machine import messages as m
 from nodes.machine.facts import PartitionClaimed
 from nodes.machine.ownership import Ownership
 from nodes.machine.pieces import PieceLost, Pieces
+from nodes.machine.runner import Runner
 from nodes.reader import OutputReader
 from nodes.sim.expected import Expected, canonical, expect
 from nodes.sim.jobs import CASES, TOPIC
@@ -209,7 +210,7 @@ def check_replicas(world: World, lives: list[Life], behind: bool = False) -> Non
     ``behind``: a node that has left may lack deltas that were lost on the way to it; what it has must be right. So may
     all while the partition's owner, who makes it again, has not come so far.
     """
-    made = {p: r.task.scope.record.position for life in lives for p, r in life.node.work.runners.items()}
+    made = {p: r.task.scope.record.position for life in lives for p, r in _owned(life)}
     fresh = Replica(world.run.partitions, world.run.job.program.shapes(), world.run.job.allowed_lateness_ms)
     catch_up(world.log, world, fresh, [0] * world.run.partitions)
     if world.isolation is not None:
@@ -231,6 +232,10 @@ def check_replicas(world: World, lives: list[Life], behind: bool = False) -> Non
                 raise InvariantBroken(
                     f"replicas differ at partition {partition}: {FRESH} {_short(one)}, {name} {_short(other)}"
                 )
+
+
+def _owned(life: Life) -> list[tuple[int, Runner]]:
+    return [(p, runner) for p, runner in life.node.work.runners.items() if runner.standby is None]
 
 
 def check_idle_progress(world: World) -> None:

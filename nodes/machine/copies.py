@@ -1,0 +1,260 @@
+"""Copies: the partitions that this node processes beside their owners, and how a standby becomes one.
+
+Two rules for this file: a standby never saves, punctuates or releases, which is its owner's alone; where punctuation
+may void work (idle partitions) a standby stays behind the owner's deltas, so that none of its own can be void.
+
+Design: ``design.md`` section 6, "replicas = k"; ``docs/design/replicas.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from nodes.machine import events as e
+from nodes.machine import keeping
+from nodes.machine.assignment import heirs
+from nodes.machine.holding import Logged
+from nodes.machine.runner import Phase, Runner
+from nodes.machine.standby import Patience, Standby
+from wcrdt.replica import SlotDelta
+
+if TYPE_CHECKING:
+    from nodes.machine.workload import Workload
+
+STEP_MS = 10
+"""What a step counts for at most in running time: whoever did not run could not hear the others."""
+LINGER_MS = 2000
+"""How long a standby stays that is none any more: claims on their way may make it one again."""
+FOLLOW_MS = 50
+"""How often output partitions are read that nothing is held for."""
+
+
+class Copies:
+    """The standbys among a workload's runners."""
+
+    def __init__(self, work: Workload) -> None:
+        self.work = work
+        self.config = work.config
+        self.running_ms = 0
+        self.published = 0
+        self.promotions = 0
+        self._logged = [Logged() for _ in work.replica.slots]
+        self._ranks: dict[int, int] = {}
+        self._ranked_for: tuple[tuple[str, ...], tuple[tuple[int, str | None], ...]] | None = None
+        self._unfit: dict[int, str | None] = {}
+        self._keys = 0
+        self._followed_ms: int | None = None
+
+    def passed(self, passed_ms: int) -> None:
+        """A step, so long after the last one."""
+        self.running_ms += min(passed_ms, STEP_MS)
+
+    # --- who is one -----------------------------------------------------------------------------------------------
+
+    def designate(self, live: Sequence[str], owners: Mapping[int, str | None]) -> None:
+        """Be the standby of what this node is next for."""
+        if self.config.replicas < 2 or self.work.stopping:
+            return
+        situation = tuple(live), tuple(owners.items())
+        if situation != self._ranked_for:
+            self._ranked_for = situation
+            order = heirs(len(owners), live, owners, self.config.replicas)
+            me = self.config.node
+            self._ranks = {p: names.index(me) for p, names in order.items() if me in names}
+        for partition, rank in self._ranks.items():
+            self._stand_by(partition, rank)
+        for partition, runner in list(self.work.runners.items()):
+            if runner.standby is not None and partition not in self._ranks:
+                self._linger(partition, runner.standby)
+
+    def _stand_by(self, partition: int, rank: int) -> None:
+        runner = self.work.runners.get(partition)
+        if runner is None:
+            saved = self.work.ownership.checkpoint(partition)
+            if partition in self._unfit and self._unfit[partition] == (saved and saved.name):
+                return
+            self._unfit.pop(partition, None)
+            self._keys -= 1
+            runner = self.work.fresh(partition, 0, self._keys)
+            runner.standby = self._new(rank)
+            self.work.load(runner)
+        elif runner.standby is not None:
+            runner.standby.unwanted_since_ms = None
+            runner.standby.ranked(rank, self._patience(rank))
+
+    def _linger(self, partition: int, standby: Standby) -> None:
+        if standby.unwanted_since_ms is None:
+            standby.unwanted_since_ms = self.running_ms
+            standby.ranked(self.config.replicas, self._patience(self.config.replicas))
+        elif self.running_ms - standby.unwanted_since_ms >= LINGER_MS:
+            self.work.drop(partition)
+
+    def _patience(self, rank: int) -> Patience:
+        return Patience.of(self.config.standby_after_ms, self.config.broadcast_interval_ms, rank)
+
+    def _new(self, rank: int) -> Standby:
+        return Standby(self._patience(rank), rank)
+
+    def another(self, standby: Standby) -> Standby:
+        """One that begins anew in the place of this one."""
+        return self._new(standby.rank)
+
+    def _standbys(self) -> list[tuple[Runner, Standby]]:
+        running = self.work.running() if self.config.replicas > 1 else []
+        return [(runner, runner.standby) for runner in running if runner.standby is not None]
+
+    # --- coming and going -----------------------------------------------------------------------------------------
+
+    def promote(self, runner: Runner, version: int) -> None:
+        """The standby owns the partition now: it keeps its state and publishes what the log does not hold yet."""
+        standby, runner.standby, runner.version = runner.standby, None, version
+        if standby is None or runner.phase is not Phase.RUNNING:
+            return  # what it waits for comes to it as the owner
+        self.promotions += 1
+        outputs, work = standby.outputs, self.work
+        runner.begin(outputs.seen, outputs.ends)
+        runner.last_checkpoint_ms = work.now_ms
+        work.effects += runner.write(outputs.take(self.running_ms))
+        work.effects.append(runner.broadcast(work.full(runner)))
+        if not runner.idle_allowed:
+            work.take_own(runner)
+
+    def demote(self, runner: Runner) -> bool:
+        """The owner goes on as a standby; False where it cannot."""
+        if self.config.replicas < 2 or self.work.stopping or runner.idle_allowed or runner.phase is not Phase.RUNNING:
+            return False
+        rank = self._ranks.get(runner.partition, self.config.replicas)
+        runner.standby = self._new(rank)
+        runner.standby.outputs.begin({}, runner.output_ends)
+        runner.become_standby()
+        return True
+
+    def give_up(self, partition: int) -> bool:
+        """A standby cannot go on from this checkpoint, or with this input: that is its owner's to find out."""
+        runner = self.work.runners.get(partition)
+        if runner is None or runner.standby is None:
+            return False
+        saved = self.work.ownership.checkpoint(partition)
+        self._unfit[partition] = saved and saved.name
+        self.work.drop(partition)
+        return True
+
+    def drop_all(self) -> None:
+        """The node leaves."""
+        for partition, runner in list(self.work.runners.items()):
+            if runner.standby is not None:
+                self.work.drop(partition)
+
+    def catch_up(self, recorded_through_ms: int) -> None:
+        """Standbys so far behind that three checkpoints are ahead of them begin anew at the newest."""
+        for runner, _ in self._standbys():
+            if keeping.unread_after_ms(self.work.job, [runner]) < recorded_through_ms:
+                self.work.restart(runner)
+
+    def can_use(self, delta: SlotDelta) -> bool:
+        """False for a full slot that lacks windows that a runner here still reads; standbys that do are given up."""
+        work = self.work
+        if keeping.usable(work.job, delta, work.runners):
+            return True
+        owned = {partition: runner for partition, runner in work.runners.items() if runner.standby is None}
+        if not keeping.usable(work.job, delta, owned):
+            return False
+        for partition, runner in list(work.runners.items()):
+            if partition not in owned and not keeping.usable(work.job, delta, {partition: runner}):
+                self.give_up(partition)
+        return True
+
+    # --- the log --------------------------------------------------------------------------------------------------
+
+    def heard(self, delta: SlotDelta) -> None:
+        """A delta was read from the broadcast."""
+        logged = self._logged[delta.partition]
+        logged.take(delta)
+        runner = self.work.runners.get(delta.partition)
+        if runner is not None and runner.standby is not None:
+            runner.standby.deltas.heard(delta, logged, self.running_ms)
+
+    def followed(self) -> dict[e.OutputPartition, int]:
+        """Output partitions to read on, and from where: all of them now and then, else those with something held."""
+        now = self.work.now_ms
+        everything = self._followed_ms is None or now - self._followed_ms >= FOLLOW_MS
+        self._followed_ms = now if everything else self._followed_ms
+        found: dict[e.OutputPartition, int] = {}
+        for _, standby in self._standbys():
+            outputs = standby.outputs
+            for to in outputs.ends if everything else outputs.waiting():
+                found[to] = min(outputs.ends[to], found.get(to, outputs.ends[to]))
+        return dict(sorted(found.items()))
+
+    def holds(self) -> bool:
+        """True if some standby waits for something to appear on the log."""
+        return any(standby.holds or not standby.free for _, standby in self._standbys())
+
+    def outputs_followed(self, followed: e.OutputsFollowed) -> None:
+        """News of the outputs; if that was all, whoever is late is late."""
+        standbys = self._standbys()
+        for news in followed.news:
+            for runner, standby in standbys:
+                if news.to in standby.outputs.ends:
+                    found = {track: runs for (p, track), runs in news.found.items() if p == runner.partition}
+                    standby.outputs.saw(news.to, news.start, news.end, found, self.running_ms)
+        if followed.at_end:
+            for runner, standby in standbys:
+                standby.judge(runner.task.next_offset, self._log_of(runner), self.running_ms)
+
+    def _log_of(self, runner: Runner) -> Logged:
+        """What the log holds of the partition; where punctuation may void deltas, only what was accepted counts."""
+        if not runner.idle_allowed:
+            return self._logged[runner.partition]
+        slot = self.work.replica.slots[runner.partition]
+        return Logged(slot.record.position, slot.window.position, slot.record.watermark_ms)
+
+    # --- work -----------------------------------------------------------------------------------------------------
+
+    def limit(self, runner: Runner, limit: int | None) -> int | None:
+        """Where reading the input stops: ``limit``, or sooner for a standby."""
+        if runner.standby is None:
+            return limit
+        logged, at = self._log_of(runner), runner.task.next_offset
+        own = logged.record[0] if runner.idle_allowed else runner.standby.limit(at, logged)
+        return own if limit is None else limit if own is None else min(limit, own)
+
+    def fed(self, runner: Runner, read: e.InputRead) -> None:
+        """The runner is about to process what was read."""
+        if runner.standby is not None:
+            limit = runner.standby.limit(runner.task.next_offset, self._log_of(runner))
+            runner.standby.fed(read.run.next_offset, limit, read.more, self.running_ms)
+
+    def may_end(self, runner: Runner) -> bool:
+        """True if nothing can come between the last record and the end of input."""
+        if runner.standby is None or not runner.idle_allowed:
+            return True
+        return self.work.replica.slots[runner.partition].record.position > runner.task.position
+
+    def speaks_for(self, runner: Runner) -> bool:
+        """True if the runner answers for its partition."""
+        return runner.standby is None or (runner.standby.deltas.lead.active and not runner.idle_allowed)
+
+    def heal(self, runner: Runner) -> bool:
+        """Fill a hole in the slot from the standby's own work; False if that does not reach so far."""
+        return runner.phase is Phase.RUNNING and not runner.idle_allowed and self.work.take_own(runner)
+
+    def flush(self, runner: Runner, standby: Standby) -> None:
+        """Hold back what is new; publish what is held if the owner was late."""
+        work, now = self.work, self.running_ms
+        for taken in runner.final_outputs():
+            standby.outputs.hold(taken, now)
+        awaited = runner.awaited()
+        delta = runner.delta(work.now_ms, self.config.broadcast_interval_ms)
+        if delta is not None and not runner.idle_allowed:  # its contribution is final, so it may be used at once
+            standby.deltas.hold(delta, awaited, now)
+            standby.deltas.forget(self._logged[runner.partition])
+            if work.replica.receive(delta).gap:
+                work.take_own(runner)
+        if standby.outputs.lead.active:
+            before = runner.emitted
+            work.effects += runner.write(standby.outputs.take(now))
+            self.published += runner.emitted - before
+        if standby.deltas.lead.active:
+            work.effects += [runner.broadcast(delta) for delta in standby.deltas.take(now)]

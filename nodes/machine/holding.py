@@ -1,0 +1,229 @@
+"""What a standby holds back: results and deltas that it has made and not seen on the log.
+
+Two rules for this file: nothing is forgotten before the log shows it or something later of its sequence; what is taken
+to be published leaves in order.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import deque
+from dataclasses import dataclass
+
+from holon.identity import NOTHING_SEEN, Ascent, LastSeen, place_of
+from holon.job import UNSTABLE
+from holon.outbox import Run
+from nodes.machine.events import OutputPartition
+from nodes.machine.lead import Lead
+from wcrdt.replica import SlotDelta
+from wcrdt.slots import RECORD_START, WINDOW_START, Position
+from wcrdt.windows import BEFORE_TIME_MS
+
+Taken = dict[OutputPartition, Run]
+
+
+@dataclass(slots=True)
+class Logged:
+    """How far the broadcast on the log brings one partition."""
+
+    record: Position = RECORD_START
+    window: Position = WINDOW_START
+    watermark_ms: int = BEFORE_TIME_MS
+
+    def take(self, delta: SlotDelta) -> None:
+        """A message was read."""
+        if delta.record is not None:
+            self.record = max(self.record, delta.record.to)
+            self.watermark_ms = max(self.watermark_ms, delta.record.watermark_ms)
+        if delta.window is not None:
+            self.window = max(self.window, delta.window.to)
+
+
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """What others wait for: that the partition's watermark, and its answers, reach these."""
+
+    watermark_ms: int = BEFORE_TIME_MS
+    answered: Position = WINDOW_START
+
+    def is_on(self, logged: Logged) -> bool:
+        """True if the log has it."""
+        return logged.watermark_ms >= self.watermark_ms and logged.window >= self.answered
+
+
+NOBODY_WAITS = Awaited()
+
+
+@dataclass(slots=True)
+class _HeldRun:
+    made_ms: int
+    run: Run
+    places: list[LastSeen]
+
+
+class HeldOutputs:
+    """Results by output partition and track, and what was seen of the output partitions.
+
+    ``ends``: up to where each of them was read.
+    """
+
+    def __init__(self, window_ms: int) -> None:
+        self.lead = Lead(window_ms)
+        self.seen: dict[OutputPartition, dict[int, LastSeen]] = {}
+        self.ends: dict[OutputPartition, int] = {}
+        self.count = 0
+        self._runs: dict[tuple[OutputPartition, int], deque[_HeldRun]] = {}
+
+    def begin(self, seen: dict[OutputPartition, dict[int, LastSeen]], ends: dict[OutputPartition, int]) -> None:
+        """What the scan of the tails has found."""
+        self.seen = {to: dict(tracks) for to, tracks in seen.items()}
+        self.ends = dict(ends)
+
+    def hold(self, taken: Taken, now_ms: int) -> None:
+        """New results; what is on the log already is left out, and so is what has no identity."""
+        for to in sorted(taken):
+            if to[0] == UNSTABLE:
+                continue
+            seen = self.seen.get(to, {})
+            for track, held in sorted(_by_track(taken[to], seen, now_ms).items()):
+                self._runs.setdefault((to, track), deque()).append(held)
+                self.count += len(held.places)
+
+    def saw(self, to: OutputPartition, start: int, end: int, found: dict[int, list[Ascent]], now_ms: int) -> None:
+        """The output partition was read from ``start`` to ``end``; ``found`` of this source partition, by track."""
+        known = self.ends.get(to, end)
+        if end < start:  # the log is shorter than it was
+            self.ends[to] = end
+        if end <= known:
+            return
+        self.ends[to] = end
+        seen = self.seen.setdefault(to, {})
+        for track, runs in found.items():
+            last = seen.get(track, NOTHING_SEEN)
+            for first_of_run, last_of_run in runs:
+                if first_of_run <= last and start >= known:  # written again: so this copy is not alone
+                    self.lead.other_at((to, track), min(last, last_of_run), now_ms)
+                elif last_of_run > self.lead.last_of((to, track), NOTHING_SEEN):
+                    self.lead.other_at((to, track), last_of_run, now_ms)
+                last = max(last, last_of_run)
+            seen[track] = last
+            self._forget(to, track, last)
+
+    def _forget(self, to: OutputPartition, track: int, through: LastSeen) -> None:
+        runs = self._runs.get((to, track))
+        while runs and runs[0].places[0] <= through:
+            held = runs[0]
+            cut = bisect_right(held.places, through)
+            self.count -= cut
+            if cut == len(held.places):
+                runs.popleft()
+                continue
+            for column in (held.places, held.run.values, held.run.headers, held.run.keys):
+                del column[:cut]
+
+    def made_ms(self) -> int | None:
+        """When the oldest that is held was made; None if nothing is."""
+        return min((runs[0].made_ms for runs in self._runs.values() if runs), default=None)
+
+    def waiting(self) -> list[OutputPartition]:
+        """Where something is held for."""
+        return sorted({to for (to, _), runs in self._runs.items() if runs})
+
+    def take(self, now_ms: int) -> Taken:
+        """Everything, to be written now."""
+        taken: Taken = {}
+        for to, track in sorted(self._runs):
+            runs = self._runs[to, track]
+            if not runs:
+                continue
+            into = taken.setdefault(to, Run())
+            for held in runs:
+                into.values += held.run.values
+                into.headers += held.run.headers
+                into.keys += held.run.keys
+            self.lead.published((to, track), runs[-1].places[-1], now_ms)
+        self._runs.clear()
+        self.count = 0
+        return taken
+
+
+@dataclass(slots=True)
+class _HeldDelta:
+    made_ms: int
+    delta: SlotDelta
+    awaited: Awaited
+
+
+class HeldDeltas:
+    """Deltas of one partition, in order."""
+
+    def __init__(self, window_ms: int) -> None:
+        self.lead = Lead(window_ms)
+        self._held: deque[_HeldDelta] = deque()
+        self._own: deque[tuple[Position, Position]] = deque()  # written, and not read back
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def hold(self, delta: SlotDelta, awaited: Awaited, now_ms: int) -> None:
+        """A new one."""
+        self._held.append(_HeldDelta(now_ms, delta, awaited))
+
+    def heard(self, delta: SlotDelta, logged: Logged, now_ms: int) -> None:
+        """One was read from the broadcast, and is part of ``logged``."""
+        place = _place(delta)
+        if place in self._own:
+            while self._own.popleft() != place:
+                pass
+        else:
+            self.lead.other_at(None, place, now_ms)
+        self.forget(logged)
+
+    def forget(self, logged: Logged) -> None:
+        """Drop what is on the log."""
+        while self._held and _is_on(self._held[0].delta, logged):
+            self._held.popleft()
+
+    def made_ms(self) -> int | None:
+        """When the oldest that is held was made; None if nothing is."""
+        return self._held[0].made_ms if self._held else None
+
+    def awaited_ms(self, logged: Logged) -> int | None:
+        """When the oldest was made that somebody waits for."""
+        return next((held.made_ms for held in self._held if not held.awaited.is_on(logged)), None)
+
+    def take(self, now_ms: int) -> list[SlotDelta]:
+        """All of them, to be written now."""
+        taken = [held.delta for held in self._held]
+        self._held.clear()
+        for delta in taken:
+            self._own.append(_place(delta))
+            self.lead.published(None, _place(delta), now_ms)
+        return taken
+
+
+def _by_track(run: Run, seen: dict[int, LastSeen], now_ms: int) -> dict[int, _HeldRun]:
+    """A run's results by track, without those that were seen."""
+    parts: dict[int, _HeldRun] = {}
+    for value, header, key in zip(run.values, run.headers, run.keys, strict=True):
+        track, place = place_of(header)
+        if place <= seen.get(track, NOTHING_SEEN):
+            continue
+        part = parts.setdefault(track, _HeldRun(now_ms, Run(), []))
+        part.places.append(place)
+        part.run.values.append(value)
+        part.run.headers.append(header)
+        part.run.keys.append(key)
+    return parts
+
+
+def _place(delta: SlotDelta) -> tuple[Position, Position]:
+    return (
+        RECORD_START if delta.record is None else delta.record.to,
+        WINDOW_START if delta.window is None else delta.window.to,
+    )
+
+
+def _is_on(delta: SlotDelta, logged: Logged) -> bool:
+    record, window = _place(delta)
+    return record <= logged.record and window <= logged.window

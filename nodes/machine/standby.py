@@ -1,0 +1,114 @@
+"""A standby: how one copy of a partition keeps pace with the claim holder, and when it steps in.
+
+Two rules for this file: patience counts only time in which the standby could have heard the other (``Copies``); while
+there is a backlog of input nothing is late, since who works it off first says nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nodes.machine.holding import HeldDeltas, HeldOutputs, Logged
+
+PROBE_RECORDS = 2000
+"""How far a standby that was behind reads beyond the claim holder to find out whether there is a backlog."""
+HELD_MAX = 100_000
+"""Results that are held at most: then no input is taken."""
+BACKLOG_PATIENCE = 20
+"""Times the patience: how long nothing may come from the claim holder while there is a backlog."""
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """In ms of running time: for ``results`` and for what others wait for, for deltas that nobody waits for."""
+
+    results: int
+    deltas: int
+
+    @classmethod
+    def of(cls, standby_after_ms: int, broadcast_interval_ms: int, rank: int) -> Patience:
+        """``rank`` 0 is the first standby; the next ones wait longer, so that it is first to step in.
+
+        Deltas that nobody waits for leave at the interval, and may build on one that did.
+        """
+        results = standby_after_ms * (rank + 1)
+        return cls(results, 2 * broadcast_interval_ms + results)
+
+
+class Standby:
+    """What makes a runner a standby. ``free``: it reads input as it comes; else it follows the claim holder."""
+
+    def __init__(self, patience: Patience, rank: int) -> None:
+        self.rank = rank
+        self.patience = patience
+        self.outputs = HeldOutputs(patience.results)
+        self.deltas = HeldDeltas(patience.deltas)
+        self.free = False
+        self.unwanted_since_ms: int | None = None
+        self._free_since_ms = 0
+        self._level_since_ms: int | None = None
+        self._ran_over = False
+
+    def ranked(self, rank: int, patience: Patience) -> None:
+        """Its place in the order has changed."""
+        self.rank, self.patience = rank, patience
+        self.outputs.lead.window_ms, self.deltas.lead.window_ms = patience.results, patience.deltas
+
+    # --- pace -----------------------------------------------------------------------------------------------------
+
+    def limit(self, next_offset: int, logged: Logged) -> int | None:
+        """Where reading has to stop for now; None: nowhere."""
+        if self.outputs.count >= HELD_MAX:
+            return next_offset
+        if self.free:
+            return None
+        if next_offset < logged.record[0]:
+            return logged.record[0]
+        if self._ran_over and next_offset > logged.record[0]:
+            return next_offset
+        return logged.record[0] + PROBE_RECORDS
+
+    def fed(self, next_offset: int, limit: int | None, more: bool, now_ms: int) -> None:
+        """Input was processed up to ``next_offset``; ``more``: the read was cut, so there may be a backlog."""
+        self._level_since_ms = None
+        self._ran_over = more or (limit is not None and next_offset >= limit)
+        if self._ran_over:
+            self.free = False
+        else:
+            self._set_free(now_ms)
+
+    def _set_free(self, now_ms: int) -> None:
+        if not self.free:
+            self.free, self._free_since_ms = True, now_ms
+
+    # --- patience -------------------------------------------------------------------------------------------------
+
+    def judge(self, next_offset: int, logged: Logged, now_ms: int) -> None:
+        """Take the lead where something is late; to be called when all that is on the log has just been read."""
+        self._find_level(next_offset, logged, now_ms)
+        awaited = self._is_late(self.deltas.awaited_ms(logged), self.patience.results, now_ms)
+        if awaited or self._is_late(self.outputs.made_ms(), self.patience.results, now_ms):
+            self.outputs.lead.take()
+        if awaited or self._is_late(self.deltas.made_ms(), self.patience.deltas, now_ms):
+            self.deltas.lead.take()
+
+    def _find_level(self, next_offset: int, logged: Logged, now_ms: int) -> None:
+        """Where no input comes at all, this copy is not behind either."""
+        if self.free or next_offset < logged.record[0]:
+            self._level_since_ms = None
+        elif self._level_since_ms is None:
+            self._level_since_ms = now_ms
+        elif now_ms - self._level_since_ms >= self.patience.deltas and not self._ran_over:
+            self._set_free(now_ms)
+
+    def _is_late(self, made_ms: int | None, patience_ms: int, now_ms: int) -> bool:
+        if made_ms is None:
+            return False
+        if self.free:
+            return now_ms - max(made_ms, self._free_since_ms) >= patience_ms
+        return now_ms - made_ms >= BACKLOG_PATIENCE * patience_ms
+
+    @property
+    def holds(self) -> bool:
+        """True if something waits to be seen on the log."""
+        return self.outputs.count > 0 or len(self.deltas) > 0
