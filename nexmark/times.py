@@ -6,6 +6,7 @@ Two rules for this file: no clock, and a text that is not a valid time is a valu
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,8 @@ MAX_TIME_MS = 253_402_300_799_999
 
 _DAY_MS = 86_400_000
 _WIDTH = 23  # of the full form
+_FEW = 100
+_MILLIS = {f"{millis:03d}": millis for millis in range(1000)}
 _PLACEHOLDER = "x" * _WIDTH  # stands for a text of another shape; has no digit, so it is invalid
 _SUFFIX = {19: ".000", 21: "00", 22: "0", 23: ""}  # Flink's writer may trim zeros of the fraction
 _MARKS = ((4, "-"), (7, "-"), (10, " "), (13, ":"), (16, ":"), (19, "."))
@@ -33,8 +36,26 @@ def parse_times_ms(texts: Sequence[str]) -> NDArray[np.int64]:
 
     Years 0001..9999, proleptic Gregorian calendar, no leap seconds, ASCII digits only.
     """
-    if not texts:
-        return np.empty(0, dtype=np.int64)
+    if len(texts) <= _FEW:
+        return np.array([_parse_one(text) for text in texts], dtype=np.int64)
+    return _parse_column(texts)
+
+
+def _parse_one(text: str) -> int:
+    """Text for text, with what its second comes to remembered: the quicker way for a few."""
+    if len(text) != _WIDTH:
+        text = _padded(text)
+    millis = _MILLIS.get(text[20:])
+    second_ms = INVALID_TIME if millis is None else _second_ms(text[:20])
+    return INVALID_TIME if millis is None or second_ms == INVALID_TIME else second_ms + millis
+
+
+@lru_cache(maxsize=4096)
+def _second_ms(beginning: str) -> int:
+    return int(_parse_column([beginning + "000"])[0])
+
+
+def _parse_column(texts: Sequence[str]) -> NDArray[np.int64]:
     if set(map(len, texts)) != {_WIDTH}:
         texts = [_padded(text) for text in texts]
     # 'replace' keeps one byte a character, so rows stay aligned; '?' is invalid in every position.

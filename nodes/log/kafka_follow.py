@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 
+import numpy as np
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
@@ -17,8 +18,11 @@ from nodes.log.kafka_topics import Topics
 END_MAX_AGE_S = 0.005
 """How old the broker's word about the end of a partition may be when an empty chunk is given for it."""
 UNUSED_S = 2.0
+PUMP_INTERVAL_S = 0.0005
+"""Who follows many partitions in turn takes what has arrived for all of them at the first."""
 _TAKE = 10_000
 _SLICE_S = 0.25
+_NO_NUMBERS = np.empty(0, np.int64)
 
 
 class Follower:
@@ -35,6 +39,7 @@ class Follower:
         self._tails: dict[TopicPartition, Tail] = {}
         self._learned: set[str] = set()
         self._swept_s = 0.0
+        self._pumped_s = 0.0
 
     # --- what the log offers ----------------------------------------------------------------------------------------
 
@@ -61,8 +66,11 @@ class Follower:
         tail.drop_before(offset)
         if not tail.attached:
             self._attach(tail)
-        if not tail.messages:
-            self._pump(0)
+        if not tail.messages and tail.problem is None:
+            if time.monotonic() - self._pumped_s > PUMP_INTERVAL_S:
+                self._pump(0)
+            if not tail.messages and tail.problem is None:
+                return Chunk(_NO_NUMBERS, _NO_NUMBERS, [], [], None, max(tail.fetched, offset))
         taken = Taken(max(max_records, 1), max_bytes)
         taken.fill(tail)
         if tail.problem is not None and not taken.offsets:
@@ -219,6 +227,7 @@ class Follower:
 
     def _pump(self, timeout_s: float) -> None:
         """Wait for one message at most so long, and take all that are there then."""
+        touched: dict[TopicPartition, Tail] = {}
         try:
             arrived = self._consumer.consume(1, timeout_s)
             if arrived:
@@ -236,9 +245,11 @@ class Follower:
                 tail.messages.append(message)
                 tail.buffered += len(message)
                 tail.fetched = offset + 1
-        for tail in self._tails.values():
+                touched[tail.where] = tail
+        for tail in touched.values():
             if tail.attached and tail.is_full():
                 self._detach(tail)
+        self._pumped_s = time.monotonic()
 
     def _tail_of(self, message: Message) -> Tail | None:
         topic: str = message.topic()  # type: ignore[assignment]
