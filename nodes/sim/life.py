@@ -146,7 +146,9 @@ class Life:
             for parcel in list(queue)[:count]:
                 self.world.log.append(*to, parcel.values, headers=parcel.headers, keys=parcel.keys)
             for parcel in list(queue)[count:]:
-                self.world.unsent += [(to.topic, *made) for made in zip(parcel.headers or [], parcel.values)]
+                self.world.unsent += [
+                    (to.topic, *made) for made in zip(parcel.headers or [], parcel.values, strict=False)
+                ]
             self._trace("scattered", f"{count} of {len(queue)} to {to.topic}[{to.partition}]")
         self.log.transit.clear()
 

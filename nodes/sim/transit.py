@@ -1,6 +1,7 @@
 """What one node has sent and the log has not acknowledged: it arrives later, in part, or never.
 
-The order within a partition is kept, between partitions nothing is promised; what is sent after a failure never arrives.
+The order within a partition is kept, between partitions nothing is promised; what is sent after a failure never
+arrives.
 """
 
 from __future__ import annotations
