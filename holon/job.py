@@ -23,6 +23,7 @@ from wcrdt.slots import Position
 from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS, Window
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
+_BROADCAST = re.compile(r"_holon\.(.+)\.(\d+)\.broadcast")
 
 E = TypeVar("E")
 Continuation = Callable[[Window, Context], Any]
@@ -31,6 +32,12 @@ LATE = "late"
 DEAD = "dead"
 UNSTABLE = "unstable"
 MAIN = "main"
+
+
+def incarnation_of(topic: str) -> tuple[str, int] | None:
+    """Job and incarnation of a broadcast topic, which is there before the incarnation's first output; else None."""
+    match = _BROADCAST.fullmatch(topic)
+    return (match[1], int(match[2])) if match else None
 
 
 def encode_json(value: Any) -> bytes:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 
 from holon.identity import IdentityError, OutputId, RepeatFilter, newest_incarnations
+from holon.job import incarnation_of
 from nodes.log.contract import Chunk, Log, TopicPartition
 from nodes.repeat_check import RepeatCheck
 
@@ -76,6 +77,7 @@ class OutputReader(Generic[T]):
         self._log = log
         self._topic = topic
         self._decode = decode
+        self._newest: dict[str, int] = {}
         self._refuse = without_identity == "refuse"
         partitions = log.partitions(topic)
         if position is None:
@@ -115,13 +117,14 @@ class OutputReader(Generic[T]):
     def read_available(self) -> Iterator[Output[T]]:
         """What is in the topic now, partition by partition, then end. Only of each job's newest incarnation.
 
-        The topic is read twice: that an incarnation is old shows only when a newer one is seen, maybe elsewhere.
+        The topic is read twice: that an incarnation is old shows only when a newer one is seen, maybe elsewhere. One
+        that has written nothing here yet is known by its job's broadcast topics, where this reader may see them.
         """
         ends = self._ends()
-        newest = self._newest_incarnations(ends)
+        self._newest = self._newest_incarnations(ends)
         for partition, end in enumerate(ends):
             for chunk in self._chunks(partition, end):
-                yield from self._hand_out(partition, chunk, end, newest)
+                yield from self._hand_out(partition, chunk, end)
 
     def follow(self, stop: Callable[[], bool] = lambda: False, *, wait_s: float = 0.5) -> Iterator[Output[T]]:
         """What is available, then what arrives, until ``stop()``, which is asked at least every ``wait_s``.
@@ -137,7 +140,7 @@ class OutputReader(Generic[T]):
             for partition, end in enumerate(self._ends()):
                 for chunk in self._chunks(partition, end):
                     arrived = arrived or len(chunk) > 0
-                    yield from self._hand_out(partition, chunk, end, {})
+                    yield from self._hand_out(partition, chunk, end)
                     if stop():
                         return
             if not arrived:
@@ -171,13 +174,15 @@ class OutputReader(Generic[T]):
 
     def _newest_incarnations(self, ends: list[int]) -> dict[str, int]:
         newest: dict[str, int] = {}
+        for job, incarnation in filter(None, map(incarnation_of, self._log.topics())):
+            newest[job] = max(incarnation, newest.get(job, 0))
         for partition, end in enumerate(ends):
             for chunk in self._chunks(partition, end):
                 for job, incarnation in newest_incarnations(chunk.headers).items():
                     newest[job] = max(incarnation, newest.get(job, 0))
         return newest
 
-    def _hand_out(self, partition: int, chunk: Chunk, end: int, newest: Mapping[str, int]) -> Iterator[Output[T]]:
+    def _hand_out(self, partition: int, chunk: Chunk, end: int) -> Iterator[Output[T]]:
         rows = zip(chunk.offsets.tolist(), chunk.timestamps_ms.tolist(), chunk.headers, chunk.values, strict=True)
         for row, (offset, timestamp_ms, header, payload) in enumerate(rows):
             if offset >= end:
@@ -186,14 +191,14 @@ class OutputReader(Generic[T]):
             identity = self._identity(partition, offset, header)
             # The position passes the record before it is handed out: a reader that stops here goes on after it.
             self._next[partition] = offset + 1
-            if identity is not None and not self._is_wanted(partition, identity, chunk, row, newest):
+            if identity is not None and not self._is_wanted(partition, identity, chunk, row):
                 continue
             value: Any = payload if self._decode is None else self._decode(payload)
             yield Output(partition, offset, timestamp_ms, identity, value)
         self._next[partition] = min(chunk.next_offset, end)
 
-    def _is_wanted(self, partition: int, identity: OutputId, chunk: Chunk, row: int, newest: Mapping[str, int]) -> bool:
-        if identity.incarnation < newest.get(identity.job, -1):
+    def _is_wanted(self, partition: int, identity: OutputId, chunk: Chunk, row: int) -> bool:
+        if identity.incarnation < self._newest.get(identity.job, -1):
             self._filter.stale += 1
             return False
         stale = self._filter.stale

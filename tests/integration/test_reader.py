@@ -15,13 +15,21 @@ from hypothesis import strategies as st
 from holon.identity import IdentityError, OutputId, Track
 from nodes.log import EmbeddedLog, Log, MemoryLog, OffsetOutOfRange, UnknownTopic
 from nodes.reader import OutputReader, PositionError
+from tests.integration.kafka_broker import session_log
 
 TOPIC = "out"
 
 
-@pytest.fixture(params=["memory", "embedded"])
+LOGS: dict[str, Callable[[Path], Log]] = {
+    "memory": lambda folder: MemoryLog(),
+    "embedded": lambda folder: EmbeddedLog(folder / "log", fsync="none"),
+    "kafka": session_log,
+}
+
+
+@pytest.fixture(params=LOGS)
 def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
-    with MemoryLog() if request.param == "memory" else EmbeddedLog(tmp_path / "log", fsync="none") as log:
+    with LOGS[request.param](tmp_path) as log:
         log.create_topic(TOPIC, 2)
         yield log
 
@@ -70,6 +78,16 @@ def test_only_the_newest_incarnation_is_read_although_it_shows_in_a_later_partit
     reader = OutputReader(log, TOPIC)
     assert payloads(reader.read_available()) == ["new"]
     assert (reader.repeats_dropped, reader.stale_dropped) == (0, 2)
+
+
+def test_an_old_incarnation_is_not_read_although_the_new_one_has_written_nothing_yet(log: Log):
+    put(log, (1, 0, "old"))
+    put(log, (1, 0, "other"), job="other")
+    log.create_topic("_holon.job.1.broadcast", 2)
+    log.create_topic("_holon.other.0.broadcast", 2)
+    reader = OutputReader(log, TOPIC)
+    assert payloads(reader.read_available()) == ["other"]
+    assert (reader.repeats_dropped, reader.stale_dropped) == (0, 1)
 
 
 def test_incarnations_of_different_jobs_are_independent(log: Log):
