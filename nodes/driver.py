@@ -18,6 +18,7 @@ from nodes.checkpoints import CheckpointStore
 from nodes.following import follow
 from nodes.in_flight import InFlight
 from nodes.jobs import Topics
+from nodes.joining import Joining
 from nodes.log.contract import Chunk, Log, OffsetOutOfRange, RecordTooLarge, TopicPartition
 from nodes.machine import effects as x
 from nodes.machine import events as e
@@ -38,8 +39,9 @@ class Driver:
     Writes are sent without waiting for each other (``Log.send``); the node is told when they are acknowledged.
 
     Args: ``now_ms`` the node's clock; ``crashpoint`` is called with a name at every point at which a crash must be
-    survived; ``report`` gets lines for the operator; ``saver`` saves checkpoints, ``loader`` loads
-    them: one that waits for the store holds up neither the other nor the node.
+    survived; ``report`` gets lines for the operator; ``saver`` saves checkpoints, ``loader`` loads them, ``merger``
+    does what merged checkpoints need: one that waits for the store holds up neither the others nor the node.
+    ``control_at`` is the offset up to which the node's history holds.
     """
 
     def __init__(
@@ -55,6 +57,8 @@ class Driver:
         saver: Saver | None = None,
         loader: Saver | None = None,
         piece_bytes: int = PIECE_BYTES,
+        merger: Saver | None = None,
+        control_at: int = 0,
     ) -> None:
         self.node = node
         self.log = log
@@ -66,12 +70,15 @@ class Driver:
         self.report = report
         self.saver = DirectSaver() if saver is None else saver
         self.loader = DirectSaver() if loader is None else loader
+        self.merger = DirectSaver() if merger is None else merger
         self.loading = 0
         self.piece_bytes = piece_bytes
         self._in_flight = InFlight()
         self._refused: set[tuple[int, int]] = set()
         self.input_records = 0
-        self._control_at = 0
+        self._control_at = control_at
+        self._joining = Joining(log, checkpoints, node.run, node.ownership, report)
+        self._begun = False
         self._heartbeats_at: int | None = None
         self._broadcast_at = [0] * node.run.partitions
         self._broadcast_at_end = True
@@ -81,6 +88,9 @@ class Driver:
 
     def turn(self) -> bool:
         """Look at every topic once and process at most one batch of input; False if there was nothing to do."""
+        if not self._begun:
+            self._begun = True
+            self._go_on_from(self._joining.begin())
         self._turn_writes()
         moved = self._turn_control()
         moved |= self._turn_heartbeats()
@@ -109,7 +119,7 @@ class Driver:
         self.log.delivered()
         for ack in self._in_flight.take():
             self.tell(ack)
-        for stored in self.saver.finished():
+        for stored in [*self.saver.finished(), *self.merger.finished()]:
             self.tell(stored)
         for loaded in self.loader.finished():
             self.loading -= 1
@@ -121,14 +131,17 @@ class Driver:
         # Where the node has to know that nothing more is there, the log is asked how far it goes.
         asked = due and self.node.needs_end()
         read = self.log.read if asked else self.log.follow
-        chunk = read(self.topics.control, 0, self._control_at, max_records=CONTROL_BATCH)
+        try:
+            chunk = read(self.topics.control, 0, self._control_at, max_records=CONTROL_BATCH)
+        except OffsetOutOfRange as error:
+            raise self._joining.fell_behind(self.topics.control, 0, self._control_at) from error
         if not chunk.values and not due:
             return False
         self._control_at = chunk.next_offset
         at_end = len(chunk.values) < CONTROL_BATCH
         if at_end:
             self._assigned_ms = now
-        self.tell(e.ControlRead(chunk.values, at_end, asked))
+        self.tell(e.ControlRead(chunk.values, at_end, asked, chunk.next_offset))
         if at_end and not asked and self.node.needs_end():
             self._assigned_ms = None  # so it is asked in the next turn
         return bool(chunk.values)
@@ -152,11 +165,14 @@ class Driver:
         self._broadcast_at_end = True
         for partition in range(len(self._broadcast_at)):  # what is told below may set all positions back
             offset = self._broadcast_at[partition]
-            chunk = self.log.follow(self.topics.broadcast, partition, offset, max_records=CONTROL_BATCH)
+            try:
+                chunk = self.log.follow(self.topics.broadcast, partition, offset, max_records=CONTROL_BATCH)
+            except OffsetOutOfRange as error:
+                raise self._joining.fell_behind(self.topics.broadcast, partition, offset) from error
             self._broadcast_at_end &= len(chunk.values) < CONTROL_BATCH
             if chunk.values:
                 self._broadcast_at[partition] = chunk.next_offset
-                self.tell(e.BroadcastRead(partition, chunk.values))
+                self.tell(e.BroadcastRead(partition, chunk.values, chunk.next_offset))
                 moved = True
         return moved
 
@@ -229,12 +245,29 @@ class Driver:
             case x.SaveCheckpoint():
                 return self._save(effect)
             case x.RewindBroadcast(only):
-                for p in range(len(self._broadcast_at)):
-                    if only is None or only == p:
-                        self._broadcast_at[p] = self.log.start_offset(self.topics.broadcast, p)
+                return self._rewind(only)
+            case x.SaveMerged():
+                return self.merger.save(self._joining.saving(effect))
+            case x.WriteSnapshot():
+                return self.merger.save(self._joining.writing_snapshot(effect))
             case x.Leave():
                 pass
         return None
+
+    def _rewind(self, only: int | None) -> e.Event | None:
+        for p in range(len(self._broadcast_at)):
+            if only is None or only == p:
+                self._broadcast_at[p] = 0
+        found = self._joining.rewind(only)
+        if found is not None:
+            for full in found.slots:
+                self._broadcast_at[full.partition] = found.offsets[full.partition]
+        return found
+
+    def _go_on_from(self, found: e.MergedLoaded | None) -> None:
+        if found is not None:
+            self._broadcast_at = list(found.offsets)
+            self.tell(found)
 
     def _broadcast(self, write: x.WriteBroadcast) -> None:
         self.crashpoint("before-delta")

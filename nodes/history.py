@@ -89,13 +89,13 @@ class History:
         return job.program.code_hash() + policy + (f" retry {retries}" if retries else "")
 
 
-def read_snapshots(log: Log, job: Job) -> list[tuple[int, ControlSnapshot]]:
-    """The newest intact snapshots with their own offsets, newest first; damaged and newer ones are passed over."""
+def read_snapshots(log: Log, job: Job, last: int = SNAPSHOTS_READ) -> list[tuple[int, ControlSnapshot]]:
+    """Of the ``last`` records the intact snapshots with their own offsets, newest first; others are passed over."""
     topic = snapshots_topic(job)
     if topic not in log.topics():
         return []
     start, end = log.start_offset(topic, 0), log.end_offset(topic, 0)
-    offset, found = max(start, end - SNAPSHOTS_READ), []
+    offset, found = max(start, end - last), []
     while offset < end:
         chunk = log.read(topic, 0, offset)
         for at, value in zip(chunk.offsets.tolist(), chunk.values, strict=True):

@@ -19,7 +19,8 @@ from nodes.checkpoints_opening import open_checkpoints
 from nodes.driver import Driver
 from nodes.errors import RunFailed
 from nodes.guardian import Guardian, Place, Watched
-from nodes.jobs import failure_key, heartbeat_topic, open_job, with_policy
+from nodes.history import History
+from nodes.jobs import heartbeat_topic, open_history, with_policy
 from nodes.log import Log, LogError
 from nodes.machine import messages as m
 from nodes.machine.config import JobRun, NodeConfig
@@ -62,6 +63,8 @@ def node_config(settings: Settings, number: int, expected: int) -> NodeConfig:
         broadcast_interval_ms=node.broadcast_interval_ms,
         checkpoint_interval_ms=node.checkpoint_interval_ms,
         watermark_max_ahead_ms=node.watermark_max_ahead_ms,
+        merge_interval_ms=node.merge_interval_ms,
+        trims=node.trim,
         expected=expected,
         replicas=node.replicas,
         standby_after_ms=node.standby_after_ms,
@@ -82,13 +85,15 @@ class NodeProcess:
         config: NodeConfig,
         settings: Settings,
         parent: int | None = None,
+        history: History | None = None,
     ) -> None:
         self.run = run
         self.log = log
         self.config = config
         self.settings = settings
-        self.node = Node(config, run)
-        self.node.code_hash = failure_key(log, run.job)
+        history = History(log, run.job) if history is None else history
+        self.node = Node(config, run, history.ownership)
+        self.node.code_hash = history.failure_key()
         self._stop = threading.Event()
         self._leaving = threading.Event()
         self.metrics = NodeMetrics(self.node, settings, lambda: self._guardian.slow_but_moving)
@@ -103,6 +108,8 @@ class NodeProcess:
             report=logger.warning,
             saver=ThreadSaver("saver"),
             loader=ThreadSaver("loader"),
+            merger=ThreadSaver("merger"),
+            control_at=history.offset,
         )
         self._guardian = Guardian(
             Watched(
@@ -194,9 +201,9 @@ def run_node(
     if not __debug__:
         raise RunFailed("a node does not run under python -O: its checks of its own invariants would be gone")
     with open_job_log(settings) as log:
-        run = open_job(log, with_policy(job, settings.node.on_error), accept_code=accept_code)
+        run, history = open_history(log, with_policy(job, settings.node.on_error), accept_code=accept_code)
         store = open_checkpoints(settings)
-        process = NodeProcess(run, log, store, node_config(settings, number, expected), settings, parent)
+        process = NodeProcess(run, log, store, node_config(settings, number, expected), settings, parent, history)
         for number_of_signal in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number_of_signal, process.request_stop)
         gc.collect()

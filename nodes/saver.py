@@ -8,20 +8,19 @@ from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from nodes.checkpoint_format import CheckpointError
-from nodes.machine.events import CheckpointLoaded, CheckpointStored
+from nodes.machine.events import Event
 
-Done = CheckpointStored | CheckpointLoaded
-Work = Callable[[], Done]
+Work = Callable[[], Event | None]
 
 
 class Saver(Protocol):
     """Runs saves, or loads, one after the other."""
 
-    def save(self, work: Work) -> Done | None:
-        """Do it; None if ``finished`` will tell."""
+    def save(self, work: Work) -> Event | None:
+        """Do it and give what the node is to be told; None if that is nothing, or if ``finished`` will tell."""
         ...
 
-    def finished(self) -> list[Done]:
+    def finished(self) -> list[Event]:
         """What was done since the last call. Raises the ``CheckpointError`` of one that failed."""
         ...
 
@@ -29,11 +28,11 @@ class Saver(Protocol):
 class DirectSaver:
     """In the caller's own time: for the simulation, in which nothing happens at once."""
 
-    def save(self, work: Work) -> Done | None:
+    def save(self, work: Work) -> Event | None:
         """Returns when it is done."""
         return work()
 
-    def finished(self) -> list[Done]:
+    def finished(self) -> list[Event]:
         """Nothing ever is on its way."""
         return []
 
@@ -44,10 +43,10 @@ class ThreadSaver:
     def __init__(self, name: str = "saver") -> None:
         self._name = f"holon-{name}"
         self._wishes: SimpleQueue[Work] = SimpleQueue()
-        self._results: SimpleQueue[Done | BaseException] = SimpleQueue()
+        self._results: SimpleQueue[Event | BaseException | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
-    def save(self, work: Work) -> Done | None:
+    def save(self, work: Work) -> Event | None:
         """Returns at once."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
@@ -55,9 +54,9 @@ class ThreadSaver:
         self._wishes.put(work)
         return None
 
-    def finished(self) -> list[Done]:
+    def finished(self) -> list[Event]:
         """As the protocol says; whatever ended the thread is raised here too."""
-        found: list[Done] = []
+        found: list[Event] = []
         while not self._results.empty():
             try:
                 result = self._results.get_nowait()
@@ -65,7 +64,8 @@ class ThreadSaver:
                 break
             if isinstance(result, BaseException):
                 raise result
-            found.append(result)
+            if result is not None:
+                found.append(result)
         return found
 
     def _run(self) -> None:

@@ -33,7 +33,7 @@ from nodes.settings_stores import (
     refused_endpoint,
     store_warnings,
 )
-from nodes.settings_types import Positive, SecretUrl, Section
+from nodes.settings_types import NotNegative, Positive, SecretUrl, Section
 
 
 class LogSettings(Section):
@@ -59,6 +59,8 @@ class NodeSettings(Section):
     batch_max_records: Positive = Field(20_000, description="records that are read and processed at a time")
     broadcast_interval_ms: Positive = Field(50, description="time between deltas of a partition")
     checkpoint_interval_ms: Positive = Field(1000, description="time between checkpoints of a partition")
+    merge_interval_ms: NotNegative = Field(10_000, description="time between merged checkpoints of the job; 0: never")
+    trim: bool = Field(True, description="delete what no merged checkpoint needs of the job's own topics")
     watermark_max_ahead_ms: Positive = Field(60_000, description="event time that a partition may be ahead of others")
     replicas: Positive = Field(1, description="copies of each partition in all; more than 1: hot standbys")
     standby_after_ms: Positive = Field(30, description="how late results may be before a standby publishes them")

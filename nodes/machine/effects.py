@@ -72,9 +72,30 @@ class SaveCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class RewindBroadcast:
-    """Read the broadcast topic again from its start (of one partition, or None: of all)."""
+    """Read the broadcast topic again from its start (of one partition, or None: of all).
+
+    Where the start is gone, the slots of the oldest merged checkpoint take its place.
+    """
 
     partition: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SaveMerged:
+    """Save the slots of all partitions; ``frontier_ms`` is for the name alone."""
+
+    control_offset: int
+    frontier_ms: int
+    broadcast_offsets: list[int]
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSnapshot:
+    """The folded control topic, for those who start later; then delete what nobody needs, if the node ``trims``."""
+
+    value: bytes
+    trims: bool
 
 
 class Ending(Enum):
@@ -102,6 +123,8 @@ Effect = (
     | LoadCheckpoint
     | ReadTail
     | SaveCheckpoint
+    | SaveMerged
+    | WriteSnapshot
     | RewindBroadcast
     | Leave
 )

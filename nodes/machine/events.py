@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from holon.identity import Ascent, LastSeen
 from holon.record_track import Input
+from wcrdt.replica import SlotDelta
 
 OutputPartition = tuple[str, int]
 """(output name, output partition)."""
@@ -20,12 +21,13 @@ class Ticked:
 class ControlRead:
     """Records of the control topic, in order; ``at_end``: there were no more when the read began.
 
-    Not ``asked``: no more had arrived, but there may be some on the log.
+    Not ``asked``: no more had arrived, but there may be some on the log. ``next_offset``: where the next read begins.
     """
 
     values: list[bytes]
     at_end: bool
     asked: bool = True
+    next_offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +39,11 @@ class HeartbeatsRead:
 
 @dataclass(frozen=True, slots=True)
 class BroadcastRead:
-    """Records of one partition of the broadcast topic, in order."""
+    """Records of one partition of the broadcast topic, in order; ``next_offset`` is where the next read begins."""
 
     partition: int
     values: list[bytes]
+    next_offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +128,36 @@ class OutputsFollowed:
 
 
 @dataclass(frozen=True, slots=True)
+class MergedStored:
+    """The merged checkpoint is durable under ``name``."""
+
+    name: str
+    control_offset: int
+    broadcast_offsets: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class MergedLoaded:
+    """Full slots of a merged checkpoint, as if they had been read from the broadcast: what comes now goes on there.
+
+    ``offsets`` of all partitions. ``rewound``: after ``RewindBroadcast``, of one partition or of the ``whole``; else at
+    the node's start.
+    """
+
+    slots: list[SlotDelta]
+    offsets: list[int]
+    rewound: bool = False
+    whole: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsCounted:
+    """The input topic has so many partitions now."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class StopRequested:
     """Somebody asked this node alone to leave (SIGTERM): drain, checkpoint, release."""
 
@@ -141,5 +174,8 @@ Event = (
     | CheckpointStored
     | OutputRefused
     | OutputsFollowed
+    | MergedStored
+    | MergedLoaded
+    | PartitionsCounted
     | StopRequested
 )

@@ -44,6 +44,10 @@ class Gaps:
         if gap.place != place:
             gap.place, gap.rereads = place, 0
 
+    def has(self, partition: int) -> bool:
+        """True if something of this slot is known to be missing."""
+        return partition in self._gaps
+
     def full_slot(self, partition: int) -> bool:
         """One has arrived intact. False if it does not reach far enough: its maker is behind, the log may have more.
 

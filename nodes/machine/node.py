@@ -14,13 +14,17 @@ from holon.errors import UserFunctionError
 from nodes.machine import events as e
 from nodes.machine import facts as f
 from nodes.machine import messages as m
-from nodes.machine.assignment import target
-from nodes.machine.config import JobRun, NodeConfig, Wanted
+from nodes.machine.config import JobRun, NodeConfig, Wanted, other_partitions
+from nodes.machine.control_state import ControlSnapshot, encode_snapshot
 from nodes.machine.detector import Detector
-from nodes.machine.effects import Effect, Ending, Leave, RewindBroadcast, WriteHeartbeat
+from nodes.machine.effects import Effect, Ending, Leave, RewindBroadcast, WriteHeartbeat, WriteSnapshot
 from nodes.machine.gaps import Gaps
+from nodes.machine.keeping import lacks_history
+from nodes.machine.merging import Merging
 from nodes.machine.ownership import Ownership
 from nodes.machine.pieces import PieceLost, Pieces
+from nodes.machine.runner import Phase
+from nodes.machine.sharing import Sharing
 from nodes.machine.workload import Workload
 from wcrdt.codec import DecodeError
 from wcrdt.replica import Replica, SlotDelta
@@ -31,18 +35,23 @@ MAX_REREADS = 30
 
 
 class Node:
-    """One life of one node of one job. ``left`` is set once it is over."""
+    """One life of one node of one job. ``left`` is set once it is over.
 
-    def __init__(self, config: NodeConfig, run: JobRun) -> None:
+    ``history``: the control topic, folded up to where the shell begins to read it; it is this node's from now on.
+    """
+
+    def __init__(self, config: NodeConfig, run: JobRun, history: Ownership | None = None) -> None:
         self.config = config
         self.run = run
         self.code_hash = run.job.program.code_hash()
-        self.ownership = Ownership(run.partitions)
+        self.ownership = Ownership(run.partitions) if history is None else history
         self.detector = Detector(config.suspect_after_ms)
         self.replica = Replica(run.partitions, run.job.program.shapes(), run.job.allowed_lateness_ms)
         self.gaps = Gaps(self.replica, config.suspect_after_ms)
         self._pieces = Pieces()
         self.work = Workload(config, run, self.replica, self.ownership)
+        self.merging = Merging(config, run.incarnation, self.replica, self.gaps)
+        self.sharing = Sharing(config, self.ownership, self.detector, self.work, self.merging)
         self.left: Leave | None = None
         self.bad_messages = 0
         self.steals = 0
@@ -55,7 +64,8 @@ class Node:
         self._hello_ms: int | None = None
         self._present = False
         self._failing = False
-        self._claimed: dict[int, int] = {}
+        self._snapshot_due = False
+        self._lacking: dict[int, tuple[m.CheckpointSaved, ...]] = {}
 
     # --- the one door -----------------------------------------------------------------------------------------------
 
@@ -78,6 +88,7 @@ class Node:
             self._handle(event)
             if self.left is None and not self._failing:
                 self.work.settle()
+                self._maybe_merge(effects)
         except UserFunctionError as error:
             self._function_failed(error)
         self._maybe_beat()
@@ -102,9 +113,18 @@ class Node:
             case e.HeartbeatsRead():
                 self._heartbeats_read(event.values)
             case e.BroadcastRead():
+                self.merging.broadcast_at[event.partition] = event.next_offset
                 self._broadcast_read(event.partition, event.values)
+            case e.MergedLoaded():
+                self._merged_loaded(event)
+            case e.MergedStored(name, control_offset, broadcast_offsets):
+                self.merging.stored()
+                saved = m.MergedSaved(self.run.incarnation, self.config.node, name, control_offset, broadcast_offsets)
+                self.work.control(saved)
+            case e.PartitionsCounted(count) if count != self.run.partitions:
+                self._leave(Ending.FAILED, other_partitions(self.run.job, self.run.partitions, count))
             case e.StopRequested():
-                self.work.stopping = True
+                self._stop_requested()
             case e.OutputRefused(partition, _, reason):
                 text = f"job {self.run.job.name!r}: an output of partition {partition} cannot be written: {reason}"
                 self._failed(partition, None, text)
@@ -129,10 +149,18 @@ class Node:
             self._heard(message)
             for fact in self.ownership.apply(message):
                 self._learn(fact)
+        self.merging.control_at = read.next_offset
+        if self._snapshot_due:
+            self._snapshot_due = False
+            snapshot = ControlSnapshot(read.next_offset, self.ownership.snapshot())
+            self.work.effects.append(WriteSnapshot(encode_snapshot(snapshot), self.config.trims))
         if read.at_end and (read.asked or not self.needs_end()):
+            self._reload_lacking()
             self._greet()
             self.detector.caught_up(self._now_ms)
-            self._assign()
+            if self._present and not (self.work.stopping or self._failing or self.left is not None):
+                waited_ms = self._now_ms - (self._hello_ms or 0)
+                self.sharing.assign(self.code_hash, self._now_ms, waited_ms)
             self._ask_missing()
 
     def _heartbeats_read(self, values: list[bytes]) -> None:
@@ -194,6 +222,13 @@ class Node:
             f"broadcast, and no checkpoint that would make it unnecessary is left; start again with --reset",
         )
 
+    def _cannot_replay(self, partition: int) -> None:
+        self._leave(
+            Ending.FAILED,
+            f"node {self.config.node}: no checkpoint of partition {partition} is intact, and what its windows held in "
+            f"other partitions is no longer on the broadcast, so it cannot be replayed; start again with --reset",
+        )
+
     def _ask_missing(self) -> None:
         for partition in self.gaps.due(self.ownership, self._now_ms):
             if self.work.heal(partition):
@@ -211,13 +246,23 @@ class Node:
                 self._present |= node == self.config.node and self._hello_ms is not None
             case f.NodeLeft(node):
                 self.detector.forget(node)
+                if self._present and node == self.config.node:  # others took it for dead: it joins again
+                    self._present, self._hello_ms = False, None
             case f.JobFailed(failure):
                 if failure.code_hash == self.code_hash:
                     self._leave(Ending.FAILED, failure.error)
             case f.CheckpointRecorded():
                 self.work.learn(fact)
-            case _ if not self._present:
-                pass  # of an earlier life under this name
+            case f.MergedRecorded(merged):
+                self.merging.recorded(self._now_ms)
+                self._snapshot_due |= self._present and merged.node == self.config.node
+            case _ if self._present:  # else of an earlier life under this name
+                self._learn_for_this_life(fact)
+            case _:
+                pass
+
+    def _learn_for_this_life(self, fact: f.Fact) -> None:
+        match fact:
             case f.StopAsked(nodes):
                 self.work.stopping |= self.config.node in nodes
             case f.PartitionClaimed(partition, node, _, previous) if node == self.config.node:
@@ -229,48 +274,57 @@ class Node:
             case _:
                 self.work.learn(fact)
 
-    # --- ownership --------------------------------------------------------------------------------------------------
+    # --- merged checkpoints -----------------------------------------------------------------------------------------
 
-    def _assign(self) -> None:
-        """Claim what should be this node's, offer what should be another's."""
-        if not self._present or self.work.stopping or self._failing or self.left is not None:
-            return
-        members = self.ownership.members
-        if self.detector.stalled(self._now_ms) or self._waits_for_others(len(members)):
-            return
-        suspects = set(self.detector.suspects([n for n in members if n != self.config.node], self._now_ms))
-        live = [n for n in members if n not in suspects and not self.ownership.is_stopping(n)]
-        owners = self.ownership.owners()
-        for partition, node in target(self.run.partitions, live, owners).items():
-            owner = owners[partition]
-            if node == self.config.node and owner not in live:
-                self._claim(partition)
-            elif owner == self.config.node and node != owner:
-                self._offer(partition, node)
-        self.work.copies.designate(live, owners)
+    def _merged_loaded(self, loaded: e.MergedLoaded) -> None:
+        """Slots as they were at some time: a beginning, or in place of a beginning of the broadcast that is gone."""
+        for full in loaded.slots:
+            self.merging.broadcast_at[full.partition] = loaded.offsets[full.partition]
+            if loaded.whole or self.work.can_take(full):
+                self.replica.receive(full)
+                self.work.slot_changed(full.partition)
+        for partition, runner in sorted(self.work.runners.items()):
+            lacks = runner.phase is not Phase.LOADING and lacks_history(self.run.job, self.replica, runner)
+            if loaded.rewound and lacks and not self.work.copies.give_up(partition):
+                self._lacking[partition] = self.ownership.checkpoints(partition)
+                self.work.drop(partition)
 
-    def _waits_for_others(self, members: int) -> bool:
-        waited = self._now_ms - (self._hello_ms or 0)
-        return members < self.config.expected and waited < self.config.expect_ms
+    def _reload_lacking(self) -> None:
+        """What was read here is too new for a runner's state: another owner or a newer checkpoint may be the reason."""
+        for partition, tried in sorted(self._lacking.items()):
+            if self.ownership.owner(partition) == self.config.node:
+                if self.ownership.checkpoints(partition) == tried:
+                    self._cannot_replay(partition)
+                    return
+                self.work.take(partition, self.ownership.version(partition))
+        self._lacking.clear()
 
-    def _claim(self, partition: int) -> None:
-        version = self.ownership.version(partition) + 1
-        if self._claimed.get(partition) != version and self.ownership.failure(partition, self.code_hash) is None:
-            self._claimed[partition] = version
-            self.work.control(m.Claim(self.run.incarnation, self.config.node, partition, version))
-
-    def _offer(self, partition: int, to: str) -> None:
-        runner = self.work.runners.get(partition)
-        if runner is not None and runner in self.work.owned() and not runner.task.done:
-            runner.releasing_to = to
+    def _maybe_merge(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, RewindBroadcast):
+                self.merging.rewound(effect.partition)
+        if self._present and not self.work.stopping:
+            save = self.merging.step(self.ownership, self._now_ms)
+            if save is not None:
+                effects.append(save)
 
     # --- signs of life, and the end ---------------------------------------------------------------------------------
 
     def _greet(self) -> None:
         """Only once the history is read, so that nothing in it can be taken for this life's."""
-        if self._hello_ms is None and not self.work.stopping:
+        if self.ownership.incarnation > self.run.incarnation:
+            self._leave(Ending.SUPERSEDED, f"incarnation {self.ownership.incarnation} of the job has started")
+        for failed in self.ownership.failures(self.code_hash):  # in the history, so that no fact tells of it
+            self._leave(Ending.FAILED, failed.error)
+        if self._hello_ms is None and not self.work.stopping and self.left is None:
             self._hello_ms = self._now_ms
             self.work.control(m.Hello(self.run.incarnation, self.config.node, self.config.number))
+
+    def _stop_requested(self) -> None:
+        """Others take what this node hands over at once, and do not wait until all of it is."""
+        if self.work.runners and not self.work.stopping:
+            self.work.control(m.Leaving(self.run.incarnation, self.config.node))
+        self.work.stopping = True
 
     def _maybe_beat(self) -> None:
         last = self._last_beat_ms

@@ -10,6 +10,7 @@ import msgspec
 
 from holon.identity import OutputId
 from holon.job import DEAD, LATE, MAIN
+from nodes.history import read_snapshots
 from nodes.jobs import Topics, read_ownership
 from nodes.log.contract import Chunk, Log
 from nodes.machine import messages as m
@@ -36,6 +37,7 @@ def check_results(world: World) -> Expected:
     """O1, O2 and O7. Raises ``InvariantBroken``; returns what was expected."""
     options, case = world.options, CASES[world.options.case]
     check_claims(world)
+    check_snapshots(world)
     check_repeats(world)
     check_unsent(world)
     wanted = expect(options, input_of(world.log, options.partitions))
@@ -104,6 +106,18 @@ def check_claims(world: World) -> None:
                 if fact.version != versions.get(key, 0) + 1:
                     raise InvariantBroken(f"{fact} follows version {versions.get(key, 0)}")
                 versions[key] = fact.version
+
+
+def check_snapshots(world: World) -> None:
+    """A snapshot of the control topic is what a reader from the start folds up to there."""
+    job, fold, at = world.run.job, Ownership(world.options.partitions), 0
+    records = whole(world.log, job.control_topic, 0).values
+    for _, snapshot in sorted(read_snapshots(world.log, job, last=1 << 40), key=lambda found: found[1].offset):
+        for value in records[at : snapshot.offset]:
+            fold.apply(m.decode_control(value))
+        at = snapshot.offset
+        if Ownership.restored(snapshot.state).digest() != fold.digest():
+            raise InvariantBroken(f"the snapshot of the control topic at {at} is not what was folded to there")
 
 
 def check_repeats(world: World) -> None:

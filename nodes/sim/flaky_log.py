@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from nodes.log.checks import out_of_range
 from nodes.log.contract import Appended, Chunk, Log, TopicPartition
 from nodes.sim.transit import Parcel, Transit
 
@@ -28,14 +29,20 @@ class Meddler(Protocol):
 
     def after_read(self, topic: str) -> None: ...
 
+    def deleted(self, topic: str, partition: int, offset: int) -> None: ...
+
 
 class NodeLog(Log):
-    """Passes everything on to ``log``; the meddler may raise, run other nodes meanwhile, or change what is read."""
+    """Passes everything on to ``log``; the meddler may raise, run other nodes meanwhile, or change what is read.
 
-    def __init__(self, log: Log, meddler: Meddler) -> None:
+    What nodes delete is ``trimmed``, for all of them; the log keeps it for the checks after the run.
+    """
+
+    def __init__(self, log: Log, meddler: Meddler, trimmed: dict[tuple[str, int], int]) -> None:
         self._log = log
         self._meddler = meddler
         self.transit = Transit()
+        self._trimmed = trimmed
 
     def create_topic(self, topic: str, partitions: int, *, retention_ms: int | None = None) -> None:
         self._log.create_topic(topic, partitions, retention_ms=retention_ms)
@@ -90,6 +97,8 @@ class NodeLog(Log):
             limit = min(limit, end - offset)
             if limit <= 0:
                 return _nothing(offset)
+        if offset < (start := self._trimmed.get((topic, partition), 0)):
+            raise out_of_range(f"topic {topic!r} partition {partition}", offset, start, offset)
         if offset == self._log.end_offset(topic, partition):
             self._meddler.after_read(topic)
             return _nothing(offset)  # what nearly every read of a simulation finds
@@ -103,7 +112,7 @@ class NodeLog(Log):
         return Chunk(offsets, np.zeros(count, np.int64), values, [b""] * count, None, chunk.next_offset)
 
     def start_offset(self, topic: str, partition: int) -> int:
-        return self._log.start_offset(topic, partition)
+        return max(self._log.start_offset(topic, partition), self._trimmed.get((topic, partition), 0))
 
     def end_offset(self, topic: str, partition: int) -> int:
         seen = self._meddler.visible_end(topic, partition)
@@ -113,7 +122,10 @@ class NodeLog(Log):
         return self._log.wait(positions, timeout_s)
 
     def delete_before(self, topic: str, partition: int, offset: int) -> int:
-        return self._log.delete_before(topic, partition, offset)
+        assert offset <= self._log.end_offset(topic, partition)
+        self._meddler.deleted(topic, partition, offset)
+        start = self._trimmed[topic, partition] = max(offset, self._trimmed.get((topic, partition), 0))
+        return start
 
     def flush(self) -> None:
         self._log.flush()

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from nodes.driver import Driver
+from nodes.history import History
 from nodes.jobs import Topics
 from nodes.log.contract import Appended, LogUnavailable, TopicPartition
 from nodes.machine.config import NodeConfig
@@ -60,11 +61,15 @@ class Life:
             watermark_max_ahead_ms=options.watermark_max_ahead_ms,
             expected=options.nodes if world.now_ms == 0 else 1,
             expect_ms=3 * options.suspect_after_ms,
+            merge_interval_ms=options.merge_interval_ms,
+            trims=options.trims,
+            forget_after_ms=options.forget_after_ms,
             replicas=options.replicas,
             standby_after_ms=options.standby_after_ms,
         )
-        self.node = Node(config, world.run)
-        self.log = NodeLog(world.log, self)
+        self.log = NodeLog(world.log, self, world.trimmed)
+        history = History(self.log, world.run.job)
+        self.node = Node(config, world.run, history.ownership)
         self.driver = Driver(
             self.node,
             self.log,
@@ -74,6 +79,7 @@ class Life:
             crashpoint=self._crashpoint,
             report=lambda line: self._trace("report", line),
             piece_bytes=SMALL_PIECE_BYTES if options.seed % 4 == 0 else PIECE_BYTES,
+            control_at=history.offset,
         )
         self._slots = self.node.replica.slots
         self._frontier_ms = self.node.replica.frontier_ms
@@ -191,6 +197,9 @@ class Life:
 
     def rotted(self, topic: str, values: Sequence[bytes]) -> Sequence[bytes]:
         """Deltas are damaged on the log itself, for every reader alike."""
+        if topic == self.topics.snapshots and self._chance(self.world.faults.checkpoint_damaged):
+            self._trace("snapshot-rotten")
+            return [self._corrupt(value) for value in values]
         if topic != self.topics.broadcast or not self._chance(self.world.faults.delta_rotten):
             return values
         self._trace("delta-rotten", topic)
@@ -258,8 +267,12 @@ class Life:
 
     def after_read(self, topic: str) -> None:
         """Between the scan of an output's tail and its use others may write to it."""
-        if topic not in (self.topics.source, self.topics.control, self.topics.heartbeats, self.topics.broadcast):
+        if topic in self.topics.outputs.values():
             self.maybe_preempt(f"after read of {topic}")
+
+    def deleted(self, topic: str, partition: int, offset: int) -> None:
+        """The node has trimmed one of the job's own topics."""
+        self._trace("trimmed", f"{topic}[{partition}] before {offset}")
 
     # --- what the store and the driver ask ----------------------------------------------------------------------
 
@@ -272,8 +285,10 @@ class Life:
     def _after_store(self, verb: str, name: str) -> None:
         if verb == "save":
             self._trace("saved", name)
-            if self._chance(self.world.faults.checkpoint_damaged):
+            if self._chance(self.world.faults.checkpoint_damaged) and self.world.may_damage(name):
                 self._trace("checkpoint-damaged", f"{self.world.store.damage(name, self.rng)} {name}")
+        if verb == "load" and "/merged/" in name:
+            self._trace("merged-loaded", name)
         self.maybe_preempt(f"after checkpoint {verb}")
 
     def _crashpoint(self, point: str) -> None:

@@ -83,6 +83,9 @@ class Options:
     faults: Faults
     arrival: float = 1.0
     isolation: str = ""
+    merge_interval_ms: int = 0
+    trims: bool = False
+    forget_after_ms: int = 60_000
     replicas: int = 1
     standby_after_ms: int = 30
 
@@ -131,11 +134,11 @@ def draw(seed: int, max_nodes: int = 6, case: str | None = None, calm: bool = Fa
         safety_ms=rng.choice([1500, 3000]),
         same_names=rng.random() < 0.25,
         faults=faults,
-        **_copies(seed),
     )
     if not calm and rng.random() < 0.15:
         options = _with_losses(options)
-    return options if calm else _with_isolation(_with_arrivals(_with_cuts(options)))
+    options = replace(options, **_copies(seed))
+    return _with_merging(options if calm else _with_isolation(_with_arrivals(_with_cuts(options))))
 
 
 def _stream(options: Options, name: str) -> random.Random:
@@ -182,6 +185,23 @@ def _with_isolation(options: Options) -> Options:
         checkpoint_interval_ms=min(100, options.checkpoint_interval_ms),
         tick_ms=min(5, options.tick_ms),
         faults=Faults(),
+    )
+
+
+def _with_merging(options: Options) -> Options:
+    """Two thirds of the seeds have merged checkpoints, half of these delete what nobody needs any more.
+
+    Then the loss of all checkpoints of a partition cannot be made good.
+    """
+    rng = _stream(options, "merging")
+    interval_ms = rng.choice([0, 40, 150, 600, 600, 0])
+    trims = interval_ms > 0 and rng.random() < 0.5
+    return replace(
+        options,
+        merge_interval_ms=interval_ms,
+        trims=trims,
+        forget_after_ms=rng.choice([60_000, 5 * options.suspect_after_ms]),
+        faults=replace(options.faults, checkpoints_lost=0.0) if trims else options.faults,
     )
 
 

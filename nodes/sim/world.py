@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
+from nodes import checkpoint_format as fmt
 from nodes.checkpoints import StoreUnavailable
 from nodes.jobs import ask_stop, declare_end, open_job
 from nodes.log.contract import LogError
@@ -46,6 +47,8 @@ class World:
         self.log = MemoryLog(clock_ms=lambda: self.now_ms)
         self.store = MemoryCheckpoints()
         self.case = CASES[options.case]
+        self.trimmed: dict[tuple[str, int], int] = {}
+        self._harmed: dict[int, str] = {}
         self.lives: list[Life] = []
         self.standing: list[Life] = []
         self.gone: list[tuple[Life, Ending, str]] = []
@@ -262,6 +265,21 @@ class World:
             self._gave_up(life, error)
         finally:
             self.standing.pop()
+
+    def may_damage(self, name: str) -> bool:
+        """What is trimmed can only be replayed from a checkpoint: there, one of three stays intact."""
+        parsed = fmt.parse_name(name)
+        partition = parsed.key.partition
+        if not self.options.trims or partition == fmt.MERGED:
+            return True
+        kept = [saved.name for saved in self._folded().checkpoints(partition)]
+        harmed = self._harmed.get(partition)
+        if harmed is not None and (
+            not kept or harmed in kept or fmt.parse_name(harmed).age_order > fmt.parse_name(kept[0]).age_order
+        ):
+            return False
+        self._harmed[partition] = name
+        return True
 
     def _lose_checkpoints(self, partition: int) -> None:
         names = self.store.list(self.run.job.name, self.run.incarnation, partition)

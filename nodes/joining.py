@@ -1,0 +1,145 @@
+"""What the driver does for those who join: merged checkpoints, snapshots of the control topic, and trimming.
+
+Two rules for this file: nothing is deleted of a topic before it has been read back that who starts now can do without
+it; a topic that cannot be trimmed costs space, and harms nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from nodes.checkpoint_format import MERGED, CheckpointDamaged, CheckpointKey, CheckpointMissing, CheckpointNewer
+from nodes.checkpoints import CheckpointStore, StoreUnavailable
+from nodes.errors import Unreachable
+from nodes.history import read_snapshots
+from nodes.jobs import Topics
+from nodes.log.contract import Log, LogError, OffsetOutOfRange
+from nodes.machine import effects as x
+from nodes.machine import events as e
+from nodes.machine import messages as m
+from nodes.machine.config import JobRun
+from nodes.machine.merging import decode_merged
+from nodes.machine.ownership import KEPT_MERGED, Ownership
+from wcrdt.replica import SlotDelta
+
+KEPT_SNAPSHOTS = 3
+
+
+class FellBehind(OffsetOutOfRange, Unreachable):
+    """The job's own topics were trimmed past where this node stands: it has to start again (exit code 4)."""
+
+
+class Joining:
+    """``ownership`` is the node's own fold: its merged checkpoints are what the log is kept for."""
+
+    def __init__(
+        self, log: Log, checkpoints: CheckpointStore, run: JobRun, ownership: Ownership, report: Callable[[str], None]
+    ) -> None:
+        self.log = log
+        self.checkpoints = checkpoints
+        self.run = run
+        self.ownership = ownership
+        self.topics = Topics.of(run)
+        self.report = report
+
+    # --- to begin, and to begin again ---------------------------------------------------------------------------
+
+    def begin(self) -> e.MergedLoaded | None:
+        """The newest intact merged checkpoint; None if the broadcast is to be read from its start.
+
+        Raises ``FellBehind`` if there is neither.
+        """
+        found = self._first_intact(self.ownership.merged())
+        if found is None and self.ownership.merged_count >= KEPT_MERGED:  # before that nothing is trimmed
+            self._demand_start(range(self.run.partitions))
+        return found
+
+    def rewind(self, partition: int | None) -> e.MergedLoaded | None:
+        """What takes the place of the beginning of the broadcast, where that is gone; None if it is there.
+
+        The oldest merged checkpoint: it has the most windows.
+        """
+        partitions = range(self.run.partitions) if partition is None else [partition]
+        if all(self.log.start_offset(self.topics.broadcast, p) == 0 for p in partitions):
+            return None
+        found = self._first_intact(self.ownership.merged()[::-1])
+        if found is None:
+            self._demand_start(partitions)
+            return None
+        return e.MergedLoaded([found.slots[p] for p in partitions], found.offsets, True, partition is None)
+
+    def _first_intact(self, kept: Sequence[m.MergedSaved]) -> e.MergedLoaded | None:
+        for saved in kept:
+            slots = self._load(saved)
+            if slots is not None:
+                return e.MergedLoaded(slots, list(saved.broadcast_offsets))
+        return None
+
+    def _load(self, saved: m.MergedSaved) -> list[SlotDelta] | None:
+        try:
+            data = self.checkpoints.load(saved.name)
+            return decode_merged(data, self.run.incarnation, self.run.partitions)
+        except (CheckpointDamaged, CheckpointMissing, CheckpointNewer, m.BadMessage) as error:
+            self.report(f"merged checkpoint {saved.name}: {error}; taking another one, or the log")
+            return None
+
+    def _demand_start(self, partitions: Sequence[int]) -> None:
+        for partition in partitions:
+            start = self.log.start_offset(self.topics.broadcast, partition)
+            if start > 0:
+                raise self.fell_behind(self.topics.broadcast, partition, 0, start)
+
+    def fell_behind(self, topic: str, partition: int, offset: int, start: int | None = None) -> FellBehind:
+        """The error of a node that needs records of the job's own topics that were deleted."""
+        start = self.log.start_offset(topic, partition) if start is None else start
+        return FellBehind(
+            f"job {self.run.job.name!r}: offset {offset} of {topic}[{partition}] is needed, which begins at {start} "
+            f"now: this node was stopped for long, or no merged checkpoint is intact. Start it again: it goes on from "
+            f"the newest merged checkpoint, of which a living node saves another now and then; if no node lives and "
+            f"this comes again, only --reset is left"
+        )
+
+    # --- for others -------------------------------------------------------------------------------------------------
+
+    def saving(self, wish: x.SaveMerged) -> Callable[[], e.Event]:
+        """What a saver has to do to make it durable."""
+        job, incarnation = self.run.job.name, self.run.incarnation
+        key = CheckpointKey(job, incarnation, MERGED, (wish.control_offset, 0), (wish.frontier_ms, 0))
+        kept = [saved.name for saved in self.ownership.merged()]
+
+        def save() -> e.Event:
+            name = self.checkpoints.save(key, wish.data)
+            self.checkpoints.prune(job, incarnation, MERGED, kept)
+            return e.MergedStored(name, wish.control_offset, wish.broadcast_offsets)
+
+        return save
+
+    def writing_snapshot(self, wish: x.WriteSnapshot) -> Callable[[], e.Event | None]:
+        """What a saver has to do to write it down, and then to delete what nobody needs of the topics any more."""
+        kept = self.ownership.merged()
+
+        def write() -> None:
+            try:
+                self.log.append(self.topics.snapshots, 0, [wish.value])
+                if wish.trims:
+                    self._trim(kept)
+            except (LogError, StoreUnavailable) as error:
+                self.report(f"the job's own topics are not trimmed now: {error}")
+
+        return write
+
+    def _trim(self, kept: Sequence[m.MergedSaved]) -> None:
+        """Trim to what the oldest of three needs, if all three are intact: who falls back finds what it needs."""
+        snapshots = read_snapshots(self.log, self.run.job)[:KEPT_SNAPSHOTS]
+        if len(kept) < KEPT_MERGED or len(snapshots) < KEPT_SNAPSHOTS:
+            return
+        if any(self._load(saved) is None for saved in kept):
+            return
+        oldest_at, oldest = snapshots[-1]
+        for partition, offset in enumerate(kept[-1].broadcast_offsets):
+            self.log.delete_before(self.topics.broadcast, partition, offset)
+        self.log.delete_before(self.topics.control, 0, min(oldest.offset, kept[-1].control_offset))
+        self.log.delete_before(self.topics.snapshots, 0, oldest_at)
+
+
+__all__ = ["FellBehind", "Joining"]

@@ -1,0 +1,75 @@
+"""Sharing the partitions out: which this node claims, and which it offers to others.
+
+Two rules for this file: a partition moves only to balance or because its owner is gone; whoever is alive hands over,
+and is not stolen from.
+"""
+
+from __future__ import annotations
+
+from nodes.machine import messages as m
+from nodes.machine.assignment import target
+from nodes.machine.config import NodeConfig
+from nodes.machine.detector import Detector
+from nodes.machine.merging import Merging
+from nodes.machine.ownership import Ownership
+from nodes.machine.workload import Workload
+
+
+class Sharing:
+    """What one node does about ownership, whenever it has read the control topic to its end."""
+
+    def __init__(
+        self, config: NodeConfig, ownership: Ownership, detector: Detector, work: Workload, merging: Merging
+    ) -> None:
+        self.config = config
+        self.ownership = ownership
+        self.detector = detector
+        self.work = work
+        self.merging = merging
+        self._claimed: dict[int, int] = {}
+        self._forgotten: set[str] = set()
+
+    def assign(self, code_hash: str, now_ms: int, waited_ms: int) -> None:
+        """Claim what should be this node's, offer what should be another's; ``waited_ms`` since its Hello."""
+        members = self.ownership.members
+        if self.detector.stalled(now_ms) or self._waits_for_others(len(members), waited_ms):
+            return
+        suspects = set(self.detector.suspects([n for n in members if n != self.config.node], now_ms))
+        alive = {n for n in members if n not in suspects}
+        live = sorted(n for n in alive if not self.ownership.is_stopping(n))
+        owners = self.ownership.owners()
+        for partition, node in target(self.ownership.partitions, live, owners).items():
+            owner = owners[partition]
+            if node == self.config.node and owner not in alive:  # who leaves hands it over
+                self._claim(partition, code_hash)
+            elif owner == self.config.node and node != owner:
+                self._offer(partition, node)
+        self.work.copies.designate(live, owners)
+        for node in sorted(suspects):
+            self._maybe_forget(node, now_ms)
+
+    def _waits_for_others(self, members: int, waited_ms: int) -> bool:
+        return members < self.config.expected and waited_ms < self.config.expect_ms
+
+    def _claim(self, partition: int, code_hash: str) -> None:
+        version = self.ownership.version(partition) + 1
+        if self._claimed.get(partition) != version and self.ownership.failure(partition, code_hash) is None:
+            self._claimed[partition] = version
+            self.work.control(m.Claim(self.work.run.incarnation, self.config.node, partition, version))
+
+    def _offer(self, partition: int, to: str) -> None:
+        runner = self.work.runners.get(partition)
+        if runner is not None and runner in self.work.owned() and not runner.task.done:
+            runner.releasing_to = to
+
+    def _maybe_forget(self, node: str, now_ms: int) -> None:
+        """A member without partitions that has been silent for very long is gone; else it joins anew.
+
+        Members would pile up otherwise, one for each node that was ever killed.
+        """
+        silent_ms = self.detector.silence_ms(node, now_ms) or 0
+        if silent_ms < self.config.forget_after_ms or node in self._forgotten or self.ownership.owned_by(node):
+            return
+        if self.merging.maker(self.ownership) == self.config.node:  # one node is enough for it
+            self._forgotten.add(node)
+            self.work.control(m.Goodbye(self.work.run.incarnation, node))
