@@ -29,6 +29,7 @@ class Output(NamedTuple, Generic[T]):
     timestamp_ms: int
     identity: OutputId | None
     value: T
+    key: bytes | None = None
 
 
 class OutputReader(Generic[T]):
@@ -194,7 +195,8 @@ class OutputReader(Generic[T]):
             if identity is not None and not self._is_wanted(partition, identity, chunk, row):
                 continue
             value: Any = payload if self._decode is None else self._decode(payload)
-            yield Output(partition, offset, timestamp_ms, identity, value)
+            key = chunk.keys[row] if chunk.keys is not None else None
+            yield Output(partition, offset, timestamp_ms, identity, value, key)
         self._next[partition] = min(chunk.next_offset, end)
 
     def _is_wanted(self, partition: int, identity: OutputId, chunk: Chunk, row: int) -> bool:

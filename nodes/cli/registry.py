@@ -37,6 +37,7 @@ BUILT_IN = (
     Row("node", "nodes.cli.node_command:app", "Join a job as one more node, in this process."),
     Row("log", "nodes.cli.log_commands:app", "List topics, show their records, append lines of a file."),
     Row("read", "nodes.cli.read_command:app", "Print the outputs of a job, each once."),
+    Row("view", "nodes.cli.view_command:app", "Show the newest completed windows, or keep them in Redis."),
     Row("kafka", "nodes.cli.kafka_command:app", "Start and stop a Kafka broker on this machine."),
     Row("sim", "nodes.cli.sim_command:app", "Simulate fleets with faults, each from one seed."),
     Row("config", "nodes.cli.config_command:app", "Show the settings and where they come from."),
