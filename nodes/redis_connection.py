@@ -8,7 +8,15 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import redis
 from redis.backoff import NoBackoff
-from redis.exceptions import AuthenticationError, ConnectionError, NoPermissionError, RedisError, TimeoutError
+from redis.exceptions import (
+    AuthenticationError,
+    ConnectionError,
+    NoPermissionError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisError,
+    TimeoutError,
+)
 from redis.retry import Retry
 
 from nodes.errors import SettingsError, Unreachable
@@ -97,9 +105,9 @@ def _advice(error: Exception) -> str:
         return "mend user and password (redis.username, redis.password), or what that user may do"
     if "certificate" in text.lower():
         return "give the server's authority as redis.ca_file"
-    if text.startswith(("OOM", "MISCONF")):
+    if isinstance(error, OutOfMemoryError) or "MISCONF" in text:
         return "give Redis more memory or disk"
-    if "READONLY" in text:
+    if isinstance(error, ReadOnlyError):
         return "this is a replica: name the primary"
     if isinstance(error, ConnectionError | TimeoutError | OSError):
         return "check that it runs and can be reached"
