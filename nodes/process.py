@@ -161,6 +161,7 @@ class NodeProcess:
                 self.driver.tell(StopRequested())
             elif not self.driver.turn():
                 wait_s = LOADING_WAIT_S if self.driver.loading else IDLE_WAIT_S
+                wait_s = min(wait_s, self.node.work.copies.patience_ms / 1000)
                 self.metrics.waits(partial(self.log.wait, self.driver.waits_for(), wait_s))
             self.metrics.turned()
 

@@ -26,9 +26,16 @@ OnErrorOption = Annotated[
 ]
 
 
-def policy_definition(on_error: Literal["fail", "dead-letter"] | None) -> list[str]:
-    """``--on-error`` as a setting, so that child processes get it too."""
-    return [] if on_error is None else [f"node.on_error={on_error}"]
+ReplicasOption = Annotated[
+    int | None,
+    typer.Option("--replicas", min=1, help="Copies of each partition in all; the same for all nodes (node.replicas)."),
+]
+
+
+def node_definitions(on_error: Literal["fail", "dead-letter"] | None, replicas: int | None) -> list[str]:
+    """``--on-error`` and ``--replicas`` as settings, so that child processes get them too."""
+    given = {"node.on_error": on_error, "node.replicas": replicas}
+    return [f"{name}={value}" for name, value in given.items() if value is not None]
 
 
 def job_named(reference: str, settings: Settings) -> Job:

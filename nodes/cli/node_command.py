@@ -12,9 +12,10 @@ from nodes.cli.job_options import (
     AcceptCodeOption,
     JobArgument,
     OnErrorOption,
+    ReplicasOption,
     add_working_directory,
     job_named,
-    policy_definition,
+    node_definitions,
 )
 from nodes.cli.options import Given, JsonOption, new_command, with_log_options
 from nodes.cli.output import Failure, emit_json, note
@@ -35,6 +36,7 @@ def node(
     expect: Annotated[int, typer.Option("--expect", help="Wait shortly for so many nodes before the first claim.")] = 1,
     accept_code: AcceptCodeOption = False,
     on_error: OnErrorOption = None,
+    replicas: ReplicasOption = None,
     parent: Annotated[int | None, typer.Option("--parent", hidden=True, help="Leave when this process ends.")] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -42,7 +44,7 @@ def node(
 
     SIGTERM or Ctrl-C: finish what is in hand, checkpoint, hand over, leave.
     """
-    settings = given.settings(*policy_definition(on_error))
+    settings = given.settings(*node_definitions(on_error, replicas))
     declared = job_named(job, settings)
     from nodes.process import run_node
 

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from nodes.cli.job_options import AcceptCodeOption, JobArgument, OnErrorOption, job_named, policy_definition
+from nodes.cli.job_options import (
+    AcceptCodeOption,
+    JobArgument,
+    OnErrorOption,
+    ReplicasOption,
+    job_named,
+    node_definitions,
+)
 from nodes.cli.options import Given, JsonOption, new_command, with_log_options
 from nodes.cli.output import console, emit_json, note
 
@@ -42,6 +49,7 @@ def run(
     reset: ResetOption = False,
     accept_code: AcceptCodeOption = False,
     on_error: OnErrorOption = None,
+    replicas: ReplicasOption = None,
     retry: RetryOption = False,
     no_view: Annotated[bool, typer.Option("--no-view", help="Lines now and then instead of the live view.")] = False,
     as_json: JsonOption = False,
@@ -51,7 +59,7 @@ def run(
     Ctrl-C or SIGTERM: the nodes finish what is in hand, checkpoint and leave; a second time ends them at once.
     """
     started_s = time.monotonic()
-    settings = given.settings(*policy_definition(on_error))
+    settings = given.settings(*node_definitions(on_error, replicas))
     declared = job_named(job, settings)
     from nodes.jobs import ask_retry, open_job
     from nodes.monitor import Monitor

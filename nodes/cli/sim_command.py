@@ -24,6 +24,7 @@ def sim(
     base_seed: Annotated[int | None, typer.Option("--base-seed", help="The first seed (default: a new one).")] = None,
     nodes: Annotated[int, typer.Option("--nodes", min=1, help="At most so many nodes in a fleet.")] = 6,
     case: Annotated[str | None, typer.Option("--case", help="Only this job (default: drawn).")] = None,
+    replicas: Annotated[int | None, typer.Option("--replicas", min=1, help="Copies (default: drawn).")] = None,
     processes: Annotated[int, typer.Option("--processes", min=1, help="Processes to share the seeds.")] = 2,
     trace: Annotated[bool, typer.Option("--trace", help="With --seed: show everything that happens.")] = False,
     as_json: JsonOption = False,
@@ -38,7 +39,9 @@ def sim(
     if case is not None and case not in CASES:
         raise UnknownName("simulated job", case, CASES)
     one = seed is not None
-    verdicts = [_one(seed, nodes, case, trace)] if one else _many(seeds, base_seed, nodes, case, processes)
+    verdicts = (
+        [_one(seed, nodes, case, replicas, trace)] if one else _many(seeds, base_seed, nodes, case, replicas, processes)
+    )
     failed = [verdict for verdict in verdicts if not verdict.ok]
     counts: Counter[str] = Counter()
     for verdict in verdicts:
@@ -52,26 +55,30 @@ def sim(
         raise typer.Exit(1)
 
 
-def _one(seed: int, nodes: int, case: str | None, trace: bool) -> Verdict:
+def _one(seed: int, nodes: int, case: str | None, replicas: int | None, trace: bool) -> Verdict:
     from nodes.sim.many import explain
     from nodes.sim.options import draw
     from nodes.sim.run import simulate
 
-    note(f"seed {seed}: {draw(seed, nodes, case).describe()}")
-    verdict = simulate(seed, max_nodes=nodes, case=case, sink=note if trace else None)
+    note(f"seed {seed}: {draw(seed, nodes, case, replicas=replicas).describe()}")
+    verdict = simulate(seed, max_nodes=nodes, case=case, replicas=replicas, sink=note if trace else None)
     note(f"trace digest {verdict.digest}, {verdict.now_ms} ms of virtual time in {verdict.steps} steps")
     if not verdict.ok:
         note(explain(verdict))
     return verdict
 
 
-def _many(seeds: int, base_seed: int | None, nodes: int, case: str | None, processes: int) -> list[Verdict]:
+def _many(
+    seeds: int, base_seed: int | None, nodes: int, case: str | None, replicas: int | None, processes: int
+) -> list[Verdict]:
     from nodes.sim.many import explain, fresh_base_seed, simulate_all
 
     first = fresh_base_seed() if base_seed is None else base_seed
     note(f"seeds {first} to {first + seeds - 1}, fleets of at most {nodes} nodes")
     verdicts = []
-    for verdict in simulate_all(range(first, first + seeds), max_nodes=nodes, case=case, processes=processes):
+    for verdict in simulate_all(
+        range(first, first + seeds), max_nodes=nodes, case=case, replicas=replicas, processes=processes
+    ):
         verdicts.append(verdict)
         if not verdict.ok:
             note(explain(verdict))

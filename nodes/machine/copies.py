@@ -18,6 +18,7 @@ from nodes.machine.holding import Logged
 from nodes.machine.runner import Phase, Runner
 from nodes.machine.standby import Patience, Standby
 from wcrdt.replica import SlotDelta
+from wcrdt.windows import END_OF_TIME_MS
 
 if TYPE_CHECKING:
     from nodes.machine.workload import Workload
@@ -191,6 +192,11 @@ class Copies:
         """True if some standby waits for something to appear on the log."""
         return any(standby.holds or not standby.free for _, standby in self._standbys())
 
+    @property
+    def patience_ms(self) -> int:
+        """How soon this node has to look again whether somebody is late."""
+        return min((s.due_ms(self._log_of(r), self.running_ms) for r, s in self._standbys()), default=END_OF_TIME_MS)
+
     def outputs_followed(self, followed: e.OutputsFollowed) -> None:
         """News of the outputs; if that was all, whoever is late is late."""
         standbys = self._standbys()
@@ -243,8 +249,8 @@ class Copies:
     def flush(self, runner: Runner, standby: Standby) -> None:
         """Hold back what is new; publish what is held if the owner was late."""
         work, now = self.work, self.running_ms
-        for taken in runner.final_outputs():
-            standby.outputs.hold(taken, now)
+        for final in runner.final_outputs():
+            standby.outputs.hold(final.taken, now)
         awaited = runner.awaited()
         delta = runner.delta(work.now_ms, self.config.broadcast_interval_ms)
         if delta is not None and not runner.idle_allowed:  # its contribution is final, so it may be used at once

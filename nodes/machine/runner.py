@@ -185,19 +185,25 @@ class Runner:
 
     def outputs(self) -> list[Effect]:
         """Results that may leave now."""
-        return [effect for taken in self.final_outputs() for effect in self.write(taken)]
+        effects: list[Effect] = []
+        for held in self.final_outputs():
+            effects += self.write(held.taken)
+            pending = self.pending
+            if pending is not None and not pending.sent and held.position <= pending.snapshot.record.slot.to:
+                pending.ticket = self.ticket  # it had to wait, but the snapshot is behind it
+        return effects
 
-    def final_outputs(self) -> list[dict[OutputPartition, Run]]:
+    def final_outputs(self) -> list[Held]:
         """New results that nothing can make void any more, in order."""
         taken = self.task.take_outputs()
+        new = [Held(self.task.scope.record.position, taken)] if taken else []
         if not self.idle_allowed:
-            return [taken]
-        if taken:
-            self._held.append(Held(self.task.scope.record.position, taken))
+            return new
+        self._held += new
         confirmed = self.replica.slots[self.partition].record.position
         final = []
         while self._held and self._held[0].position <= confirmed:
-            final.append(self._held.pop(0).taken)
+            final.append(self._held.pop(0))
         return final
 
     def delta(self, now_ms: int, interval_ms: int) -> SlotDelta | None:

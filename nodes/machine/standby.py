@@ -101,6 +101,16 @@ class Standby:
         elif now_ms - self._level_since_ms >= self.patience.deltas and not self._ran_over:
             self._set_free(now_ms)
 
+    def due_ms(self, logged: Logged, now_ms: int) -> int:
+        """How long until something may be late."""
+        limits = [
+            (self.deltas.awaited_ms(logged), self.patience.results),
+            (self.outputs.made_ms(), self.patience.results),
+            (self.deltas.made_ms(), self.patience.deltas),
+        ]
+        scale = 1 if self.free else BACKLOG_PATIENCE
+        return min((max(made - now_ms + scale * limit, 1) for made, limit in limits if made is not None), default=1000)
+
     def _is_late(self, made_ms: int | None, patience_ms: int, now_ms: int) -> bool:
         if made_ms is None:
             return False

@@ -18,10 +18,15 @@ def fresh_base_seed() -> int:
 
 
 def simulate_all(
-    seeds: Iterable[int], *, max_nodes: int = MAX_NODES, case: str | None = None, processes: int = 1
+    seeds: Iterable[int],
+    *,
+    max_nodes: int = MAX_NODES,
+    case: str | None = None,
+    replicas: int | None = None,
+    processes: int = 1,
 ) -> Iterator[Verdict]:
     """The verdict of each seed, in the order of the seeds."""
-    jobs = [(seed, max_nodes, case) for seed in seeds]
+    jobs = [(seed, max_nodes, case, replicas) for seed in seeds]
     if processes <= 1 or len(jobs) < 4:
         yield from map(_simulate, jobs)
         return
@@ -31,9 +36,9 @@ def simulate_all(
         yield from pool.imap(_simulate, jobs, chunksize=4)
 
 
-def _simulate(job: tuple[int, int, str | None]) -> Verdict:
-    seed, max_nodes, case = job
-    return simulate(seed, max_nodes=max_nodes, case=case)
+def _simulate(job: tuple[int, int, str | None, int | None]) -> Verdict:
+    seed, max_nodes, case, replicas = job
+    return simulate(seed, max_nodes=max_nodes, case=case, replicas=replicas)
 
 
 def explain(verdict: Verdict, lines: int = 60) -> str:

@@ -96,8 +96,10 @@ class Options:
         return shown
 
 
-def draw(seed: int, max_nodes: int = 6, case: str | None = None, calm: bool = False) -> Options:
-    """The options of a seed. ``calm`` switches all faults off."""
+def draw(
+    seed: int, max_nodes: int = 6, case: str | None = None, calm: bool = False, replicas: int | None = None
+) -> Options:
+    """The options of a seed. ``calm`` switches all faults off; ``replicas`` None: drawn."""
     rng = random.Random(f"options {seed}")
     chosen = case if case is not None else rng.choice(sorted(CASES))
     rng = random.Random(f"options {seed} {chosen}")
@@ -135,9 +137,10 @@ def draw(seed: int, max_nodes: int = 6, case: str | None = None, calm: bool = Fa
         same_names=rng.random() < 0.25,
         faults=faults,
     )
+    copies, patience_ms = _copies(seed)
+    options = replace(options, replicas=copies if replicas is None else replicas, standby_after_ms=patience_ms)
     if not calm and rng.random() < 0.15:
         options = _with_losses(options)
-    options = replace(options, **_copies(seed))
     return _with_merging(options if calm else _with_isolation(_with_arrivals(_with_cuts(options))))
 
 
@@ -205,10 +208,10 @@ def _with_merging(options: Options) -> Options:
     )
 
 
-def _copies(seed: int) -> dict[str, int]:
+def _copies(seed: int) -> tuple[int, int]:
     """Half of the seeds have standbys, some so impatient that they publish beside a healthy primary."""
     rng = random.Random(f"copies {seed}")
-    return {"replicas": rng.choice([1, 1, 2, 3]), "standby_after_ms": rng.choice([1, 15, 40])}
+    return rng.choice([1, 1, 2, 3]), rng.choice([1, 15, 40])
 
 
 def _with_losses(options: Options) -> Options:

@@ -61,11 +61,13 @@ def simulate(
     max_nodes: int = MAX_NODES,
     case: str | None = None,
     calm: bool = False,
+    replicas: int | None = None,
     sink: Callable[[str], None] | None = None,
 ) -> Verdict:
-    """Run one seed, ``calm`` without faults; ``max_nodes`` and ``case`` belong to what has to be given again."""
+    """Run one seed, ``calm`` without faults; ``max_nodes``, ``case``, ``replicas``: what has to be given again."""
     replay = f"holon sim --seed {seed}" + (f" --nodes {max_nodes}" if max_nodes != MAX_NODES else "")
-    return run(draw(seed, max_nodes, case, calm), sink, replay + (f" --case {case}" if case is not None else ""))
+    replay += (f" --case {case}" if case is not None else "") + (f" --replicas {replicas}" if replicas else "")
+    return run(draw(seed, max_nodes, case, calm, replicas), sink, replay)
 
 
 def run(options: Options, sink: Callable[[str], None] | None = None, replay: str = "") -> Verdict:
