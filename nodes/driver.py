@@ -19,7 +19,7 @@ from nodes.following import follow
 from nodes.in_flight import InFlight
 from nodes.jobs import Topics
 from nodes.joining import Joining
-from nodes.log.contract import Chunk, Log, OffsetOutOfRange, RecordTooLarge, TopicPartition
+from nodes.log.contract import Chunk, Log, LogDamaged, OffsetOutOfRange, RecordTooLarge, TopicPartition
 from nodes.machine import effects as x
 from nodes.machine import events as e
 from nodes.machine.config import Wanted
@@ -208,10 +208,16 @@ class Driver:
         try:
             chunk = self.log.follow(topic, wanted.partition, wanted.offset, max_records=limit)
         except OffsetOutOfRange as error:
+            where = f"node {self.node.config.node}, job {self.node.run.job.name!r}: input {topic}[{wanted.partition}]"
+            if wanted.offset > self.log.end_offset(topic, wanted.partition):
+                raise LogDamaged(
+                    f"{where} has lost its end, and the job has read up to offset {wanted.offset}: {error}. "
+                    f"Acknowledged records are gone (unclean leader election, lost disk, topic made anew), and results "
+                    f"rest on them; start again with --reset"
+                ) from error
             raise OffsetOutOfRange(
-                f"node {self.node.config.node}, job {self.node.run.job.name!r}: input {topic}[{wanted.partition}] no "
-                f"longer holds offset {wanted.offset}, where the job stands: {error}. Records that it has not read "
-                f"were deleted; keep them longer, or start again with --reset"
+                f"{where} no longer holds offset {wanted.offset}, where the job stands: {error}. Records that it has "
+                f"not read were deleted; keep them longer, or start again with --reset"
             ) from error
         return chunk if wanted.limit is None else _cut(chunk, wanted.limit)
 

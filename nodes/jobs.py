@@ -7,6 +7,8 @@ import importlib
 import importlib.util
 import pkgutil
 import re
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import parse_qsl
@@ -23,6 +25,7 @@ from nodes.machine.control_state import NO_INCARNATION
 from nodes.machine.ownership import RETRY, Ownership
 
 HEARTBEAT_RETENTION_MS = 60_000
+TOPIC_LOOKS, TOPIC_LOOK_S = 10, 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,7 @@ def open_job(log: Log, job: Job, *, reset: bool = False, accept_code: bool = Fal
 def open_history(log: Log, job: Job, *, reset: bool = False, accept_code: bool = False) -> tuple[JobRun, History]:
     """As ``open_job``; also gives the control topic as it was read for that, so that a node need not read it again."""
     partitions = input_partitions(log, job)
+    _check_control(log, job)
     log.create_topic(job.control_topic, 1)
     log.create_topic(snapshots_topic(job), 1)
     log.create_topic(heartbeat_topic(job), 1, retention_ms=HEARTBEAT_RETENTION_MS)
@@ -83,11 +87,13 @@ def open_history(log: Log, job: Job, *, reset: bool = False, accept_code: bool =
     incarnation = history.ownership.incarnation
     if incarnation == NO_INCARNATION or reset:
         start = m.JobStarted(incarnation + 1, job.fingerprint(), partitions, _described(log, job, partitions))
+        # Before the record: whoever finds an incarnation on the log finds its topics, or they were deleted.
+        _create_topics(log, job, start.incarnation, partitions)
         log.append(job.control_topic, 0, [m.encode(start)])
         history.read()
     assert history.ownership.started is not None
     run = _checked(job, history.ownership.started, partitions, accept_code)
-    _create_topics(log, run)
+    _check_topics(log, run)
     return run, history
 
 
@@ -127,8 +133,7 @@ def ask_stop(log: Log, run: JobRun) -> None:
 def _described(log: Log, job: Job, partitions: int) -> dict[str, str]:
     topic, latest = job.source.topic, job.source.start == "latest"
     offsets = [(log.end_offset if latest else log.start_offset)(topic, p) for p in range(partitions)]
-    sizes = {name: output.partitions or partitions for name, output in job.outputs.items()}
-    described = Description(job.describe(), job.program.code_hash(), offsets, sizes)
+    described = Description(job.describe(), job.program.code_hash(), offsets, _output_sizes(job, partitions))
     return {"run": msgspec.json.encode(described).decode()}
 
 
@@ -176,10 +181,60 @@ def _but_policy(described: str) -> list[str]:
     return [re.sub(r" on_error \S+$", "", line) for line in described.splitlines()]
 
 
-def _create_topics(log: Log, run: JobRun) -> None:
-    log.create_topic(run.job.broadcast_topic(run.incarnation), run.partitions)
-    for name, output in run.job.outputs.items():
-        log.create_topic(output.topic, run.output_partitions[name])
+def _output_sizes(job: Job, partitions: int) -> dict[str, int]:
+    return {name: output.partitions or partitions for name, output in job.outputs.items()}
+
+
+def _create_topics(log: Log, job: Job, incarnation: int, partitions: int) -> None:
+    log.create_topic(job.broadcast_topic(incarnation), partitions)
+    for name, size in _output_sizes(job, partitions).items():
+        log.create_topic(job.outputs[name].topic, size)
+
+
+def _check_control(log: Log, job: Job) -> None:
+    """A job whose control topic was deleted must not begin as if it had never run: its old outputs are still there."""
+    topics = log.topics()
+    left = job.broadcast_topic(0)
+    if job.control_topic not in topics and left in topics:
+        raise JobMismatch(
+            f"job {job.name!r}: its control topic {job.control_topic!r} is gone from the log, while {left!r} is there: "
+            f"the job's state is lost, and its results would be given again; run it under another name, or delete all "
+            f"topics of the job, those of its outputs too"
+        )
+
+
+def _check_topics(log: Log, run: JobRun) -> None:
+    """All topics of the incarnation are there, with their partitions; one that was deleted is not made anew."""
+    wanted = topics_of(run)
+    for _ in range(TOPIC_LOOKS):
+        problem = changed_topic(run, wanted, log.topics())
+        if problem is None:
+            return
+        time.sleep(TOPIC_LOOK_S)  # another broker may not have heard of a topic that was made just now
+    raise JobMismatch(changed_topic(run, wanted, log.topics()))
+
+
+def topics_of(run: JobRun) -> dict[str, int]:
+    """Every topic that a run needs, with its number of partitions."""
+    topics = Topics.of(run)
+    wanted = {topics.source: run.partitions, topics.control: 1, topics.heartbeats: 1, topics.broadcast: run.partitions}
+    return wanted | {topic: run.output_partitions[name] for name, topic in topics.outputs.items()}
+
+
+def changed_topic(run: JobRun, wanted: Mapping[str, int], there: Mapping[str, int]) -> str | None:
+    """What to tell people about the first topic that is not as the run needs it; None if all are."""
+    for topic, partitions in wanted.items():
+        found = there.get(topic)
+        if found is None:
+            return (
+                f"job {run.job.name!r}: topic {topic!r} is gone from the log, and what it held with it; bring it back, "
+                f"or start again with --reset"
+            )
+        if found != partitions and topic == run.job.source.topic:
+            return other_partitions(run.job, partitions, found)
+        if found != partitions:
+            return f"job {run.job.name!r}: topic {topic!r} has {found} partitions, not {partitions}; use --reset"
+    return None
 
 
 def load_job(reference: str) -> Job:

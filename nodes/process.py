@@ -33,6 +33,7 @@ from nodes.opening import open_job_log
 from nodes.patience import PatientCheckpoints
 from nodes.saver import ThreadSaver
 from nodes.settings import Settings
+from nodes.topic_watch import TopicWatch
 
 logger = logging.getLogger(__name__)
 
@@ -111,6 +112,7 @@ class NodeProcess:
             merger=ThreadSaver("merger"),
             control_at=history.offset,
         )
+        self._topics = TopicWatch(log, run)
         self._guardian = Guardian(
             Watched(
                 log,
@@ -136,6 +138,7 @@ class NodeProcess:
         Errors of the log and of the checkpoint store are raised with the node and where it stood.
         """
         self._guardian.start()
+        self._topics.start()
         try:
             self._turn_until_left()
             self.driver.finish()
@@ -144,6 +147,7 @@ class NodeProcess:
             raise
         finally:
             self._guardian.stop()
+            self._topics.stop()
         left = self.node.left
         assert left is not None
         if left.ending is Ending.FAILED:
@@ -154,6 +158,8 @@ class NodeProcess:
         asked = False
         while self.node.left is None:
             self._guardian.turned()
+            if self._topics.problem is not None:
+                raise RunFailed(f"node {self.config.node}: {self._topics.problem}")
             if self._stop.is_set() or self.node.work.stopping:
                 self._leaving.set()
             if self._stop.is_set() and not asked:

@@ -84,6 +84,9 @@ class LogUnavailable(LogError):
 class Log(ABC):
     """A set of topics. Instances belong to one thread unless the implementation says otherwise; close them."""
 
+    topics_can_change: bool = False
+    """Others may delete topics or add partitions at any time; ``topics`` may then be called from any thread."""
+
     @abstractmethod
     def create_topic(self, topic: str, partitions: int, *, retention_ms: int | None = None) -> None:
         """Create it; does nothing if it exists with the same number of partitions, else ``TopicExists``.

@@ -31,7 +31,7 @@ class Appender:
         self._connection = connection
         self._timeout_s = timeout_s
         self._lock = threading.Lock()
-        self._topics: set[str] = set()
+        self._partitions: dict[str, int] = {}
         self._stopped: str | None = None
         self._producer = Producer(dict(config))
 
@@ -53,7 +53,7 @@ class Appender:
         with self._lock:
             if self._stopped is not None:
                 raise LogUnavailable(self._stopped)
-            self._learn(name)
+            self._learn(name, partition)
             first = timestamp_ms = -1
             for begin, end in _batches(sizes, limit_bytes):
                 rows = list(
@@ -77,14 +77,14 @@ class Appender:
             self._producer.purge()
             self._producer.flush(1.0)
 
-    def _learn(self, name: str) -> None:
+    def _learn(self, name: str, partition: int) -> None:
         """Know the partitions before the first record: librdkafka asks for them late, and at leisure."""
-        if name not in self._topics:
+        if partition >= self._partitions.get(name, 0):
             try:
-                self._producer.list_topics(name, timeout=self._timeout_s)
+                known = self._producer.list_topics(name, timeout=self._timeout_s).topics
             except KafkaException as error:
                 raise self._connection.translated(reason(error), f"asking for topic {name!r}") from error
-            self._topics.add(name)
+            self._partitions[name] = len(known[name].partitions)
 
     def _send(self, name: str, partition: int, rows: list[Any], where: str) -> list[Message]:
         """Send one batch; gives its first and last record as the broker has acknowledged them."""

@@ -28,7 +28,7 @@ class Sender:
         self._connection = connection
         self._timeout_s = timeout_s
         self._producer: Producer | None = None
-        self._topics: set[str] = set()
+        self._partitions: dict[str, int] = {}
         self._waiting = 0
         self._failed: LogError | None = None
 
@@ -43,7 +43,7 @@ class Sender:
     ) -> None:
         """Hand records over; ``name`` is the topic in the broker's words."""
         self._raise_failure()
-        producer = self._ready(name)
+        producer = self._ready(name, partition)
 
         def reported(error: KafkaError | None, message: Message) -> None:
             self._waiting -= 1
@@ -77,15 +77,15 @@ class Sender:
             self._producer.purge()
             self._producer.flush(1.0)
 
-    def _ready(self, name: str) -> Producer:
+    def _ready(self, name: str, partition: int) -> Producer:
         if self._producer is None:
             self._producer = Producer(self._config)
-        if name not in self._topics:  # else librdkafka asks for its leaders late, and at leisure
+        if partition >= self._partitions.get(name, 0):  # else librdkafka asks for its leaders late, and at leisure
             try:
-                self._producer.list_topics(name, timeout=self._timeout_s)
+                known = self._producer.list_topics(name, timeout=self._timeout_s).topics
             except KafkaException as error:
                 raise self._connection.translated(reason(error), f"asking for topic {name!r}") from error
-            self._topics.add(name)
+            self._partitions[name] = len(known[name].partitions)
         return self._producer
 
     def _produce(self, producer: Producer, name: str, value: bytes, key: bytes | None, **options: Any) -> None:

@@ -65,5 +65,5 @@ def other_partitions(job: Job, was: int, found: int) -> str:
     return (
         f"job {job.name!r} was started on {was} partitions of {job.source.topic!r}, which now has {found}: {harm}. Its "
         f"state cannot follow: start again with --reset to process what the topic holds now from empty state, or use "
-        f"another topic; outputs that exist keep their number of partitions"
+        f"another topic; outputs that exist keep their number of partitions, so delete them too, or name others"
     )

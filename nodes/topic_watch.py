@@ -1,0 +1,50 @@
+"""Looks now and then whether the topics of a run are still there, where others may change them under it (Kafka)."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from nodes.jobs import changed_topic, topics_of
+from nodes.log.contract import Log, LogError
+from nodes.machine.config import JobRun
+
+logger = logging.getLogger(__name__)
+
+LOOK_S = 2.0
+
+
+class TopicWatch:
+    """A thread of its own, since the question may wait long for an answer. ``problem`` is what a node has to stop for.
+
+    A change counts when it is seen twice: the first answer may be that of a broker which has only just started.
+    """
+
+    def __init__(self, log: Log, run: JobRun, look_s: float = LOOK_S) -> None:
+        self.problem: str | None = None
+        self._log = log
+        self._run = run
+        self._look_s = look_s
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="holon-topics", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look; a log whose topics are its own is not looked at."""
+        if self._log.topics_can_change:
+            self._thread.start()
+
+    def stop(self) -> None:
+        """No more looks. One that is on its way ends by itself."""
+        self._over.set()
+
+    def _watch(self) -> None:
+        wanted, before = topics_of(self._run), None
+        while self.problem is None and not self._over.wait(self._look_s):
+            try:
+                found = changed_topic(self._run, wanted, self._log.topics())
+            except LogError as error:  # the node's own reads and appends find that out
+                logger.debug("topics could not be looked at: %s", error)
+                continue
+            if found is not None and found == before:
+                self.problem = found
+            before = found
