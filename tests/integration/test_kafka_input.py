@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from nodes.fleet import Fleet
-from nodes.jobs import JobMismatch, declare_end
+from nodes.jobs import JobMismatch, Topics, declare_end
 from nodes.machine.config import JobRun
 from tests.integration import jobs_mixed
 from tests.integration.fleet_support import Command, run_command
@@ -104,7 +104,7 @@ def test_partitions_that_are_added_to_the_input_stop_the_job_with_advice(stage: 
         message = command.json(exit_code=1)["error"]["message"]
     assert f"was started on {stage.partitions} partitions" in message and "--reset" in message
     assert "outputs that exist" in message
-    for output in (OUTPUT, "mixed.late", "mixed.dead"):
+    for output in Topics.of(run).outputs.values():
         delete(admin, stage, output)
     stage.partitions += 1
     stage.feed(100)
