@@ -53,7 +53,13 @@ def format_data(java: str, jars: Path, properties: Path) -> None:
     """Make the data folder that the properties name ready for its first start."""
     cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     command = [java, "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{jars}/*"]
-    command += ["kafka.tools.StorageTool", "format", "-t", cluster, "-c", str(properties)]
+    command += [
+        "kafka.tools.StorageTool",
+        "format",
+        f"--cluster-id={cluster}",
+        "-c",
+        str(properties),
+    ]  # may begin with -
     done = subprocess.run(command, capture_output=True, text=True, timeout=FORMAT_TIMEOUT_S, check=False)
     if done.returncode != 0:
         raise RunFailed(

@@ -28,6 +28,8 @@ EXTRAS = {
     "spark": ("pyspark", "pandas", "pyarrow"),
     "yjs": ("pycrdt",),
 }
+KAFKA = "kafka"
+"""Name of the check whether the cluster of a log on Kafka answers."""
 LOW_DISK_BYTES = 1 << 30
 JAVA_VERSION = 17
 INSTALL_JAVA = "apt-get install openjdk-17-jre-headless (or any Java 17+; set JAVA_HOME)"
@@ -55,6 +57,22 @@ def all_checks(settings: Settings) -> Iterator[Check]:
         yield from (_package(name, extra) for name in packages)
     yield _java()
     yield _redis_server()
+    if settings.log.kind == "kafka":
+        yield from _kafka(settings)
+
+
+def _kafka(settings: Settings) -> Iterator[Check]:
+    from nodes.log.contract import LogUnavailable
+    from nodes.opening import log_address
+
+    try:
+        from nodes.cli.kafka_checks import kafka_checks
+
+        yield from kafka_checks(log_address(settings))
+    except ImportError:
+        return  # the check of the extra has said so
+    except LogUnavailable as error:
+        yield Check(KAFKA, "missing", str(error), True, "holon kafka up starts a broker on this machine")
 
 
 def _python() -> Check:

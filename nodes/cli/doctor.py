@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from nodes.cli.options import ConfigOption, DefineOption, JsonOption, LogLevelOption, begin, new_command
+from nodes.cli.options import Given, JsonOption, new_command, with_log_options
 from nodes.cli.output import emit_json, note
 from nodes.errors import UnknownName
 
@@ -14,23 +14,21 @@ app = new_command()
 
 
 @app.command(epilog="Example: holon doctor --require spark --require java")
+@with_log_options
 def doctor(
-    ctx: typer.Context,
+    given: Given,
     require: Annotated[
         list[str] | None,
         typer.Option("--require", metavar="NAME", help="Fail if this is missing: an extra, java, redis-server."),
     ] = None,
-    config: ConfigOption = None,
-    define: DefineOption = None,
-    log_level: LogLevelOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Check this machine: what was looked for, what was found, what to install.
+    """Check this machine, and with a log on Kafka the cluster: what was found, what to install or to set.
 
-    Ends with 3 if something is missing that nothing works without, or that --require names.
+    Ends with 4 if the cluster does not answer, with 3 if something is missing that nothing works without, or that --require names.
     """
-    settings = begin(ctx, config, define, log_level)
-    from nodes.cli.checks import EXTRAS, all_checks
+    settings = given.settings()
+    from nodes.cli.checks import EXTRAS, KAFKA, all_checks
 
     wanted = set(require or ())
     for name in sorted(wanted - {*EXTRAS, "java", "redis-server"}):
@@ -59,5 +57,6 @@ def doctor(
         ]
         emit_json({"ok": not missing, "checks": rows})
     if missing:
-        note(f"holon: missing: {', '.join(check.name for check in missing)}")
-        raise typer.Exit(3)
+        unreachable = all(check.name == KAFKA for check in missing)
+        note(f"holon: {'not reachable' if unreachable else 'missing'}: {', '.join(check.name for check in missing)}")
+        raise typer.Exit(4 if unreachable else 3)

@@ -1,0 +1,72 @@
+"""A look at a Kafka cluster for `holon doctor`: brokers, defaults, settings of topics. It changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import confluent_kafka
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import (  # pyright: ignore[reportPrivateImportUsage]
+    AdminClient,
+    ConfigResource,  # pyright: ignore[reportPrivateImportUsage]
+    ResourceType,  # pyright: ignore[reportPrivateImportUsage]
+)
+
+from nodes.log import kafka_config
+from nodes.log.address import LogAddress
+from nodes.log.kafka import KafkaLog
+from nodes.log.kafka_errors import Connection, reason
+
+_FORBIDDEN = (KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """``defaults`` are the settings of one broker, ``topics`` those of each topic; empty where they may not be asked."""
+
+    cluster_id: str
+    brokers: list[str]
+    clients: str
+    defaults: Mapping[str, str]
+    topics: Mapping[str, Mapping[str, str]]
+
+
+def inspect_cluster(address: LogAddress, timeout_s: float) -> Cluster:
+    """Ask the cluster. Raises ``LogUnavailable`` where no broker answers within ``timeout_s``."""
+    bootstrap = address.bootstrap
+    assert bootstrap is not None
+    with KafkaLog(bootstrap, address.kafka, prefix=address.prefix, connect_timeout_s=timeout_s) as log:
+        topics = list(log.topics())
+    connection = Connection(bootstrap)
+    admin = AdminClient(kafka_config.admin(kafka_config.common(bootstrap, address.kafka), connection.note))
+    try:
+        metadata = admin.list_topics(timeout=timeout_s)
+        first = min(metadata.brokers)
+        broker = _settings(admin, [ConfigResource(ResourceType.BROKER, str(first))], timeout_s)
+        asked = [ConfigResource(ResourceType.TOPIC, address.prefix + topic) for topic in topics]
+        found = _settings(admin, asked, timeout_s)
+    except KafkaException as error:
+        raise connection.translated(reason(error), "looking at the cluster") from error
+    return Cluster(
+        str(metadata.cluster_id),
+        [f"{one.host}:{one.port}" for _, one in sorted(metadata.brokers.items())],
+        f"confluent-kafka {confluent_kafka.version()}, librdkafka {confluent_kafka.libversion()[0]}",
+        broker.get(str(first), {}),
+        {name.removeprefix(address.prefix): settings for name, settings in found.items()},
+    )
+
+
+def _settings(admin: AdminClient, resources: list[ConfigResource], timeout_s: float) -> dict[str, dict[str, str]]:
+    """The settings of each resource that this user may ask about."""
+    if not resources:
+        return {}
+    answers = admin.describe_configs(resources, request_timeout=timeout_s)
+    found = {}
+    for resource, answer in answers.items():
+        try:
+            found[resource.name] = {name: str(entry.value) for name, entry in answer.result(timeout_s).items()}
+        except KafkaException as error:
+            if reason(error).code() not in _FORBIDDEN:
+                raise
+    return found
