@@ -17,10 +17,8 @@ from nodes import kafka_broker
 from nodes.cli.main import run
 from nodes.log.kafka import KafkaLog
 from nodes.logs import undo_logging
-from tests.integration.kafka_broker import session_bootstrap
+from tests.integration.kafka_broker import session_bootstrap, session_log
 from tests.integration.test_nexmark_run import holon
-
-PREFIX = "cli."
 
 
 @pytest.fixture(autouse=True)
@@ -31,29 +29,28 @@ def empty_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[No
 
 
 @pytest.fixture
-def log() -> Iterator[KafkaLog]:
-    with KafkaLog(session_bootstrap(), prefix=PREFIX) as log:
+def log(tmp_path: Path) -> Iterator[KafkaLog]:
+    with session_log(tmp_path) as log:
         yield log
         log.delete_topics(list(log.topics()))
 
 
-def command(capfd: pytest.CaptureFixture[str], *arguments: str, place: str | None = None) -> tuple[int, Any]:
-    """Exit code and JSON of a command on the tests' broker."""
-    where = ("--bootstrap", place or session_bootstrap(), "-D", f"log.prefix={PREFIX}", "--json")
-    code = run([*arguments, *where])
+def command(capfd: pytest.CaptureFixture[str], log: KafkaLog, *arguments: str) -> tuple[int, Any]:
+    """Exit code and JSON of a command on the same log."""
+    code = run([*arguments, "--bootstrap", session_bootstrap(), "-D", f"log.prefix={log.prefix}", "--json"])
     return code, json.loads(capfd.readouterr().out)
 
 
 def test_lines_go_to_kafka_and_are_seen_there(log: KafkaLog, capfd: pytest.CaptureFixture[str]) -> None:
     Path("lines").write_text("a\nb\nc\n")
-    code, appended = command(capfd, "log", "append", "lines", "--topic", "t", "--create", "--partitions", "2")
+    code, appended = command(capfd, log, "log", "append", "lines", "--topic", "t", "--create", "--partitions", "2")
     assert (code, appended["partitions"]) == (0, [2, 1])
-    code, listed = command(capfd, "log", "ls", "--log", "kafka")
+    code, listed = command(capfd, log, "log", "ls", "--log", "kafka")
     assert code == 0 and listed["log"] == f"kafka:{session_bootstrap()}"
     assert [(row["topic"], row["partition"], row["end_offset"]) for row in listed["partitions"]] == [
         ("t", 0, 2), ("t", 1, 1),
     ]  # fmt: skip
-    code, tail = command(capfd, "log", "tail", "t", "-p", "0", "-n", "1")
+    code, tail = command(capfd, log, "log", "tail", "t", "-p", "0", "-n", "1")
     assert [(row["offset"], row["value"]) for row in tail["records"]] == [(1, "c")]
 
 
@@ -62,7 +59,7 @@ def test_settings_say_the_same_as_the_options(
 ) -> None:
     log.create_topic("t", 1)
     monkeypatch.setenv("HOLON__LOG__BOOTSTRAP", session_bootstrap())
-    assert run(["log", "ls", "--log", "kafka", "-D", f"log.prefix={PREFIX}", "--json"]) == 0
+    assert run(["log", "ls", "--log", "kafka", "-D", f"log.prefix={log.prefix}", "--json"]) == 0
     assert [row["topic"] for row in json.loads(capfd.readouterr().out)["partitions"]] == ["t"]
 
 
@@ -70,7 +67,7 @@ def test_doctor_names_topics_that_lose_records_or_have_foreign_times(
     log: KafkaLog, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def rows() -> dict[str, Any]:
-        code, report = command(capfd, "doctor")
+        code, report = command(capfd, log, "doctor")
         assert code == 0
         return {row["name"]: row for row in report["checks"]}
 
@@ -81,7 +78,7 @@ def test_doctor_names_topics_that_lose_records_or_have_foreign_times(
     assert found["kafka: topics"]["status"] == "ok"
     config = {"retention.ms": "1000000", "message.timestamp.type": "CreateTime"}
     admin = AdminClient({"bootstrap.servers": session_bootstrap()})
-    admin.create_topics([NewTopic(f"{PREFIX}bad", 1, config=config)])[f"{PREFIX}bad"].result(30)
+    admin.create_topics([NewTopic(f"{log.prefix}bad", 1, config=config)])[f"{log.prefix}bad"].result(30)
     bad = rows()["kafka: topics"]
     assert bad["status"] == "warning"
     assert bad["found"].startswith("1 of 3: bad: log timestamps are the producers'")
@@ -89,9 +86,8 @@ def test_doctor_names_topics_that_lose_records_or_have_foreign_times(
 
 
 def test_doctor_says_within_seconds_that_no_broker_answers(capfd: pytest.CaptureFixture[str]) -> None:
-    code, report = command(capfd, "doctor", place="127.0.0.1:1")
-    assert code == 4
-    (row,) = (row for row in report["checks"] if row["name"] == "kafka")
+    assert run(["doctor", "--bootstrap", "127.0.0.1:1", "--json"]) == 4
+    (row,) = (row for row in json.loads(capfd.readouterr().out)["checks"] if row["name"] == "kafka")
     assert row["status"] == "missing" and "127.0.0.1:1" in row["found"] and "holon kafka up" in row["advice"]
 
 
@@ -103,13 +99,13 @@ def test_what_a_reader_in_another_language_needs_is_as_documented(log: KafkaLog)
     producer = Producer({"bootstrap.servers": session_bootstrap()})
     for position, value in ((7, b"first"), (9, b"second"), (7, b"first"), (9, b"second"), (11, b"third")):
         header = OutputId("job", 0, 3, Track.RECORD, position, 0).to_bytes()
-        producer.produce(f"{PREFIX}out", value, partition=0, headers={"holon": header})
+        producer.produce(f"{log.prefix}out", value, partition=0, headers={"holon": header})
     assert producer.flush(30) == 0
     page = (Path(__file__).parents[2] / "docs" / "kafka.md").read_text()
     (example,) = (block for block in page.split("```python\n")[1:] if "Consumer(" in block.partition("```")[0])
     script = example.partition("```")[0]
     assert '"127.0.0.1:9092"' in script and '"shares"' in script
-    script = script.replace("127.0.0.1:9092", session_bootstrap()).replace('"shares"', f'"{PREFIX}out"')
+    script = script.replace("127.0.0.1:9092", session_bootstrap()).replace('"shares"', f'"{log.prefix}out"')
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=True, cwd=Path(__file__).parents[2]
     )  # fmt: skip
