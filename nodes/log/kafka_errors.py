@@ -48,7 +48,7 @@ _REFUSED = frozenset(
     ]
 )
 _UNKNOWN = frozenset([KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION])
-_DAMAGED = frozenset([KafkaError._BAD_MSG, KafkaError.INVALID_MSG, KafkaError._BAD_COMPRESSION])
+DAMAGED = frozenset([KafkaError._BAD_MSG, KafkaError.INVALID_MSG, KafkaError._BAD_COMPRESSION])
 OUT_OF_RANGE = frozenset([KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE])
 PASSING = frozenset([KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._RESOLVE])
 """Errors that librdkafka mends by itself when it can; a deadline decides when that has taken too long."""
@@ -111,7 +111,7 @@ class Connection:
             )
         if code in (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE):
             return RecordTooLarge(f"{where}: {said}; raise max.message.bytes of the topic, or make records smaller")
-        if code in _DAMAGED:
+        if code in DAMAGED:
             return LogDamaged(f"{where}: {said}; the stored record or the connection is damaged")
         return LogError(f"{where}: {said} ({error.name()})")
 

@@ -11,7 +11,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from nodes.log.checks import out_of_range
 from nodes.log.contract import Chunk, LogDamaged, TopicPartition
-from nodes.log.kafka_errors import OUT_OF_RANGE, PASSING, Connection, reason
+from nodes.log.kafka_errors import DAMAGED, OUT_OF_RANGE, PASSING, Connection, reason
 from nodes.log.kafka_tail import Tail, Taken
 from nodes.log.kafka_topics import Topics
 
@@ -20,6 +20,7 @@ END_MAX_AGE_S = 0.005
 UNUSED_S = 2.0
 PUMP_INTERVAL_S = 0.0005
 """Who follows many partitions in turn takes what has arrived for all of them at the first."""
+FETCHES_OF_DAMAGED = 3
 _TAKE = 10_000
 _SLICE_S = 0.25
 _NO_NUMBERS = np.empty(0, np.int64)
@@ -73,7 +74,7 @@ class Follower:
                 return Chunk(_NO_NUMBERS, _NO_NUMBERS, [], [], None, max(tail.fetched, offset))
         taken = Taken(max(max_records, 1), max_bytes)
         taken.fill(tail)
-        if tail.problem is not None and not taken.offsets:
+        if tail.problem is not None and not taken.offsets and not self._fetches_again(tail):
             self._raise_problem(tail)
         next_offset = tail.start if tail.messages else tail.fetched
         return taken.chunk(max(next_offset, offset))
@@ -118,7 +119,7 @@ class Follower:
     def _tail_at(self, where: TopicPartition, offset: int) -> Tail:
         """The tail that goes on at the offset; ``OffsetOutOfRange`` where there is no such offset."""
         tail = self._tails.get(where)
-        if tail is not None and tail.covers(offset) and tail.problem is None:
+        if tail is not None and tail.covers(offset) and (tail.problem is None or self._fetches_again(tail)):
             tail.used_s = time.monotonic()
             return tail
         problem = tail.problem if tail is not None and tail.covers(offset) else None
@@ -161,11 +162,21 @@ class Follower:
             self._attach(tail)
         before = tail.fetched
         self._pump(_SLICE_S)
-        if tail.problem is not None:
+        if tail.problem is not None and not self._fetches_again(tail):
             self._raise_problem(tail)
         if tail.fetched == before and time.monotonic() > deadline:
             where = _reading(tail.where, tail.fetched)
             raise self._connection.unavailable(f"{where}: nothing arrived for {self._timeout_s:.0f} s")
+
+    def _fetches_again(self, tail: Tail) -> bool:
+        """Ask anew for what arrived damaged: it may be intact on the log. False where that has not helped."""
+        if tail.problem is None or tail.problem.code() not in DAMAGED or tail.damaged >= FETCHES_OF_DAMAGED:
+            return False
+        tail.damaged += 1
+        tail.problem = None
+        self._detach(tail)
+        self._attach(tail)
+        return True
 
     def _raise_problem(self, tail: Tail) -> None:
         self.forget(tail.where)
@@ -241,7 +252,9 @@ class Follower:
                 continue
             tail = self._tail_of(message)
             offset: int = message.offset()  # type: ignore[assignment]
-            if tail is not None and offset >= tail.fetched:
+            # What comes behind an error waits until that is mended, or it would be skipped.
+            if tail is not None and tail.problem is None and offset >= tail.fetched:
+                tail.damaged = 0
                 tail.messages.append(message)
                 tail.buffered += len(message)
                 tail.fetched = offset + 1

@@ -19,7 +19,19 @@ BUFFER_BYTES = 32 << 20
 class Tail:
     """One partition that is followed. ``messages`` are all up to ``fetched``, where the next one will come from."""
 
-    __slots__ = ("attached", "buffered", "end", "end_s", "fetched", "messages", "problem", "start", "used_s", "where")
+    __slots__ = (
+        "attached",
+        "buffered",
+        "damaged",
+        "end",
+        "end_s",
+        "fetched",
+        "messages",
+        "problem",
+        "start",
+        "used_s",
+        "where",
+    )
 
     def __init__(self, where: TopicPartition, offset: int) -> None:
         self.where = where
@@ -29,6 +41,7 @@ class Tail:
         self.buffered = 0
         self.attached = False
         self.problem: KafkaError | None = None
+        self.damaged = 0
         self.end, self.end_s = -1, float("-inf")
         self.used_s = time.monotonic()
 

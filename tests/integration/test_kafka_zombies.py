@@ -1,0 +1,99 @@
+"""Node processes on a real broker that are stopped past their suspicion, killed at named points, or killed together."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.integration.fleet_support import owners
+from tests.integration.kafka_broker import session_bootstrap
+from tests.integration.kafka_stage import KafkaStage
+from tests.integration.processes import until
+from tests.integration.test_processes_crash import CRASHPOINTS, died
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[KafkaStage]:
+    stage = KafkaStage(tmp_path, session_bootstrap())
+    yield stage
+    stage.log.close()
+
+
+def stop_and_continue(stage: KafkaStage, pauses_s: list[float]) -> None:
+    """Two nodes; one is stopped, replaced, and goes on after the pause with what it believes."""
+    run = stage.open()
+    monitor = stage.monitor(run)
+    with stage.fleet(2) as fleet:
+        zombie = fleet.members[0].process
+        with stage.feeding():
+            for pause_s in pauses_s:
+                stage.until(monitor, lambda: set(owners(monitor)) == {0, 1}, "both own partitions", fleet)
+                before = monitor.consumed
+                stage.until(monitor, lambda at=before: monitor.consumed > at + 200, "both work", fleet)
+                zombie.send_signal(signal.SIGSTOP)
+                stopped_s = time.monotonic()
+                stage.until(monitor, lambda: set(owners(monitor)) == {1}, "the other owns all", fleet)
+                before = monitor.consumed
+                stage.until(monitor, lambda at=before: monitor.consumed > at + 200, "it works on", fleet)
+                until(lambda at=stopped_s, s=pause_s: time.monotonic() > at + s, "the pause is over")
+                zombie.send_signal(signal.SIGCONT)
+        stage.finish(run, fleet)
+        assert len(fleet.members) == 2
+    stage.assert_exact()
+
+
+def test_a_zombie_says_nothing_new(stage: KafkaStage) -> None:
+    """What it still writes has the same identities and the same bytes; the reader gives each once."""
+    stop_and_continue(stage, [2.0, 2.0])
+
+
+@pytest.mark.nightly
+def test_a_zombie_of_long_ago_says_nothing_new(stage: KafkaStage) -> None:
+    """Stopped for ten seconds past the suspicion, then for longer than the broker is waited for."""
+    stage.definitions = (*stage.definitions, "log.timeout_ms=60000")
+    stage.settings = stage.settings_with()
+    stop_and_continue(stage, [11.0, 35.0])
+
+
+def test_all_nodes_may_die_at_once(stage: KafkaStage) -> None:
+    run = stage.open()
+    monitor = stage.monitor(run)
+    for last in (False, True):
+        with stage.fleet(2) as fleet, stage.feeding():
+            before = monitor.consumed
+            stage.until(monitor, lambda: set(owners(monitor)) == {0, 1}, "both own partitions", fleet)
+            stage.until(monitor, lambda at=before: monitor.consumed > at + 500, "both work", fleet)
+            if last:
+                stage.stop_feeding()
+                stage.finish(run, fleet)
+            else:
+                fleet.kill_all()
+    stage.assert_exact()
+
+
+def die_at(stage: KafkaStage, points: tuple[str, ...]) -> None:
+    run = stage.open()
+    monitor = stage.monitor(run)
+    with stage.fleet(1) as fleet:
+        with stage.feeding():
+            stage.until(monitor, lambda: None not in owners(monitor), "the first node owns all", fleet)
+            for number, point in enumerate(points, start=1):
+                fleet.crashpoints[number] = point
+                fleet.add(number)
+                until(lambda number=number: number in died(fleet), f"node {number} dies at {point}")
+        stage.finish(run, fleet)
+    stage.assert_exact()
+
+
+def test_a_node_may_die_between_what_it_sends_and_its_acknowledgement(stage: KafkaStage) -> None:
+    """The points that differ from the embedded log, where an append has returned once it is on the log."""
+    die_at(stage, ("after-output:4", "after-delta:5", "after-checkpoint:2"))
+
+
+@pytest.mark.nightly
+def test_a_node_may_die_at_every_named_point(stage: KafkaStage) -> None:
+    die_at(stage, CRASHPOINTS)
