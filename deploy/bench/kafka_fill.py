@@ -81,7 +81,7 @@ def main() -> None:
         measured("Spark, Holon's appender", address, stream("task"), lambda: load_with_spark(address, stream("task")))
         measured("Spark, Spark's sink", address, stream("sink"), lambda: with_sink(address, stream("sink")))
     with open_log(address) as log:
-        log.delete_topics(["plain", "task", "sink"])  # type: ignore[attr-defined]
+        log.delete_topics(["plain", "task", "sink"])
 
 
 if __name__ == "__main__":

@@ -25,7 +25,8 @@ def doctor(
 ) -> None:
     """Check this machine, and with a log on Kafka the cluster: what was found, what to install or to set.
 
-    Ends with 4 if the cluster does not answer, with 3 if something is missing that nothing works without, or that --require names.
+    Ends with 4 if the cluster does not answer, with 3 if something is missing that nothing works without, or that
+    --require names.
     """
     settings = given.settings()
     from nodes.cli.checks import EXTRAS, KAFKA, all_checks

@@ -23,7 +23,7 @@ _FORBIDDEN = (KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZ
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """``defaults`` are the settings of one broker, ``topics`` those of each topic; empty where they may not be asked."""
+    """``defaults``: settings of one broker; ``topics``: those of each topic; empty where they may not be asked for."""
 
     cluster_id: str
     brokers: list[str]

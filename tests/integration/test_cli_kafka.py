@@ -18,6 +18,7 @@ from nodes.cli.main import run
 from nodes.log.kafka import KafkaLog
 from nodes.logs import undo_logging
 from tests.integration.kafka_broker import session_bootstrap, session_log
+from tests.integration.processes import ROOT
 from tests.integration.test_nexmark_run import holon
 
 
@@ -101,14 +102,13 @@ def test_what_a_reader_in_another_language_needs_is_as_documented(log: KafkaLog)
         header = OutputId("job", 0, 3, Track.RECORD, position, 0).to_bytes()
         producer.produce(f"{log.prefix}out", value, partition=0, headers={"holon": header})
     assert producer.flush(30) == 0
-    page = (Path(__file__).parents[2] / "docs" / "kafka.md").read_text()
+    page = (ROOT / "docs" / "kafka.md").read_text()
     (example,) = (block for block in page.split("```python\n")[1:] if "Consumer(" in block.partition("```")[0])
     script = example.partition("```")[0]
     assert '"127.0.0.1:9092"' in script and '"shares"' in script
     script = script.replace("127.0.0.1:9092", session_bootstrap()).replace('"shares"', f'"{log.prefix}out"')
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=True, cwd=Path(__file__).parents[2]
-    )  # fmt: skip
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, cwd=ROOT)
     assert done.stdout.split() == ["first", "second", "third"]
 
 
