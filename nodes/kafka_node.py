@@ -90,6 +90,8 @@ def server_properties(data: Path, port: int, controller_port: int) -> str:
         "transaction.state.log.num.partitions": 1,
         "transaction.state.log.replication.factor": 1,
         "transaction.state.log.min.isr": 1,
+        # What a client that has vanished left open is noticed so soon after its time is over.
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1000,
         "share.coordinator.state.topic.num.partitions": 1,
         "share.coordinator.state.topic.replication.factor": 1,
         "share.coordinator.state.topic.min.isr": 1,

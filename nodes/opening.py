@@ -11,6 +11,7 @@ from nodes.settings import Settings
 
 if TYPE_CHECKING:
     from nodes.kafka_broker import Broker
+    from nodes.machine.config import JobRun
 
 
 def log_address(settings: Settings) -> LogAddress:
@@ -52,6 +53,14 @@ def drop_topics(settings: Settings) -> None:
     with open_job_log(settings) as log:
         assert isinstance(log, KafkaLog)
         log.delete_topics([*log.topics()])
+
+
+def outputs_in_transactions(log: Log, run: JobRun, node: str) -> None:
+    """Let this node write outputs in Kafka transactions, under a name that no other node and no other life has."""
+    from nodes.log.kafka import KafkaLog
+
+    assert isinstance(log, KafkaLog), "the settings refuse this for other logs"
+    log.use_transactions([output.topic for output in run.job.outputs.values()], f"holon-{run.job.name}-{node}")
 
 
 def open_settings_log(settings: Settings, *, create: bool = False) -> Log:

@@ -29,7 +29,7 @@ from nodes.machine.events import StopRequested
 from nodes.machine.node import Node
 from nodes.meter import MeteredCheckpoints
 from nodes.metrics_node import NodeMetrics
-from nodes.opening import open_job_log
+from nodes.opening import open_job_log, outputs_in_transactions
 from nodes.patience import PatientCheckpoints
 from nodes.saver import ThreadSaver
 from nodes.settings import Settings
@@ -209,8 +209,10 @@ def run_node(
         raise RunFailed("a node does not run under python -O: its checks of its own invariants would be gone")
     with open_job_log(settings) as log:
         run, history = open_history(log, with_policy(job, settings.node.on_error), accept_code=accept_code)
-        store = open_checkpoints(settings)
-        process = NodeProcess(run, log, store, node_config(settings, number, expected), settings, parent, history)
+        store, config = open_checkpoints(settings), node_config(settings, number, expected)
+        if settings.log.transactional_outputs:
+            outputs_in_transactions(log, run, config.node)
+        process = NodeProcess(run, log, store, config, settings, parent, history)
         for number_of_signal in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number_of_signal, process.request_stop)
         gc.collect()

@@ -46,6 +46,9 @@ class LogSettings(Section):
     bootstrap: str | None = Field(None, description="HOST:PORT[,HOST:PORT...] of the Kafka brokers")
     prefix: str = Field("", pattern=r"^[A-Za-z0-9._-]{0,100}$", description="stands before the names of Kafka topics")
     timeout_ms: Positive = Field(15_000, description="how long a node waits for Kafka's brokers before it gives up")
+    transactional_outputs: bool = Field(
+        False, description="with Kafka: outputs of a batch in one transaction, for readers of what is committed"
+    )
     kafka: Mapping[str, str | SecretStr] = Field(
         default_factory=dict, description="librdkafka properties, passed through (log.kafka.security.protocol=SSL)"
     )
@@ -230,10 +233,23 @@ def _require_consistent(settings: Settings, needs_bootstrap: bool) -> None:
     if refused_metric is not None:
         key, why = f"metrics.{refused_metric[0]}", refused_metric[1]
         raise SettingsError(f"{key} (from {settings.origin(key)}) is refused: {why}")
+    if settings.log.transactional_outputs:
+        _require_transactions(settings)
     if needs_bootstrap and settings.log.kind == "kafka" and not settings.log.bootstrap:
         raise SettingsError(
             f"log.kind = kafka (from {settings.origin('log.kind')}) needs log.bootstrap = HOST:PORT of a broker, or "
             f"--bootstrap HOST:PORT; holon kafka up starts one on this machine and prints its address"
+        )
+
+
+def _require_transactions(settings: Settings) -> None:
+    said = f"log.transactional_outputs (from {settings.origin('log.transactional_outputs')})"
+    if settings.log.kind != "kafka":
+        raise SettingsError(f"{said} is of the log on Kafka, and log.kind is {settings.log.kind}")
+    if settings.node.replicas > 1:
+        raise SettingsError(
+            f"{said} and node.replicas = {settings.node.replicas}: a standby cannot see what is not committed and "
+            f"would write it again; use one of the two"
         )
 
 

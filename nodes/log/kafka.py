@@ -6,13 +6,13 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 from confluent_kafka import Consumer, KafkaException
 from numpy.typing import NDArray
 
-from nodes.log import kafka_config
+from nodes.log import kafka_config, kafka_transactions
 from nodes.log.checks import MAX_RECORD_BYTES, check_batch, check_new_topic, out_of_range
 from nodes.log.contract import Appended, Chunk, Log, LogError, TopicPartition, UnknownTopic
 from nodes.log.kafka_append import BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, Appender
@@ -61,12 +61,15 @@ class KafkaLog(Log):
             consumer = Consumer(kafka_config.consumer(base, connection.note))
             writer = kafka_config.producer(base, connection.note, self._batch_bytes, timeout_s)
             self._appender = Appender(writer, connection, timeout_s)
-            sender = kafka_config.sender(base, connection.note, self._batch_bytes, timeout_s)
-            self._sender = Sender(sender, connection, timeout_s)
+            self._sending = kafka_config.sender(base, connection.note, self._batch_bytes, timeout_s)
+            self._sender = Sender(self._sending, connection, timeout_s)
         except KafkaException as error:  # a property that librdkafka does not know, a certificate that is not there
             raise LogError(f"Kafka {bootstrap}: the properties are refused: {error.args[0].str()}") from None
         self._follower = Follower(consumer, self._topics, connection, prefix, timeout_s)
-        self._finalizer = weakref.finalize(self, _release, self._follower, self._appender, self._sender, self._pid)
+        self._timeout_s = timeout_s
+        self._transactional: dict[str, Sender] = {}
+        parts = (self._follower, self._appender, self._sender, self._transactional)
+        self._finalizer = weakref.finalize(self, _release, *parts, self._pid)
         try:
             self._known = self._topics.listed(connect_timeout_s)
         except LogError:
@@ -94,6 +97,17 @@ class KafkaLog(Log):
         known = self._topics.listed(TIMEOUT_S)  # without the lock: nobody who reads waits for this answer
         self._known = known
         return dict(known)
+
+    def use_transactions(
+        self, topics: Collection[str], name: str, *, timeout_ms: int = kafka_transactions.TRANSACTION_TIMEOUT_MS
+    ) -> None:
+        """What is sent to these topics between two calls of ``delivered`` goes out in one Kafka transaction.
+
+        ``name`` is the ``transactional.id``, which must be this writer's own: it ends those of others with that name.
+        """
+        config = kafka_config.in_transactions(self._sending, name, timeout_ms)
+        sender = kafka_transactions.TransactionalSender(config, self._connection, self._timeout_s)
+        self._transactional.update(dict.fromkeys(topics, sender))
 
     def append(
         self,
@@ -124,13 +138,16 @@ class KafkaLog(Log):
         where = self._found(topic, partition)
         self._checked(where, values, headers, keys)
         if values:
-            self._sender.send(self.prefix + topic, partition, values, headers, keys, done)
+            sender = self._transactional.get(topic, self._sender)
+            sender.send(self.prefix + topic, partition, values, headers, keys, done)
         else:
             done(self.end_offset(*where))
 
     def delivered(self, *, wait: bool = False) -> None:
         self._check()
         self._sender.delivered(wait)
+        for sender in dict.fromkeys(self._transactional.values()):
+            sender.delivered(wait)
 
     def read(
         self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20
@@ -217,8 +234,11 @@ class KafkaLog(Log):
             raise LogError(f"Kafka {self._connection.bootstrap}: the log is closed; open it again")
 
 
-def _release(follower: Follower, appender: Appender, sender: Sender, pid: int) -> None:
+def _release(
+    follower: Follower, appender: Appender, sender: Sender, transactional: Mapping[str, Sender], pid: int
+) -> None:
     if pid == os.getpid():
         follower.close()
         appender.close()
-        sender.close()
+        for one in dict.fromkeys([sender, *transactional.values()]):
+            one.close()

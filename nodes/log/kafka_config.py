@@ -110,6 +110,16 @@ def sender(
     }
 
 
+def in_transactions(sender: Mapping[str, Any], name: str, timeout_ms: int) -> dict[str, Any]:
+    """A sender whose records show when their transaction is committed."""
+    return {
+        **sender,
+        "transactional.id": name,
+        "transaction.timeout.ms": timeout_ms,
+        "message.timeout.ms": min(timeout_ms, sender["message.timeout.ms"]),
+    }
+
+
 def admin(base: Mapping[str, Any], error: Callable[[KafkaError], None]) -> dict[str, Any]:
     """A client for topics."""
     return {key: value for key, value in base.items() if key != "group.id"} | {"error_cb": error}

@@ -1,0 +1,127 @@
+"""Outputs in Kafka transactions: what a plain consumer of committed records sees, also when their writer is killed."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from nodes.errors import SettingsError
+from nodes.log.kafka import KafkaLog
+from nodes.settings import load_settings
+from tests.integration.fleet_support import OUTPUT
+from tests.integration.kafka_broker import session_bootstrap, session_log
+from tests.integration.kafka_stage import KafkaStage
+from tests.integration.processes import ROOT, until
+
+A, B = "a", "b"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Iterator[KafkaLog]:
+    with session_log(tmp_path) as log:
+        log.create_topic(A, 1)
+        log.create_topic(B, 2)
+        yield log
+
+
+def seen(name: str, partition: int, *, committed: bool) -> list[bytes]:
+    """What a plain consumer, none of Holon's, reads of a partition up to where it may read."""
+    level = "read_committed" if committed else "read_uncommitted"
+    consumer = Consumer(
+        {
+            "bootstrap.servers": session_bootstrap(), "group.id": "plain", "isolation.level": level,
+            "enable.partition.eof": True, "enable.auto.commit": False, "auto.offset.reset": "earliest",
+        }
+    )  # fmt: skip
+    found: list[bytes] = []
+    try:
+        consumer.assign([KafkaPartition(name, partition, 0)])
+        while True:
+            message = consumer.poll(30)
+            assert message is not None, "the broker does not answer"
+            if message.error() is not None:
+                return found
+            found.append(message.value() or b"")
+    finally:
+        consumer.close()
+
+
+def all_seen(log: KafkaLog, *, committed: bool) -> list[list[bytes]]:
+    return [seen(log.prefix + topic, p, committed=committed) for topic, p in ((A, 0), (B, 0), (B, 1))]
+
+
+def test_what_is_sent_together_shows_together(log: KafkaLog, tmp_path: Path) -> None:
+    with session_log(tmp_path) as writer:
+        writer.use_transactions([A, B], f"{log.prefix}writer")
+        told: list[tuple[str, int]] = []
+        for name, topic, partition in (("a0", A, 0), ("b0", B, 0), ("b1", B, 1)):
+            value = name.encode()
+            writer.send(topic, partition, [value, value], done=lambda end, name=name: told.append((name, end)))
+        until(lambda: all_seen(log, committed=False)[2] == [b"b1"] * 2, "all is on the broker")
+        assert all_seen(log, committed=True) == [[], [], []]
+        assert told == [], "not committed is not acknowledged"
+        writer.delivered()
+        assert all_seen(log, committed=True) == [[b"a0"] * 2, [b"b0"] * 2, [b"b1"] * 2]
+        assert sorted(told) == [("a0", 2), ("b0", 2), ("b1", 2)]
+        writer.send(A, 0, [b"taken back"])
+    assert all_seen(log, committed=True)[0] == [b"a0"] * 2, "a log that is closed takes back what is open"
+
+
+def test_of_a_killed_writer_nothing_shows_and_readers_wait_until_its_time_is_over(
+    log: KafkaLog, tmp_path: Path
+) -> None:
+    """The price of transactions: what others commit meanwhile is hidden behind what the dead one left open."""
+    script = (
+        "import sys, time; from nodes.log.kafka import KafkaLog\n"
+        "log = KafkaLog(sys.argv[1], prefix=sys.argv[2])\n"
+        "log.use_transactions(['a'], 'killed', timeout_ms=4000)\n"
+        "log.send('a', 0, [b'lost'], done=print)\n"
+        "print('sent', flush=True); time.sleep(300)"
+    )
+    arguments = [sys.executable, "-c", script, session_bootstrap(), log.prefix]
+    with subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "sent\n"
+        until(lambda: all_seen(log, committed=False)[0] == [b"lost"], "it is on the broker")
+        process.kill()
+    log.use_transactions([A], f"{log.prefix}survivor")
+    log.send(A, 0, [b"kept"])
+    log.delivered()
+    assert all_seen(log, committed=False)[0] == [b"lost", b"kept"]
+    until(lambda: all_seen(log, committed=True)[0] == [b"kept"], "the broker has ended what was left open")
+
+
+def test_a_killed_node_leaves_no_result_out_and_none_torn(tmp_path: Path) -> None:
+    """A node is killed between a transaction's begin and its end; the other goes on, also for plain consumers."""
+    stage = KafkaStage(tmp_path, session_bootstrap(), "log.transactional_outputs=true")
+    try:
+        run = stage.open()
+        stage.feed(400)
+        with stage.fleet(2, crashpoints={0: "after-output:3"}) as fleet:
+            stage.feed(2000)
+            stage.finish(run, fleet)
+        dead = [member.process.returncode for member in fleet.members]
+        assert -signal.SIGKILL in dead, "the node was killed where it should be"
+        stage.assert_exact()
+        name = stage.prefix + OUTPUT
+        shown = [seen(name, p, committed=True) for p in range(stage.log.partitions(OUTPUT))]
+        read = stage.results()
+        assert {value.decode() for values in shown for value in values} == set(read)
+    finally:
+        stage.log.close()
+
+
+@pytest.mark.parametrize(
+    ("definitions", "says"),
+    [(["log.transactional_outputs=true"], "log.kind is embedded"),
+     (["log.transactional_outputs=true", "log.kind=kafka", "log.bootstrap=h:1", "node.replicas=2"], "standby")],
+)  # fmt: skip
+def test_where_transactions_cannot_be_they_are_refused(definitions: list[str], says: str) -> None:
+    with pytest.raises(SettingsError, match=says):
+        load_settings(definitions=definitions, environ={}, directory=Path("/nowhere"))
