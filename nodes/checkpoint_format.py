@@ -4,8 +4,8 @@ Two rules for this file: a damaged file is never taken for a good one, nor for o
 here can cost more memory than the caller allows.
 
 Layout, integers big-endian: magic (8), format version (2), checksum (16: BLAKE2b of version and all that follows),
-codec (1), size of the contents (8), then the contents as the codec wrote them. Magic, version and checksum mean the
-same in every version.
+length (1) and name of the release that wrote it, codec (1), size of the contents (8), then the contents as the codec
+wrote them. Up to the codec everything means the same in every version; version 1 lacks the release.
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from typing import NamedTuple
 
 from wcrdt.slots import Position
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 MAX_CONTENTS_BYTES = 4 << 30
 _MAGIC = b"HOLONCKP"
 _HEAD = struct.Struct(">8sH16s")
 _BODY = struct.Struct(">BQ")
-OVERHEAD_BYTES = _HEAD.size + _BODY.size
+_WRITER_BYTES = 255
+OVERHEAD_BYTES = _HEAD.size + 1 + _WRITER_BYTES + _BODY.size
 _RAW, _ZLIB = 0, 1
 MERGED = -1
 """In place of a partition: a merged checkpoint, of the slots of all partitions."""
@@ -49,7 +50,10 @@ class CheckpointMissing(CheckpointError):
 
 
 class CheckpointNewer(CheckpointError):
-    """An intact file of a format that this release cannot read."""
+    """An intact file of a format that this release cannot read: a node that needs it stops, and does not go back.
+
+    An older checkpoint would do, but nobody would learn that the fleet has two releases that do not go together.
+    """
 
 
 class BadCheckpointName(CheckpointError, ValueError):
@@ -123,13 +127,14 @@ def parse_name(name: str) -> CheckpointName:
     return CheckpointName(key, found["digest"], int(found["attempt"] or 0))
 
 
-def pack(contents: bytes) -> bytes:
-    """The file's bytes: compressed if that saves anything."""
+def pack(contents: bytes, writer: str = "") -> bytes:
+    """The file's bytes: compressed if that saves anything. ``writer`` names the release, for later ones."""
     stored = zlib.compress(contents, 1)
     codec = _ZLIB
     if len(stored) >= len(contents):
         stored, codec = contents, _RAW
-    body = _BODY.pack(codec, len(contents)) + stored
+    name = writer.encode("ascii", "replace")[:_WRITER_BYTES]
+    body = bytes([len(name)]) + name + _BODY.pack(codec, len(contents)) + stored
     return _HEAD.pack(_MAGIC, FORMAT_VERSION, _checksum(FORMAT_VERSION, body)) + body
 
 
@@ -143,10 +148,11 @@ def unpack(data: bytes, name: str, max_contents_bytes: int = MAX_CONTENTS_BYTES)
         raise CheckpointDamaged(f"checkpoint {name} does not begin as one: {data[:8]!r}")
     if _checksum(version, body) != checksum:
         raise CheckpointDamaged(f"checkpoint {name} does not match its checksum ({len(data)} bytes)")
+    writer, body = _writer(version, body, name)
     if version > FORMAT_VERSION:
         raise CheckpointNewer(
-            f"checkpoint {name} has format {version}, this release reads up to {FORMAT_VERSION}: "
-            "run the release that wrote it, or a later one"
+            f"checkpoint {name} has format {version}, written by Holon {writer}; this release reads up to "
+            f"{FORMAT_VERSION}: run that release or a later one (going back to an older checkpoint would hide it)"
         )
     if len(body) < _BODY.size:
         raise CheckpointDamaged(f"checkpoint {name} has no contents")
@@ -154,6 +160,17 @@ def unpack(data: bytes, name: str, max_contents_bytes: int = MAX_CONTENTS_BYTES)
     if size > max_contents_bytes:
         raise CheckpointDamaged(f"checkpoint {name} claims {size} bytes of contents, the limit is {max_contents_bytes}")
     return _expand(codec, size, body[_BODY.size :], name)
+
+
+def _writer(version: int, body: memoryview, name: str) -> tuple[str, memoryview]:
+    """The release that wrote it, and what follows."""
+    if version < 2:
+        return "?", body
+    length = body[0] if len(body) else 0
+    if len(body) < 1 + length:
+        raise CheckpointDamaged(f"checkpoint {name} has no contents")
+    shown = "".join(char for char in bytes(body[1 : 1 + length]).decode("ascii", "replace") if char.isprintable())
+    return shown or "?", body[1 + length :]
 
 
 def _expand(codec: int, size: int, stored: memoryview, name: str) -> bytes:

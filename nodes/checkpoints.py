@@ -19,6 +19,7 @@ from nodes.checkpoint_format import (
     CheckpointNewer,
 )
 from nodes.errors import Unreachable
+from nodes.release import release
 
 __all__ = [
     "BadCheckpointName",
@@ -123,7 +124,7 @@ class BlobCheckpoints:
         """
         at = f"checkpoint of {key.job} partition {key.partition}"
         self._require_size(at, "", len(data), self.max_contents_bytes)
-        digest, packed = fmt.digest_of(data), fmt.pack(data)
+        digest, packed = fmt.digest_of(data), fmt.pack(data, release() or "")
         self._require_size(at, " compressed", len(packed), self.blobs.largest_bytes)
         name = ""
         for attempt in range(_ATTEMPTS):

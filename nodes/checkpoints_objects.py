@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
@@ -153,6 +154,9 @@ class ObjectBlobs:
         except FileNotFoundError:
             return  # pruned by another node in the meantime, which has newer ones
         except OSError as error:
+            # A second fsync may succeed although the first one's pages are lost, so the file is to be written anew.
+            with contextlib.suppress(OSError):
+                path.unlink()
             self._unavailable("made durable", error, name)
 
     def tidy(self, folder: str) -> None:

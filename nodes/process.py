@@ -131,6 +131,7 @@ class NodeProcess:
         if self._stop.is_set():
             os._exit(INTERRUPTED_EXIT)
         self._stop.set()
+        self._leaving.set()
 
     def loop(self) -> Ending:
         """Work until the node leaves. Raises ``RunFailed`` with the reason where it could not go on.

@@ -18,9 +18,9 @@ import typer
 from typer.core import TyperGroup
 
 from nodes.errors import MissingDependency, UnknownName
+from nodes.release import DISTRIBUTION, release
 
 ENTRY_POINTS = "holon.commands"
-DISTRIBUTION = "holon-streams"
 
 
 class Row(NamedTuple):
@@ -57,11 +57,8 @@ def rows() -> dict[str, Row]:
 
 
 def distribution_version() -> str:
-    """The installed version."""
-    try:
-        return metadata.version(DISTRIBUTION)
-    except metadata.PackageNotFoundError:
-        return "unknown (not installed: run from a source tree)"
+    """The installed version, for people."""
+    return release() or "unknown (not installed: run from a source tree)"
 
 
 class LazyGroup(TyperGroup):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import subprocess
@@ -211,6 +212,24 @@ def test_a_folder_that_cannot_be_written_is_named(store: ObjectCheckpoints, fold
     (folder / "q7").write_text("in the way")
     with pytest.raises(StoreUnavailable, match="could not be written at q7/0/00003"):
         store.save(key(), TEXT)
+
+
+@pytest.mark.parametrize("which", [1, 2, 5], ids=["file", "folder", "root"])
+def test_a_file_that_could_not_be_synced_does_not_count_and_is_written_anew(
+    store: ObjectCheckpoints, folder: Path, monkeypatch: pytest.MonkeyPatch, which: int
+) -> None:
+    really, calls = os.fsync, iter(range(1, 100))
+
+    def fsync(handle: int) -> None:
+        if next(calls) == which:
+            raise OSError(errno.EIO, "Input/output error")
+        really(handle)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(StoreUnavailable, match="could not be made durable at q7/0/00003.*Input/output error"):
+        store.save(key(), TEXT)
+    assert store.list("q7", 0, 3) == [], "what a second fsync would say of it cannot be believed"
+    assert store.load(store.save(key(), TEXT)) == TEXT
 
 
 @pytest.fixture

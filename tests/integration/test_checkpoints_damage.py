@@ -7,6 +7,8 @@ import zlib
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from nodes import checkpoint_format as fmt
 from nodes.checkpoints import (
@@ -17,7 +19,7 @@ from nodes.checkpoints import (
     CheckpointTooLarge,
 )
 from nodes.checkpoints_objects import ObjectCheckpoints
-from tests.integration.checkpoint_samples import NOISE, TEXT, key
+from tests.integration.checkpoint_samples import NOISE, TEXT, key, newer, sealed
 
 
 def damage(folder: Path, name: str, data: bytes) -> None:
@@ -62,13 +64,44 @@ def test_a_missing_file_is_named(any_store: BlobCheckpoints) -> None:
         any_store.load(name)
 
 
-def test_an_intact_file_of_a_newer_format_is_told_from_a_damaged_one(store: ObjectCheckpoints, folder: Path) -> None:
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data())
+def test_overwritten_swapped_and_lost_pieces_are_found(
+    store: ObjectCheckpoints, folder: Path, data: st.DataObject
+) -> None:
+    name = store.save(key(), NOISE)
+    intact = (folder / name).read_bytes()
+    first, second, third = sorted(data.draw(st.lists(st.integers(0, len(intact)), min_size=3, max_size=3)))
+    piece = data.draw(st.sampled_from([b"", bytes(second - first), intact[second:third], intact[:first] * 2]))
+    torn = intact[:first] + piece + intact[second:]
+    damage(folder, name, torn)
+    if torn != intact:
+        with pytest.raises(CheckpointDamaged):
+            store.load(name)
+    damage(folder, name, intact)
+
+
+def test_an_intact_file_of_a_newer_format_names_the_release_that_wrote_it(
+    store: ObjectCheckpoints, folder: Path
+) -> None:
     name = store.save(key(), TEXT)
-    body = b"whatever a later release writes"
-    newer = fmt.FORMAT_VERSION + 1
-    damage(folder, name, struct.pack(">8sH16s", b"HOLONCKP", newer, fmt._checksum(newer, body)) + body)
-    with pytest.raises(CheckpointNewer, match=f"format {newer}"):
+    damage(folder, name, newer(b"\x059.9.1" + b"whatever a later release writes"))
+    with pytest.raises(CheckpointNewer, match=rf"format {fmt.FORMAT_VERSION + 1}, written by Holon 9\.9\.1;"):
         store.load(name)
+
+
+@pytest.mark.parametrize("body", [b"", b"\xffshort"])
+def test_a_newer_format_that_names_no_release_is_damaged(store: ObjectCheckpoints, folder: Path, body: bytes) -> None:
+    name = store.save(key(), TEXT)
+    damage(folder, name, newer(body))
+    with pytest.raises(CheckpointDamaged):
+        store.load(name)
+
+
+def test_what_format_1_wrote_is_still_read(store: ObjectCheckpoints, folder: Path) -> None:
+    name = store.save(key(), b"contents")
+    damage(folder, name, sealed(1, struct.pack(">BQ", 0, 8) + b"contents"))
+    assert store.load(name) == b"contents"
 
 
 def plant(store: BlobCheckpoints, name: str, data: bytes) -> None:
@@ -103,10 +136,7 @@ def test_a_torn_value_is_found_in_every_kind_of_store(any_store: BlobCheckpoints
         any_store.load(name)
 
 
-def sealed(body: bytes) -> bytes:
-    return struct.pack(">8sH16s", b"HOLONCKP", 1, fmt._checksum(1, body)) + body
-
-
+@pytest.mark.parametrize(("version", "head"), [(1, b""), (2, b"\x031.0")])
 @pytest.mark.parametrize(
     ("body", "complaint"),
     [
@@ -120,10 +150,12 @@ def sealed(body: bytes) -> bytes:
         (b"", "no contents"),
     ],
 )
-def test_a_file_that_was_made_to_harm_is_damaged_and_never_expanded(folder: Path, body: bytes, complaint: str) -> None:
+def test_a_file_that_was_made_to_harm_is_damaged_and_never_expanded(
+    folder: Path, version: int, head: bytes, body: bytes, complaint: str
+) -> None:
     store = ObjectCheckpoints(folder, max_contents_bytes=1_000_000)
     name = store.save(key(), b"x")
-    damage(folder, name, sealed(body))
+    damage(folder, name, sealed(version, head + body))
     with pytest.raises(CheckpointDamaged, match=complaint):
         store.load(name)
 

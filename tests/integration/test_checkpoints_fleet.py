@@ -11,6 +11,7 @@ import pytest
 
 from nodes.checkpoints import BlobCheckpoints
 from nodes.checkpoints_opening import open_checkpoints
+from tests.integration.checkpoint_samples import newer
 from tests.integration.fleet_support import PARTITIONS, Stage, run_command
 from tests.integration.processes import until
 from tests.integration.store_proxy import Refused, StoreProxy
@@ -134,5 +135,28 @@ def test_a_run_that_is_stopped_while_the_store_is_away_ends_with_a_named_error_a
     proxy.heal()
     with stage.fleet(1) as fleet:
         stage.finish(run, fleet)
+    stage.assert_exact()
+    stage.log.close()
+
+
+def test_a_checkpoint_of_a_newer_release_is_refused_by_name_and_nothing_older_takes_its_place(tmp_path: Path) -> None:
+    stage = Stage(tmp_path)
+    run = stage.open()
+    stage.feed(500)
+    with stage.fleet(1) as fleet:
+        monitor = stage.monitor(run)
+        stage.until(monitor, lambda: sum(monitor.taken()) == 500, "all is checkpointed", fleet)
+    newest = checkpoints_of(stage).list(run.job.name, run.incarnation, 0)[0]
+    file = stage.path / "checkpoints" / newest
+    intact = file.read_bytes()
+    file.write_bytes(newer(b"\x059.9.1 and what only that release knows"))
+    stage.feed(500)
+    with run_command(stage, "--nodes", "1", "--bounded") as command:
+        code, _, err = command.finish()
+    assert code == 1 and f"checkpoint {newest} has format" in err and "written by Holon 9.9.1; this release" in err
+    assert "not started again" in err and "Traceback" not in err
+    file.write_bytes(intact)
+    with run_command(stage, "--nodes", "1", "--bounded") as command:
+        assert command.json()["taken"] == 1000
     stage.assert_exact()
     stage.log.close()
