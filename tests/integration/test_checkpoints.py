@@ -226,7 +226,7 @@ def test_a_file_that_could_not_be_synced_does_not_count_and_is_written_anew(
         really(handle)
 
     monkeypatch.setattr(os, "fsync", fsync)
-    with pytest.raises(StoreUnavailable, match="could not be made durable at q7/0/00003.*Input/output error"):
+    with pytest.raises(StoreUnavailable, match=r"could not be made durable at q7/0/00003.*Input/output error"):
         store.save(key(), TEXT)
     assert store.list("q7", 0, 3) == [], "what a second fsync would say of it cannot be believed"
     assert store.load(store.save(key(), TEXT)) == TEXT
