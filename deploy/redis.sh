@@ -29,7 +29,7 @@ install_server() {
     forbid_services
     export DEBIAN_FRONTEND=noninteractive
     { apt-get update -qq || true; } >/dev/null
-    apt-get install -y -qq --no-install-recommends "$PACKAGE" </dev/null >/dev/null
+    apt-get install -y -qq -o DPkg::Lock::Timeout=300 --no-install-recommends "$PACKAGE" </dev/null >/dev/null
 }
 
 main() {

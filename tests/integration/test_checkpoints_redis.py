@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import logging
-import subprocess
 import uuid
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from ipaddress import IPv4Address
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 from pydantic import SecretStr
 
 from nodes.checkpoints import CheckpointMissing, CheckpointTooLarge, StoreUnavailable
@@ -20,6 +24,8 @@ from nodes.settings import load_settings
 from nodes.settings_stores import RedisSettings
 from tests.integration.checkpoint_samples import NOISE, TEXT, key
 from tests.integration.store_servers import PLAIN_REDIS, RedisProcess
+
+_PEM = serialization.Encoding.PEM
 
 
 @pytest.fixture
@@ -112,13 +118,16 @@ def test_passwords_come_from_settings_and_are_never_shown(tmp_path: Path, caplog
 
 def certificate(folder: Path, name: str) -> tuple[Path, Path]:
     """Key and self-signed certificate for this machine."""
-    secret, public = folder / f"{name}.key", folder / f"{name}.crt"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1",
-         "-keyout", secret, "-out", public, "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1"],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    return secret, public
+    secret, today = ec.generate_private_key(ec.SECP256R1()), datetime.now(UTC)
+    who = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
+    here = x509.SubjectAlternativeName([x509.IPAddress(IPv4Address("127.0.0.1"))])
+    builder = x509.CertificateBuilder(who, who, secret.public_key(), x509.random_serial_number())
+    builder = builder.not_valid_before(today - timedelta(days=1)).not_valid_after(today + timedelta(days=1))
+    made = builder.add_extension(here, critical=False).sign(secret, hashes.SHA256())
+    at_key, at_certificate = folder / f"{name}.key", folder / f"{name}.crt"
+    at_key.write_bytes(secret.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()))
+    at_certificate.write_bytes(made.public_bytes(_PEM))
+    return at_key, at_certificate
 
 
 def test_tls_is_used_and_the_server_is_verified(tmp_path: Path) -> None:
