@@ -71,6 +71,7 @@ def test_an_index_that_names_a_lost_value_is_pruned(redis_server: RedisProcess) 
     names = [store.save(key(offset), TEXT) for offset in range(5)]
     redis_server.client().delete(f"{prefix}:checkpoint:{{q7/0/00003}}:{names[0].rpartition('/')[2]}")
     assert sorted(store.prune("q7", 0, 3)) == names[:2]
+    assert store.list("q7", 0, 3) == names[:1:-1]
     assert len(redis_server.client().keys(f"{prefix}:*")) == 3 + 1
 
 

@@ -97,6 +97,15 @@ def test_it_holds_what_the_view_in_memory_holds(
     assert view.newest(99) == table.newest(99)
 
 
+def test_a_window_that_was_dropped_does_not_come_back_in_part_when_more_are_kept(redis_server: RedisProcess) -> None:
+    view = view_in(redis_server, uuid.uuid4().hex)
+    rows = [Result("j", 0, end, field, 0, 0, b"x") for end in (100, 200) for field in (b"a", b"b")]
+    token = view.write(rows, {}, "", keep_windows=1)
+    assert token
+    assert view.write(rows[:1], {}, token, keep_windows=9)
+    assert [window.end_ms for window in view.newest(9)] == [200]
+
+
 @pytest.mark.parametrize("kind", ["embedded", "kafka"])
 def test_a_topic_with_repeats_is_followed_and_gone_on_with(
     tmp_path: Path, redis_server: RedisProcess, kind: str
@@ -186,16 +195,18 @@ def test_redis_is_killed_while_it_is_written_and_comes_back(log: Log, own_redis:
     assert again == (40 if data == "lost" else 10) * 2 * PARTITIONS
 
 
-def test_a_redis_that_comes_back_empty_is_filled_again_though_nothing_new_arrives(
-    log: Log, own_redis: RedisProcess
+@pytest.mark.parametrize("arriving", [0, 10], ids=["nothing new", "more"])
+def test_a_redis_that_lost_everything_unnoticed_is_filled_again(
+    log: Log, own_redis: RedisProcess, arriving: int
 ) -> None:
     view = view_in(own_redis)
     follower = ViewFollower(log, TOPIC, view, KEEP)
     append(log, range(30))
     catch_up(follower)
     own_redis.client().flushall()
+    append(log, range(30, 30 + arriving))
     catch_up(follower)
-    assert view.newest(KEEP) == expected(log) and follower.written == 2 * 30 * 2 * PARTITIONS
+    assert view.newest(KEEP) == expected(log) and follower.written == (60 + arriving) * 2 * PARTITIONS
 
 
 def test_a_follower_that_is_killed_at_any_time_is_simply_started_again(
