@@ -15,6 +15,7 @@ from nodes.machine import events as e
 from nodes.machine import keeping
 from nodes.machine.assignment import heirs
 from nodes.machine.holding import Logged
+from nodes.machine.lead import Pace
 from nodes.machine.runner import Phase, Runner
 from nodes.machine.standby import Patience, Standby
 from wcrdt.replica import SlotDelta
@@ -45,6 +46,7 @@ class Copies:
         self._ranked_for: tuple[tuple[str, ...], tuple[tuple[int, str | None], ...]] | None = None
         self._unfit: dict[int, str | None] = {}
         self._keys = 0
+        self._pace = Pace()
         self._followed_ms: int | None = None
 
     def passed(self, passed_ms: int) -> None:
@@ -95,7 +97,7 @@ class Copies:
         return Patience.of(self.config.standby_after_ms, self.config.broadcast_interval_ms, rank)
 
     def _new(self, rank: int) -> Standby:
-        return Standby(self._patience(rank), rank)
+        return Standby(self._patience(rank), rank, self._pace)
 
     def another(self, standby: Standby) -> Standby:
         """One that begins anew in the place of this one."""

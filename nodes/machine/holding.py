@@ -14,7 +14,7 @@ from holon.identity import NOTHING_SEEN, Ascent, LastSeen, place_of
 from holon.job import UNSTABLE
 from holon.outbox import Run
 from nodes.machine.events import OutputPartition
-from nodes.machine.lead import Lead
+from nodes.machine.lead import Lead, Pace
 from wcrdt.replica import SlotDelta
 from wcrdt.slots import RECORD_START, WINDOW_START, Position
 from wcrdt.windows import BEFORE_TIME_MS
@@ -67,8 +67,8 @@ class HeldOutputs:
     ``ends``: up to where each of them was read.
     """
 
-    def __init__(self, window_ms: int) -> None:
-        self.lead = Lead(window_ms)
+    def __init__(self, window_ms: int, pace: Pace) -> None:
+        self.lead = Lead(window_ms, pace)
         self.seen: dict[OutputPartition, dict[int, LastSeen]] = {}
         self.ends: dict[OutputPartition, int] = {}
         self.count = 0
@@ -107,12 +107,13 @@ class HeldOutputs:
                     self.lead.other_at((to, track), last_of_run, now_ms)
                 last = max(last, last_of_run)
             seen[track] = last
-            self._forget(to, track, last)
+            self._forget(to, track, last, now_ms)
 
-    def _forget(self, to: OutputPartition, track: int, through: LastSeen) -> None:
+    def _forget(self, to: OutputPartition, track: int, through: LastSeen, now_ms: int) -> None:
         runs = self._runs.get((to, track))
         while runs and runs[0].places[0] <= through:
             held = runs[0]
+            self.lead.took(held.made_ms, now_ms)
             cut = bisect_right(held.places, through)
             self.count -= cut
             if cut == len(held.places):
@@ -152,13 +153,14 @@ class _HeldDelta:
     made_ms: int
     delta: SlotDelta
     awaited: Awaited
+    awaits: bool = True
 
 
 class HeldDeltas:
     """Deltas of one partition, in order."""
 
-    def __init__(self, window_ms: int) -> None:
-        self.lead = Lead(window_ms)
+    def __init__(self, window_ms: int, pace: Pace) -> None:
+        self.lead = Lead(window_ms, pace)
         self._held: deque[_HeldDelta] = deque()
         self._own: deque[tuple[Position, Position]] = deque()  # written, and not read back
 
@@ -167,7 +169,7 @@ class HeldDeltas:
 
     def hold(self, delta: SlotDelta, awaited: Awaited, now_ms: int) -> None:
         """A new one."""
-        self._held.append(_HeldDelta(now_ms, delta, awaited))
+        self._held.append(_HeldDelta(now_ms, delta, awaited, awaited != NOBODY_WAITS))
 
     def heard(self, delta: SlotDelta, logged: Logged, now_ms: int) -> None:
         """One was read from the broadcast, and is part of ``logged``."""
@@ -177,6 +179,10 @@ class HeldDeltas:
                 pass
         else:
             self.lead.other_at(None, place, now_ms)
+        for held in self._held:
+            if held.awaits and held.awaited.is_on(logged):
+                held.awaits = False
+                self.lead.took(held.made_ms, now_ms)
         self.forget(logged)
 
     def forget(self, logged: Logged) -> None:
@@ -190,7 +196,7 @@ class HeldDeltas:
 
     def awaited_ms(self, logged: Logged) -> int | None:
         """When the oldest was made that somebody waits for."""
-        return next((held.made_ms for held in self._held if not held.awaited.is_on(logged)), None)
+        return next((h.made_ms for h in self._held if h.awaits and not h.awaited.is_on(logged)), None)
 
     def take(self, now_ms: int) -> list[SlotDelta]:
         """All of them, to be written now."""

@@ -1,4 +1,4 @@
-"""The lead: whether a standby publishes at once, since the claim holder was late.
+"""The lead: whether a standby publishes at once, since the claim holder was late; and what counts as late.
 
 Two rules for this file: a standby takes the lead only where something was late by its patience; it gives it back as
 soon as somebody else is seen to keep pace.
@@ -10,14 +10,52 @@ from collections import deque
 from collections.abc import Hashable
 from typing import Any
 
+SECOND_MS = 1000
+REMEMBERED = 10
+"""Seconds of which the lags are remembered."""
+MARGIN = 1.5
+"""Lags somewhat longer than the longest lately are no lateness."""
+LONGEST = 8
+"""Times the patience that was asked for: the most that lags can make of it."""
+
+REMEMBERED_PLACES = 1000
+
+
+class Pace:
+    """How long the others' results usually come after one's own: on a busy machine longer than on a quiet one."""
+
+    def __init__(self) -> None:
+        self._longest: deque[tuple[int, int]] = deque()  # second, longest lag in it
+
+    def lag(self, lag_ms: int, now_ms: int) -> None:
+        """Something made here was seen so much later."""
+        second = now_ms // SECOND_MS
+        while self._longest and self._longest[0][0] <= second - REMEMBERED:
+            self._longest.popleft()
+        if self._longest and self._longest[-1][0] == second:
+            lag_ms = max(lag_ms, self._longest.pop()[1])
+        self._longest.append((second, lag_ms))
+
+    def patience_ms(self, asked_ms: int) -> int:
+        """What to wait before something is late: ``asked_ms``, or longer where that is usual."""
+        usual = max((lag for _, lag in self._longest), default=0)
+        return max(asked_ms, min(int(MARGIN * usual), LONGEST * asked_ms))
+
 
 class Lead:
     """``window_ms``: whoever is behind by less keeps pace. Times are the standby's running time."""
 
-    def __init__(self, window_ms: int) -> None:
+    def __init__(self, window_ms: int, pace: Pace) -> None:
         self.window_ms = window_ms
+        self.pace = pace
         self.active = False
+        self.measures_from_ms: int | None = None
         self._published: dict[Hashable, deque[tuple[Any, int]]] = {}
+
+    def took(self, made_ms: int, now_ms: int) -> None:
+        """What was made here then has been seen; lags say nothing while there is a backlog of input."""
+        if self.measures_from_ms is not None:
+            self.pace.lag(now_ms - max(made_ms, self.measures_from_ms), now_ms)
 
     def take(self) -> None:
         """Publish at once from now on."""
@@ -25,7 +63,7 @@ class Lead:
 
     def published(self, sequence: Hashable, place: Any, now_ms: int) -> None:
         """Everything of the sequence up to ``place`` is written."""
-        self._published.setdefault(sequence, deque()).append((place, now_ms))
+        self._published.setdefault(sequence, deque(maxlen=REMEMBERED_PLACES)).append((place, now_ms))
 
     def last_of(self, sequence: Hashable, nothing: Any) -> Any:
         """Up to where this copy has written the sequence in this lead."""
@@ -38,9 +76,13 @@ class Lead:
             return
         own = self._published.get(sequence)
         if own:
-            while len(own) > 1 and own[1][1] <= now_ms - self.window_ms:
+            while len(own) > 1 and own[1][0] <= place:
                 own.popleft()
-            if place < own[-1][0] and place <= own[0][0]:
+            last, since_ms = own[0]
+            if place >= last:
+                self.took(since_ms, now_ms)
+            near = place >= last and now_ms - since_ms < self.pace.patience_ms(self.window_ms)
+            if not near and place < own[-1][0]:
                 return
         self.active = False
         self._published.clear()

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nodes.machine.holding import HeldDeltas, HeldOutputs, Logged
+from nodes.machine.lead import Pace
 
 PROBE_RECORDS = 2000
 """How far a standby that was behind reads beyond the claim holder to find out whether there is a backlog."""
@@ -38,11 +39,12 @@ class Patience:
 class Standby:
     """What makes a runner a standby. ``free``: it reads input as it comes; else it follows the claim holder."""
 
-    def __init__(self, patience: Patience, rank: int) -> None:
+    def __init__(self, patience: Patience, rank: int, pace: Pace) -> None:
         self.rank = rank
         self.patience = patience
-        self.outputs = HeldOutputs(patience.results)
-        self.deltas = HeldDeltas(patience.deltas)
+        self.pace = pace
+        self.outputs = HeldOutputs(patience.results, pace)
+        self.deltas = HeldDeltas(patience.deltas, pace)
         self.free = False
         self.unwanted_since_ms: int | None = None
         self._free_since_ms = 0
@@ -74,12 +76,14 @@ class Standby:
         self._ran_over = more or (limit is not None and next_offset >= limit)
         if self._ran_over:
             self.free = False
+            self.outputs.lead.measures_from_ms = self.deltas.lead.measures_from_ms = None
         else:
             self._set_free(now_ms)
 
     def _set_free(self, now_ms: int) -> None:
         if not self.free:
             self.free, self._free_since_ms = True, now_ms
+            self.outputs.lead.measures_from_ms = self.deltas.lead.measures_from_ms = now_ms
 
     # --- patience -------------------------------------------------------------------------------------------------
 
@@ -108,15 +112,16 @@ class Standby:
             (self.outputs.made_ms(), self.patience.results),
             (self.deltas.made_ms(), self.patience.deltas),
         ]
-        scale = 1 if self.free else BACKLOG_PATIENCE
-        return min((max(made - now_ms + scale * limit, 1) for made, limit in limits if made is not None), default=1000)
+        left = (self._left_ms(made, limit, now_ms) for made, limit in limits if made is not None)
+        return max(1, min(left, default=1000))
 
     def _is_late(self, made_ms: int | None, patience_ms: int, now_ms: int) -> bool:
-        if made_ms is None:
-            return False
+        return made_ms is not None and self._left_ms(made_ms, patience_ms, now_ms) <= 0
+
+    def _left_ms(self, made_ms: int, patience_ms: int, now_ms: int) -> int:
         if self.free:
-            return now_ms - max(made_ms, self._free_since_ms) >= patience_ms
-        return now_ms - made_ms >= BACKLOG_PATIENCE * patience_ms
+            return max(made_ms, self._free_since_ms) + self.pace.patience_ms(patience_ms) - now_ms
+        return made_ms + BACKLOG_PATIENCE * patience_ms - now_ms
 
     @property
     def holds(self) -> bool:
