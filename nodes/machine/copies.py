@@ -103,6 +103,11 @@ class Copies:
         """One that begins anew in the place of this one."""
         return self._new(standby.rank)
 
+    @property
+    def abreast(self) -> int:
+        """How many standbys here have no backlog."""
+        return sum(standby.free for _, standby in self._standbys())
+
     def _standbys(self) -> list[tuple[Runner, Standby]]:
         running = self.work.running() if self.config.replicas > 1 else []
         return [(runner, runner.standby) for runner in running if runner.standby is not None]

@@ -348,6 +348,7 @@ class Node:
             "emitted": float(self.work.emitted),
             "suppressed": float(self.work.suppressed),
             "steals": float(self.steals),
+            "standbys": float(self.work.copies.abreast),
             "stood_in": float(self.work.copies.published),
             "promotions": float(self.work.copies.promotions),
             "bad_messages": float(self.bad_messages),

@@ -54,11 +54,16 @@ class Dialogue:
     """
 
     def __init__(
-        self, name: str = "a", partitions: int = 1, history: Sequence[m.ControlMessage] = (), **settings: Any
+        self,
+        name: str = "a",
+        partitions: int = 1,
+        history: Sequence[m.ControlMessage] = (),
+        job: Job | None = None,
+        **settings: Any,
     ) -> None:
         intervals = {"heartbeat_interval_ms": 10**6, "broadcast_interval_ms": 0, "checkpoint_interval_ms": 10**6}
         config = NodeConfig(node=name, **{**intervals, **settings})
-        job = count_job()
+        job = count_job() if job is None else job
         sizes = dict.fromkeys(job.outputs, partitions)
         self.node = Node(config, JobRun(job, 0, partitions, (0,) * partitions, sizes))
         self.now_ms = 0
@@ -103,11 +108,15 @@ class Dialogue:
 
     def records(self, partition: int, version: int, offset: int, *events: dict[str, Any]) -> list[x.Effect]:
         """Input from ``offset`` on."""
+        run = self.input(offset, *events)
+        text = f"input [{partition}] v{version} {offset}-{run.next_offset}"
+        return self.say(e.InputRead(partition, version, run), text)
+
+    def input(self, offset: int, *events: dict[str, Any]) -> Input:
+        """Records as they are read from the log."""
         payloads = [json.dumps(event).encode() for event in events]
         end = offset + len(payloads)
-        run = Input(np.arange(offset, end, dtype=np.int64), np.zeros(len(payloads), np.int64), payloads, end)
-        text = f"input [{partition}] v{version} {offset}-{end}"
-        return self.say(e.InputRead(partition, version, run), text)
+        return Input(np.arange(offset, end, dtype=np.int64), np.zeros(len(payloads), np.int64), payloads, end)
 
     def acknowledged(self, partition: int, version: int) -> list[x.Effect]:
         """All that was written for the partition so far is on the log."""

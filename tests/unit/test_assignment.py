@@ -6,10 +6,11 @@ import subprocess
 import sys
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.machine.assignment import rendezvous, standbys, target
+from nodes.machine.assignment import heirs, rendezvous, standbys, target
 
 nodes = st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=9, unique=True)
 counts = st.integers(0, 40)
@@ -141,3 +142,27 @@ def test_all_releases_and_all_processes_choose_alike() -> None:
             [sys.executable, "-c", program], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
         )
         assert run.stdout.strip() == str(expected)
+
+
+@pytest.mark.parametrize("nodes", [2, 3, 5])
+def test_the_first_standby_is_who_takes_over_when_the_owner_dies(nodes: int) -> None:
+    names = [f"n{i}" for i in range(nodes)]
+    owners: dict[int, str | None] = dict(target(24, names, {}))
+    order = heirs(24, names, owners, 2)
+    for dead in names:
+        after = target(24, [name for name in names if name != dead], owners)
+        for partition in [p for p, owner in owners.items() if owner == dead]:
+            assert order[partition] == [after[partition]]
+
+
+def test_standbys_are_other_nodes_each_once_and_as_many_as_there_are() -> None:
+    names = ["a", "b", "c", "d"]
+    owners: dict[int, str | None] = {0: "a", 1: "b", 2: None, 3: "gone"}
+    for copies in (1, 2, 3, 9):
+        order = heirs(4, names, owners, copies)
+        assert 2 not in order, "whoever claims it first owns it"
+        for partition, standing_by in order.items():
+            others = [name for name in names if name != owners[partition]]
+            assert len(standing_by) == min(copies - 1, len(others))
+            assert len(set(standing_by)) == len(standing_by) and set(standing_by) <= set(others)
+    assert heirs(4, [], owners, 2) == {}

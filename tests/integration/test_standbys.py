@@ -1,0 +1,79 @@
+"""Real node processes with hot standbys: an owner dies, and nobody waits for a suspicion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nodes.fleet import Fleet
+from nodes.machine import messages as m
+from nodes.monitor import Monitor
+from tests.integration.fleet_support import PARTITIONS, Stage, owners
+from tests.integration.jobs_mixed import OUTPUT
+
+NOBODY_IS_SUSPECTED = "node.suspect_after_ms=120000"
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    stage = Stage(tmp_path, "node.replicas=2", NOBODY_IS_SUSPECTED)
+    yield stage
+    stage.log.close()
+
+
+def abreast(monitor: Monitor) -> bool:
+    """Every partition has an owner, and its standby has no backlog."""
+    found = sum(view.stats.get("standbys", 0.0) for view in monitor.nodes.values())
+    return None not in owners(monitor) and found == PARTITIONS
+
+
+def promotions(monitor: Monitor, without: int) -> float:
+    """How often a standby has become the owner, on the nodes but one."""
+    return sum(view.stats.get("promotions", 0.0) for view in monitor.nodes.values() if view.number != without)
+
+
+def goodbye(stage: Stage, monitor: Monitor, fleet: Fleet) -> None:
+    """Say on behalf of a dead node that it has left: its partitions are free, without a suspicion."""
+    dead = {member.number for member in fleet.members if member.killed}
+    for name, number in monitor.ownership.members.items():
+        if number in dead:
+            stage.log.append(monitor.run.job.control_topic, 0, [m.encode(m.Goodbye(monitor.run.incarnation, name))])
+
+
+def test_results_go_on_without_any_claim_when_an_owner_is_killed(stage: Stage) -> None:
+    run = stage.open()
+    monitor = stage.monitor(run)
+    with stage.fleet(2) as fleet:
+        with stage.feeding():
+            stage.until(monitor, lambda: abreast(monitor), "every partition has a standby", fleet)
+            orphaned = [p for p, owner in enumerate(owners(monitor)) if owner == 0]
+            assert 0 < len(orphaned) < PARTITIONS
+            fleet.kill(0)
+            ends = {p: stage.log.end_offset(OUTPUT, p) for p in orphaned}
+            more = lambda: all(stage.log.end_offset(OUTPUT, p) > end + 20 for p, end in ends.items())  # noqa: E731
+            stage.until(monitor, more, "the standby publishes", fleet)
+            assert [owners(monitor)[p] for p in orphaned] == [0] * len(orphaned), "nobody has claimed anything"
+        goodbye(stage, monitor, fleet)
+        stage.finish(run, fleet)
+    stage.assert_exact()
+
+
+def test_owners_may_change_again_and_again_between_copies(stage: Stage) -> None:
+    """Each of three nodes is killed and started again in turn; every claim finds a standby in its place."""
+    run = stage.open()
+    monitor = stage.monitor(run)
+    with stage.fleet(3) as fleet:
+        with stage.feeding():
+            for number in range(3):
+                stage.until(monitor, lambda: abreast(monitor), "every partition has a standby", fleet)
+                fleet.kill(number)
+                before = promotions(monitor, number)
+                goodbye(stage, monitor, fleet)
+                grown = lambda n=number, old=before: promotions(monitor, n) > old  # noqa: E731
+                stage.until(monitor, grown, "a standby took over in place", fleet)
+                fleet.add(number)
+            stage.until(monitor, lambda: abreast(monitor), "every partition has a standby", fleet)
+        stage.finish(run, fleet)
+    stage.assert_exact()
