@@ -107,6 +107,16 @@ def test_only_what_is_missing_is_published() -> None:
     ]
 
 
+def test_all_that_is_held_is_published_however_often_it_was_made() -> None:
+    node = standby()
+    for step in range(1, 4):
+        node.records(0, KEY, step, {"ts": 10 * step + 2})
+    node.take()
+    wait(node)
+    results = [line for line in node.take().splitlines() if "main" in line]
+    assert results == ["  write main[0] v-1: " + ", ".join(f'{end}: {{"end":{end},"count":1}}' for end in (10, 20, 30))]
+
+
 def test_one_look_after_a_long_pause_proves_nothing_against_the_owner() -> None:
     node = standby()
     node.records(0, KEY, 1, {"ts": 12})
