@@ -16,6 +16,7 @@ from holon.record_track import Input
 from nodes.checkpoint_format import CheckpointDamaged, CheckpointKey, CheckpointMissing
 from nodes.checkpoints import CheckpointStore
 from nodes.following import follow
+from nodes.hearing import Hearing
 from nodes.in_flight import InFlight
 from nodes.jobs import Topics
 from nodes.joining import Joining
@@ -79,7 +80,7 @@ class Driver:
         self._control_at = control_at
         self._joining = Joining(log, checkpoints, node.run, node.ownership, report)
         self._begun = False
-        self._heartbeats_at: int | None = None
+        self.hearing = Hearing(log, self.topics)
         self._broadcast_at = [0] * node.run.partitions
         self._broadcast_at_end = True
         self._assigned_ms: int | None = None
@@ -147,18 +148,10 @@ class Driver:
         return bool(chunk.values)
 
     def _turn_heartbeats(self) -> bool:
-        topic = self.topics.heartbeats
-        if self._heartbeats_at is None:  # what was said before this node's life is no sign of life now
-            self._heartbeats_at = self.log.end_offset(topic, 0)
-        try:
-            chunk = self.log.follow(topic, 0, self._heartbeats_at, max_records=CONTROL_BATCH)
-        except OffsetOutOfRange:  # retention has passed a node that was stalled
-            self._heartbeats_at = self.log.start_offset(topic, 0)
-            return True
-        self._heartbeats_at = chunk.next_offset
-        if chunk.values:
-            self.tell(e.HeartbeatsRead(chunk.values))
-        return False
+        values, more = self.hearing.read(self.node.beats.group)
+        if values:
+            self.tell(e.HeartbeatsRead(values))
+        return more
 
     def _turn_broadcast(self) -> bool:
         moved = False
@@ -238,8 +231,8 @@ class Driver:
             case x.WriteControl(value):
                 self.crashpoint("before-control")
                 self.log.send(self.topics.control, 0, [value])
-            case x.WriteHeartbeat(value):
-                self.log.send(self.topics.heartbeats, 0, [value])
+            case x.WriteHeartbeat(value, group):
+                self.log.send(*self.hearing.place(group), [value])
             case x.WriteBroadcast():
                 self._broadcast(effect)
             case x.WriteOutput():

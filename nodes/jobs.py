@@ -39,6 +39,11 @@ class Topics:
     broadcast: str
     outputs: dict[str, str]
 
+    @property
+    def group_heartbeats(self) -> str:
+        """Where the nodes of a large fleet tell their groups that they live; it is there once there was one."""
+        return f"{self.heartbeats}.groups"
+
     @classmethod
     def of(cls, run: JobRun) -> Topics:
         job = run.job

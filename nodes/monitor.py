@@ -9,6 +9,7 @@ from nodes.history import History
 from nodes.jobs import Topics
 from nodes.log.contract import Log, OffsetOutOfRange
 from nodes.machine import messages as m
+from nodes.machine.beats import GROUPS
 from nodes.machine.config import JobRun
 from nodes.machine.facts import JobFailed, PartitionClaimed, StopAsked
 from nodes.machine.ownership import Ownership
@@ -43,7 +44,8 @@ class Monitor:
         self.stop_asked = False
         self.superseded = False
         self._begin()
-        self._heartbeats_at = log.end_offset(self.topics.heartbeats, 0)
+        self._heartbeats_at: dict[tuple[str, int], int] = {}
+        self._heartbeat_places()
 
     def _begin(self) -> None:
         """Know what the control topic says up to now."""
@@ -66,14 +68,26 @@ class Monitor:
             self._read_control()
         except OffsetOutOfRange:  # it was trimmed past where this monitor stood
             self._begin()
-        try:
-            chunk = self.log.read(self.topics.heartbeats, 0, self._heartbeats_at)
-        except OffsetOutOfRange:
-            self._heartbeats_at = self.log.start_offset(self.topics.heartbeats, 0)
-            return
-        self._heartbeats_at = chunk.next_offset
-        for value, stamp in zip(chunk.values, chunk.timestamps_ms.tolist(), strict=True):
-            self._heartbeat(value, stamp)
+        self._heartbeat_places()
+        for where, offset in list(self._heartbeats_at.items()):
+            try:
+                chunk = self.log.read(*where, offset)
+            except OffsetOutOfRange:
+                self._heartbeats_at[where] = self.log.start_offset(*where)
+                continue
+            self._heartbeats_at[where] = chunk.next_offset
+            for value, stamp in zip(chunk.values, chunk.timestamps_ms.tolist(), strict=True):
+                self._heartbeat(value, stamp)
+
+    def _heartbeat_places(self) -> None:
+        """From now on listen to all nodes, and to the groups of a fleet that has grown large."""
+        places = [(self.topics.heartbeats, 0)]
+        if len(self.ownership.members) > GROUPS:
+            groups = self.topics.group_heartbeats
+            places += [(groups, group) for group in range(self.log.topics().get(groups, 0))]
+        for where in places:
+            if where not in self._heartbeats_at:
+                self._heartbeats_at[where] = self.log.end_offset(*where)
 
     def _read_control(self) -> None:
         while (chunk := self.log.read(self.topics.control, 0, self._control_at)).next_offset > self._control_at:

@@ -17,6 +17,8 @@ class NodeConfig:
 
     Every ``merge_interval_ms`` (0: never) some node saves a merged checkpoint and, if it ``trims``, deletes what nobody
     needs any more of the job's own topics. A member that has been silent for ``forget_after_ms`` is said to have left.
+
+    Fleets of more than ``group_beats_above`` members pass signs of life on in groups (``beats.py``).
     """
 
     node: str
@@ -33,6 +35,7 @@ class NodeConfig:
     merge_interval_ms: int = 0
     trims: bool = False
     forget_after_ms: int = 60_000
+    group_beats_above: int = 32
 
 
 @dataclass(frozen=True, slots=True)

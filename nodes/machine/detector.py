@@ -9,7 +9,7 @@ step backwards for nothing. So an observer that was paused, or whose clock jumps
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 
 class Detector:
@@ -31,17 +31,23 @@ class Detector:
         self._blind = False
         self._heard: dict[str, int] = {}  # in running time
         self._graced: set[str] = set()
+        self._members: list[str] = []
+        self._suspects: list[str] | None = None  # of these members, as long as nothing can have changed
+        self._until_ms = 0
 
     def heard(self, node: str, now_ms: int) -> None:
         """A record of the node was read (any record is a sign of life)."""
         self._step(now_ms)
         self._heard[node] = self._running_ms
         self._graced.discard(node)
+        if self._suspects and node in self._suspects:
+            self._suspects = None
 
     def forget(self, node: str) -> None:
         """The node has left."""
         self._heard.pop(node, None)
         self._graced.discard(node)
+        self._suspects = None
 
     def stalled(self, now_ms: int) -> bool:
         """To be asked at every step: True while this observer may not judge, and has to read the control topic on."""
@@ -55,19 +61,29 @@ class Detector:
         if not was_told:  # a stall that shows only now may have come between that read and this call
             return
         self._blind = False
+        self._suspects = None
         for node in sorted(self._heard.keys() - self._graced):
             self._heard[node] = self._running_ms
             self._graced.add(node)
 
-    def suspects(self, members: Iterable[str], now_ms: int) -> list[str]:
+    def suspects(self, members: Sequence[str], now_ms: int) -> list[str]:
         """The members that have been silent for too long, sorted; one that was never heard has its grace from now."""
         self._step(now_ms)
-        found = []
+        if self._suspects is None or self._running_ms >= self._until_ms or members != self._members:
+            self._look(members)
+        return [] if self._blind else list(self._suspects or [])
+
+    def _look(self, members: Sequence[str]) -> None:
+        """Go through all of them; until the first of the others can have been silent for too long, that holds."""
+        self._members, self._suspects = list(members), []
+        self._until_ms = self._running_ms + self.suspect_after_ms
         for node in members:
-            last = self._heard.setdefault(node, self._running_ms)
-            if self._running_ms - last >= self.suspect_after_ms:
-                found.append(node)
-        return [] if self._blind else sorted(found)
+            due_ms = self._heard.setdefault(node, self._running_ms) + self.suspect_after_ms
+            if due_ms <= self._running_ms:
+                self._suspects.append(node)
+            else:
+                self._until_ms = min(self._until_ms, due_ms)
+        self._suspects.sort()
 
     def silence_ms(self, node: str, now_ms: int) -> int | None:
         """For display: how long the node has been silent in running time; None if it is not known."""

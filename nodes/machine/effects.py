@@ -16,7 +16,10 @@ class WriteControl:
 
 @dataclass(frozen=True, slots=True)
 class WriteHeartbeat:
+    """For the node's ``group`` in a large fleet; None: for everybody."""
+
     value: bytes
+    group: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

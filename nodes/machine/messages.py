@@ -77,6 +77,13 @@ class Leaving(Message, frozen=True, tag="leaving"):
     node: Name
 
 
+class Alive(Message, frozen=True, tag="alive"):
+    """In a large fleet: the node has heard these since it last said so, itself among them."""
+
+    node: Name
+    nodes: list[Name]
+
+
 class Goodbye(Message, frozen=True, tag="bye"):
     """The node leaves; all its partitions are free."""
 
@@ -204,6 +211,7 @@ ControlMessage = (
     JobStarted
     | Hello
     | Heartbeat
+    | Alive
     | Leaving
     | Goodbye
     | Claim

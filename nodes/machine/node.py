@@ -14,10 +14,11 @@ from holon.errors import UserFunctionError
 from nodes.machine import events as e
 from nodes.machine import facts as f
 from nodes.machine import messages as m
+from nodes.machine.beats import Beats
 from nodes.machine.config import JobRun, NodeConfig, Wanted, other_partitions
 from nodes.machine.control_state import ControlSnapshot, encode_snapshot
 from nodes.machine.detector import Detector
-from nodes.machine.effects import Effect, Ending, Leave, RewindBroadcast, WriteHeartbeat, WriteSnapshot
+from nodes.machine.effects import Effect, Ending, Leave, RewindBroadcast, WriteSnapshot
 from nodes.machine.gaps import Gaps
 from nodes.machine.keeping import lacks_history
 from nodes.machine.merging import Merging
@@ -46,6 +47,7 @@ class Node:
         self.code_hash = run.job.program.code_hash()
         self.ownership = Ownership(run.partitions) if history is None else history
         self.detector = Detector(config.suspect_after_ms)
+        self.beats = Beats(config)
         self.replica = Replica(run.partitions, run.job.program.shapes(), run.job.allowed_lateness_ms)
         self.gaps = Gaps(self.replica, config.suspect_after_ms)
         self._pieces = Pieces()
@@ -103,8 +105,7 @@ class Node:
         """Whether what comes next rests on knowing the control topic to its end: Hello, a stall, a suspect's work."""
         if self._hello_ms is None or self.detector.stalled(self._now_ms):
             return True
-        members = [node for node in self.ownership.members if node != self.config.node]
-        return bool(self.detector.suspects(members, self._now_ms))
+        return bool(self.sharing.suspects(self._now_ms))
 
     def _handle(self, event: e.Event) -> None:
         match event:
@@ -166,9 +167,16 @@ class Node:
     def _heartbeats_read(self, values: list[bytes]) -> None:
         for value in values:
             try:
-                self._heard(m.decode_control(value))
+                message = m.decode_control(value)
             except m.BadMessage:
                 self.bad_messages += 1
+                continue
+            self._heard(message)
+            if isinstance(message, m.Alive) and message.incarnation == self.run.incarnation:
+                for node in message.nodes:
+                    self.detector.heard(node, self._now_ms)
+            elif isinstance(message, m.Heartbeat):
+                self.beats.heard(message.node)
 
     def _heard(self, message: m.ControlMessage) -> None:
         node = getattr(message, "node", None)
@@ -330,7 +338,8 @@ class Node:
         last = self._last_beat_ms
         if self.left is None and (last is None or self._now_ms - last >= self.config.heartbeat_interval_ms):
             self._last_beat_ms = self._now_ms
-            self.work.effects.append(WriteHeartbeat(self.heartbeat()))
+            self.beats.resize(len(self.ownership.members), self._now_ms)
+            self.work.effects += self.beats.write(self.heartbeat(), self.run.incarnation, self._now_ms)
 
     def heartbeat(self) -> bytes:
         """The next sign of life; the shell may also send it while a long call keeps ``step`` from running."""

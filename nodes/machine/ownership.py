@@ -43,7 +43,11 @@ class Ownership:
         assert partitions > 0
         self._begin(NO_INCARNATION, None, partitions)
 
+    changes = 0
+    """Grows whenever a member or an owner changes: who saw it at this number need not look again."""
+
     def _begin(self, incarnation: int, started: m.JobStarted | None, partitions: int) -> None:
+        self.changes += 1
         self.incarnation = incarnation
         self.started = started
         self.retries = 0
@@ -103,6 +107,7 @@ class Ownership:
 
     def _hello(self, hello: m.Hello) -> list[Fact]:
         made = self._end_of_life(hello.node)
+        self.changes += 1
         self._members[hello.node] = hello.number
         return [*made, f.NodeJoined(hello.node, hello.number)]
 
@@ -119,6 +124,7 @@ class Ownership:
         if node not in self._members:
             return []
         del self._members[node]
+        self.changes += 1
         self._stopping.discard(node)
         made: list[Fact] = [f.NodeLeft(node)]
         for partition in self.owned_by(node):
@@ -132,6 +138,7 @@ class Ownership:
         if claim.version != state.version + 1:
             return [f.ClaimLost(claim.partition, claim.node, claim.version, state.owner)]
         made: list[Fact] = []
+        self.changes += 1
         if claim.node not in self._members:  # declared gone by others while it was silent: a claim is a sign of life
             self._members[claim.node] = -1
             made.append(f.NodeJoined(claim.node, -1))
@@ -143,6 +150,7 @@ class Ownership:
         if state.owner != release.node or state.version != release.version:
             return []
         state.owner, state.released_to = None, release.to
+        self.changes += 1
         return [f.PartitionReleased(release.partition, release.to, release.node, release.version)]
 
     def _checkpoint_saved(self, saved: m.CheckpointSaved) -> list[Fact]:
@@ -192,6 +200,7 @@ class Ownership:
         if command.name != "stop" or not self._members:
             return []
         self._stopping = set(self._members)
+        self.changes += 1
         return [f.StopAsked(tuple(sorted(self._stopping)))]
 
     # --- what follows from the records read so far --------------------------------------------------------------

@@ -27,6 +27,8 @@ class Sharing:
         self.work = work
         self.merging = merging
         self._claimed: dict[int, int] = {}
+        self._others: tuple[int, list[str]] = (-1, [])
+        self._situation: tuple[int, list[str]] | None = None
         self._forgotten: set[str] = set()
 
     def assign(self, code_hash: str, now_ms: int, waited_ms: int) -> None:
@@ -34,7 +36,23 @@ class Sharing:
         members = self.ownership.members
         if self.detector.stalled(now_ms) or self._waits_for_others(len(members), waited_ms):
             return
-        suspects = set(self.detector.suspects([n for n in members if n != self.config.node], now_ms))
+        found = self.suspects(now_ms)
+        situation = self.ownership.changes, found
+        if situation != self._situation or self.config.replicas > 1:
+            self._situation = situation
+            self._share_out(set(found), code_hash)
+        for node in found:
+            self._maybe_forget(node, now_ms)
+
+    def suspects(self, now_ms: int) -> list[str]:
+        """The other members that have been silent for too long."""
+        if self._others[0] != self.ownership.changes:
+            others = [node for node in self.ownership.members if node != self.config.node]
+            self._others = self.ownership.changes, others
+        return self.detector.suspects(self._others[1], now_ms)
+
+    def _share_out(self, suspects: set[str], code_hash: str) -> None:
+        members = self.ownership.members
         alive = {n for n in members if n not in suspects}
         live = sorted(n for n in alive if not self.ownership.is_stopping(n))
         owners = self.ownership.owners()
@@ -43,10 +61,9 @@ class Sharing:
             if node == self.config.node and owner not in alive:  # who leaves hands it over
                 self._claim(partition, code_hash)
             elif owner == self.config.node and node != owner:
+                self._situation = None  # it may have to be offered again
                 self._offer(partition, node)
         self.work.copies.designate(live, owners)
-        for node in sorted(suspects):
-            self._maybe_forget(node, now_ms)
 
     def _waits_for_others(self, members: int, waited_ms: int) -> bool:
         return members < self.config.expected and waited_ms < self.config.expect_ms

@@ -47,16 +47,17 @@ def no_cut() -> Cut:
 
 def make_cut(kind: str, topics: Topics, until_ms: int, patience_ms: int) -> Cut:
     """One of ``NETSPLITS`` or ``STALE``."""
-    shared = frozenset((topics.control, topics.broadcast, topics.heartbeats))
+    beats = frozenset((topics.heartbeats, topics.group_heartbeats))
+    shared = beats | {topics.control, topics.broadcast}
     everything = shared | {topics.source, *topics.outputs.values()}
-    said = frozenset((topics.control, topics.heartbeats))
+    said = beats | {topics.control}
     nothing: frozenset[str] = frozenset()
     reads, appends = {
         "whole": (everything, everything),
         "appends": (nothing, everything),
         "reads": (everything, nothing),
         "control": (said, said),
-        "heartbeats": (frozenset((topics.heartbeats,)), frozenset((topics.heartbeats,))),
+        "heartbeats": (beats, beats),
         "stale control": (frozenset((topics.control,)), nothing),
         "stale broadcast": (frozenset((topics.broadcast,)), nothing),
         "stale shared": (shared, nothing),

@@ -66,6 +66,7 @@ class Life:
             forget_after_ms=options.forget_after_ms,
             replicas=options.replicas,
             standby_after_ms=options.standby_after_ms,
+            group_beats_above=options.group_beats_above,
         )
         self.log = NodeLog(world.log, self, world.trimmed)
         history = History(self.log, world.run.job)
@@ -131,7 +132,7 @@ class Life:
 
     def posts(self, topic: str) -> bool:
         """True if what is sent there is on its way for a while."""
-        return self.world.options.arrival < 1.0 and topic != self.topics.heartbeats
+        return self.world.options.arrival < 1.0 and topic not in (self.topics.heartbeats, self.topics.group_heartbeats)
 
     def arrives(self, to: TopicPartition, queue: Sequence[Parcel], wait: bool) -> int:
         """How many of what is on its way get there now. Raises ``LogUnavailable`` if that takes too long."""
@@ -161,7 +162,7 @@ class Life:
     def before_append(self, topic: str, partition: int, values: Sequence[bytes], headers: Sequence[bytes]) -> bool:
         """Refuse, or let others go first; False if it is lost and nobody waits for its acknowledgement."""
         blocked = self.cut.blocks(topic, self.world.now_ms)
-        if topic == self.topics.heartbeats:
+        if topic in (self.topics.heartbeats, self.topics.group_heartbeats):
             return not blocked
         faults = self.world.faults
         if blocked:
@@ -207,7 +208,7 @@ class Life:
 
     def after_append(self, topic: str, partition: int, done: Appended) -> None:
         """Lose the acknowledgement, or let others go on before it comes."""
-        if topic == self.topics.heartbeats:
+        if topic in (self.topics.heartbeats, self.topics.group_heartbeats):
             return
         self.world.appended_ms = self.world.now_ms
         if self._reply_lost or self._chance(self.world.faults.ack_lost):

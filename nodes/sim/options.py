@@ -86,6 +86,7 @@ class Options:
     merge_interval_ms: int = 0
     trims: bool = False
     forget_after_ms: int = 60_000
+    group_beats_above: int = 32
     replicas: int = 1
     standby_after_ms: int = 30
 
@@ -158,9 +159,10 @@ def _with_cuts(options: Options) -> Options:
 
 
 def _with_arrivals(options: Options) -> Options:
-    """What is sent is on its way for some turns in half of the seeds; the sender goes on meanwhile."""
+    """What is sent is on its way for some turns in half of the seeds; signs of life go through groups in others."""
     rng = _stream(options, "arrivals")
-    return replace(options, arrival=rng.choice([0.1, 0.5, 0.9]) if rng.random() < 0.5 else 1.0)
+    arrival = rng.choice([0.1, 0.5, 0.9]) if rng.random() < 0.5 else 1.0
+    return replace(options, arrival=arrival, group_beats_above=rng.choice([1, 3, 32, 32]))
 
 
 def _with_isolation(options: Options) -> Options:

@@ -1,0 +1,68 @@
+"""Signs of life in large fleets: a node tells its group, and some of the group tell everybody.
+
+Two rules for this file: whoever is passed on was heard directly since the last time, so that a dead node falls silent
+for all within one interval; nothing here decides who is alive (that is ``detector.py``).
+
+In a small fleet each node writes to the one partition that all read: n nodes read n signs an interval. Above
+``group_beats_above`` members a node writes to the partition of its group (one of ``GROUPS``, by its name), which only
+the group reads, and ``SPEAKERS`` of each group write down for everybody whom they have heard. A node then reads about
+n / GROUPS + GROUPS * SPEAKERS records an interval: 94 instead of 1,000. Design: ``docs/design/control.md``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from nodes.machine import messages as m
+from nodes.machine.assignment import rendezvous
+from nodes.machine.config import NodeConfig
+from nodes.machine.effects import WriteHeartbeat
+
+GROUPS = 16
+SPEAKERS = 2
+"""Of each group: when one of them dies, nobody else of the group falls silent."""
+
+
+def group_of(node: str) -> int:
+    """The same for everybody who asks."""
+    return int.from_bytes(hashlib.blake2b(f"group {node}".encode(), digest_size=4).digest(), "big") % GROUPS
+
+
+class Beats:
+    """Where this node's signs of life go, and whose it passes on. ``group`` is None in a small fleet."""
+
+    def __init__(self, config: NodeConfig) -> None:
+        self.config = config
+        self.group: int | None = None
+        self._both_until_ms = 0
+        self._fresh: set[str] = set()
+
+    def resize(self, members: int, now_ms: int) -> None:
+        """The fleet has so many members now; to go back it must have shrunk by a quarter."""
+        above = self.config.group_beats_above
+        if self.group is None and members > above:
+            self.group = group_of(self.config.node)
+            # Those who have not read yet how large the fleet is listen where all do.
+            self._both_until_ms = now_ms + 3 * self.config.suspect_after_ms
+        elif self.group is not None and 4 * members <= 3 * above:
+            self.group = None
+            self._fresh.clear()
+
+    def heard(self, node: str) -> None:
+        """A sign of life that the node itself has written."""
+        if self.group is not None and group_of(node) == self.group:
+            self._fresh.add(node)
+
+    def write(self, beat: bytes, incarnation: int, now_ms: int) -> list[WriteHeartbeat]:
+        """What to write when a sign of life is due."""
+        if self.group is None:
+            return [WriteHeartbeat(beat)]
+        written = [WriteHeartbeat(beat, self.group)]
+        if now_ms < self._both_until_ms:
+            written.append(WriteHeartbeat(beat))
+        me, fresh = self.config.node, self._fresh
+        fresh.add(me)
+        if me in rendezvous(self.group, fresh)[:SPEAKERS]:
+            written.append(WriteHeartbeat(m.encode(m.Alive(incarnation, me, sorted(fresh)))))
+        self._fresh = set()
+        return written
