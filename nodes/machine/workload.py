@@ -6,6 +6,8 @@ this node's (that is ``node.py``).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from nodes.machine import events as e
@@ -72,6 +74,13 @@ class Workload:
 
     def running(self) -> list[Runner]:
         return [runner for _, runner in sorted(self.runners.items()) if runner.phase is Phase.RUNNING]
+
+    def _each(self) -> Iterator[Runner]:
+        """Those that run, one after the other; what is done for one may end another."""
+        for partition in sorted(self.runners):
+            runner = self.runners.get(partition)
+            if runner is not None and runner.phase is Phase.RUNNING:
+                yield runner
 
     def owned(self) -> list[Runner]:
         """Those under a claim of this node."""
@@ -303,7 +312,7 @@ class Workload:
 
     def settle(self) -> None:
         """Bring everything as far as it can go. Raises ``UserFunctionError``."""
-        for runner in self.running():
+        for runner in self._each():
             if runner.apply_punctuations():
                 self._maybe_end(runner)
             else:
@@ -312,13 +321,14 @@ class Workload:
             self.copies.drop_all()
         before = None
         while before != (before := (self.replica.frontier_ms, self.replica.answered)):
-            for runner in self.running():
+            for runner in self._each():
                 runner.task.advance()
                 self._maybe_end(runner)
                 self._flush(runner)
-        for runner in self.owned():
-            self._maybe_punctuate(runner)
-            self._maybe_checkpoint(runner)
+        for runner in self._each():
+            if runner.standby is None:
+                self._maybe_punctuate(runner)
+                self._maybe_checkpoint(runner)
         for runner in list(self.runners.values()):
             if runner.standby is None:
                 self._maybe_release(runner)
