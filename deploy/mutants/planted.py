@@ -105,8 +105,8 @@ MUTANTS = (
     ),
     Mutant(
         "own runners do not keep windows",
-        "nodes/machine/workload.py",
-        "through = min(recorded, keeping.unread_after_ms(self.job, self.runners.values()))",
+        "nodes/machine/filling.py",
+        "through = min(recorded, keeping.unread_after_ms(self.job, self.work.runners.values()))",
         "through = recorded",
         case="query1",
     ),

@@ -124,9 +124,9 @@ class Copies:
         runner.begin(outputs.seen, outputs.ends)
         runner.last_checkpoint_ms = work.now_ms
         work.effects += runner.write(outputs.take(self.running_ms))
-        work.effects.append(runner.broadcast(work.full(runner)))
+        work.effects.append(runner.broadcast(work.filling.full(runner)))
         if not runner.idle_allowed:
-            work.take_own(runner)
+            work.filling.take_own(runner)
 
     def demote(self, runner: Runner) -> bool:
         """The owner goes on as a standby; False where it cannot."""
@@ -251,7 +251,7 @@ class Copies:
 
     def heal(self, runner: Runner) -> bool:
         """Fill a hole in the slot from the standby's own work; False if that does not reach so far."""
-        return runner.phase is Phase.RUNNING and not runner.idle_allowed and self.work.take_own(runner)
+        return runner.phase is Phase.RUNNING and not runner.idle_allowed and self.work.filling.take_own(runner)
 
     def flush(self, runner: Runner, standby: Standby) -> None:
         """Hold back what is new; publish what is held if the owner was late."""
@@ -264,7 +264,7 @@ class Copies:
             standby.deltas.hold(delta, awaited, now)
             standby.deltas.forget(self._logged[runner.partition])
             if work.replica.receive(delta).gap:
-                work.take_own(runner)
+                work.filling.take_own(runner)
         if standby.outputs.lead.active:
             before = runner.emitted
             work.effects += runner.write(standby.outputs.take(now))

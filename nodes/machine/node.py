@@ -198,7 +198,7 @@ class Node:
                     self.replica.punctuate(message.punctuation)
                 else:
                     self.work.copies.heard(message.delta)
-                    if not self.work.can_take(message.delta):
+                    if not self.work.filling.can_take(message.delta):
                         unfit = True
                         continue
                     behind |= not self._receive(message.delta)
@@ -239,7 +239,7 @@ class Node:
 
     def _ask_missing(self) -> None:
         for partition in self.gaps.due(self.ownership, self._now_ms):
-            if self.work.heal(partition):
+            if self.work.filling.heal(partition):
                 continue
             offset, step = self.replica.slots[partition].record.position
             self.work.control(m.SlotWanted(self.run.incarnation, self.config.node, partition, offset, step))
@@ -288,7 +288,7 @@ class Node:
         """Slots as they were at some time: a beginning, or in place of a beginning of the broadcast that is gone."""
         for full in loaded.slots:
             self.merging.broadcast_at[full.partition] = loaded.offsets[full.partition]
-            if loaded.whole or self.work.can_take(full):
+            if loaded.whole or self.work.filling.can_take(full):
                 self.replica.receive(full)
                 self.work.slot_changed(full.partition)
         for partition, runner in sorted(self.work.runners.items()):

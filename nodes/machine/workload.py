@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
 from nodes.machine import events as e
 from nodes.machine import facts as f
 from nodes.machine import keeping
@@ -17,11 +15,12 @@ from nodes.machine import messages as m
 from nodes.machine.config import JobRun, NodeConfig, Wanted
 from nodes.machine.copies import Copies
 from nodes.machine.effects import Effect, LoadCheckpoint, ReadTail, RewindBroadcast, WriteControl
+from nodes.machine.filling import Filling
 from nodes.machine.idleness import Idleness
 from nodes.machine.ownership import Ownership
 from nodes.machine.runner import Phase, Runner
 from wcrdt.codec import DecodeError
-from wcrdt.replica import Replica, SlotDelta
+from wcrdt.replica import Replica
 from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
 
 
@@ -37,6 +36,7 @@ class Workload:
         self.runners: dict[int, Runner] = {}
         self.idleness = Idleness(replica)
         self.copies = Copies(self)
+        self.filling = Filling(self)
         self.effects: list[Effect] = []
         self.now_ms = 0
         self.stopping = False
@@ -149,7 +149,7 @@ class Workload:
             case f.SlotAsked(partition, by) if by != me:
                 self._slot_asked(partition)
             case f.CheckpointRecorded():
-                self._drop_windows()
+                self.filling.drop_windows()
             case _:
                 pass
 
@@ -187,9 +187,9 @@ class Workload:
             runner.begin(tail.last, tail.ends)
             if runner.standby is not None:
                 return
-            self.effects.append(runner.broadcast(self.full(runner)))
+            self.effects.append(runner.broadcast(self.filling.full(runner)))
             if not runner.idle_allowed:
-                self.take_own(runner)
+                self.filling.take_own(runner)
 
     def _acknowledged(self, ack: e.Acknowledged) -> None:
         runner = self.runner(ack.partition, ack.version)
@@ -228,64 +228,14 @@ class Workload:
         if runner is not None and runner.phase is Phase.RUNNING and not runner.apply_punctuations():
             self.restart(runner)
 
-    def heal(self, partition: int) -> bool:
-        """The slot of a partition lacks something that a runner here has, or will make again; False: others do."""
-        runner = self.runners.get(partition)
-        if runner is None or runner.standby is not None:
-            return runner is not None and self.copies.heal(runner)
-        if runner.phase is not Phase.RUNNING:
-            return True
-        if runner.idle_allowed:  # results wait for their delta to be read back
-            self.effects.append(runner.broadcast(self.full(runner)))
-        elif not self.take_own(runner):
-            self.effects.append(RewindBroadcast(partition))
-        return True
-
-    def take_own(self, runner: Runner) -> bool:
-        """Bring the replica to where the runner stands, sooner than the broadcast does; False if that cannot be."""
-        full = self.full(runner)
-        if self.can_take(full):
-            self.replica.receive(full)
-            return True
-        return False
-
     def _slot_asked(self, partition: int) -> None:
         """Somebody has a gap in the partition's slot."""
         runner = self.runners.get(partition)
         if runner is None or runner.phase is not Phase.RUNNING or not self.copies.speaks_for(runner):
             return
         self._flush(runner, always=True)
-        full = self.replica.full(partition) if runner.idle_allowed else self.full(runner)
+        full = self.replica.full(partition) if runner.idle_allowed else self.filling.full(runner)
         self.effects.append(runner.broadcast(full))
-
-    def full(self, runner: Runner) -> SlotDelta:
-        """The runner's whole slot; windows that its checkpoint did not hold any more are not in it."""
-        through = max(self.replica.dropped_through_ms, keeping.recorded_through_ms(self.job, self.ownership))
-        return msgspec.structs.replace(runner.task.full_delta(), dropped_through_ms=through)
-
-    def can_take(self, delta: SlotDelta) -> bool:
-        """False for a full slot that would fill a gap, but without windows that a runner here still reads."""
-        slot = self.replica.slots[delta.partition]
-        record, window = delta.record, delta.window
-        fills = (record is not None and record.full and record.to > slot.record.position) or (
-            window is not None and window.full and window.to > slot.window.position
-        )
-        return not fills or self.copies.can_use(delta)
-
-    def _drop_windows(self) -> None:
-        """Forget windows that no checkpoint that may still be used needs."""
-        recorded = keeping.recorded_through_ms(self.job, self.ownership)
-        self.copies.catch_up(recorded)
-        through = min(recorded, keeping.unread_after_ms(self.job, self.runners.values()))
-        if through > self.replica.dropped_through_ms:
-            self.replica.drop_through(through)
-            for runner in self.runners.values():
-                runner.task.drop_through(through)
-        for partition, slot in enumerate(self.replica.slots):
-            if slot.punctuations:
-                oldest = keeping.replayed_from(self.ownership, partition, self.runners.get(partition))
-                if oldest is not None:
-                    slot.forget_punctuations(oldest)
 
     # --- work -------------------------------------------------------------------------------------------------------
 
@@ -344,7 +294,7 @@ class Workload:
             return
         self.effects.append(runner.broadcast(delta))
         if not runner.idle_allowed and self.replica.receive(delta).gap:
-            self.take_own(runner)
+            self.filling.take_own(runner)
 
     def _maybe_end(self, runner: Runner) -> None:
         end = self.ownership.end_offset(runner.partition)
