@@ -57,8 +57,8 @@ class LogSettings(Section):
 class NodeSettings(Section):
     """How a node works."""
 
-    heartbeat_interval_ms: Positive = Field(100, description="time between heartbeats")
-    suspect_after_ms: Positive = Field(300, description="silence after which a node is suspected")
+    heartbeat_interval_ms: Positive = Field(50, description="time between heartbeats")
+    suspect_after_ms: Positive = Field(250, description="silence after which a node is suspected")
     batch_max_records: Positive = Field(20_000, description="records that are read and processed at a time")
     broadcast_interval_ms: Positive = Field(50, description="time between deltas of a partition")
     checkpoint_interval_ms: Positive = Field(1000, description="time between checkpoints of a partition")
@@ -223,7 +223,7 @@ def _require_consistent(settings: Settings, needs_bootstrap: bool) -> None:
         raise SettingsError(
             f"node.suspect_after_ms = {node.suspect_after_ms} (from {settings.origin('node.suspect_after_ms')}) "
             f"must be above node.heartbeat_interval_ms = {node.heartbeat_interval_ms} "
-            f"(from {settings.origin('node.heartbeat_interval_ms')}); three times as much is a good start"
+            f"(from {settings.origin('node.heartbeat_interval_ms')}); five times as much is a good start"
         )
     refused = refused_endpoint(settings.checkpoints)
     if refused is not None:

@@ -43,6 +43,7 @@ class Pending:
     ticket: int
     done: bool
     watermark_ms: int
+    handover: bool
     sent: bool = False
 
 
@@ -84,6 +85,8 @@ class Runner:
         )
         self.phase = Phase.LOADING
         self.releasing_to: str | None = None
+        self.handed = False  # a checkpoint for the next owner is stored
+        self.released = False
         self.leaving = False
         self.ticket = 0
         self.acknowledged = 0
@@ -131,6 +134,7 @@ class Runner:
     def become_standby(self) -> None:
         """The partition is another's: what only an owner does ends here."""
         self.version, self.releasing_to, self.leaving, self.pending = 0, None, False, None
+        self.handed = self.released = False
 
     # --- input ----------------------------------------------------------------------------------------------------
 
@@ -286,7 +290,7 @@ class Runner:
         position = (self.task.scope.record.position, self.task.windows.position)
         if position == self.saved_position:
             return False
-        hurry = self.leaving or self.releasing_to is not None or self.task.done
+        hurry = self.leaving or (self.releasing_to is not None and not self.handed) or self.task.done
         return hurry or now_ms - self.last_checkpoint_ms >= interval_ms
 
     def begin_checkpoint(self, now_ms: int) -> None:
@@ -295,7 +299,8 @@ class Runner:
         for (output, partition), end in sorted(self.output_ends.items()):
             ends.setdefault(output, {})[partition] = end
         snapshot = msgspec.structs.replace(self.task.snapshot(), output_ends=ends)
-        self.pending = Pending(snapshot, self.ticket, self.task.done, self.task.watermark_ms)
+        handover = self.releasing_to is not None
+        self.pending = Pending(snapshot, self.ticket, self.task.done, self.task.watermark_ms, handover)
         self.last_checkpoint_ms = now_ms
 
     def ready_checkpoint(self) -> SaveCheckpoint | None:
@@ -328,6 +333,7 @@ class Runner:
         stored, self.pending = self.pending, None
         self.saved_position = (stored.snapshot.record.slot.to, stored.snapshot.window.slot.to)
         self.saved_done = stored.done
+        self.handed |= stored.handover
         return stored
 
     @property

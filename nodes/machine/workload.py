@@ -145,7 +145,9 @@ class Workload:
                 else:
                     self.lose(partition)
             case f.PartitionReleased(partition, _, node) if node == me:
-                self.lose(partition)
+                runner = self.runners.get(partition)
+                if runner is not None and not runner.released:  # else it is worked on until somebody claims it
+                    self.lose(partition)
             case f.SlotAsked(partition, by) if by != me:
                 self._slot_asked(partition)
             case f.CheckpointRecorded():
@@ -244,7 +246,7 @@ class Workload:
         found = []
         for runner in self.running():
             task = runner.task
-            if task.waiting or task.records.ended or runner.releasing_to or self._too_far_ahead(runner):
+            if task.waiting or task.records.ended or self._too_far_ahead(runner):
                 continue
             limit = self.copies.limit(runner, runner.input_limit(self.ownership.end_offset(runner.partition)))
             if limit is None or task.next_offset < limit:
@@ -322,11 +324,22 @@ class Workload:
             self.effects.append(save)
 
     def _maybe_release(self, runner: Runner) -> None:
-        """Hand over at a checkpoint, so that the next owner has nothing to make again."""
-        if (self.stopping or runner.releasing_to) and runner.settled:
-            to = runner.releasing_to
-            self.control(m.Release(self.run.incarnation, self.config.node, runner.partition, runner.version, to))
+        """Hand over at a checkpoint, so that the next owner has little to make again.
+
+        Who stays goes on until it reads the next owner's claim: nobody is to wait for the partition meanwhile, and what
+        both write is the same.
+        """
+        to = runner.releasing_to
+        if self.stopping and runner.settled:
+            if not runner.released:
+                self._release(runner, to)
             self.lose(runner.partition)
+        elif to is not None and not self.stopping and not runner.released and (runner.handed or runner.settled):
+            self._release(runner, to)
+
+    def _release(self, runner: Runner, to: str | None) -> None:
+        runner.released = True
+        self.control(m.Release(self.run.incarnation, self.config.node, runner.partition, runner.version, to))
 
     def control(self, message: m.ControlMessage) -> None:
         """Write to the control topic."""

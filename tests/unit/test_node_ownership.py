@@ -185,6 +185,8 @@ def test_partitions_are_handed_over_at_a_checkpoint_when_a_node_joins() -> None:
         > control: CheckpointSaved a [1] v1 at 1, answered 3; Release a [1] v1 to b
         """,
     )
+    assert [wanted.partition for wanted in node.node.wanted()] == [0, 1], "nobody waits until the other has claimed it"
+    node.control(m.Claim(0, "b", 1, 2))
     assert list(node.node.work.runners) == [0]
 
 
