@@ -120,7 +120,7 @@ def test_none_switches_an_optional_setting_off(load):
 
 def test_suspicion_must_take_longer_than_a_heartbeat(load):
     message = refused(load, "node.heartbeat_interval_ms=300")
-    assert "node.suspect_after_ms = 300 (from default)" in message
+    assert "node.suspect_after_ms = 250 (from default)" in message
 
 
 def test_kafka_needs_a_broker(load):
