@@ -50,7 +50,14 @@ def default_folder(environ: Mapping[str, str] = os.environ) -> Path:
     return Path(base) / "holon" / "kafka"
 
 
-def up(folder: Path, *, port: int | None = None, heap_mb: int = 512, timeout_s: float = START_TIMEOUT_S) -> Broker:
+def up(
+    folder: Path,
+    *,
+    port: int | None = None,
+    heap_mb: int = 512,
+    timeout_s: float = START_TIMEOUT_S,
+    properties: Mapping[str, str] | None = None,
+) -> Broker:
     """Start the broker of that folder, or find it running; returns when it answers. Safe to call at once.
 
     It listens on loopback only: on ``port``, else the one it had before, else a free one. Raises ``MissingDependency``
@@ -73,7 +80,7 @@ def up(folder: Path, *, port: int | None = None, heap_mb: int = 512, timeout_s: 
         jars = kafka_jars(java)
         for attempt in range(_ATTEMPTS):
             try:
-                state = _start(java, jars, folder, port or _port_for(folder, attempt), heap_mb, timeout_s)
+                state = _start(java, jars, folder, port or _port_for(folder, attempt), heap_mb, timeout_s, properties)
                 return _broker(folder, state, fresh=True)
             except _PortTaken:
                 if port is not None:
@@ -157,13 +164,14 @@ def _port_for(folder: Path, attempt: int) -> int:
         try:
             before = msgspec.json.decode((folder / "broker.json").read_bytes(), type=BrokerState).port
         except (OSError, msgspec.DecodeError):
-            return _free_port()
+            return free_port()
         if _is_free(before):
             return before
-    return _free_port()
+    return free_port()
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port of this machine that nobody listens on at this moment."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return probe.getsockname()[1]
@@ -179,9 +187,17 @@ def _is_free(port: int) -> bool:
         return True
 
 
-def _start(java: str, jars: Path, folder: Path, port: int, heap_mb: int, timeout_s: float) -> BrokerState:
+def _start(
+    java: str,
+    jars: Path,
+    folder: Path,
+    port: int,
+    heap_mb: int,
+    timeout_s: float,
+    more: Mapping[str, str] | None,
+) -> BrokerState:
     properties = folder / "server.properties"
-    properties.write_text(server_properties(folder / "data", port, _free_port()), encoding="utf-8")
+    properties.write_text(server_properties(folder / "data", port, free_port(), more), encoding="utf-8")
     if not (folder / "data" / "meta.properties").exists():
         format_data(java, jars, properties)
     command = command_line(java, jars, folder, heap_mb)

@@ -6,6 +6,7 @@ import base64
 import os
 import subprocess
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 
 from nodes.errors import RunFailed
@@ -67,8 +68,11 @@ def format_data(java: str, jars: Path, properties: Path) -> None:
         )
 
 
-def server_properties(data: Path, port: int, controller_port: int) -> str:
-    """The file of a node that is broker and controller in one, on loopback."""
+def server_properties(data: Path, port: int, controller_port: int, more: Mapping[str, str] | None = None) -> str:
+    """The file of a node that is broker and controller in one, on loopback.
+
+    ``more``: other properties, or other values. What it says of listeners comes beside the node's own.
+    """
     settings = {
         "process.roles": "broker,controller",
         "node.id": 1,
@@ -100,4 +104,6 @@ def server_properties(data: Path, port: int, controller_port: int) -> str:
         "log.cleaner.dedupe.buffer.size": 4 << 20,
         "log.cleaner.backoff.ms": 1000,
     }
+    for key, value in (more or {}).items():
+        settings[key] = f"{settings[key]},{value}" if "listener" in key and key in settings else value
     return "".join(f"{key}={value}\n" for key, value in settings.items())

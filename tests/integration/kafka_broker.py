@@ -20,6 +20,8 @@ from nodes.log.kafka import KafkaLog
 from tests.integration.processes import ROOT
 
 _LOOK_S = 0.2
+USER, PASSWORD = "holon", "swordfish"
+"""Who may connect to ``session_sasl``."""
 
 
 def session_process() -> psutil.Process:
@@ -27,11 +29,15 @@ def session_process() -> psutil.Process:
     return psutil.Process(os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid())
 
 
+def _folder() -> Path:
+    session = session_process()
+    return Path(tempfile.gettempdir()) / f"holon-kafka-{session.pid}-{int(session.create_time() * 100)}"
+
+
 @cache
 def session_bootstrap() -> str:
     """Address of the session's broker; the first who asks starts it. What is missing for that is an error."""
-    session = session_process()
-    folder = Path(tempfile.gettempdir()) / f"holon-kafka-{session.pid}-{int(session.create_time() * 100)}"
+    session, folder = session_process(), _folder()
     folder.mkdir(exist_ok=True)
     with locked(folder / "session.lock"):
         running = kafka_broker.status(folder)
@@ -48,17 +54,38 @@ def session_bootstrap() -> str:
         return line
 
 
+def session_sasl() -> str:
+    """Address of the same broker where users have to say who they are: with SASL_PLAINTEXT and PLAIN, as ``SASL``."""
+    running = kafka_broker.status(_folder())
+    assert running is not None
+    lines = (running.folder / "server.properties").read_text().splitlines()
+    listeners = next(line for line in lines if line.startswith("listeners="))
+    return listeners.rpartition("SASL://")[2]
+
+
 def session_log(folder: Path, **options: int) -> KafkaLog:
     """A log of its own on the session's broker; the same folder gives the same log."""
     prefix = f"t{hashlib.blake2b(os.fsencode(folder), digest_size=6).hexdigest()}-"
     return KafkaLog(session_bootstrap(), prefix=prefix, **options)
 
 
+def _with_sasl() -> dict[str, str]:
+    address = f"SASL://127.0.0.1:{kafka_broker.free_port()}"
+    login = f'org.apache.kafka.common.security.plain.PlainLoginModule required user_{USER}="{PASSWORD}";'
+    return {
+        "listeners": address,
+        "advertised.listeners": address,
+        "listener.security.protocol.map": "SASL:SASL_PLAINTEXT",
+        "listener.name.sasl.sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.sasl.plain.sasl.jaas.config": login,
+    }
+
+
 def guard(folder: Path, pid: int) -> None:
     """Run a broker as long as that process lives."""
     session = psutil.Process(pid)
     try:
-        print(kafka_broker.up(folder).bootstrap, flush=True)
+        print(kafka_broker.up(folder, properties=_with_sasl()).bootstrap, flush=True)
         while session.is_running() and session.status() != psutil.STATUS_ZOMBIE:
             time.sleep(_LOOK_S)
     finally:

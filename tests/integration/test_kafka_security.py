@@ -1,0 +1,104 @@
+"""Brokers that want to know who asks, and clients that want to know whom they ask: wrong credentials are named."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from nodes.log import LogUnavailable
+from nodes.log.kafka import KafkaLog
+from tests.integration.fleet_support import run_command
+from tests.integration.kafka_broker import PASSWORD, USER, session_bootstrap, session_sasl
+from tests.integration.kafka_proxy import Proxy
+from tests.integration.kafka_stage import KafkaStage
+
+SASL = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": USER}
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[KafkaStage]:
+    stage = KafkaStage(tmp_path, session_bootstrap())
+    yield stage
+    stage.log.close()
+
+
+@pytest.fixture(scope="module")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Files of a certificate of 127.0.0.1 that nobody else has signed, and of its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "holon tests")])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), True)
+        .sign(key, hashes.SHA256())
+    )
+    folder = tmp_path_factory.mktemp("tls")
+    (folder / "certificate.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    pem, plain = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    (folder / "key.pem").write_bytes(key.private_bytes(serialization.Encoding.PEM, pem, plain))
+    return folder / "certificate.pem", folder / "key.pem"
+
+
+@pytest.fixture
+def tls(certificate: tuple[Path, Path]) -> Iterator[Proxy]:
+    """The broker behind a proxy that speaks TLS with that certificate."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    with Proxy(session_bootstrap(), tls=context) as proxy:
+        yield proxy
+
+
+def test_the_right_password_opens_the_log() -> None:
+    session_bootstrap()
+    with KafkaLog(session_sasl(), {**SASL, "sasl.password": PASSWORD}) as log:
+        assert isinstance(log.topics(), dict)
+
+
+def test_a_wrong_password_is_named_within_seconds_and_not_repeated_in_words(stage: KafkaStage) -> None:
+    given = {**SASL, "sasl.password": "guessed-wrong"}
+    stage.definitions = (
+        *stage.definitions,
+        f"log.bootstrap={session_sasl()}",
+        *(f"log.kafka.{name}={value}" for name, value in given.items()),
+    )
+    with run_command(stage) as command:
+        code, out, err = command.finish()
+    assert code == 4
+    assert "Authentication failed" in out and "sasl.*" in out
+    assert "guessed-wrong" not in out + err
+
+
+def test_no_password_where_one_is_asked_for_is_named() -> None:
+    session_bootstrap()
+    with pytest.raises(LogUnavailable, match=r"no answer within 3 s"):
+        KafkaLog(session_sasl(), connect_timeout_s=3.0)
+
+
+def test_a_certificate_that_is_not_trusted_is_named(tls: Proxy) -> None:
+    with pytest.raises(LogUnavailable, match=r"(?i)certificate verif.*ssl\.\*"):
+        KafkaLog(tls.bootstrap, {"security.protocol": "SSL"}, connect_timeout_s=3.0)
+
+
+def test_a_certificate_that_is_trusted_opens_the_log(tls: Proxy, certificate: tuple[Path, Path]) -> None:
+    trusted = {"security.protocol": "SSL", "ssl.ca.location": str(certificate[0])}
+    with KafkaLog(tls.bootstrap, trusted) as log:
+        log.create_topic("tls", 1)
+        log.append("tls", 0, [b"x"])
+        assert log.read("tls", 0, 0).values == [b"x"]
