@@ -200,7 +200,7 @@ def _check_control(log: Log, job: Job) -> None:
     """A job whose control topic was deleted must not begin as if it had never run: its old outputs are still there."""
     topics = log.topics()
     left = job.broadcast_topic(0)
-    if job.control_topic not in topics and left in topics:
+    if job.control_topic not in topics and any(log.end_offset(left, p) for p in range(topics.get(left, 0))):
         raise JobMismatch(
             f"job {job.name!r}: its control topic {job.control_topic!r} is gone from the log, while {left!r} is there: "
             f"the job's state is lost, and its results would be given again; run it under another name, or delete all "
