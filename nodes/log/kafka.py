@@ -68,7 +68,8 @@ class KafkaLog(Log):
         self._follower = Follower(consumer, self._topics, connection, prefix, timeout_s)
         self._timeout_s = timeout_s
         self._transactional: dict[str, Sender] = {}
-        parts = (self._follower, self._appender, self._sender, self._transactional)
+        self._limited: dict[int, Sender] = {}
+        parts = (self._follower, self._appender, self._sender, self._transactional, self._limited)
         self._finalizer = weakref.finalize(self, _release, *parts, self._pid)
         try:
             self._known = self._topics.listed(connect_timeout_s)
@@ -136,17 +137,27 @@ class KafkaLog(Log):
         done: Callable[[int], None] = lambda end: None,
     ) -> None:
         where = self._found(topic, partition)
-        self._checked(where, values, headers, keys)
+        _, limit_bytes = self._checked(where, values, headers, keys)
         if values:
-            sender = self._transactional.get(topic, self._sender)
+            sender = self._transactional.get(topic) or self._sender_for(limit_bytes)
             sender.send(self.prefix + topic, partition, values, headers, keys, done)
         else:
             done(self.end_offset(*where))
 
+    def _sender_for(self, limit_bytes: int) -> Sender:
+        """A broker refuses a batch above its topic's limit: topics with small ones have a client for each limit."""
+        batch_bytes = limit_bytes - BATCH_OVERHEAD_BYTES
+        if batch_bytes >= self._sending["batch.size"]:
+            return self._sender
+        if limit_bytes not in self._limited:
+            config = {**self._sending, "batch.size": batch_bytes}
+            self._limited[limit_bytes] = Sender(config, self._connection, self._timeout_s)
+        return self._limited[limit_bytes]
+
     def delivered(self, *, wait: bool = False) -> None:
         self._check()
         self._sender.delivered(wait)
-        for sender in dict.fromkeys(self._transactional.values()):
+        for sender in dict.fromkeys([*self._limited.values(), *self._transactional.values()]):
             sender.delivered(wait)
 
     def read(
@@ -235,10 +246,15 @@ class KafkaLog(Log):
 
 
 def _release(
-    follower: Follower, appender: Appender, sender: Sender, transactional: Mapping[str, Sender], pid: int
+    follower: Follower,
+    appender: Appender,
+    sender: Sender,
+    transactional: Mapping[str, Sender],
+    limited: Mapping[int, Sender],
+    pid: int,
 ) -> None:
     if pid == os.getpid():
         follower.close()
         appender.close()
-        for one in dict.fromkeys([sender, *transactional.values()]):
+        for one in dict.fromkeys([sender, *transactional.values(), *limited.values()]):
             one.close()

@@ -17,6 +17,8 @@ FETCH_QUEUE_KBYTES = 16_384
 FETCH_QUEUE_RECORDS = 20_000
 SEND_QUEUE_KBYTES = 65_536
 """Sent and not yet acknowledged; who sends more waits."""
+SEND_BATCH_BYTES = 1_000_000
+"""Of what is sent without waiting; fits into Kafka's default limit. A single record may be larger."""
 MAX_BATCH_RECORDS = 1_000_000
 UNUSED_GROUP = "holon"
 """Consumers must name a group; nothing is ever stored for it or asked of it."""
@@ -103,7 +105,7 @@ def sender(
         "enable.idempotence": True,
         "enable.gapless.guarantee": True,
         "linger.ms": 0,
-        "batch.size": batch_bytes,
+        "batch.size": SEND_BATCH_BYTES,
         "message.max.bytes": 2 * batch_bytes,
         "queue.buffering.max.kbytes": SEND_QUEUE_KBYTES,
         "message.timeout.ms": int(timeout_s * 1000),

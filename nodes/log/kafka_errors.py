@@ -34,6 +34,7 @@ _UNREACHABLE = frozenset(
         KafkaError.OFFSET_NOT_AVAILABLE,
         KafkaError.NOT_ENOUGH_REPLICAS,
         KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        KafkaError._GAPLESS_GUARANTEE,  # what the client is unable to after a record that was not acknowledged
     ]
 )
 _REFUSED = frozenset(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
@@ -19,7 +20,7 @@ _SLICE_S = 0.05
 class Sender:
     """A pipeline: belongs to one thread. Its client is made with the first record that is sent.
 
-    The producer is idempotent and gapless: after a record that cannot be delivered it takes nothing any more, so a
+    The client joins records to batches of at most ``batch.size``, which the topics have to take. The producer is idempotent and gapless: after a record that cannot be delivered it takes nothing any more, so a
     partition holds a prefix of what was sent to it.
     """
 
@@ -64,18 +65,25 @@ class Sender:
     def delivered(self, wait: bool) -> None:
         """Call what waits for acknowledgements; raises if a record was not delivered."""
         if self._producer is not None and self._waiting:
-            self._producer.poll(0)
+            self._poll(self._producer, 0)
             deadline = time.monotonic() + self._timeout_s + 1.0
             while wait and self._waiting and self._failed is None and time.monotonic() < deadline:
-                self._producer.poll(_SLICE_S)  # in slices, so that signals get their turn
+                self._poll(self._producer, _SLICE_S)  # in slices, so that signals get their turn
         self._raise_failure()
+
+    def _poll(self, producer: Producer, timeout_s: float) -> None:
+        try:
+            producer.poll(timeout_s)
+        except KafkaException as error:  # a report, if there is one, says more
+            self._failed = self._failed or self._connection.translated(reason(error), "sending")
 
     def close(self) -> None:
         """What is still on its way may arrive, but nobody will hear of it."""
         self._failed = LogUnavailable("the log is closed")
         if self._producer is not None:
-            self._producer.purge()
-            self._producer.flush(1.0)
+            with contextlib.suppress(KafkaException):  # it has failed before, which was told
+                self._producer.purge()
+                self._producer.flush(1.0)
 
     def _ready(self, name: str, partition: int) -> Producer:
         if self._producer is None:
@@ -98,7 +106,7 @@ class Sender:
             except BufferError:
                 if time.monotonic() > deadline:
                     self._failed = self._failure(KafkaError(KafkaError._QUEUE_FULL), name, options["partition"])
-                producer.poll(_SLICE_S)
+                self._poll(producer, _SLICE_S)
             except KafkaException as error:
                 self._failed = self._failed or self._failure(reason(error), name, options["partition"])
             self._raise_failure()

@@ -167,6 +167,18 @@ class TestTopics:
         assert log.read("limited", 0, 0).values == values
 
 
+    def test_with_small_limits_take_what_is_sent_without_waiting(self, log: KafkaLog) -> None:
+        """The client joins what is on its way to batches; none may be too large for this topic."""
+        create_limited(log, 50_000)
+        ends: list[int] = []
+        values = [b"%06d" % number * 100 for number in range(1000)]
+        for at in range(0, 1000, 20):
+            log.send("limited", 0, values[at : at + 20], done=ends.append)
+        log.delivered(wait=True)
+        assert ends == list(range(20, 1001, 20))
+        assert log.read("limited", 0, 0).values == values
+
+
 def create_limited(log: KafkaLog, max_bytes: int) -> None:
     """A topic whose batches must be small."""
     admin = AdminClient({"bootstrap.servers": session_bootstrap()})
