@@ -20,8 +20,9 @@ _SLICE_S = 0.05
 class Sender:
     """A pipeline: belongs to one thread. Its client is made with the first record that is sent.
 
-    The client joins records to batches of at most ``batch.size``, which the topics have to take. The producer is idempotent and gapless: after a record that cannot be delivered it takes nothing any more, so a
-    partition holds a prefix of what was sent to it.
+    The client joins records to batches of at most ``batch.size``, which the topics have to take. The producer is
+    idempotent and gapless: after a record that cannot be delivered it takes nothing any more, so a partition holds a
+    prefix of what was sent to it.
     """
 
     def __init__(self, config: Mapping[str, Any], connection: Connection, timeout_s: float) -> None:

@@ -166,7 +166,6 @@ class TestTopics:
         assert log.append("limited", 0, values)[:2] == (0, 1000)
         assert log.read("limited", 0, 0).values == values
 
-
     def test_with_small_limits_take_what_is_sent_without_waiting(self, log: KafkaLog) -> None:
         """The client joins what is on its way to batches; none may be too large for this topic."""
         create_limited(log, 50_000)
