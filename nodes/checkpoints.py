@@ -37,6 +37,7 @@ __all__ = [
 
 KEPT_CHECKPOINTS = 3
 _ATTEMPTS = 4
+_EARLIER_INCARNATIONS = 3
 
 
 class CheckpointTooLarge(CheckpointError):
@@ -63,7 +64,10 @@ class CheckpointStore(Protocol):
         ...
 
     def prune(self, job: str, incarnation: int, partition: int, keep: Collection[str] = ()) -> list[str]:
-        """Delete a partition's checkpoints but the newest ``KEPT_CHECKPOINTS`` and ``keep``; returns what went."""
+        """Delete a partition's checkpoints but the newest ``KEPT_CHECKPOINTS`` and ``keep``; returns what went.
+
+        Those of earlier incarnations go too: nobody can go back to one.
+        """
         ...
 
 
@@ -114,6 +118,7 @@ class BlobCheckpoints:
     def __init__(self, blobs: Blobs, *, max_contents_bytes: int = fmt.MAX_CONTENTS_BYTES) -> None:
         self.blobs = blobs
         self.max_contents_bytes = max_contents_bytes
+        self._pruned_earlier: set[tuple[str, int, int]] = set()
 
     def save(self, key: CheckpointKey, data: bytes) -> str:
         """As ``CheckpointStore.save``. Raises ``StoreUnavailable``, ``CheckpointTooLarge`` or ``BadCheckpointName``.
@@ -176,4 +181,17 @@ class BlobCheckpoints:
         for name in old:
             self.blobs.delete(name)
         self.blobs.tidy(fmt.folder_of(job, incarnation, partition))
+        return old + self._prune_earlier(job, incarnation, partition)
+
+    def _prune_earlier(self, job: str, incarnation: int, partition: int) -> list[str]:
+        """What lives before the last ``--reset`` left; looked for once, since listing costs a request."""
+        place = (job, incarnation, partition)
+        if place in self._pruned_earlier:
+            return []
+        old = []
+        for earlier in range(max(0, incarnation - _EARLIER_INCARNATIONS), incarnation):
+            old += self.list(job, earlier, partition)
+        for name in old:
+            self.blobs.delete(name)
+        self._pruned_earlier.add(place)
         return old

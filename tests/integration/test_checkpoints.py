@@ -115,6 +115,17 @@ def test_pruning_keeps_the_newest_and_those_that_are_asked_for(any_store: BlobCh
     assert KEPT_CHECKPOINTS == 3
 
 
+def test_pruning_removes_what_earlier_incarnations_left_and_nothing_of_later_ones(any_store: BlobCheckpoints) -> None:
+    def saved(incarnation: int, partition: int = 3) -> str:
+        return any_store.save(CheckpointKey("q7", incarnation, partition, (1, 0), (0, 0)), TEXT)
+
+    names = [saved(incarnation) for incarnation in range(4)]
+    other = saved(0, partition=4)
+    assert sorted(any_store.prune("q7", 2, 3)) == names[:2]
+    assert any_store.list("q7", 2, 3) == names[2:3] and any_store.list("q7", 3, 3) == names[3:]
+    assert any_store.load(other) == TEXT
+
+
 def test_pruning_removes_what_a_killed_writer_left_long_ago_and_nothing_that_is_being_written(
     store: ObjectCheckpoints, folder: Path
 ) -> None:

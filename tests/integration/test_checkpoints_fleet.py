@@ -14,7 +14,7 @@ from nodes.checkpoints_opening import open_checkpoints
 from tests.integration.checkpoint_samples import newer
 from tests.integration.fleet_support import PARTITIONS, Stage, run_command
 from tests.integration.processes import until
-from tests.integration.store_proxy import Refused, StoreProxy
+from tests.integration.store_proxy import Fault, Refused, StoreProxy
 from tests.integration.store_servers import KEYS, RedisProcess, S3Server
 
 SLOW_DOWN = Refused(503, "SlowDown")
@@ -69,8 +69,9 @@ def test_a_fleet_resumes_from_checkpoints_elsewhere_and_leaves_no_orphans(
     stage.log.close()
 
 
+@pytest.mark.parametrize("fault", [SLOW_DOWN, Fault.HANG], ids=str)
 def test_results_go_on_while_the_store_is_away_and_all_is_well_when_it_is_back(
-    tmp_path: Path, s3_server: S3Server, proxy: StoreProxy
+    tmp_path: Path, s3_server: S3Server, proxy: StoreProxy, fault: Fault | Refused
 ) -> None:
     stage = s3_stage(tmp_path, s3_server, proxy.endpoint)
     run = stage.open()
@@ -79,7 +80,7 @@ def test_results_go_on_while_the_store_is_away_and_all_is_well_when_it_is_back(
         monitor = stage.monitor(run)
         stage.until(monitor, lambda: sum(monitor.taken()) == 1000, "all is checkpointed", fleet)
         before = sum(monitor.taken())
-        proxy.always(SLOW_DOWN)
+        proxy.always(fault)
         for _ in range(3):
             results = stage.results().total()
             stage.feed(1000)

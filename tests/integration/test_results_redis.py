@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holon.identity import OutputId, Track
+from nodes.cli import main
 from nodes.errors import RunFailed
 from nodes.log import EmbeddedLog, Log
 from nodes.reader import OutputReader
@@ -272,13 +273,18 @@ def test_the_command_shows_the_same_windows_from_the_log_and_from_redis(
         assert json.loads(command.process.stdout.readline().split("\t")[2])["window"] == 12  # type: ignore[union-attr]
 
 
-def test_a_redis_that_is_not_there_and_a_wrong_url_are_named(tmp_path: Path) -> None:
-    for url, code, words in (
-        ("redis://127.0.0.1:9", 4, "check that it runs"),
-        ("http://127.0.0.1:9", 2, "a Redis URL is"),
-        ("redis://127.0.0.1:port", 2, "numbers"),
-    ):
-        with Command("view", TOPIC, "--json", "--redis", url) as command:
-            assert words in command.json(code)["error"]["message"]
-    with Command("view", TOPIC, "--json", "--serve", "--log-dir", str(tmp_path)) as command:
-        assert "view.redis" in command.json(2)["error"]["message"]
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["--redis", "redis://127.0.0.1:9"], 4, "check that it runs"),
+        (["--redis", "http://127.0.0.1:9"], 2, "a Redis URL is"),
+        (["--redis", "redis://127.0.0.1:port"], 2, "numbers"),
+        (["--serve"], 2, "view.redis"),
+        (["--rebuild"], 2, "--rebuild belongs to --serve"),
+    ],
+)
+def test_what_cannot_be_shown_is_said(
+    arguments: list[str], code: int, words: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert main.run(["view", TOPIC, *arguments]) == code
+    assert words in capfd.readouterr().err
