@@ -118,6 +118,11 @@ class JobTest:
         """(output partition, identity, bytes) of what was emitted so far."""
         return [(partition, identity, value) for name, partition, identity, value in self._emitted if name == output]
 
+    def take_emitted(self) -> list[tuple[str, int, OutputId | None, bytes]]:
+        """(output, output partition, identity, bytes) of what was emitted since the last call, on all outputs."""
+        taken, self._emitted = self._emitted, []
+        return taken
+
     # --- bringing everything as far as it goes --------------------------------------------------------------------
 
     def _settle(self) -> None:

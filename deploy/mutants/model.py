@@ -35,6 +35,7 @@ class Mutant:
         text = path.read_text()
         if text.count(self.old) != 1:
             raise DoesNotApply(
-                f"mutant {self.name!r}: its text stands {text.count(self.old)} times in {self.file}; bring it up to date"
+                f"mutant {self.name!r}: its text stands {text.count(self.old)} times in {self.file}; bring it up "
+                f"to date"
             )
         return text.replace(self.old, self.new)

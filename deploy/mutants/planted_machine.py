@@ -1,0 +1,213 @@
+"""Bugs in the node: claims, checkpoints, what is sent and what is kept, suspicion, bytes from outside."""
+
+from __future__ import annotations
+
+from deploy.mutants.model import Mutant
+
+WORK = "tests/unit/test_node_work.py::"
+NODE = "tests/unit/test_node_ownership.py::"
+PACE = "tests/unit/test_node_pace.py::"
+OWNERSHIP = "tests/unit/test_ownership.py::"
+
+MACHINE = (
+    # --- claims ---
+    Mutant(
+        "the older claim wins",
+        "nodes/machine/ownership.py",
+        "if claim.version != state.version + 1:",
+        "if claim.version > state.version + 1:",
+        tests=(
+            OWNERSHIP + "test_the_first_of_two_claims_of_a_version_wins",
+            OWNERSHIP + "test_only_the_next_version_is_valid",
+        ),
+    ),
+    Mutant(
+        "anybody may release a partition",
+        "nodes/machine/ownership.py",
+        "if state.owner != release.node or state.version != release.version:",
+        "if False:",
+        tests=(OWNERSHIP + "test_only_the_owner_can_release_and_only_with_the_current_version",),
+    ),
+    Mutant(
+        "a checkpoint that is behind is recorded as the newest",
+        "nodes/machine/ownership.py",
+        "if kept and (saved.name == kept[-1].name or not _reaches(saved, kept[-1])):",
+        "if kept and saved.name == kept[-1].name:",
+        tests=(OWNERSHIP + "test_a_checkpoint_that_is_behind_in_anything_is_not_recorded",),
+    ),
+    Mutant(
+        "the last declared end of the input wins",
+        "nodes/machine/ownership.py",
+        "        if state.end_offset is not None:\n            return []\n",
+        "",
+        tests=(OWNERSHIP + "test_the_first_end_of_a_partition_wins",),
+    ),
+    Mutant(
+        "an old stop counts for a new life",
+        "nodes/machine/node.py",
+        "            case _ if not self._present:\n                pass  # of an earlier life under this name\n",
+        "",
+        tests=(NODE + "test_what_an_earlier_life_under_the_same_name_did_is_not_this_life",),
+        case="",
+    ),
+    # --- checkpoints and acknowledgements ---
+    Mutant(
+        "a checkpoint does not wait for acknowledgements",
+        "nodes/machine/runner.py",
+        "if pending is None or pending.sent or self.acknowledged < pending.ticket or not self._confirmed(pending):",
+        "if pending is None or pending.sent or not self._confirmed(pending):",
+        tests=(WORK + "test_a_checkpoint_waits_until_all_before_it_is_acknowledged",),
+    ),
+    Mutant(
+        "a checkpoint is made before its outputs are sent",
+        "nodes/machine/workload.py",
+        "            self._flush(runner, always=True)\n            runner.begin_checkpoint(self.now_ms)\n"
+        "        save = ",
+        "            runner.begin_checkpoint(self.now_ms)\n            runner.acknowledged = 10**9\n        save = ",
+        tests=(WORK + "test_a_checkpoint_waits_until_all_before_it_is_acknowledged",),
+        case="",
+    ),
+    Mutant(
+        "a ticket counts before those ahead of it",
+        "nodes/in_flight.py",
+        "        while claim.tickets and claim.tickets[0] in claim.arrived:\n"
+        "            claim.through = claim.tickets.popleft()\n            claim.arrived.discard(claim.through)\n",
+        "        claim.tickets.remove(write.ticket)\n        claim.through = max(claim.through, write.ticket)\n"
+        "        if True:\n",
+        tests=("tests/unit/test_in_flight.py",),
+    ),
+    Mutant(
+        "one claim's acknowledgements count for the next",
+        "nodes/machine/workload.py",
+        "        return runner if runner is not None and runner.version == version else None\n",
+        "        return runner\n",
+        tests=(WORK + "test_acknowledgements_of_an_earlier_claim_do_not_count",),
+    ),
+    Mutant(
+        "results are counted as made before they are sent",
+        "nodes/machine/workload.py",
+        "        self.effects += runner.outputs()\n        delta = runner.delta(",
+        "        made = runner.outputs\n        delta = runner.delta(",
+        tests=(WORK + "test_results_leave_before_the_delta_that_says_that_they_are_made",),
+    ),
+    # --- what is written, and written again ---
+    Mutant(
+        "the last result of a run is taken for written",
+        "nodes/machine/runner.py",
+        "if (identity.position, identity.n) <= last.get(track, NOTHING_SEEN):",
+        "if (identity.position, identity.n - 1) <= last.get(track, NOTHING_SEEN):",
+        case="",
+    ),
+    Mutant(
+        "what is on the log is written again",
+        "nodes/machine/runner.py",
+        "if (identity.position, identity.n) <= last.get(track, NOTHING_SEEN):",
+        "if False:",
+        tests=(WORK + "test_a_node_goes_on_from_the_newest_intact_checkpoint",),
+        case="",
+    ),
+    Mutant(
+        "every second delta is not sent",
+        "nodes/machine/workload.py",
+        "        self.effects.append(runner.broadcast(delta))\n        if not runner.idle_allowed",
+        "        if runner.ticket % 2 == 0:\n            self.effects.append(runner.broadcast(delta))\n"
+        "        else:\n            runner.ticket += 1\n        if not runner.idle_allowed",
+        case="",
+    ),
+    Mutant(
+        "results leave before their delta is read back",
+        "nodes/machine/runner.py",
+        "        if not self.idle_allowed:\n            return self._write_outputs(taken)\n",
+        "        return self._write_outputs(taken)\n",
+        case="idle-running",
+    ),
+    # --- what is kept and what is asked for ---
+    Mutant(
+        "no full slot for whoever asks",
+        "nodes/machine/workload.py",
+        "            case f.SlotAsked(partition, by) if by != me:\n                self._slot_asked(partition)\n",
+        "",
+        tests=(WORK + "test_a_gap_is_filled_from_a_full_slot",),
+        case="",
+    ),
+    Mutant(
+        "windows dropped on the newest checkpoint alone",
+        "nodes/machine/keeping.py",
+        "    answered = ownership.durable_answered(KEPT_CHECKPOINTS)\n"
+        "    return job.droppable_through(answered, ownership.durable_watermark(KEPT_CHECKPOINTS))",
+        "    return job.droppable_through(ownership.durable_answered(1), ownership.durable_watermark(1)) + 10**6",
+        tests=(WORK + "test_windows_are_dropped_when_three_checkpoints_of_every_partition_have_answered_them",),
+    ),
+    Mutant(
+        "own runners do not keep windows",
+        "nodes/machine/workload.py",
+        "through = min(recorded, keeping.unread_after_ms(self.job, self.runners.values()))",
+        "through = recorded",
+        tests=(WORK + "test_a_window_that_an_own_runner_still_reads_is_kept",),
+    ),
+    Mutant(
+        "no rewind where history is lacking",
+        "nodes/machine/workload.py",
+        "if keeping.lacks_history(self.job, self.replica, runner):",
+        "if False:",
+        tests=(WORK + "test_a_partition_without_any_checkpoint_left_makes_the_node_read_the_whole_broadcast_again",),
+    ),
+    Mutant(
+        "a full slot with holes is taken",
+        "nodes/machine/keeping.py",
+        "    if delta.dropped_through_ms > unread_after_ms(job, runners.values()):\n        return False\n",
+        "",
+        tests=(WORK + "test_a_full_slot_without_windows_that_an_own_runner_reads_is_not_taken",),
+    ),
+    Mutant(
+        "idle partitions hold each other",
+        "nodes/machine/idleness.py",
+        "if now_ms - self._seen[p][1] < timeout_ms]",
+        "if True]",
+        tests=(PACE + "test_an_idle_partition_does_not_wait_for_one_that_is_idle_too",),
+    ),
+    Mutant(
+        "a fast partition waits for nobody",
+        "nodes/machine/workload.py",
+        "return runner.task.watermark_ms - last_ms > self.config.watermark_max_ahead_ms > 0",
+        "return False",
+        tests=(PACE + "test_a_partition_far_ahead_of_another_waits_for_it",),
+    ),
+    # --- suspicion and clocks ---
+    Mutant(
+        "nobody is suspected",
+        "nodes/machine/detector.py",
+        "if self._running_ms - last >= self.suspect_after_ms:",
+        "if False:",
+        tests=("tests/unit/test_detector.py",),
+    ),
+    Mutant(
+        "a stalled observer accuses the others",
+        "nodes/machine/detector.py",
+        "return [] if self._blind else sorted(found)",
+        "return sorted(found)",
+        tests=("tests/unit/test_detector.py",),
+    ),
+    Mutant(
+        "a clock that jumps back stops the node",
+        "nodes/machine/node.py",
+        "passed_ms = 0 if self._clock_ms is None else max(0, now_ms - self._clock_ms)",
+        "passed_ms = 0 if self._clock_ms is None else now_ms - self._clock_ms",
+        tests=(NODE + "test_a_clock_that_is_set_back_costs_nothing",),
+    ),
+    # --- bytes from outside ---
+    Mutant(
+        "damage is not noticed",
+        "nodes/machine/messages.py",
+        "if zlib.crc32(payload, _CRC_SEED[version]) != crc:",
+        "if False:",
+        tests=("tests/unit/test_messages.py::test_any_flipped_bit_is_found_and_never_taken_for_a_newer_version",),
+    ),
+    Mutant(
+        "a control record of a newer release is passed over",
+        "nodes/machine/node.py",
+        "if error.reason is m.BadReason.NEWER_VERSION:",
+        "if False:",
+        tests=(NODE + "test_a_control_record_of_a_newer_release_stops_the_node",),
+    ),
+)

@@ -1,0 +1,158 @@
+"""Bugs in what is pure: merge, slots, frontier, tracks, time, identities."""
+
+from __future__ import annotations
+
+from deploy.mutants.model import Mutant
+
+SLOTS = "tests/laws/test_slots.py::"
+PREFIX = SLOTS + "test_a_slot_is_always_exactly_the_prefix_at_its_position"
+COMPLETE = SLOTS + "test_a_window_is_complete_when_the_last_partition_has_passed_end_and_lateness"
+ADMISSION = "tests/unit/test_holon_admission.py::"
+READER = "tests/integration/test_reader.py::"
+
+STATE = (
+    # --- merge and slots ---
+    Mutant(
+        "counts are added where they should be joined",
+        "wcrdt/lattices/tallies.py",
+        "joined = tuple(map(max, mine, theirs))",
+        "joined = tuple(a + b for a, b in zip(mine, theirs))",
+        tests=("tests/unit/test_lattices_laws.py",),
+    ),
+    Mutant(
+        "counts are added when slots are merged",
+        "wcrdt/slots.py",
+        "            have.merge(value)\n",
+        "            [have.insert(n) for n in [1] if have.tag == 'gcounter']\n            have.merge(value)\n",
+        tests=(PREFIX,),
+        case="",
+    ),
+    Mutant(
+        "a delta is joined whatever it begins at",
+        "wcrdt/slots.py",
+        "if delta.since > self.position and not delta.full:",
+        "if False:",
+        tests=(PREFIX,),
+    ),
+    Mutant(
+        "old deltas are applied",
+        "wcrdt/slots.py",
+        "        if delta.to <= self.position:\n            return Applied.OLD\n",
+        "",
+        tests=(PREFIX,),
+    ),
+    Mutant(
+        "windows that were dropped come back",
+        "wcrdt/slots.py",
+        "            if window.end_ms > dropped_through_ms:\n                self.take(state, window, value)\n",
+        "            self.take(state, window, value)\n",
+        tests=(SLOTS + "test_dropped_windows_do_not_come_back",),
+    ),
+    Mutant(
+        "punctuation does not void the deltas that cross it",
+        "wcrdt/replica.py",
+        "if delta.punctuations < slot.punctuation_count:",
+        "if False:",
+        tests=(SLOTS + "test_a_delta_that_missed_a_punctuation_is_void",),
+    ),
+    Mutant(
+        "a punctuation counts wherever it stands",
+        "wcrdt/replica.py",
+        "if punctuation.after != slot.record.position or punctuation.watermark_ms <= slot.record.watermark_ms:",
+        "if punctuation.watermark_ms <= slot.record.watermark_ms:",
+        tests=(SLOTS + "test_a_punctuation_that_comes_after_more_records_is_void",),
+    ),
+    # --- frontier and time ---
+    Mutant(
+        "frontier is the maximum",
+        "wcrdt/replica.py",
+        "self._frontier = min(slot.record.watermark_ms for slot in self.slots)",
+        "self._frontier = max(slot.record.watermark_ms for slot in self.slots)",
+        tests=(COMPLETE,),
+    ),
+    Mutant(
+        "windows answered one ms early",
+        "wcrdt/replica.py",
+        "return window.end_ms <= self.complete_through_ms",
+        "return window.end_ms <= self.complete_through_ms + 1",
+        tests=(COMPLETE,),
+    ),
+    Mutant(
+        "allowed lateness forgotten at completion",
+        "wcrdt/replica.py",
+        "return frontier if frontier >= END_OF_TIME_MS else frontier - self.lateness_ms",
+        "return frontier",
+        tests=(COMPLETE,),
+    ),
+    Mutant(
+        "watermark one too high",
+        "holon/source.py",
+        "return ts_ms - self.delay_ms",
+        "return ts_ms - self.delay_ms + 1",
+        tests=(ADMISSION + "test_bounded_out_of_orderness_delays_the_watermark",),
+    ),
+    Mutant(
+        "a boundary record is late",
+        "holon/admit.py",
+        "return any(w.end_ms + self.lateness_ms > watermark_ms for w in assigner.windows_for(ts_ms))",
+        "return any(w.end_ms + self.lateness_ms > watermark_ms + 1 for w in assigner.windows_for(ts_ms))",
+        tests=(
+            ADMISSION + "test_allowed_lateness_keeps_a_window_open_for_exactly_so_long",
+            ADMISSION + "test_a_record_is_accepted_while_any_state_still_takes_it",
+        ),
+        case="late",
+    ),
+    # --- tracks ---
+    Mutant(
+        "late records are counted twice",
+        "holon/record_track.py",
+        "self.counts.late += len(admitted.late)",
+        "self.counts.late += 2 * len(admitted.late)",
+        tests=(ADMISSION + "test_lateness_begins_exactly_at_the_end_of_the_window",),
+        case="late",
+    ),
+    Mutant(
+        "private windows are answered before they are replayed",
+        "holon/window_track.py",
+        "if not self._has_private:",
+        "if True:",
+        case="query1",
+    ),
+    Mutant(
+        "the window track's Locals are not in the snapshot",
+        "holon/task.py",
+        'self.scope.encode_locals("window")',
+        "{}",
+        tests=("tests/laws/test_recut.py",),
+        case="running",
+    ),
+    # --- identities ---
+    Mutant(
+        "the reader hands repeats out",
+        "holon/identity.py",
+        "if seen <= self._last.get(key, NOTHING_SEEN):",
+        "if False:",
+        tests=(READER + "test_what_a_zombie_writes_between_the_new_owners_outputs_is_dropped",),
+    ),
+    Mutant(
+        "the reader takes the next result for a repeat of the last",
+        "holon/identity.py",
+        "if seen <= self._last.get(key, NOTHING_SEEN):",
+        "if (identity.position, identity.n - 1) <= self._last.get(key, NOTHING_SEEN):",
+        tests=(
+            READER + "test_each_output_is_handed_out_once_with_its_place_and_identity",
+            READER + "test_any_interleaving_of_overlapping_owners_reads_as_one_run",
+        ),
+    ),
+    Mutant(
+        "what one incarnation wrote hides the next one's results",
+        "holon/identity.py",
+        "            for key in [key for key in self._last if key[1] == identity.job]:\n"
+        "                del self._last[key]\n",
+        "",
+        tests=(
+            READER + "test_only_the_newest_incarnation_is_read_although_it_shows_in_a_later_partition",
+            READER + "test_following_goes_over_to_the_next_incarnation",
+        ),
+    ),
+)

@@ -1,0 +1,56 @@
+"""`holon replay`: does a job give the same twice?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from nodes.cli.job_options import JobArgument, OnErrorOption, job_named, node_definitions
+from nodes.cli.options import Given, JsonOption, new_command, with_log_options
+from nodes.cli.output import emit_json
+
+app = new_command()
+
+
+@app.command(epilog="Example: holon replay examples.query1:job --check --log-dir ./holon-log")
+@with_log_options
+def replay(
+    given: Given,
+    job: JobArgument,
+    check: Annotated[bool, typer.Option("--check", help="Compare two replays (what this command does).")] = True,
+    records: Annotated[int, typer.Option("--records", min=1, help="Of each partition, from its start on.")] = 1000,
+    on_error: OnErrorOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a job twice over the beginning of its input, and show the first record at which the two runs part.
+
+    The second run has another hash seed and time zone, and loses its state now and then. Nothing is written to the log.
+    Exit code 1 if the job is not deterministic, or if its function fails.
+    """
+    settings = given.settings(*node_definitions(on_error, None))
+    declared = job_named(job, settings)
+    from nodes.errors import RunFailed
+    from nodes.jobs import input_partitions
+    from nodes.opening import open_settings_log
+    from nodes.replay import prefix, replay_twice
+
+    with open_settings_log(settings) as log:
+        partitions = input_partitions(log, declared)
+        places = prefix(log, declared.source.topic, records)
+    found = replay_twice(job, declared.name, settings.node.on_error, partitions, places)
+    if as_json:
+        emit_json(found)
+    elif found.deterministic and found.error is None:
+        print(f"job {found.job}: {found.records:,} records of {partitions} partitions gave the same twice")
+    if found.error is not None:
+        raise RunFailed(f"the job's function fails in both runs, so only what is before was compared: {found.error}")
+    if found.divergence is not None:
+        at = found.divergence
+        where = "at the end of the input" if at.offset is None else f"at partition {at.partition} offset {at.offset}"
+        raise RunFailed(
+            f"job {found.job!r} is not deterministic: two runs part {where}, in {at.what}\n"
+            f"first:  {at.first}\nsecond: {at.second}\n"
+            f"Results may depend on records and declared states alone: no clock, no random numbers, no order of a set, "
+            f"no variable that is not a declared state"
+        )

@@ -1,0 +1,136 @@
+"""Does a job give the same twice? Two replays of the beginning of its input, which differ in what must not matter.
+
+The second process has another seed of Python's hashes and another time zone, runs later, draws other random numbers,
+and loses each partition's state now and then, to go on from a checkpoint. What a job makes of the same records must be
+byte for byte the same: takeovers, repeats and standbys rest on it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from itertools import zip_longest
+from pathlib import Path
+
+import msgspec
+
+from nodes.errors import RunFailed
+from nodes.log.contract import Log
+from nodes.replay_child import Given, Step
+
+WAYS = ({"PYTHONHASHSEED": "1", "TZ": "UTC"}, {"PYTHONHASHSEED": "2", "TZ": "Asia/Kathmandu"})
+SHOWN = 300
+
+
+class Divergence(msgspec.Struct):
+    """Where two replays part: at this record (None: at the end of the input), and in what."""
+
+    partition: int | None
+    offset: int | None
+    what: str
+    first: str
+    second: str
+
+
+class Replayed(msgspec.Struct):
+    """``error``: the job's function failed at the same record in both replays, which ended there."""
+
+    job: str
+    records: int
+    partitions: int
+    deterministic: bool
+    divergence: Divergence | None = None
+    error: str | None = None
+
+
+class Place(msgspec.Struct, array_like=True):
+    """Where a record of the prefix lies, and what it is."""
+
+    stamp_ms: int
+    partition: int
+    offset: int
+    value: bytes
+
+
+def prefix(log: Log, topic: str, records: int) -> list[Place]:
+    """The first ``records`` retained ones of each partition, in the order of their timestamps."""
+    found: list[Place] = []
+    for partition in range(log.partitions(topic)):
+        offset, kept = log.start_offset(topic, partition), 0
+        while kept < records:
+            chunk = log.read(topic, partition, offset, max_records=records - kept)
+            if chunk.next_offset == offset:
+                break
+            for at, stamp, value in zip(
+                chunk.offsets.tolist(), chunk.timestamps_ms.tolist(), chunk.values, strict=True
+            ):
+                found.append(Place(stamp, partition, at, value))
+            offset, kept = chunk.next_offset, kept + len(chunk)
+    return sorted(found, key=lambda place: (place.stamp_ms, place.partition, place.offset))
+
+
+def replay_twice(reference: str, name: str, on_error: str | None, partitions: int, places: list[Place]) -> Replayed:
+    """Run both replays and compare them step by step. Raises ``RunFailed`` if the job's code ends a process."""
+    with tempfile.TemporaryDirectory(prefix="holon-replay-") as folder:
+        first, second = (
+            _replay(Path(folder, str(number)), reference, on_error, partitions, places, number)
+            for number in range(len(WAYS))
+        )
+    found = Replayed(name, len(places), partitions, True)
+    for number, (one, other) in enumerate(zip_longest(first, second)):
+        place = places[number] if number < len(places) else None
+        found.divergence = _compared(place, one, other)
+        if found.divergence is not None:
+            found.deterministic = False
+            break
+        found.error = found.error or one.error
+    return found
+
+
+def _replay(
+    folder: Path, reference: str, on_error: str | None, partitions: int, places: list[Place], number: int
+) -> list[Step]:
+    folder.mkdir()
+    records = [(place.partition, place.stamp_ms, place.value) for place in places]
+    given = Given(reference, on_error, sys.path, partitions, records, loses_state=number > 0)
+    (folder / "given").write_bytes(msgspec.msgpack.encode(given))
+    command = [sys.executable, "-m", "nodes.replay_child", str(folder / "given"), str(folder / "steps")]
+    ran = subprocess.run(command, env={**os.environ, **WAYS[number]}, stdout=subprocess.DEVNULL, check=False)
+    lines = (folder / "steps").read_bytes().splitlines() if (folder / "steps").exists() else []
+    steps = [msgspec.json.decode(line, type=Step) for line in lines]
+    if ran.returncode:
+        at = places[len(steps)] if len(steps) < len(places) else None
+        where = "at its end" if at is None else f"at partition {at.partition} offset {at.offset}"
+        raise RunFailed(f"the replay of {reference} ended with exit code {ran.returncode} {where}; see above")
+    return steps
+
+
+def _compared(place: Place | None, one: Step | None, other: Step | None) -> Divergence | None:
+    """None if the steps are the same."""
+    partition, offset = (None, None) if place is None else (place.partition, place.offset)
+    if one is None or other is None:
+        missing = "one replay goes on where the other has ended"
+        return Divergence(partition, offset, missing, _error(one), _error(other))
+    if one.error != other.error:
+        return Divergence(partition, offset, "failure", _error(one), _error(other))
+    for mine, theirs in zip_longest(one.outputs, other.outputs):
+        if mine != theirs:
+            what = "output " + (mine or theirs)[0]
+            return Divergence(partition, offset, what, _shown(mine), _shown(theirs))
+    for number, (mine, theirs) in enumerate(zip(one.states, other.states, strict=True)):
+        if mine != theirs:
+            return Divergence(partition, offset, f"declared state of partition {number}", mine, theirs)
+    return None
+
+
+def _error(step: Step | None) -> str:
+    return "(ended)" if step is None else step.error or "(no failure)"
+
+
+def _shown(output: tuple[str, int, str, bytes] | None) -> str:
+    if output is None:
+        return "(nothing)"
+    text = output[3].decode(errors="backslashreplace")
+    return f"{output[2]}: {text[:SHOWN]}{'...' if len(text) > SHOWN else ''}"

@@ -1,0 +1,94 @@
+"""One replay of a job over a prefix of its input, step by step, in a process of its own: see ``nodes.replay``."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from holon.errors import UserFunctionError
+from holon.job import UNSTABLE
+from holon.testing import JobTest
+
+SAVE_AFTER, LOSE_AFTER = 50, 100
+"""Records of a partition after which its state is saved, and those after which it is lost."""
+
+
+class Given(msgspec.Struct):
+    """What a replay is given: ``records`` are (partition, log timestamp in ms, value), in the order of their stamps."""
+
+    reference: str
+    on_error: str | None
+    path: list[str]
+    partitions: int
+    records: list[tuple[int, int, bytes]]
+    loses_state: bool
+
+
+class Step(msgspec.Struct):
+    """What one record led to. ``outputs``: (output, partition of it, identity, value); ``states``: digests."""
+
+    outputs: list[tuple[str, int, str, bytes]] = []
+    states: list[str] = []
+    error: str | None = None
+
+
+def main() -> None:
+    """Read ``Given`` from the first file, write a ``Step`` a line to the second."""
+    given = msgspec.msgpack.decode(Path(sys.argv[1]).read_bytes(), type=Given)
+    sys.path[:0] = [entry for entry in given.path if entry not in sys.path]
+    from nodes.jobs import load_job, with_policy
+
+    job = with_policy(load_job(given.reference), given.on_error)  # type: ignore[arg-type]
+    with Path(sys.argv[2]).open("wb") as out:
+        for step in steps(job, given):
+            out.write(msgspec.json.encode(step) + b"\n")
+            out.flush()  # the next record may end the process
+
+
+def steps(job: Any, given: Given) -> Any:
+    """Feed record after record, then end the input."""
+    test = JobTest(job, given.partitions)
+    seen = [0] * given.partitions
+    for partition, stamp_ms, value in given.records:
+        test.clock_ms = stamp_ms
+        try:
+            test.feed(partition, value)
+            seen[partition] += 1
+            if given.loses_state and not test.waiting():
+                _lose(test, partition, seen[partition])
+        except UserFunctionError as error:
+            yield Step(error=str(error))
+            return
+        yield Step(_outputs(test), _states(test))
+    if not test.waiting():
+        test.finish()
+        yield Step(_outputs(test), _states(test))
+
+
+def _lose(test: JobTest, partition: int, seen: int) -> None:
+    if seen % LOSE_AFTER == SAVE_AFTER:
+        test.checkpoint(partition)
+    elif seen % LOSE_AFTER == 0:
+        test.fail(partition)
+
+
+def _outputs(test: JobTest) -> list[tuple[str, int, str, bytes]]:
+    """What was emitted since the last call, in an order that does not depend on who was asked first."""
+    fresh = [(name, to, str(identity), value) for name, to, identity, value in test.take_emitted() if name != UNSTABLE]
+    return sorted(fresh)
+
+
+def _states(test: JobTest) -> list[str]:
+    """A digest of each partition's declared state; empty while it waits inside of a record."""
+    return [
+        "" if task.waiting else hashlib.blake2b(task.snapshot().to_bytes(), digest_size=8).hexdigest()
+        for task in test.tasks
+    ]
+
+
+if __name__ == "__main__":
+    main()
