@@ -81,7 +81,7 @@ class Meter:
         if BEFORE_TIME_MS < newest < END_OF_TIME_MS and (not self._marks or newest > self._marks[-1][0]):
             self._marks.append((newest, now_s))
         for partition, runner in node.work.runners.items():
-            if runner.phase is not Phase.RUNNING:
+            if runner.phase is not Phase.RUNNING or runner.standby is not None:
                 continue
             if self._seen_versions.get(partition) != runner.version:
                 self._seen_versions[partition] = runner.version

@@ -85,8 +85,8 @@ class _Rates:
 def take(node: Node, meter: Meter, rates: _Rates) -> Figures:
     """The figures of now; only the node's own thread may call it."""
     now_s, wall_ms = time.monotonic(), time.time_ns() // 1_000_000
-    runners = [runner for _, runner in sorted(node.work.runners.items())]
-    running = [runner for runner in runners if runner.phase is Phase.RUNNING]
+    runners = [runner for _, runner in sorted(node.work.runners.items()) if runner.standby is None]
+    running = node.work.owned()
     values = _of_node(node, meter, now_s) | _of_time(meter, rates, now_s) | _of_log(meter)
     lags = {runner.partition: _lag_s(runner, meter, wall_ms) for runner in running}
     values["holon_lag_seconds"] = {(str(p),): lag_s for p, lag_s in lags.items()}
@@ -107,12 +107,16 @@ def take(node: Node, meter: Meter, rates: _Rates) -> Figures:
 
 def _of_node(node: Node, meter: Meter, now_s: float) -> dict[str, dict[Labels, float]]:
     run, config = node.run, node.config
+    owned = [runner for runner in node.work.runners.values() if runner.standby is None]
     info = (run.job.name, config.node, str(config.number), str(run.incarnation))
     plain: dict[str, float] = {
         "holon_duplicates_suppressed": node.work.suppressed,
         "holon_open_windows": node.replica.open_windows(),
         "holon_bad_messages": node.bad_messages,
-        "holon_partitions_owned": len(node.work.runners),
+        "holon_partitions_owned": len(owned),
+        "holon_partitions_standby": len(node.work.runners) - len(owned),
+        "holon_stood_in": node.work.copies.published,
+        "holon_promotions": node.work.copies.promotions,
         "holon_unacknowledged_writes": meter.in_flight,
         "holon_members": len(node.ownership.members),
         "holon_steals": node.steals,

@@ -45,8 +45,8 @@ MACHINE = (
     Mutant(
         "an old stop counts for a new life",
         "nodes/machine/node.py",
-        "            case _ if not self._present:\n                pass  # of an earlier life under this name\n",
-        "",
+        "            case _ if self._present:  # else of an earlier life under this name\n",
+        "            case _ if True:\n",
         tests=(NODE + "test_what_an_earlier_life_under_the_same_name_did_is_not_this_life",),
         case="",
     ),
@@ -79,7 +79,7 @@ MACHINE = (
     Mutant(
         "one claim's acknowledgements count for the next",
         "nodes/machine/workload.py",
-        "        return runner if runner is not None and runner.version == version else None\n",
+        "        return runner if runner is not None and runner.key == key else None\n",
         "        return runner\n",
         tests=(WORK + "test_acknowledgements_of_an_earlier_claim_do_not_count",),
     ),
@@ -117,8 +117,8 @@ MACHINE = (
     Mutant(
         "results leave before their delta is read back",
         "nodes/machine/runner.py",
-        "        if not self.idle_allowed:\n            return self._write_outputs(taken)\n",
-        "        return self._write_outputs(taken)\n",
+        "        if not self.idle_allowed:\n            return new\n",
+        "        if True:\n            return new\n",
         case="idle-running",
     ),
     # --- what is kept and what is asked for ---
