@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from deploy.mutants.planted_copies import COPIES
 from deploy.mutants.planted_machine import MACHINE
 from deploy.mutants.planted_state import STATE
 
-MUTANTS = (*STATE, *MACHINE)
+MUTANTS = (*STATE, *MACHINE, *COPIES)

@@ -92,19 +92,18 @@ MACHINE = (
     ),
     # --- what is written, and written again ---
     Mutant(
-        "the last result of a run is taken for written",
+        "the result behind the last written one is taken for written",
         "nodes/machine/runner.py",
         "if (identity.position, identity.n) <= last.get(track, NOTHING_SEEN):",
-        "if (identity.position, identity.n - 1) <= last.get(track, NOTHING_SEEN):",
-        case="",
+        "if (identity.position - 10, identity.n) <= last.get(track, NOTHING_SEEN):",
+        tests=(WORK + "test_what_the_last_owner_has_written_is_not_written_again_and_the_next_result_is",),
     ),
     Mutant(
         "what is on the log is written again",
         "nodes/machine/runner.py",
         "if (identity.position, identity.n) <= last.get(track, NOTHING_SEEN):",
         "if False:",
-        tests=(WORK + "test_a_node_goes_on_from_the_newest_intact_checkpoint",),
-        case="",
+        tests=(WORK + "test_what_the_last_owner_has_written_is_not_written_again_and_the_next_result_is",),
     ),
     Mutant(
         "every second delta is not sent",

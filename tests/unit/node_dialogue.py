@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from holon import WCRDT, Context, Job, Json, ProcessingFunction, Source, Tumbling, Window, on_window
-from holon.identity import OutputId
+from holon.identity import OutputId, Track
 from holon.record_track import Input
 from nodes.machine import effects as x
 from nodes.machine import events as e
@@ -102,9 +102,11 @@ class Dialogue:
         what = "none" if data is None else "one"
         return self.say(e.CheckpointLoaded(partition, version, None, data), f"loaded [{partition}] v{version}: {what}")
 
-    def tail(self, partition: int, version: int) -> list[x.Effect]:
-        """The answer to ReadTail: nothing is on the outputs."""
-        return self.say(e.TailRead(partition, version, {}, {}), f"tail [{partition}] v{version}")
+    def tail(self, partition: int, version: int, last: int | None = None) -> list[x.Effect]:
+        """The answer to ReadTail: the first result of the window that ends at ``last`` is the last one there is."""
+        found = {} if last is None else {("main", partition): {int(Track.WINDOW): (last, 0)}}
+        shown = "" if last is None else f": through {last}"
+        return self.say(e.TailRead(partition, version, found, {}), f"tail [{partition}] v{version}{shown}")
 
     def records(self, partition: int, version: int, offset: int, *events: dict[str, Any]) -> list[x.Effect]:
         """Input from ``offset`` on."""

@@ -120,6 +120,25 @@ def test_a_node_goes_on_from_the_newest_intact_checkpoint() -> None:
     )
 
 
+def test_what_the_last_owner_has_written_is_not_written_again_and_the_next_result_is() -> None:
+    node = joined()
+    node.read_back()
+    node.loaded(0, 1)
+    node.tail(0, 1, last=10)
+    node.take()
+    node.records(0, 1, 0, {"ts": 3}, {"ts": 12}, {"ts": 25})
+    said(
+        node,
+        """
+        > input [0] v1 0-3
+          write broadcast [0] v1: delta 0-3 at 25 {10: [[0, 1]], 20: [[0, 1]], 30: [[0, 1]]}, answered before
+          write main[0] v1: 20: {"end":20,"count":1}
+          write broadcast [0] v1: delta 3-3 at 25 {}, answered 25
+        """,
+    )
+    assert node.node.work.suppressed == 1
+
+
 def test_the_end_of_the_input_answers_every_window_and_ends_the_job() -> None:
     node = running()
     node.records(0, 1, 0, {"ts": 3})
