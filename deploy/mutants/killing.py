@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,11 +30,11 @@ class Verdict:
     took_s: float
 
 
-def copy_tree(source: Path, target: Path) -> None:
+def copy_tree(source: Path, target: Path, copy: Callable[..., object] = shutil.copy2) -> None:
     """The rooms and the tests, compiled modules included where there are any."""
     for name in COPIED:
-        shutil.copytree(source / name, target / name)
-    shutil.copy2(source / "pyproject.toml", target / "pyproject.toml")
+        shutil.copytree(source / name, target / name, copy_function=copy)
+    copy(source / "pyproject.toml", target / "pyproject.toml")
 
 
 def compile_tree(folder: Path) -> None:
@@ -44,10 +45,11 @@ def compile_tree(folder: Path) -> None:
 def kill(mutant: Mutant, base: Path, folder: Path, seeds: int, base_seed: int) -> Verdict:
     """Plant it in a copy of ``base`` under ``folder``, and run what is aimed at it, the tests first."""
     began_s = time.monotonic()
-    copy_tree(base, folder)
+    copy_tree(base, folder, os.link)
     try:
-        target = folder / mutant.file
-        target.write_text(mutant.applied(folder))
+        target, text = folder / mutant.file, mutant.applied(folder)
+        target.unlink()  # a link: the others keep theirs
+        target.write_text(text)
         Path(importlib.util.cache_from_source(str(target))).unlink(missing_ok=True)
         by = run_tests(folder, mutant.tests) if mutant.tests else None
         if by is None and mutant.case is not None:

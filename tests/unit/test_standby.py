@@ -1,4 +1,4 @@
-"""A standby holds back, steps in where the owner is late and not before, forgets nothing unseen, takes over in place."""
+"""A standby holds back, steps in where the owner is late and not before, and takes over in place."""
 
 from __future__ import annotations
 
