@@ -90,6 +90,13 @@ MACHINE = (
         "        made = runner.outputs\n        delta = runner.delta(",
         tests=(WORK + "test_results_leave_before_the_delta_that_says_that_they_are_made",),
     ),
+    Mutant(
+        "a checkpoint does not wait for results that waited for their delta",
+        "nodes/machine/runner.py",
+        "                pending.ticket = self.ticket",
+        "                pass",
+        tests=("tests/unit/test_node_copies.py",),
+    ),
     # --- what is written, and written again ---
     Mutant(
         "the result behind the last written one is taken for written",
