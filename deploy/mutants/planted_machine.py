@@ -146,8 +146,8 @@ MACHINE = (
     ),
     Mutant(
         "own runners do not keep windows",
-        "nodes/machine/workload.py",
-        "through = min(recorded, keeping.unread_after_ms(self.job, self.runners.values()))",
+        "nodes/machine/filling.py",
+        "through = min(recorded, keeping.unread_after_ms(self.job, self.work.runners.values()))",
         "through = recorded",
         tests=(WORK + "test_a_window_that_an_own_runner_still_reads_is_kept",),
     ),
@@ -183,15 +183,15 @@ MACHINE = (
     Mutant(
         "nobody is suspected",
         "nodes/machine/detector.py",
-        "if self._running_ms - last >= self.suspect_after_ms:",
+        "if due_ms <= self._running_ms:",
         "if False:",
         tests=("tests/unit/test_detector.py",),
     ),
     Mutant(
         "a stalled observer accuses the others",
         "nodes/machine/detector.py",
-        "return [] if self._blind else sorted(found)",
-        "return sorted(found)",
+        "return [] if self._blind else list(self._suspects or [])",
+        "return list(self._suspects or [])",
         tests=("tests/unit/test_detector.py",),
     ),
     Mutant(
