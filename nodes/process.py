@@ -39,7 +39,8 @@ logger = logging.getLogger(__name__)
 
 IDLE_WAIT_S = 0.02
 LOADING_WAIT_S = 0.002
-"""A checkpoint that arrives wakes nobody, and the partition's results wait for it."""
+"""A checkpoint that arrives wakes nobody, and the partition's results wait for it: so the node looks often at first."""
+LOADING_WAITS = 500
 GC_THRESHOLDS = (20_000, 20, 50)
 """Collect cycles more rarely than Python's 700 objects: a batch makes far more, nearly none of them in cycles."""
 FAILED_EXIT = 1
@@ -156,7 +157,7 @@ class NodeProcess:
         return left.ending
 
     def _turn_until_left(self) -> None:
-        asked = False
+        asked, loading = False, 0
         while self.node.left is None:
             self._guardian.turned()
             if self._topics.problem is not None:
@@ -167,7 +168,8 @@ class NodeProcess:
                 asked = True
                 self.driver.tell(StopRequested())
             elif not self.driver.turn():
-                wait_s = LOADING_WAIT_S if self.driver.loading else IDLE_WAIT_S
+                loading = loading + 1 if self.driver.loading else 0
+                wait_s = LOADING_WAIT_S if 0 < loading < LOADING_WAITS else IDLE_WAIT_S
                 wait_s = min(wait_s, self.node.work.copies.patience_ms / 1000)
                 self.metrics.waits(partial(self.log.wait, self.driver.waits_for(), wait_s))
             self.metrics.turned()

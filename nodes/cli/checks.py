@@ -153,5 +153,5 @@ def java_version(text: str) -> int | None:
 def _redis_server() -> Check:
     program = shutil.which("redis-server")
     if program is None:
-        return Check("redis-server", "missing", "not on the path", False, "apt-get install redis-server (checkpoints)")
+        return Check("redis-server", "missing", "not on the path", False, "apt-get install redis-server (checkpoints, views)")
     return Check("redis-server", "ok", program, False)
