@@ -117,6 +117,14 @@ class Connection:
         return LogError(f"{where}: {said} ({error.name()})")
 
 
+def is_truncation(error: KafkaError) -> bool:
+    """True if the client found by the leaders' epochs that the log was shorter meanwhile, though it may be long again.
+
+    With ``auto.offset.reset=error`` only the text says so.
+    """
+    return error.code() == KafkaError._LOG_TRUNCATION or "truncation" in error.str()
+
+
 def reason(error: KafkaException) -> KafkaError:
     """The error inside of the exception."""
     return error.args[0]

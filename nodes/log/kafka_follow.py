@@ -11,7 +11,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from nodes.log.checks import out_of_range
 from nodes.log.contract import Chunk, LogDamaged, TopicPartition
-from nodes.log.kafka_errors import DAMAGED, OUT_OF_RANGE, PASSING, Connection, reason
+from nodes.log.kafka_errors import DAMAGED, OUT_OF_RANGE, PASSING, Connection, is_truncation, reason
 from nodes.log.kafka_tail import Tail, Taken
 from nodes.log.kafka_topics import Topics
 
@@ -123,6 +123,8 @@ class Follower:
             tail.used_s = time.monotonic()
             return tail
         problem = tail.problem if tail is not None and tail.covers(offset) else None
+        if problem is not None and is_truncation(problem):
+            raise self._lost_its_end(where, offset, problem.str())
         self.forget(where)
         start, end = self.bounds(where)
         now_s = time.monotonic()
@@ -182,6 +184,9 @@ class Follower:
         self.forget(tail.where)
         problem = tail.problem
         assert problem is not None
+        if is_truncation(problem):
+            self._tails[tail.where] = tail  # it stays so: whoever reads on here would read something else
+            raise self._lost_its_end(tail.where, tail.fetched, problem.str())
         if problem.code() in OUT_OF_RANGE:
             start, end = self.bounds(tail.where)
             where = f"topic {tail.where.topic!r} partition {tail.where.partition}"
@@ -198,13 +203,15 @@ class Follower:
             tail.end, tail.end_s = ends[tail.where], asked_s
         if wanted.end < wanted.fetched and self.end(wanted.where) < wanted.fetched:
             self.forget(wanted.where)
-            raise LogDamaged(
-                f"Kafka {self._connection.bootstrap}: topic {wanted.where.topic!r} partition {wanted.where.partition} "
-                f"ends at {wanted.end}, but records up to {wanted.fetched} had been read: a broker lost acknowledged "
-                "records (unclean leader election, lost disk, topic made anew). Results may rest on them: start again "
-                "with --reset"
-            )
+            raise self._lost_its_end(wanted.where, wanted.fetched, f"it ends at {wanted.end}")
         self._sweep(asked_s)
+
+    def _lost_its_end(self, where: TopicPartition, offset: int, how: str) -> LogDamaged:
+        return LogDamaged(
+            f"Kafka {self._connection.bootstrap}: topic {where.topic!r} partition {where.partition} was cut off before "
+            f"offset {offset}, up to which it had been read ({how}): a broker lost acknowledged records (unclean "
+            "leader election, lost disk, topic made anew). Results may rest on them: start again with --reset"
+        )
 
     def _sweep(self, now_s: float) -> None:
         """Stop to follow what nobody has read for a while: what is appended there would be fetched for nothing."""

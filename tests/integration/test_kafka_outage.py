@@ -13,6 +13,8 @@ import pytest
 from nodes import kafka_broker
 from nodes.fleet import Fleet
 from nodes.monitor import Monitor
+from nodes.opening import open_settings_log
+from tests.integration import jobs_mixed
 from tests.integration.fleet_support import Command, owners, run_command
 from tests.integration.jobs_mixed import INPUT
 from tests.integration.kafka_stage import KafkaStage
@@ -97,16 +99,22 @@ def test_a_run_without_its_broker_ends_with_a_named_error_and_resumes(stage: Kaf
     stage.assert_exact()
 
 
-def test_nodes_whose_input_lost_its_end_stop_and_name_it(stage: KafkaStage, broker: Path) -> None:
+def test_nodes_whose_input_lost_its_end_stop_and_name_it(
+    stage: KafkaStage, broker: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     """The broker comes back with half of a partition, as after an unclean election, and it grows again at once."""
     run = stage.open()
     monitor = stage.monitor(run)
     with stage.fleet(2) as fleet:
-        stage.feed(8000)
-        stage.until(monitor, lambda: monitor.consumed == 8000, "all is taken", fleet)
+        stage.feed(2000)
+        stage.until(monitor, lambda: monitor.consumed == 2000, "all is taken", fleet)
         kill(broker)
         segment = broker / "data" / f"{stage.prefix}{INPUT}-2" / "00000000000000000000.log"
         os.truncate(segment, segment.stat().st_size // 2)
         kafka_broker.up(broker, heap_mb=HEAP_MB)
+        with open_settings_log(stage.settings) as other:
+            other.append(INPUT, 2, jobs_mixed.payloads(0, 1500, 1)[0])
+            assert other.end_offset(INPUT, 2) > len(stage.events[2]), "beyond what the nodes have read"
         until(lambda: any(m.process.poll() is not None for m in fleet.members), "a node stops")
         assert {m.process.poll() for m in fleet.members} <= {None, 1}
+    assert "lost acknowledged records" in capfd.readouterr().err
