@@ -153,5 +153,6 @@ def java_version(text: str) -> int | None:
 def _redis_server() -> Check:
     program = shutil.which("redis-server")
     if program is None:
-        return Check("redis-server", "missing", "not on the path", False, "apt-get install redis-server (checkpoints, views)")
+        advice = "apt-get install redis-server (checkpoints, views)"
+        return Check("redis-server", "missing", "not on the path", False, advice)
     return Check("redis-server", "ok", program, False)
