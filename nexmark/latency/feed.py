@@ -14,8 +14,9 @@ import msgspec
 from nexmark.generator import GeneratorConfig, encode_json, generate_slice
 from nodes.api import Log, load_settings, open_job_log
 
-TICK_S = 0.005
-CHUNK_S = 0.05
+TICK_S = 0.01
+"""As in paced runs of ``holon nexmark run``."""
+CHUNK_S = 0.1
 LEAD_MS = 200
 """The first event lies so far ahead of the signal to begin."""
 

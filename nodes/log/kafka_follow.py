@@ -22,6 +22,7 @@ PUMP_INTERVAL_S = 0.0005
 """Who follows many partitions in turn takes what has arrived for all of them at the first."""
 FETCHES_OF_DAMAGED = 3
 _TAKE = 10_000
+_PIECE = 500  # room for so many is made each time
 _SLICE_S = 0.25
 _NO_NUMBERS = np.empty(0, np.int64)
 
@@ -248,8 +249,11 @@ class Follower:
         touched: dict[TopicPartition, Tail] = {}
         try:
             arrived = self._consumer.consume(1, timeout_s)
-            if arrived:
-                arrived += self._consumer.consume(_TAKE, 0)
+            full = bool(arrived)
+            while full and len(arrived) < _TAKE:
+                more = self._consumer.consume(_PIECE, 0)
+                arrived += more
+                full = len(more) == _PIECE
         except KafkaException as error:
             raise self._connection.translated(reason(error), "reading") from error
         for message in arrived:
