@@ -160,8 +160,13 @@ class Driver:
             offset = self._broadcast_at[partition]
             try:
                 chunk = self.log.follow(self.topics.broadcast, partition, offset, max_records=CONTROL_BATCH)
-            except OffsetOutOfRange as error:
-                raise self._joining.fell_behind(self.topics.broadcast, partition, offset) from error
+            except OffsetOutOfRange:  # trimmed past where this node was going to read, or stood for long
+                found = self._joining.again(partition, offset)
+                if found is not None:
+                    self._broadcast_at[partition] = found.offsets[partition]
+                    self.tell(found)
+                moved = True
+                continue
             self._broadcast_at_end &= len(chunk.values) < CONTROL_BATCH
             if chunk.values:
                 self._broadcast_at[partition] = chunk.next_offset

@@ -14,7 +14,7 @@ from nodes.machine.control_state import ControlSnapshot, decode_snapshot
 from nodes.machine.ownership import Ownership
 
 SNAPSHOTS_READ = 8
-"""So many of the newest snapshots are looked at; three are kept."""
+"""So many of the newest snapshots are kept, and looked at."""
 ATTEMPTS = 5
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from nodes.checkpoint_format import MERGED, CheckpointDamaged, CheckpointKey, CheckpointMissing, CheckpointNewer
 from nodes.checkpoints import CheckpointStore, StoreUnavailable
 from nodes.errors import Unreachable
-from nodes.history import read_snapshots
+from nodes.history import SNAPSHOTS_READ
 from nodes.jobs import Topics
 from nodes.log.contract import Log, LogError, OffsetOutOfRange
 from nodes.machine import effects as x
@@ -21,8 +21,6 @@ from nodes.machine.config import JobRun
 from nodes.machine.merging import decode_merged
 from nodes.machine.ownership import KEPT_MERGED, Ownership
 from wcrdt.replica import SlotDelta
-
-KEPT_SNAPSHOTS = 3
 
 
 class FellBehind(OffsetOutOfRange, Unreachable):
@@ -67,6 +65,14 @@ class Joining:
             self._demand_start(partitions)
             return None
         return e.MergedLoaded([found.slots[p] for p in partitions], found.offsets, True, partition is None)
+
+    def again(self, partition: int, offset: int) -> e.MergedLoaded | None:
+        """Where the records from ``offset`` on were deleted: the slot as it was after them.
+
+        None while the node has not yet read which merged checkpoint that is in.
+        """
+        found = self.rewind(partition)
+        return None if found is None or found.offsets[partition] <= offset else found
 
     def _first_intact(self, kept: Sequence[m.MergedSaved]) -> e.MergedLoaded | None:
         for saved in kept:
@@ -120,26 +126,25 @@ class Joining:
 
         def write() -> None:
             try:
-                self.log.append(self.topics.snapshots, 0, [wish.value])
+                at = self.log.append(self.topics.snapshots, 0, [wish.value]).first_offset
                 if wish.trims:
-                    self._trim(kept)
+                    self._trim(kept, at)
             except (LogError, StoreUnavailable) as error:
                 self.report(f"the job's own topics are not trimmed now: {error}")
 
         return write
 
-    def _trim(self, kept: Sequence[m.MergedSaved]) -> None:
-        """Trim to what the oldest of three needs, if all three are intact: who falls back finds what it needs."""
-        snapshots = read_snapshots(self.log, self.run.job)[:KEPT_SNAPSHOTS]
-        if len(kept) < KEPT_MERGED or len(snapshots) < KEPT_SNAPSHOTS:
+    def _trim(self, kept: Sequence[m.MergedSaved], snapshot_at: int) -> None:
+        """Trim to what the oldest of three needs, if all three are intact: who falls back finds what it needs.
+
+        The snapshots made with these three are all of later offsets of the control topic.
+        """
+        if len(kept) < KEPT_MERGED or any(self._load(saved) is None for saved in kept):
             return
-        if any(self._load(saved) is None for saved in kept):
-            return
-        oldest_at, oldest = snapshots[-1]
         for partition, offset in enumerate(kept[-1].broadcast_offsets):
             self.log.delete_before(self.topics.broadcast, partition, offset)
-        self.log.delete_before(self.topics.control, 0, min(oldest.offset, kept[-1].control_offset))
-        self.log.delete_before(self.topics.snapshots, 0, oldest_at)
+        self.log.delete_before(self.topics.control, 0, kept[-1].control_offset)
+        self.log.delete_before(self.topics.snapshots, 0, max(0, snapshot_at + 1 - SNAPSHOTS_READ))
 
 
 __all__ = ["FellBehind", "Joining"]

@@ -21,6 +21,7 @@ from nodes.errors import RunFailed
 from nodes.guardian import Guardian, Place, Watched
 from nodes.history import History
 from nodes.jobs import heartbeat_topic, open_history, with_policy
+from nodes.joining import FellBehind
 from nodes.log import Log, LogError
 from nodes.machine import messages as m
 from nodes.machine.config import JobRun, NodeConfig
@@ -45,6 +46,7 @@ GC_THRESHOLDS = (20_000, 20, 50)
 """Collect cycles more rarely than Python's 700 objects: a batch makes far more, nearly none of them in cycles."""
 FAILED_EXIT = 1
 INTERRUPTED_EXIT = 130
+JOIN_ATTEMPTS = 5
 CRASHPOINT_VARIABLE = "CRASHPOINT"
 """``name:n`` in the environment kills the process, as ``kill -9`` does, at the n-th passing of that point."""
 
@@ -211,22 +213,34 @@ def run_node(
     if not __debug__:
         raise RunFailed("a node does not run under python -O: its checks of its own invariants would be gone")
     with open_job_log(settings) as log:
-        run, history = open_history(log, with_policy(job, settings.node.on_error), accept_code=accept_code)
-        store, config = open_checkpoints(settings), node_config(settings, number, expected)
-        if settings.log.transactional_outputs:
-            outputs_in_transactions(log, run, config.node)
-        process = NodeProcess(run, log, store, config, settings, parent, history)
-        for number_of_signal in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number_of_signal, process.request_stop)
         gc.collect()
         gc.freeze()  # what the imports made need not be looked at again
         gc.set_threshold(*GC_THRESHOLDS)
-        try:
-            with process.metrics.serving():
-                return process.loop(), process.node
-        finally:
-            for number_of_signal in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number_of_signal, signal.SIG_IGN)  # it is leaving already
+        attempts = 0
+        while True:
+            attempts += 1
+            run, history = open_history(log, with_policy(job, settings.node.on_error), accept_code=accept_code)
+            store, config = open_checkpoints(settings), node_config(settings, number, expected)
+            if settings.log.transactional_outputs and attempts == 1:
+                outputs_in_transactions(log, run, config.node)
+            process = NodeProcess(run, log, store, config, settings, parent, history)
+            try:
+                return _run(process), process.node
+            except FellBehind:
+                if process.node.present or attempts == JOIN_ATTEMPTS:
+                    raise
+                logger.info("the job's own topics were trimmed while this node began to read them; once more")
+
+
+def _run(process: NodeProcess) -> Ending:
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, process.request_stop)
+    try:
+        with process.metrics.serving():
+            return process.loop()
+    finally:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_IGN)  # it is leaving already
 
 
 def crashpoint_from(text: str) -> Callable[[str], None]:

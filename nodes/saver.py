@@ -8,6 +8,7 @@ from queue import Empty, SimpleQueue
 from typing import Protocol
 
 from nodes.checkpoint_format import CheckpointError
+from nodes.log.contract import LogError
 from nodes.machine.events import Event
 
 Work = Callable[[], Event | None]
@@ -21,7 +22,7 @@ class Saver(Protocol):
         ...
 
     def finished(self) -> list[Event]:
-        """What was done since the last call. Raises the ``CheckpointError`` of one that failed."""
+        """What was done since the last call. Raises the error of one that failed."""
         ...
 
 
@@ -73,7 +74,7 @@ class ThreadSaver:
             work = self._wishes.get()
             try:
                 self._results.put(work())
-            except CheckpointError as error:
+            except (CheckpointError, LogError) as error:
                 self._results.put(error)
             except BaseException as error:
                 self._results.put(error)

@@ -195,14 +195,15 @@ class KafkaLog(Log):
 
     def delete_before(self, topic: str, partition: int, offset: int) -> int:
         where = self._found(topic, partition)
+        start, end = self._follower.bounds(where)
+        if offset > end:
+            raise out_of_range(f"topic {topic!r} partition {partition}", offset, start, end)
+        if offset <= start:
+            return start
+        start = self._topics.delete_before(topic, partition, offset)  # others read on meanwhile
         with self._lock:
-            start, end = self._follower.bounds(where)
-            if offset > end:
-                raise out_of_range(f"topic {topic!r} partition {partition}", offset, start, end)
-            if offset <= start:
-                return start
-            self._follower.forget(where)
-            return self._topics.delete_before(topic, partition, offset)
+            self._follower.forget_before(where, start)
+        return start
 
     def flush(self) -> None:
         """Nothing to do: what is acknowledged is on all in-sync replicas. How they sync their disks is theirs."""

@@ -111,6 +111,12 @@ class Follower:
         if tail is not None:
             self._detach(tail)
 
+    def forget_before(self, where: TopicPartition, offset: int) -> None:
+        """What is below ``offset`` was deleted; who reads behind it is not disturbed."""
+        tail = self._tails.get(where)
+        if tail is not None and tail.start < offset:
+            self.forget(where)
+
     def close(self) -> None:
         """Leave the brokers."""
         self._consumer.close()

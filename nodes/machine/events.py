@@ -151,13 +151,6 @@ class MergedLoaded:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionsCounted:
-    """The input topic has so many partitions now."""
-
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
 class StopRequested:
     """Somebody asked this node alone to leave (SIGTERM): drain, checkpoint, release."""
 
@@ -176,6 +169,5 @@ Event = (
     | OutputsFollowed
     | MergedStored
     | MergedLoaded
-    | PartitionsCounted
     | StopRequested
 )

@@ -15,7 +15,7 @@ from nodes.machine import events as e
 from nodes.machine import facts as f
 from nodes.machine import messages as m
 from nodes.machine.beats import Beats
-from nodes.machine.config import JobRun, NodeConfig, Wanted, other_partitions
+from nodes.machine.config import JobRun, NodeConfig, Wanted
 from nodes.machine.control_state import ControlSnapshot, encode_snapshot
 from nodes.machine.detector import Detector
 from nodes.machine.effects import Effect, Ending, Leave, RewindBroadcast, WriteSnapshot
@@ -122,8 +122,6 @@ class Node:
                 self.merging.stored()
                 saved = m.MergedSaved(self.run.incarnation, self.config.node, name, control_offset, broadcast_offsets)
                 self.work.control(saved)
-            case e.PartitionsCounted(count) if count != self.run.partitions:
-                self._leave(Ending.FAILED, other_partitions(self.run.job, self.run.partitions, count))
             case e.StopRequested():
                 self._stop_requested()
             case e.OutputRefused(partition, _, reason):

@@ -198,9 +198,12 @@ class Life:
 
     def rotted(self, topic: str, values: Sequence[bytes]) -> Sequence[bytes]:
         """Deltas are damaged on the log itself, for every reader alike."""
-        if topic == self.topics.snapshots and self._chance(self.world.faults.checkpoint_damaged):
-            self._trace("snapshot-rotten")
-            return [self._corrupt(value) for value in values]
+        if topic == self.topics.snapshots:
+            rots = self._chance(self.world.faults.checkpoint_damaged) and not self.world.snapshot_rotten
+            self.world.snapshot_rotten = rots
+            if rots:
+                self._trace("snapshot-rotten")
+            return [self._corrupt(value) for value in values] if rots else values
         if topic != self.topics.broadcast or not self._chance(self.world.faults.delta_rotten):
             return values
         self._trace("delta-rotten", topic)

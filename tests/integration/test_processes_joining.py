@@ -1,0 +1,132 @@
+"""Fleets of real processes that grow, shrink and are renewed under load, while the job's own topics are trimmed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nodes.fleet import Fleet
+from nodes.history import History, heartbeat_topic
+from nodes.jobs import Topics
+from nodes.log.contract import OffsetOutOfRange
+from nodes.machine.config import JobRun
+from nodes.monitor import Monitor
+from tests.integration.fleet_support import JOB, Command, Stage
+from tests.integration.processes import until
+
+MERGING = ("node.merge_interval_ms=200",)
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    stage = Stage(tmp_path, *MERGING, partitions=8)
+    yield stage
+    stage.log.close()
+
+
+def numbers(monitor: Monitor, partitions: int = 8) -> list[int]:
+    """Who owns the partitions, by number; -1 for nobody."""
+    ownership = monitor.ownership
+    return [ownership.members.get(ownership.owner(p) or "", -1) for p in range(partitions)]
+
+
+def leave(fleet: Fleet, *leaving: int) -> None:
+    """SIGTERM, and wait: a node that leaves in order ends with 0."""
+    members = [member for member in fleet.running() if member.number in leaving]
+    for member in members:
+        member.asked = True
+        member.process.terminate()
+    assert [member.process.wait(60) for member in members] == [0] * len(leaving)
+
+
+def all_joined(fleet: Fleet, monitor: Monitor) -> bool:
+    return {member.number for member in fleet.running()} <= set(monitor.ownership.members.values())
+
+
+def is_trimmed(stage: Stage, run: JobRun) -> bool:
+    topics = Topics.of(run)
+    starts = [stage.log.start_offset(topics.broadcast, p) for p in range(run.partitions)]
+    return min(starts) > 0 and stage.log.start_offset(topics.control, 0) > 0
+
+
+def test_a_fleet_grows_from_one_to_eight_and_back_under_load(stage: Stage) -> None:
+    run = stage.open()
+    monitor = stage.monitor(run)
+    with stage.fleet(1) as fleet:
+        with stage.feeding():
+            stage.until(monitor, lambda: set(numbers(monitor)) == {0}, "the first node owns all", fleet)
+            until(lambda: is_trimmed(stage, run), "the beginning of the job's own topics is gone")
+            for number in range(1, 8):
+                fleet.add(number)
+            stage.until(monitor, lambda: sorted(numbers(monitor)) == list(range(8)), "each owns one", fleet)
+            leave(fleet, *range(1, 8))
+            stage.until(monitor, lambda: set(numbers(monitor)) == {0}, "the first node owns all again", fleet)
+        done = stage.finish(run, fleet)
+    assert done.steals == 0  # everything was handed over
+    stage.assert_exact()
+    assert stage.repeats_dropped == 0
+
+
+def test_all_nodes_are_renewed_one_after_the_other(stage: Stage) -> None:
+    run = stage.open()
+    monitor = stage.monitor(run)
+    with stage.fleet(3) as fleet:
+        with stage.feeding():
+            for number in range(3):
+                stage.until(monitor, lambda: set(numbers(monitor)) == {0, 1, 2}, "all three own some", fleet)
+                leave(fleet, number)
+                fleet.add(number)
+        stage.until(monitor, lambda: set(numbers(monitor)) == {0, 1, 2}, "all three own some", fleet)
+        stage.finish(run, fleet)
+    stage.assert_exact()
+
+
+def test_nodes_join_and_leave_while_the_fleet_recovers(stage: Stage) -> None:
+    """One is killed, one joins and one leaves at the same time, and again before all is settled."""
+    run = stage.open()
+    monitor = stage.monitor(run)
+    with stage.fleet(3) as fleet:
+        with stage.feeding():
+            stage.until(monitor, lambda: set(numbers(monitor)) == {0, 1, 2}, "all three own some", fleet)
+            for number in range(3, 9, 2):
+                stage.until(monitor, lambda: all_joined(fleet, monitor), "all have joined", fleet)
+                eldest, next_one = fleet.running()[:2]
+                fleet.add(number)
+                fleet.kill(eldest.number)
+                fleet.add(number + 1)
+                leave(fleet, next_one.number)
+        stage.finish(run, fleet)
+    stage.assert_exact()
+
+
+def test_all_nodes_die_before_any_progress_was_recorded(stage: Stage) -> None:
+    stage.feed(400)
+    run = stage.open()
+    monitor = stage.monitor(run)
+    with stage.fleet(2, crashpoints={0: "before-checkpoint:1", 1: "before-checkpoint:1"}) as fleet:
+        until(lambda: not fleet.running(), "both are dead")
+        monitor.poll()
+        assert sum(monitor.taken()) == 0
+        fleet.add(2)
+        stage.finish(run, fleet)
+    stage.assert_exact()
+
+
+def test_a_node_by_hand_joins_a_trimmed_job_and_leaves_it_at_a_signal(stage: Stage) -> None:
+    run = stage.open()
+    monitor = stage.monitor(run)
+    with stage.fleet(1) as fleet:
+        with stage.feeding():
+            until(lambda: is_trimmed(stage, run), "the beginning of the job's own topics is gone")
+            with Command("node", JOB, "--number", "7", "--json", stage=stage) as joined:
+                stage.until(monitor, lambda: numbers(monitor).count(7) == 4, "it owns half", fleet)
+                joined.process.terminate()
+                assert joined.json()["ending"] == "stopped"
+        stage.finish(run, fleet)
+    assert History(stage.log, run.job).since > 0
+    with pytest.raises(OffsetOutOfRange):
+        stage.log.read(run.job.control_topic, 0, 0)
+    assert stage.log.end_offset(heartbeat_topic(run.job), 0) > 0
+    stage.assert_exact()
