@@ -68,9 +68,9 @@ class Merging:
         """A merged checkpoint is on the control topic, whoever made it."""
         self._waiting_since_ms = now_ms
 
-    def stored(self) -> None:
-        """The one that this node has made is durable."""
-        self._saving = False
+    def stored(self, now_ms: int) -> None:
+        """The one that this node has made is durable; it is about to be recorded."""
+        self._saving, self._waiting_since_ms = False, now_ms
 
     def rewound(self, partition: int | None) -> None:
         """The broadcast (of one partition, or None: of all) is read again: what was taken of it is void."""
@@ -94,7 +94,7 @@ class Merging:
             return None
         raw = [msgspec.Raw(piece) for piece in self._pieces]
         data = m.seal(_Pieces(self.incarnation, raw), MAX_MERGED_BYTES)
-        self._pieces, self._saving, self._waiting_since_ms = None, True, now_ms
+        self._pieces, self._saving = None, True
         return SaveMerged(self._began_at, self.replica.frontier_ms, self._offsets, data)
 
     def _go_on(self, pieces: list[bytes]) -> None:

@@ -119,7 +119,7 @@ class Node:
             case e.MergedLoaded():
                 self._merged_loaded(event)
             case e.MergedStored(name, control_offset, broadcast_offsets):
-                self.merging.stored()
+                self.merging.stored(self._now_ms)
                 saved = m.MergedSaved(self.run.incarnation, self.config.node, name, control_offset, broadcast_offsets)
                 self.work.control(saved)
             case e.StopRequested():

@@ -1,0 +1,186 @@
+"""What the shell does for those who join: histories that begin at a snapshot, merged checkpoints, and trimming."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from nodes import checkpoint_format as fmt
+from nodes.errors import RunFailed, Unreachable
+from nodes.history import History, read_snapshots, snapshots_topic
+from nodes.jobs import Topics, open_history, open_job, read_ownership
+from nodes.joining import FellBehind, Joining
+from nodes.log import MemoryLog
+from nodes.machine import effects as x
+from nodes.machine import events as e
+from nodes.machine import messages as m
+from nodes.machine.control_state import ControlSnapshot, encode_snapshot
+from nodes.machine.merging import _Pieces
+from nodes.monitor import Monitor
+from nodes.sim.store import MemoryCheckpoints
+from tests.unit.node_dialogue import count_job
+from wcrdt.replica import Replica
+
+
+class Stage:
+    """A job with two partitions whose topics have some records, and what a node of it would do."""
+
+    def __init__(self) -> None:
+        self.log, self.store, self.reports = MemoryLog(), MemoryCheckpoints(), []
+        self.log.create_topic("in", 2)
+        self.job = count_job()
+        self.run, history = open_history(self.log, self.job)
+        self.topics = Topics.of(self.run)
+        self.ownership, self.control_at = history.ownership, history.offset
+        self.joining = Joining(self.log, self.store, self.run, self.ownership, self.reports.append)
+
+    def write(self, *messages: m.ControlMessage) -> None:
+        """To the control topic; this node reads them at once."""
+        self.log.append(self.topics.control, 0, [m.encode(message) for message in messages])
+        for message in messages:
+            self.ownership.apply(message)
+        self.control_at += len(messages)
+
+    def grow(self) -> None:
+        """Ten records more on every broadcast, and on the control topic."""
+        for partition in range(2):
+            self.log.append(self.topics.broadcast, partition, [b"delta"] * 10)
+        self.write(*(m.Hello(0, f"n{number}") for number in range(10)))
+
+    def merge(self) -> m.MergedSaved:
+        """Save one, record it, write the snapshot, trim."""
+        self.grow()
+        offsets = [self.log.end_offset(self.topics.broadcast, p) for p in range(2)]
+        replica = Replica(2, self.job.program.shapes())
+        raw = [raw_slot(replica, p) for p in range(2)]
+        data = m.seal(_Pieces(0, raw), 1 << 20)
+        stored = self.joining.saving(x.SaveMerged(self.control_at, 0, offsets, data))()
+        assert isinstance(stored, e.MergedStored)
+        saved = m.MergedSaved(0, "a", stored.name, stored.control_offset, stored.broadcast_offsets)
+        self.write(saved)
+        snapshot = ControlSnapshot(self.control_at, self.ownership.snapshot())
+        assert self.joining.writing_snapshot(x.WriteSnapshot(encode_snapshot(snapshot), True))() is None
+        return saved
+
+    def starts(self) -> list[int]:
+        topics = [(self.topics.broadcast, 0), (self.topics.broadcast, 1), (self.topics.control, 0)]
+        return [self.log.start_offset(*where) for where in topics]
+
+    def damage(self, saved: m.MergedSaved) -> None:
+        self.store.files[saved.name] = self.store.files[saved.name][:-1]
+
+
+def raw_slot(replica: Replica, partition: int) -> msgspec.Raw:
+    return msgspec.Raw(msgspec.msgpack.encode(replica.full(partition)))
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+def test_a_reader_that_begins_at_a_snapshot_knows_what_one_from_the_start_knows(stage: Stage) -> None:
+    stage.merge()
+    stage.grow()
+    history = History(stage.log, stage.job)
+    assert history.since > 0
+    assert history.ownership.digest() == stage.ownership.digest()
+    stage.log.delete_before(snapshots_topic(stage.job), 0, 1)
+    from_start = History(stage.log, stage.job)
+    assert from_start.since == 0
+    assert from_start.ownership.digest() == stage.ownership.digest()
+
+
+def test_damaged_snapshots_are_passed_over(stage: Stage) -> None:
+    stage.merge()
+    last = stage.merge()
+    stage.log.append(stage.topics.snapshots, 0, [b"", b"damage" * 10])
+    assert History(stage.log, stage.job).since > last.control_offset
+    assert len(read_snapshots(stage.log, stage.job)) == 2
+
+
+def test_nothing_is_trimmed_before_there_are_three(stage: Stage) -> None:
+    stage.merge()
+    stage.merge()
+    assert stage.starts() == [0, 0, 0]
+    stage.merge()
+    assert min(stage.starts()) > 0
+
+
+def test_topics_are_trimmed_to_what_the_oldest_of_three_needs_and_stay_bounded(stage: Stage) -> None:
+    merged = [stage.merge() for _ in range(20)]
+    oldest = merged[-3]
+    assert stage.starts() == [*oldest.broadcast_offsets, oldest.control_offset]
+    assert stage.log.end_offset(stage.topics.control, 0) - stage.starts()[2] < 40
+    snapshots = stage.topics.snapshots
+    assert stage.log.end_offset(snapshots, 0) - stage.log.start_offset(snapshots, 0) <= 8
+    assert len(stage.store.list("count", 0, fmt.MERGED)) <= 4
+
+
+def test_nothing_is_trimmed_while_one_of_the_three_cannot_be_read(stage: Stage) -> None:
+    first = stage.merge()
+    stage.damage(first)
+    stage.merge()
+    stage.merge()
+    assert stage.starts() == [0, 0, 0]
+    stage.merge()  # the damaged one is no longer among the three
+    assert min(stage.starts()) > 0
+
+
+def test_who_joins_takes_the_newest_that_is_intact(stage: Stage) -> None:
+    merged = [stage.merge() for _ in range(4)]
+    stage.damage(merged[-1])
+    found = stage.joining.begin()
+    assert found is not None and not found.rewound
+    assert found.offsets == merged[-2].broadcast_offsets
+    assert any(merged[-1].name in line for line in stage.reports)
+
+
+def test_who_reads_again_takes_the_oldest_that_is_intact_once_the_start_is_gone(stage: Stage) -> None:
+    assert stage.joining.rewind(None) is None  # the start is there
+    merged = [stage.merge() for _ in range(4)]
+    found = stage.joining.rewind(None)
+    assert found is not None and found.rewound and found.whole
+    assert found.offsets == merged[-3].broadcast_offsets
+    one = stage.joining.rewind(1)
+    assert one is not None and not one.whole
+    assert [slot.partition for slot in one.slots] == [1]
+
+
+def test_who_can_begin_nowhere_says_what_to_do(stage: Stage) -> None:
+    for saved in [stage.merge() for _ in range(4)]:
+        if saved.name in stage.store.files:
+            stage.damage(saved)
+    with pytest.raises(FellBehind, match="Start it again") as raised:
+        stage.joining.begin()
+    assert isinstance(raised.value, Unreachable)  # exit code 4: worth another start
+
+
+def test_a_job_whose_control_topic_lost_its_beginning_is_refused(stage: Stage) -> None:
+    stage.grow()
+    stage.log.delete_before(stage.topics.control, 0, 3)
+    with pytest.raises(RunFailed, match="begins at offset 3"):
+        open_job(stage.log, stage.job)
+
+
+def test_a_trimmed_job_is_resumed_watched_and_reset(stage: Stage) -> None:
+    for _ in range(4):
+        stage.merge()
+    assert open_job(stage.log, stage.job) == stage.run
+    ownership = read_ownership(stage.log, stage.job)
+    assert ownership is not None and ownership.digest() == stage.ownership.digest()
+    monitor = Monitor(stage.log, stage.run)
+    monitor.poll()
+    assert set(monitor.ownership.members) == {f"n{number}" for number in range(10)}
+    assert open_job(stage.log, stage.job, reset=True).incarnation == 1
+    monitor.poll()
+    assert monitor.superseded
+    assert History(stage.log, stage.job).ownership.incarnation == 1
+
+
+def test_a_monitor_that_was_overtaken_by_the_trimming_goes_on(stage: Stage) -> None:
+    monitor = Monitor(stage.log, stage.run)
+    for _ in range(4):
+        stage.merge()
+    monitor.poll()
+    assert monitor.ownership.digest() == stage.ownership.digest()
