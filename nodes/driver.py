@@ -252,8 +252,8 @@ class Driver:
                 return self._rewind(only)
             case x.SaveMerged():
                 return self.merger.save(self._joining.saving(effect))
-            case x.WriteSnapshot():
-                return self.merger.save(self._joining.writing_snapshot(effect))
+            case x.WriteControlCheckpoint():
+                return self.merger.save(self._joining.writing_control_checkpoint(effect))
             case x.Leave():
                 pass
         return None

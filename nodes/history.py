@@ -1,6 +1,6 @@
-"""The control topic of a job, folded as far as it goes: from the newest snapshot of it, or from its start.
+"""The control topic of a job, folded as far as it goes: from the newest checkpoint of it, or from its start.
 
-Two rules for this file: a snapshot only saves reading, so where none can be used the topic is read from its start;
+Two rules for this file: a checkpoint only saves reading, so where none can be used the topic is read from its start;
 where that is gone too, nobody guesses.
 """
 
@@ -10,11 +10,11 @@ from holon.job import Job
 from nodes.errors import RunFailed
 from nodes.log.contract import Log, OffsetOutOfRange
 from nodes.machine import messages as m
-from nodes.machine.control_state import ControlSnapshot, decode_snapshot
+from nodes.machine.control_state import ControlCheckpoint, decode_control_checkpoint
 from nodes.machine.ownership import Ownership
 
-SNAPSHOTS_READ = 8
-"""So many of the newest snapshots are kept, and looked at."""
+CHECKPOINTS_READ = 8
+"""So many of the newest checkpoints are kept, and looked at."""
 ATTEMPTS = 5
 
 
@@ -27,15 +27,15 @@ def heartbeat_topic(job: Job) -> str:
     return f"_holon.{job.name}.heartbeats"
 
 
-def snapshots_topic(job: Job) -> str:
+def control_checkpoints_topic(job: Job) -> str:
     """Where the folded control topic is written now and then; only its last records are ever read."""
-    return f"_holon.{job.name}.snapshots"
+    return f"_holon.{job.name}.control-checkpoints"
 
 
 class History:
     """The fold and the offset up to which it holds; ``read`` goes on.
 
-    ``since`` is where it began: 0, or what the snapshot says that was used.
+    ``since`` is where it began: 0, or what the checkpoint says that was used.
     """
 
     def __init__(self, log: Log, job: Job) -> None:
@@ -46,24 +46,24 @@ class History:
             try:
                 self.read()
                 return
-            except OffsetOutOfRange:  # the topic was trimmed between two reads; there is a newer snapshot then
+            except OffsetOutOfRange:  # the topic was trimmed between two reads; there is a newer checkpoint then
                 if attempt == ATTEMPTS - 1:
                     raise
 
     def _begin(self) -> None:
         start = self._log.start_offset(self.job.control_topic, 0)
         end = self._log.end_offset(self.job.control_topic, 0)
-        for _, snapshot in read_snapshots(self._log, self.job):
-            if start <= snapshot.offset <= end:
-                self.ownership, self.offset = Ownership.restored(snapshot.state), snapshot.offset
+        for _, checkpoint in read_control_checkpoints(self._log, self.job):
+            if start <= checkpoint.offset <= end:
+                self.ownership, self.offset = Ownership.restored(checkpoint.state), checkpoint.offset
                 break
         else:
             if start > 0:
                 raise RunFailed(
                     f"job {self.job.name!r}: {self.job.control_topic}[0] begins at offset {start}, and "
-                    f"{snapshots_topic(self.job)} holds no intact snapshot of what came before: somebody deleted "
-                    f"records of one of them. The job's state cannot be known; start again under another job name, "
-                    f"or delete both topics"
+                    f"{control_checkpoints_topic(self.job)} holds no intact checkpoint of what came before: "
+                    f"somebody deleted records of one of them. The job's state cannot be known; start again under "
+                    f"another job name, or delete both topics"
                 )
             self.ownership, self.offset = Ownership(1), start
         self.since = self.offset
@@ -89,9 +89,9 @@ class History:
         return job.program.code_hash() + policy + (f" retry {retries}" if retries else "")
 
 
-def read_snapshots(log: Log, job: Job, last: int = SNAPSHOTS_READ) -> list[tuple[int, ControlSnapshot]]:
-    """Of the ``last`` records the intact snapshots with their own offsets, newest first; others are passed over."""
-    topic = snapshots_topic(job)
+def read_control_checkpoints(log: Log, job: Job, last: int = CHECKPOINTS_READ) -> list[tuple[int, ControlCheckpoint]]:
+    """Of the ``last`` records the intact checkpoints with their own offsets, newest first; others are passed over."""
+    topic = control_checkpoints_topic(job)
     if topic not in log.topics():
         return []
     start, end = log.start_offset(topic, 0), log.end_offset(topic, 0)
@@ -100,7 +100,7 @@ def read_snapshots(log: Log, job: Job, last: int = SNAPSHOTS_READ) -> list[tuple
         chunk = log.read(topic, 0, offset)
         for at, value in zip(chunk.offsets.tolist(), chunk.values, strict=True):
             try:
-                found.append((at, decode_snapshot(value)))
+                found.append((at, decode_control_checkpoint(value)))
             except m.BadMessage:
                 continue
         if chunk.next_offset == offset:

@@ -17,7 +17,7 @@ import msgspec
 
 from holon.job import Job
 from nodes.errors import UnknownName, nearest
-from nodes.history import History, JobMismatch, heartbeat_topic, snapshots_topic
+from nodes.history import History, JobMismatch, control_checkpoints_topic, heartbeat_topic
 from nodes.log.contract import Log, UnknownTopic
 from nodes.machine import messages as m
 from nodes.machine.config import JobRun, other_partitions
@@ -34,7 +34,7 @@ class Topics:
 
     source: str
     control: str
-    snapshots: str
+    control_checkpoints: str
     heartbeats: str
     broadcast: str
     outputs: dict[str, str]
@@ -50,7 +50,7 @@ class Topics:
         return cls(
             job.source.topic,
             job.control_topic,
-            snapshots_topic(job),
+            control_checkpoints_topic(job),
             heartbeat_topic(job),
             job.broadcast_topic(run.incarnation),
             {name: output.topic for name, output in job.outputs.items()},
@@ -86,7 +86,7 @@ def open_history(log: Log, job: Job, *, reset: bool = False, accept_code: bool =
     partitions = input_partitions(log, job)
     _check_control(log, job)
     log.create_topic(job.control_topic, 1)
-    log.create_topic(snapshots_topic(job), 1)
+    log.create_topic(control_checkpoints_topic(job), 1)
     log.create_topic(heartbeat_topic(job), 1, retention_ms=HEARTBEAT_RETENTION_MS)
     history = History(log, job)
     incarnation = history.ownership.incarnation

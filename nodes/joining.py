@@ -1,4 +1,4 @@
-"""What the driver does for those who join: merged checkpoints, snapshots of the control topic, and trimming.
+"""What the driver does for those who join: merged checkpoints, checkpoints of the control topic, and trimming.
 
 Two rules for this file: nothing is deleted of a topic before it has been read back that who starts now can do without
 it; a topic that cannot be trimmed costs space, and harms nothing.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from nodes.checkpoint_format import MERGED, CheckpointDamaged, CheckpointKey, CheckpointMissing, CheckpointNewer
 from nodes.checkpoints import CheckpointStore, StoreUnavailable
 from nodes.errors import Unreachable
-from nodes.history import SNAPSHOTS_READ
+from nodes.history import CHECKPOINTS_READ
 from nodes.jobs import Topics
 from nodes.log.contract import Log, LogError, OffsetOutOfRange
 from nodes.machine import effects as x
@@ -120,13 +120,13 @@ class Joining:
 
         return save
 
-    def writing_snapshot(self, wish: x.WriteSnapshot) -> Callable[[], e.Event | None]:
+    def writing_control_checkpoint(self, wish: x.WriteControlCheckpoint) -> Callable[[], e.Event | None]:
         """What a saver has to do to write it down, and then to delete what nobody needs of the topics any more."""
         kept = self.ownership.merged()
 
         def write() -> None:
             try:
-                at = self.log.append(self.topics.snapshots, 0, [wish.value]).first_offset
+                at = self.log.append(self.topics.control_checkpoints, 0, [wish.value]).first_offset
                 if wish.trims:
                     self._trim(kept, at)
             except (LogError, StoreUnavailable) as error:
@@ -134,17 +134,17 @@ class Joining:
 
         return write
 
-    def _trim(self, kept: Sequence[m.MergedSaved], snapshot_at: int) -> None:
+    def _trim(self, kept: Sequence[m.MergedSaved], checkpoint_at: int) -> None:
         """Trim to what the oldest of three needs, if all three are intact: who falls back finds what it needs.
 
-        The snapshots made with these three are all of later offsets of the control topic.
+        The checkpoints made with these three are all of later offsets of the control topic.
         """
         if len(kept) < KEPT_MERGED or any(self._load(saved) is None for saved in kept):
             return
         for partition, offset in enumerate(kept[-1].broadcast_offsets):
             self.log.delete_before(self.topics.broadcast, partition, offset)
         self.log.delete_before(self.topics.control, 0, kept[-1].control_offset)
-        self.log.delete_before(self.topics.snapshots, 0, max(0, snapshot_at + 1 - SNAPSHOTS_READ))
+        self.log.delete_before(self.topics.control_checkpoints, 0, max(0, checkpoint_at + 1 - CHECKPOINTS_READ))
 
 
 __all__ = ["FellBehind", "Joining"]

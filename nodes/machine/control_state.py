@@ -11,7 +11,7 @@ import msgspec
 from nodes.machine import messages as m
 
 NO_INCARNATION = -1
-MAX_SNAPSHOT_BYTES = 12 << 20
+MAX_CHECKPOINT_BYTES = 12 << 20
 
 
 class PartitionState(msgspec.Struct, array_like=True):
@@ -42,25 +42,25 @@ class ControlState(msgspec.Struct, array_like=True, kw_only=True):
     partitions: list[PartitionState] = []
 
 
-class ControlSnapshot(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
+class ControlCheckpoint(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
     """The state of the control topic before ``offset``."""
 
     offset: m.Natural
     state: ControlState
 
 
-_DECODER = msgspec.msgpack.Decoder(ControlSnapshot)
+_DECODER = msgspec.msgpack.Decoder(ControlCheckpoint)
 
 
-def encode_snapshot(snapshot: ControlSnapshot) -> bytes:
+def encode_control_checkpoint(checkpoint: ControlCheckpoint) -> bytes:
     """Raises ``BadMessage`` (too large)."""
-    return m.seal(snapshot, MAX_SNAPSHOT_BYTES)
+    return m.seal(checkpoint, MAX_CHECKPOINT_BYTES)
 
 
-def decode_snapshot(data: bytes) -> ControlSnapshot:
-    """Raises ``BadMessage``, and nothing else, on any bytes that ``encode_snapshot`` cannot give."""
-    snapshot = m.unseal(_DECODER, data, MAX_SNAPSHOT_BYTES)
-    state = snapshot.state
+def decode_control_checkpoint(data: bytes) -> ControlCheckpoint:
+    """Raises ``BadMessage``, and nothing else, on any bytes that ``encode_control_checkpoint`` cannot give."""
+    checkpoint = m.unseal(_DECODER, data, MAX_CHECKPOINT_BYTES)
+    state = checkpoint.state
     if not state.partitions or (state.started is None) != (state.incarnation == NO_INCARNATION):
         raise m.BadMessage(m.BadReason.MALFORMED, f"{len(state.partitions)} partitions, started: {state.started}")
-    return snapshot
+    return checkpoint

@@ -94,7 +94,7 @@ class SaveMerged:
 
 
 @dataclass(frozen=True, slots=True)
-class WriteSnapshot:
+class WriteControlCheckpoint:
     """The folded control topic, for those who start later; then delete what nobody needs, if the node ``trims``."""
 
     value: bytes
@@ -127,7 +127,7 @@ Effect = (
     | ReadTail
     | SaveCheckpoint
     | SaveMerged
-    | WriteSnapshot
+    | WriteControlCheckpoint
     | RewindBroadcast
     | Leave
 )

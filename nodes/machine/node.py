@@ -16,9 +16,9 @@ from nodes.machine import facts as f
 from nodes.machine import messages as m
 from nodes.machine.beats import Beats
 from nodes.machine.config import JobRun, NodeConfig, Wanted
-from nodes.machine.control_state import ControlSnapshot, encode_snapshot
+from nodes.machine.control_state import ControlCheckpoint, encode_control_checkpoint
 from nodes.machine.detector import Detector
-from nodes.machine.effects import Effect, Ending, Leave, RewindBroadcast, WriteSnapshot
+from nodes.machine.effects import Effect, Ending, Leave, RewindBroadcast, WriteControlCheckpoint
 from nodes.machine.gaps import Gaps
 from nodes.machine.keeping import lacks_history
 from nodes.machine.merging import Merging
@@ -66,7 +66,7 @@ class Node:
         self._hello_ms: int | None = None
         self._present = False
         self._failing = False
-        self._snapshot_due = False
+        self._control_checkpoint_due = False
         self._lacking: dict[int, tuple[m.CheckpointSaved, ...]] = {}
 
     # --- the one door -----------------------------------------------------------------------------------------------
@@ -149,10 +149,10 @@ class Node:
             for fact in self.ownership.apply(message):
                 self._learn(fact)
         self.merging.control_at = read.next_offset
-        if self._snapshot_due:
-            self._snapshot_due = False
-            snapshot = ControlSnapshot(read.next_offset, self.ownership.snapshot())
-            self.work.effects.append(WriteSnapshot(encode_snapshot(snapshot), self.config.trims))
+        if self._control_checkpoint_due:
+            self._control_checkpoint_due = False
+            control = ControlCheckpoint(read.next_offset, self.ownership.snapshot())
+            self.work.effects.append(WriteControlCheckpoint(encode_control_checkpoint(control), self.config.trims))
         if read.at_end and (read.asked or not self.needs_end()):
             self._reload_lacking()
             self._greet()
@@ -261,7 +261,7 @@ class Node:
                 self.work.learn(fact)
             case f.MergedRecorded(merged):
                 self.merging.recorded(self._now_ms)
-                self._snapshot_due |= self._present and merged.node == self.config.node
+                self._control_checkpoint_due |= self._present and merged.node == self.config.node
             case _ if self._present:  # else of an earlier life under this name
                 self._learn_for_this_life(fact)
             case _:

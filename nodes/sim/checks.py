@@ -10,7 +10,7 @@ import msgspec
 
 from holon.identity import OutputId
 from holon.job import DEAD, LATE, MAIN
-from nodes.history import read_snapshots
+from nodes.history import read_control_checkpoints
 from nodes.jobs import Topics, read_ownership
 from nodes.log.contract import Chunk, Log
 from nodes.machine import messages as m
@@ -37,7 +37,7 @@ def check_results(world: World) -> Expected:
     """O1, O2 and O7. Raises ``InvariantBroken``; returns what was expected."""
     options, case = world.options, CASES[world.options.case]
     check_claims(world)
-    check_snapshots(world)
+    check_control_checkpoints(world)
     check_repeats(world)
     check_unsent(world)
     wanted = expect(options, input_of(world.log, options.partitions))
@@ -108,16 +108,16 @@ def check_claims(world: World) -> None:
                 versions[key] = fact.version
 
 
-def check_snapshots(world: World) -> None:
-    """A snapshot of the control topic is what a reader from the start folds up to there."""
+def check_control_checkpoints(world: World) -> None:
+    """A checkpoint of the control topic is what a reader from the start folds up to there."""
     job, fold, at = world.run.job, Ownership(world.options.partitions), 0
     records = whole(world.log, job.control_topic, 0).values
-    for _, snapshot in sorted(read_snapshots(world.log, job, last=1 << 40), key=lambda found: found[1].offset):
-        for value in records[at : snapshot.offset]:
+    for _, saved in sorted(read_control_checkpoints(world.log, job, last=1 << 40), key=lambda found: found[1].offset):
+        for value in records[at : saved.offset]:
             fold.apply(m.decode_control(value))
-        at = snapshot.offset
-        if Ownership.restored(snapshot.state).digest() != fold.digest():
-            raise InvariantBroken(f"the snapshot of the control topic at {at} is not what was folded to there")
+        at = saved.offset
+        if Ownership.restored(saved.state).digest() != fold.digest():
+            raise InvariantBroken(f"the checkpoint of the control topic at {at} is not what was folded to there")
 
 
 def check_repeats(world: World) -> None:

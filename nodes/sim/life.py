@@ -198,11 +198,11 @@ class Life:
 
     def rotted(self, topic: str, values: Sequence[bytes]) -> Sequence[bytes]:
         """Deltas are damaged on the log itself, for every reader alike."""
-        if topic == self.topics.snapshots:
-            rots = self._chance(self.world.faults.checkpoint_damaged) and not self.world.snapshot_rotten
-            self.world.snapshot_rotten = rots
+        if topic == self.topics.control_checkpoints:
+            rots = self._chance(self.world.faults.checkpoint_damaged) and not self.world.control_checkpoint_rotten
+            self.world.control_checkpoint_rotten = rots
             if rots:
-                self._trace("snapshot-rotten")
+                self._trace("control-checkpoint-rotten")
             return [self._corrupt(value) for value in values] if rots else values
         if topic != self.topics.broadcast or not self._chance(self.world.faults.delta_rotten):
             return values

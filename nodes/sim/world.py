@@ -48,7 +48,7 @@ class World:
         self.store = MemoryCheckpoints()
         self.case = CASES[options.case]
         self.trimmed: dict[tuple[str, int], int] = {}
-        self.snapshot_rotten = False  # the last one; not two in a row
+        self.control_checkpoint_rotten = False  # the last one; not two in a row
         self._harmed: dict[int, str] = {}
         self.lives: list[Life] = []
         self.standing: list[Life] = []

@@ -97,7 +97,11 @@ def history_of(options: Options, looks: int) -> list[Kept]:
             values = whole(world.log, topics.broadcast, partition, seen[partition]).values
             seen[partition] += len(values)
             sent += sum(map(len, values))
-        own = [(topics.control, 0), (topics.snapshots, 0), *((topics.broadcast, p) for p in range(options.partitions))]
+        own = [
+            (topics.control, 0),
+            (topics.control_checkpoints, 0),
+            *((topics.broadcast, p) for p in range(options.partitions)),
+        ]
         held = sum(world.log.end_offset(*where) - world.trimmed.get(where, 0) for where in own)
         windows = max((life.node.replica.open_windows() for life in world.lives), default=0)
         return Kept(sent, held, windows, max((len(life.node.ownership.members) for life in world.lives), default=0))

@@ -1,4 +1,4 @@
-"""What the shell does for those who join: histories that begin at a snapshot, merged checkpoints, and trimming."""
+"""What the shell does for those who join: histories that begin at a checkpoint, merged checkpoints, and trimming."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import pytest
 
 from nodes import checkpoint_format as fmt
 from nodes.errors import RunFailed, Unreachable
-from nodes.history import History, read_snapshots, snapshots_topic
+from nodes.history import History, control_checkpoints_topic, read_control_checkpoints
 from nodes.jobs import Topics, open_history, open_job, read_ownership
 from nodes.joining import FellBehind, Joining
 from nodes.log import MemoryLog
 from nodes.machine import effects as x
 from nodes.machine import events as e
 from nodes.machine import messages as m
-from nodes.machine.control_state import ControlSnapshot, encode_snapshot
+from nodes.machine.control_state import ControlCheckpoint, encode_control_checkpoint
 from nodes.machine.merging import _Pieces
 from nodes.monitor import Monitor
 from nodes.sim.store import MemoryCheckpoints
@@ -48,7 +48,7 @@ class Stage:
         self.write(*(m.Hello(0, f"n{number}") for number in range(10)))
 
     def merge(self) -> m.MergedSaved:
-        """Save one, record it, write the snapshot, trim."""
+        """Save one, record it, write the checkpoint, trim."""
         self.grow()
         offsets = [self.log.end_offset(self.topics.broadcast, p) for p in range(2)]
         replica = Replica(2, self.job.program.shapes())
@@ -58,8 +58,13 @@ class Stage:
         assert isinstance(stored, e.MergedStored)
         saved = m.MergedSaved(0, "a", stored.name, stored.control_offset, stored.broadcast_offsets)
         self.write(saved)
-        snapshot = ControlSnapshot(self.control_at, self.ownership.snapshot())
-        assert self.joining.writing_snapshot(x.WriteSnapshot(encode_snapshot(snapshot), True))() is None
+        checkpoint = ControlCheckpoint(self.control_at, self.ownership.snapshot())
+        assert (
+            self.joining.writing_control_checkpoint(
+                x.WriteControlCheckpoint(encode_control_checkpoint(checkpoint), True)
+            )()
+            is None
+        )
         return saved
 
     def starts(self) -> list[int]:
@@ -79,24 +84,24 @@ def stage() -> Stage:
     return Stage()
 
 
-def test_a_reader_that_begins_at_a_snapshot_knows_what_one_from_the_start_knows(stage: Stage) -> None:
+def test_a_reader_that_begins_at_a_checkpoint_knows_what_one_from_the_start_knows(stage: Stage) -> None:
     stage.merge()
     stage.grow()
     history = History(stage.log, stage.job)
     assert history.since > 0
     assert history.ownership.digest() == stage.ownership.digest()
-    stage.log.delete_before(snapshots_topic(stage.job), 0, 1)
+    stage.log.delete_before(control_checkpoints_topic(stage.job), 0, 1)
     from_start = History(stage.log, stage.job)
     assert from_start.since == 0
     assert from_start.ownership.digest() == stage.ownership.digest()
 
 
-def test_damaged_snapshots_are_passed_over(stage: Stage) -> None:
+def test_damaged_checkpoints_are_passed_over(stage: Stage) -> None:
     stage.merge()
     last = stage.merge()
-    stage.log.append(stage.topics.snapshots, 0, [b"", b"damage" * 10])
+    stage.log.append(stage.topics.control_checkpoints, 0, [b"", b"damage" * 10])
     assert History(stage.log, stage.job).since > last.control_offset
-    assert len(read_snapshots(stage.log, stage.job)) == 2
+    assert len(read_control_checkpoints(stage.log, stage.job)) == 2
 
 
 def test_nothing_is_trimmed_before_there_are_three(stage: Stage) -> None:
@@ -112,8 +117,8 @@ def test_topics_are_trimmed_to_what_the_oldest_of_three_needs_and_stay_bounded(s
     oldest = merged[-3]
     assert stage.starts() == [*oldest.broadcast_offsets, oldest.control_offset]
     assert stage.log.end_offset(stage.topics.control, 0) - stage.starts()[2] < 40
-    snapshots = stage.topics.snapshots
-    assert stage.log.end_offset(snapshots, 0) - stage.log.start_offset(snapshots, 0) <= 8
+    checkpoints = stage.topics.control_checkpoints
+    assert stage.log.end_offset(checkpoints, 0) - stage.log.start_offset(checkpoints, 0) <= 8
     assert len(stage.store.list("count", 0, fmt.MERGED)) <= 4
 
 

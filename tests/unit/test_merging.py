@@ -9,7 +9,7 @@ import pytest
 from nodes.machine import effects as x
 from nodes.machine import events as e
 from nodes.machine import messages as m
-from nodes.machine.control_state import decode_snapshot
+from nodes.machine.control_state import decode_control_checkpoint
 from nodes.machine.merging import decode_merged
 from nodes.machine.ownership import Ownership
 from tests.unit.node_dialogue import Dialogue, joined, running
@@ -124,11 +124,11 @@ def test_what_is_read_again_is_not_mixed_with_what_was_taken_before() -> None:
 def test_its_maker_writes_the_fold_down_when_it_reads_it_back() -> None:
     node = merging(trims=True)
     (save,) = saved(node)
-    (write,) = [effect for effect in record(node, save) if isinstance(effect, x.WriteSnapshot)]
+    (write,) = [effect for effect in record(node, save) if isinstance(effect, x.WriteControlCheckpoint)]
     assert write.trims
-    snapshot = decode_snapshot(write.value)
-    assert snapshot.offset == 40
-    restored = Ownership.restored(snapshot.state)
+    control = decode_control_checkpoint(write.value)
+    assert control.offset == 40
+    restored = Ownership.restored(control.state)
     assert restored.digest() == node.node.ownership.digest()
     assert [saved.name for saved in restored.merged()] == ["merged"]
 

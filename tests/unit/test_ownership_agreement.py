@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from nodes.machine import facts as f
 from nodes.machine import messages as m
-from nodes.machine.control_state import ControlSnapshot, decode_snapshot, encode_snapshot
+from nodes.machine.control_state import ControlCheckpoint, decode_control_checkpoint, encode_control_checkpoint
 from nodes.machine.ownership import Ownership
 
 JOB = m.JobStarted(0, "fingerprint", 3)
@@ -61,33 +61,37 @@ def test_nodes_that_read_the_same_records_in_other_chunks_agree(
 
 
 @given(histories, st.integers(0, 51))
-def test_a_node_that_begins_at_a_snapshot_agrees_with_those_that_read_from_the_start(
+def test_a_node_that_begins_at_a_checkpoint_agrees_with_those_that_read_from_the_start(
     history: list[m.ControlMessage], cut: int
 ) -> None:
     one = Ownership(3)
     for message in history[:cut]:
         one.apply(message)
-    data = encode_snapshot(ControlSnapshot(cut, one.snapshot()))
-    other = Ownership.restored(decode_snapshot(data).state)
+    data = encode_control_checkpoint(ControlCheckpoint(cut, one.snapshot()))
+    other = Ownership.restored(decode_control_checkpoint(data).state)
     assert other.digest() == one.digest()
-    assert encode_snapshot(ControlSnapshot(cut, other.snapshot())) == data
+    assert encode_control_checkpoint(ControlCheckpoint(cut, other.snapshot())) == data
     for message in history[cut:]:
         assert other.apply(message) == one.apply(message)
     assert other.digest() == one.digest()
-    assert decode_snapshot(data) == decode_snapshot(encode_snapshot(decode_snapshot(data)))
+    assert decode_control_checkpoint(data) == decode_control_checkpoint(
+        encode_control_checkpoint(decode_control_checkpoint(data))
+    )
 
 
 @given(histories, st.data())
-def test_a_snapshot_that_is_damaged_anywhere_is_refused(history: list[m.ControlMessage], data: st.DataObject) -> None:
+def test_a_control_checkpoint_that_is_damaged_anywhere_is_refused(
+    history: list[m.ControlMessage], data: st.DataObject
+) -> None:
     state = Ownership(3)
     for message in history:
         state.apply(message)
-    whole = encode_snapshot(ControlSnapshot(7, state.snapshot()))
+    whole = encode_control_checkpoint(ControlCheckpoint(7, state.snapshot()))
     at = data.draw(st.integers(0, len(whole) - 1))
     flipped = whole[:at] + bytes([whole[at] ^ (1 << data.draw(st.integers(0, 7)))]) + whole[at + 1 :]
     for damaged in (flipped, whole[:at]):
         with pytest.raises(m.BadMessage):
-            decode_snapshot(damaged)
+            decode_control_checkpoint(damaged)
 
 
 @given(histories)
