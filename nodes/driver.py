@@ -176,8 +176,9 @@ class Driver:
 
     def _turn_outputs(self) -> bool:
         """Read on the output partitions that standbys here follow; True if there is more."""
-        followed = self.node.followed()
-        if not followed and not self.node.work.copies.holds():
+        copies = self.node.work.copies
+        followed = copies.followed()
+        if self.node.left is not None or not (followed or copies.holds()):
             return False
         read = follow(self.log, self.topics, self.node.run, followed)
         self.tell(e.OutputsFollowed(read.news, read.at_end and self._broadcast_at_end))

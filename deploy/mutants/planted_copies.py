@@ -45,7 +45,7 @@ COPIES = (
     Mutant(
         "a promoted standby forgets what it holds",
         "nodes/machine/copies.py",
-        "        work.effects += runner.write(outputs.take(self.running_ms))\n",
+        "        work.effects += runner.write(outputs.take())\n",
         "",
         tests=(COPIES_TESTS,),
         case="",

@@ -123,7 +123,7 @@ class Copies:
         outputs, work = standby.outputs, self.work
         runner.begin(outputs.seen, outputs.ends)
         runner.last_checkpoint_ms = work.now_ms
-        work.effects += runner.write(outputs.take(self.running_ms))
+        work.effects += runner.write(outputs.take())
         work.effects.append(runner.broadcast(work.filling.full(runner)))
         if not runner.idle_allowed:
             work.filling.take_own(runner)
@@ -267,7 +267,7 @@ class Copies:
                 work.filling.take_own(runner)
         if standby.outputs.lead.active:
             before = runner.emitted
-            work.effects += runner.write(standby.outputs.take(now))
+            work.effects += runner.write(standby.outputs.take())
             self.published += runner.emitted - before
         if standby.deltas.lead.active:
-            work.effects += [runner.broadcast(delta) for delta in standby.deltas.take(now)]
+            work.effects += [runner.broadcast(delta) for delta in standby.deltas.take()]

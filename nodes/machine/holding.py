@@ -130,7 +130,7 @@ class HeldOutputs:
         """Where something is held for."""
         return sorted({to for (to, _), runs in self._runs.items() if runs})
 
-    def take(self, now_ms: int) -> Taken:
+    def take(self) -> Taken:
         """Everything, to be written now."""
         taken: Taken = {}
         for to, track in sorted(self._runs):
@@ -142,7 +142,7 @@ class HeldOutputs:
                 into.values += held.run.values
                 into.headers += held.run.headers
                 into.keys += held.run.keys
-            self.lead.published((to, track), runs[-1].places[-1], now_ms)
+                self.lead.published((to, track), held.places[-1], held.made_ms)
         self._runs.clear()
         self.count = 0
         return taken
@@ -198,13 +198,13 @@ class HeldDeltas:
         """When the oldest was made that somebody waits for."""
         return next((h.made_ms for h in self._held if h.awaits and not h.awaited.is_on(logged)), None)
 
-    def take(self, now_ms: int) -> list[SlotDelta]:
+    def take(self) -> list[SlotDelta]:
         """All of them, to be written now."""
         taken = [held.delta for held in self._held]
+        for held in self._held:
+            self._own.append(_place(held.delta))
+            self.lead.published(None, _place(held.delta), held.made_ms)
         self._held.clear()
-        for delta in taken:
-            self._own.append(_place(delta))
-            self.lead.published(None, _place(delta), now_ms)
         return taken
 
 

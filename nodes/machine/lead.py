@@ -15,7 +15,7 @@ REMEMBERED = 10
 """Seconds of which the lags are remembered."""
 MARGIN = 1.5
 """Lags somewhat longer than the longest lately are no lateness."""
-LONGEST = 8
+LONGEST = 30
 """Times the patience that was asked for: the most that lags can make of it."""
 
 REMEMBERED_PLACES = 1000
@@ -61,9 +61,9 @@ class Lead:
         """Publish at once from now on."""
         self.active = True
 
-    def published(self, sequence: Hashable, place: Any, now_ms: int) -> None:
-        """Everything of the sequence up to ``place`` is written."""
-        self._published.setdefault(sequence, deque(maxlen=REMEMBERED_PLACES)).append((place, now_ms))
+    def published(self, sequence: Hashable, place: Any, made_ms: int) -> None:
+        """Everything of the sequence up to ``place`` is written, which was made then."""
+        self._published.setdefault(sequence, deque(maxlen=REMEMBERED_PLACES)).append((place, made_ms))
 
     def last_of(self, sequence: Hashable, nothing: Any) -> Any:
         """Up to where this copy has written the sequence in this lead."""

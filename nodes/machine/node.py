@@ -345,10 +345,6 @@ class Node:
         progress = {runner.partition: runner.task.next_offset for runner in self.work.owned()}
         return m.encode(m.Heartbeat(self.run.incarnation, self.config.node, self._beat, progress, self.stats()))
 
-    def followed(self) -> dict[e.OutputPartition, int]:
-        """Output partitions whose news concern a standby here, and from where on."""
-        return {} if self.left is not None or self._failing else self.work.copies.followed()
-
     def stats(self) -> dict[str, float]:
         """Figures to show, by name."""
         return {
