@@ -251,7 +251,10 @@ class Copies:
 
     def heal(self, runner: Runner) -> bool:
         """Fill a hole in the slot from the standby's own work; False if that does not reach so far."""
-        return runner.phase is Phase.RUNNING and not runner.idle_allowed and self.work.filling.take_own(runner)
+        slot = self.work.replica.slots[runner.partition]
+        if runner.phase is not Phase.RUNNING or runner.idle_allowed or runner.task.position <= slot.record.position:
+            return False
+        return self.work.filling.take_own(runner)
 
     def flush(self, runner: Runner, standby: Standby) -> None:
         """Hold back what is new; publish what is held if the owner was late."""

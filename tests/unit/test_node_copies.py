@@ -191,6 +191,14 @@ def test_a_standby_neither_saves_nor_answers() -> None:
     assert written(node.effects) == []
 
 
+def test_a_standby_asks_for_what_it_has_not_made_either() -> None:
+    node = standby(suspect_after_ms=100)
+    node.heartbeat("a")
+    node.broadcast(0, delta(5, 9, 42, {50: 1}))
+    node.control()
+    assert "write control: SlotWanted b [0] behind 1" in node.take()
+
+
 # --- becoming the owner, and back -------------------------------------------------------------------------------------
 
 
