@@ -2,8 +2,8 @@
 
     .venv/bin/python deploy/bench/failover.py [--out runs/failover] [--seconds 40] [--rate 2000]
 
-Each row is one `holon nexmark failover`: a run without failures and one with, about two and a half minutes. By default one node of
-three with 1 and 2 copies, and concurrent, subsequent and crash on five with 1 and 3.
+Each row is one `holon nexmark failover`: a run without failures and one with, about two and a half minutes. By default
+one node of three with 1 and 2 copies, and concurrent, subsequent and crash on five with 1 and 3.
 """
 
 from __future__ import annotations
