@@ -108,15 +108,18 @@ class Joining:
     # --- for others -------------------------------------------------------------------------------------------------
 
     def saving(self, wish: x.SaveMerged) -> Callable[[], e.Event]:
-        """What a saver has to do to make it durable."""
+        """What a saver has to do to make it durable, and to see that it is."""
         job, incarnation = self.run.job.name, self.run.incarnation
         key = CheckpointKey(job, incarnation, MERGED, (wish.control_offset, 0), (wish.frontier_ms, 0))
         kept = [saved.name for saved in self.ownership.merged()]
 
         def save() -> e.Event:
             name = self.checkpoints.save(key, wish.data)
-            self.checkpoints.prune(job, incarnation, MERGED, kept)
-            return e.MergedStored(name, wish.control_offset, wish.broadcast_offsets)
+            saved = m.MergedSaved(incarnation, "-", name, wish.control_offset, wish.broadcast_offsets)
+            intact = self._load(saved) is not None  # so that three that are damaged never stand for three that are not
+            if intact:
+                self.checkpoints.prune(job, incarnation, MERGED, kept)
+            return e.MergedStored(name if intact else None, wish.control_offset, wish.broadcast_offsets)
 
         return save
 

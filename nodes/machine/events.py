@@ -129,9 +129,9 @@ class OutputsFollowed:
 
 @dataclass(frozen=True, slots=True)
 class MergedStored:
-    """The merged checkpoint is durable under ``name``."""
+    """The merged checkpoint is durable under ``name``; None if it could not be read back, so that it does not count."""
 
-    name: str
+    name: str | None
     control_offset: int
     broadcast_offsets: list[int]
 

@@ -15,6 +15,7 @@ import msgspec
 from nodes.machine import messages as m
 from nodes.machine.config import NodeConfig
 from nodes.machine.effects import SaveMerged
+from nodes.machine.events import MergedStored
 from nodes.machine.gaps import Gaps
 from nodes.machine.ownership import Ownership
 from wcrdt.replica import Replica, SlotDelta
@@ -68,9 +69,13 @@ class Merging:
         """A merged checkpoint is on the control topic, whoever made it."""
         self._waiting_since_ms = now_ms
 
-    def stored(self, now_ms: int) -> None:
-        """The one that this node has made is durable; it is about to be recorded."""
+    def stored(self, event: MergedStored, now_ms: int) -> list[m.MergedSaved]:
+        """The one that this node has made is durable and to be recorded; none if it is not intact."""
         self._saving, self._waiting_since_ms = False, now_ms
+        if event.name is None:
+            return []
+        offsets = event.broadcast_offsets
+        return [m.MergedSaved(self.incarnation, self.config.node, event.name, event.control_offset, offsets)]
 
     def rewound(self, partition: int | None) -> None:
         """The broadcast (of one partition, or None: of all) is read again: what was taken of it is void."""

@@ -118,10 +118,9 @@ class Node:
                 self._broadcast_read(event.partition, event.values)
             case e.MergedLoaded():
                 self._merged_loaded(event)
-            case e.MergedStored(name, control_offset, broadcast_offsets):
-                self.merging.stored(self._now_ms)
-                saved = m.MergedSaved(self.run.incarnation, self.config.node, name, control_offset, broadcast_offsets)
-                self.work.control(saved)
+            case e.MergedStored():
+                for saved in self.merging.stored(event, self._now_ms):
+                    self.work.control(saved)
             case e.StopRequested():
                 self._stop_requested()
             case e.OutputRefused(partition, _, reason):

@@ -55,7 +55,7 @@ class Stage:
         raw = [raw_slot(replica, p) for p in range(2)]
         data = m.seal(_Pieces(0, raw), 1 << 20)
         stored = self.joining.saving(x.SaveMerged(self.control_at, 0, offsets, data))()
-        assert isinstance(stored, e.MergedStored)
+        assert isinstance(stored, e.MergedStored) and stored.name is not None
         saved = m.MergedSaved(0, "a", stored.name, stored.control_offset, stored.broadcast_offsets)
         self.write(saved)
         checkpoint = ControlCheckpoint(self.control_at, self.ownership.snapshot())
@@ -150,6 +150,19 @@ def test_who_reads_again_takes_the_oldest_that_is_intact_once_the_start_is_gone(
     one = stage.joining.rewind(1)
     assert one is not None and not one.whole
     assert [slot.partition for slot in one.slots] == [1]
+
+
+def test_one_that_cannot_be_read_back_is_not_recorded(stage: Stage) -> None:
+    class Torn(MemoryCheckpoints):
+        def save(self, key: fmt.CheckpointKey, data: bytes) -> str:
+            name = super().save(key, data)
+            self.files[name] = self.files[name][:-1]
+            return name
+
+    joining = Joining(stage.log, Torn(), stage.run, stage.ownership, stage.reports.append)
+    stored = joining.saving(x.SaveMerged(3, 0, [0, 0], b"data"))()
+    assert isinstance(stored, e.MergedStored) and stored.name is None
+    assert len(stage.reports) == 1
 
 
 def test_who_can_begin_nowhere_says_what_to_do(stage: Stage) -> None:

@@ -133,6 +133,14 @@ def test_its_maker_writes_the_fold_down_when_it_reads_it_back() -> None:
     assert [saved.name for saved in restored.merged()] == ["merged"]
 
 
+def test_one_that_is_not_intact_is_not_recorded_and_another_is_made() -> None:
+    node = merging()
+    (save,) = saved(node)
+    node.say(e.MergedStored(None, save.control_offset, save.broadcast_offsets), "not intact")
+    assert not [effect for effect in node.effects if isinstance(effect, x.WriteControl)]
+    assert len(saved(node)) == 1
+
+
 def test_only_the_newest_three_are_known_and_none_goes_back() -> None:
     ownership = Ownership(1)
     ownership.apply(m.JobStarted(0, "f", 1))
