@@ -152,11 +152,19 @@ def owners(monitor: Monitor) -> list[int | None]:
 class Command:
     """The command line as a process of its own, in a group of its own; killed at the end of a ``with``."""
 
-    def __init__(self, *arguments: str, stage: Stage | None = None, limit_descriptors: int | None = None) -> None:
+    def __init__(
+        self,
+        *arguments: str,
+        stage: Stage | None = None,
+        limit_descriptors: int | None = None,
+        shell: str | None = None,
+    ) -> None:
         definitions = [part for text in (stage.definitions if stage else ()) for part in ("-D", text)]
         command = [sys.executable, "-m", "nodes.cli", *arguments, *definitions]
         if limit_descriptors is not None:
-            command = ["bash", "-c", f'ulimit -n {limit_descriptors}; exec "$@"', "_", *command]
+            shell = f'ulimit -n {limit_descriptors}; exec "$@"'
+        if shell is not None:
+            command = ["bash", "-c", shell, "_", *command]
         environment = {**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"}
         self.process = subprocess.Popen(
             command,
@@ -200,6 +208,9 @@ class Command:
         self.process.communicate()
 
 
-def run_command(stage: Stage, *arguments: str, job: str = JOB, limit_descriptors: int | None = None) -> Command:
-    """`holon run --no-view --json`."""
-    return Command("run", job, "--no-view", "--json", *arguments, stage=stage, limit_descriptors=limit_descriptors)
+def run_command(
+    stage: Stage, *arguments: str, job: str = JOB, limit_descriptors: int | None = None, shell: str | None = None
+) -> Command:
+    """`holon run --no-view --json`. ``shell``: what a shell does before, ending with ``exec "$@"``."""
+    command = ("run", job, "--no-view", "--json", *arguments)
+    return Command(*command, stage=stage, limit_descriptors=limit_descriptors, shell=shell)

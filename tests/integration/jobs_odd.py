@@ -29,6 +29,10 @@ class Poisoned(ProcessingFunction[Event]):
                 if os.fork() == 0:
                     return  # the child goes on in the node's own loop
                 os.wait()
+            case "leak":
+                hoard: list[bytes] = []
+                while True:
+                    hoard.append(bytes(1 << 24))
             case "slow":
                 threading.Event().wait(0.3)
         ctx.emit({"id": event.id})

@@ -2,61 +2,25 @@
 
 from __future__ import annotations
 
-import urllib.error
-import urllib.request
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from nodes.metrics_catalogue import METRICS
-from nodes.monitor import Monitor
 from tests.integration.fleet_support import OUTPUT, PARTITIONS, Stage, owners
 from tests.integration.processes import until
+from tests.integration.scraping import ask, ports, scrape, total
 
 NODES = 2
 TOKEN = "a-token-that-nobody-guesses"
-Samples = dict[str, dict[tuple[tuple[str, str], ...], float]]
 
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
     with (stage := Stage(tmp_path, f"metrics.targets_dir={tmp_path / 'targets'}")).log:
         yield stage
-
-
-def ports(monitor: Monitor) -> dict[int, int]:
-    """Number of the node -> the port that its heartbeats name."""
-    monitor.poll()
-    return monitor.metrics_ports()
-
-
-def ask(port: int, path: str, **headers: str) -> tuple[int, str]:
-    """Status and body."""
-    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
-    try:
-        with urllib.request.urlopen(request, timeout=30) as reply:
-            return reply.status, reply.read().decode()
-    except urllib.error.HTTPError as error:
-        return error.code, error.read().decode()
-
-
-def scrape(port: int) -> Samples:
-    found: Samples = defaultdict(dict)
-    code, text = ask(port, "/metrics")
-    assert code == 200, text
-    for family in text_string_to_metric_families(text):
-        for sample in family.samples:
-            found[sample.name][tuple(sorted(sample.labels.items()))] = sample.value
-    return found
-
-
-def total(scraped: list[Samples], name: str, **labels: str) -> float:
-    wanted = set(labels.items())
-    return sum(value for samples in scraped for key, value in samples[name].items() if wanted <= set(key))
 
 
 def test_scraped_figures_have_every_name_and_add_up(stage: Stage) -> None:

@@ -119,6 +119,26 @@ def test_a_function_that_ends_the_process_does_not_go_round_for_ever(stage: Stag
     assert "no node is left (node 0: exit code 0, node 0: exit code 0" in err
 
 
+def test_a_function_that_takes_all_memory_fails_at_its_record_and_other_nodes_go_on(stage: Stage) -> None:
+    """Under a limit: the failure is named, or set aside, and what the function took is free again."""
+    stage.feed(50)
+    at = stage.log.end_offset(INPUT, 1)
+    poison(stage, "leak")
+    stage.feed(50)
+    limited = 'ulimit -v 3000000; exec "$@"'
+    with run_command(stage, "--nodes", "2", "--bounded", job=POISONED, shell=limited) as command:
+        code, out, err = command.finish()
+    assert code == 1 and json.loads(out)["ending"] == "failed"
+    assert f"partition 1 at offset {at}" in err and "MemoryError" in err
+    assert sum(isinstance(message, m.Failed) for message in control_messages(stage, "poisoned")) == 1
+    arguments = ("--nodes", "2", "--bounded", "--on-error", "dead-letter")
+    with run_command(stage, *arguments, job=POISONED, shell=limited) as command:
+        result = command.json()
+    assert (result["accepted"], result["dead"], result["conserved"]) == (100, 1, True)
+    assert result["restarts"] <= 1
+    assert Counter(x["id"] for x in read(stage, "t")) == Counter(range(100))
+
+
 def test_a_function_that_forks_leaves_the_node_alone(stage: Stage) -> None:
     stage.feed(20)
     poison(stage, "fork")

@@ -1,0 +1,87 @@
+"""Poison records: each is kept as it was with a reason, the others go on, and every record is accounted for."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from holon import Context, Job, Json, ProcessingFunction, Source
+from holon.testing import JobTest
+from nodes.reader import OutputReader
+from tests.integration import poison
+from tests.integration.fleet_support import Stage, run_command
+from tests.integration.jobs_mixed import INPUT, Event, time_of
+
+SMALL = "tests.integration.jobs_odd:small"
+FUZZED = 400
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    stage = Stage(tmp_path, partitions=2)
+    yield stage
+    stage.log.close()
+
+
+class Passes(ProcessingFunction[Event]):
+    def process(self, event: Event, ctx: Context) -> None:
+        ctx.emit({"id": event.id})
+
+
+def passing() -> Job[Event]:
+    return Job("passing", Source(INPUT, Json(Event), timestamp=time_of), Passes, output="out")
+
+
+def letters(job: JobTest) -> list[bytes]:
+    return [base64.b64decode(letter["payload"]) for letter in job.dead()]
+
+
+def test_corpus_goes_to_the_dead_letters_with_its_bytes_and_the_rest_is_untouched(stage: Stage) -> None:
+    bad, rows = list(poison.BAD.values()), []
+    for number, row in enumerate([*bad, *poison.GOOD.values()]):
+        rows += [poison.good(100 + number), row]
+    stage.log.append(INPUT, 0, rows[: len(rows) // 2])
+    stage.log.append(INPUT, 1, rows[len(rows) // 2 :])
+    with run_command(stage, "--nodes", "2", "--bounded", job=SMALL) as command:
+        result = command.json()
+    accepted = len(rows) - len(bad)
+    assert {name: result[name] for name in ("accepted", "filtered", "late", "dead", "taken", "conserved")} == {
+        "accepted": accepted, "filtered": 0, "late": 0, "dead": len(bad), "taken": len(rows), "conserved": True,
+    }  # fmt: skip
+    read = OutputReader(stage.log, "small.dead", decode=json.loads).read_available()
+    kept = {(letter["partition"], letter["offset"]): letter for letter in (output.value for output in read)}
+    assert len(kept) == len(bad) and all(letter["reason"] for letter in kept.values())
+    halves = rows[: len(rows) // 2], rows[len(rows) // 2 :]
+    for (partition, offset), letter in kept.items():
+        assert base64.b64decode(letter["payload"]) == halves[partition][offset] in bad
+
+
+def test_fuzzed_records_are_taken_or_kept_as_the_standard_library_would(stage: Stage) -> None:
+    """A corpus by seed; what it holds is the same in every run."""
+    test = JobTest(passing())
+    rows = poison.fuzzed(FUZZED, seed=23)
+    for row in rows:
+        test.feed(0, row)
+    bad = [row for row in rows if not poison.is_event(row)]
+    assert len(bad) > FUZZED / 2 and len(bad) < FUZZED
+    assert Counter(letters(test)) == Counter(bad)
+    assert test.counts.taken == FUZZED and test.counts.dead == len(bad)
+
+
+@settings(derandomize=True)
+@example([b"", b"\x00"])
+@given(st.lists(st.binary(max_size=60) | st.text(max_size=20).map(str.encode), max_size=8))
+def test_no_bytes_stop_the_records_around_them(rows: list[bytes]) -> None:
+    test = JobTest(passing())
+    test.feed(0, poison.good(1), *rows, poison.good(2))
+    test.finish()
+    ids = [value["id"] for value in test.outputs()]
+    assert ids[0] == 1 and ids[-1] == 2
+    assert test.counts.taken == len(rows) + 2 == test.counts.accepted + test.counts.dead + test.counts.late
