@@ -6,7 +6,7 @@ Arguments: reference of the job, path of the file, seconds of each append, folde
 from __future__ import annotations
 
 import sys
-import time
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,7 +34,7 @@ class SlowLog(EmbeddedLog):
         keys: Sequence[bytes | None] | None = None,
     ) -> Appended:
         if topic == OUTPUT and self.flag.exists():
-            time.sleep(self.delay_s)
+            threading.Event().wait(self.delay_s)
         return super().append(topic, partition, values, headers=headers, keys=keys)
 
 
