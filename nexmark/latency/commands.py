@@ -100,7 +100,7 @@ def failover(
     replicas: ReplicasOption = 1,
     engines: Annotated[str, typer.Option("--engines", help="holon (flink comes with a later release).")] = "holon",
     window: WindowOption = 100,
-    partitions: Annotated[int | None, typer.Option("--partitions", help="Default: two for each node.")] = None,
+    partitions: Annotated[int | None, typer.Option("--partitions", help="Default: 6 for single, else one for each node.")] = None,
     warmup: WarmupOption = 10.0,
     seed: SeedOption = 0,
     plot: PlotOption = None,
@@ -120,7 +120,7 @@ def failover(
 
     _check_engines(engines)
     count = nodes if nodes is not None else 3 if scenario == "single" else 5
-    parts = partitions if partitions is not None else 2 * count
+    parts = partitions if partitions is not None else 6 if scenario == "single" else count
     healthy = Plan(query, rate, seconds, count, replicas, window, parts, warmup, seed)
     failing = with_scenario(healthy, scenario)
     check_plot(plot)
