@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from nodes.opening import open_settings_log
-from nodes.settings import load_settings
-from tests.integration.fleet_support import PARTITIONS, QUICK, Command, Stage, owners, run_command
+from tests.integration.fleet_support import PARTITIONS, Command, owners, run_command
 from tests.integration.jobs_mixed import INPUT
 from tests.integration.kafka_broker import session_bootstrap
+from tests.integration.kafka_stage import KafkaStage
 from tests.integration.processes import until
-
-
-class KafkaStage(Stage):
-    """The stage on the session's broker. Its topics have their own names there, so there is one in a session."""
-
-    def __init__(self, folder: Path) -> None:
-        self.partitions = PARTITIONS
-        checkpoints = f"checkpoints.url={folder / 'checkpoints'}"
-        kafka = ("log.kind=kafka", f"log.bootstrap={session_bootstrap()}", checkpoints)
-        # Two busy cores are shared with a JVM here: what is only slow must not be taken for dead all the time.
-        self.definitions = (*kafka, *QUICK, "node.suspect_after_ms=1000")
-        self.settings = load_settings(definitions=self.definitions, environ={}, directory=folder)
-        self.log = open_settings_log(self.settings)
-        self.log.create_topic(INPUT, PARTITIONS)
-        self.events = defaultdict(list)
-        self._next = 0
 
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaStage]:
-    stage = KafkaStage(tmp_path_factory.mktemp("kafka"))
+    stage = KafkaStage(tmp_path_factory.mktemp("kafka"), session_bootstrap())
     yield stage
     stage.log.close()
 
