@@ -26,9 +26,15 @@ def target(partitions: int, nodes: Sequence[str], owners: Mapping[int, str | Non
     Every node gets ``partitions // len(nodes)`` or one more. Owners that are not among ``nodes`` count as gone. A free
     partition goes to the first node of its rendezvous order that has room.
     """
-    names = sorted(set(nodes))
+    return dict(_target(partitions, tuple(sorted(set(nodes))), tuple(sorted(owners.items()))))
+
+
+@lru_cache(maxsize=16)
+def _target(partitions: int, names: tuple[str, ...], owned: tuple[tuple[int, str | None], ...]) -> dict[int, str]:
+    """Kept for a while, since nodes ask again and again while nothing changes."""
     if not names:
         return {}
+    owners = dict(owned)
     share, extras = divmod(partitions, len(names))
     chosen = _kept(partitions, names, owners, share, extras)
     index = {name: i for i, name in enumerate(names)}
@@ -48,7 +54,7 @@ def target(partitions: int, nodes: Sequence[str], owners: Mapping[int, str | Non
 
 
 def _kept(
-    partitions: int, names: list[str], owners: Mapping[int, str | None], share: int, extras: int
+    partitions: int, names: Sequence[str], owners: Mapping[int, str | None], share: int, extras: int
 ) -> dict[int, str]:
     """What stays where it is: up to ``share`` of each node's partitions, and one more for ``extras`` nodes."""
     owned: dict[str, list[int]] = {name: [] for name in names}

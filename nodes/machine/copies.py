@@ -41,7 +41,7 @@ class Copies:
         self.running_ms = 0
         self.published = 0
         self.promotions = 0
-        self._logged = [Logged() for _ in work.replica.slots]
+        self._logged = [Logged() for _ in work.replica.slots] if self.config.replicas > 1 else []
         self._ranks: dict[int, int] = {}
         self._ranked_for: tuple[tuple[str, ...], tuple[tuple[int, str | None], ...]] | None = None
         self._unfit: dict[int, str | None] = {}
@@ -177,6 +177,8 @@ class Copies:
 
     def heard(self, delta: SlotDelta) -> None:
         """A delta was read from the broadcast."""
+        if not self._logged:
+            return  # there are no standbys
         logged = self._logged[delta.partition]
         logged.take(delta)
         runner = self.work.runners.get(delta.partition)

@@ -43,6 +43,14 @@ class Detector:
         if self._suspects and node in self._suspects:
             self._suspects = None
 
+    def heard_all(self, nodes: Sequence[str], now_ms: int) -> None:
+        """Somebody has heard all of these."""
+        self._step(now_ms)
+        self._heard.update(dict.fromkeys(nodes, self._running_ms))
+        self._graced.difference_update(nodes)
+        if self._suspects and not set(self._suspects).isdisjoint(nodes):
+            self._suspects = None
+
     def forget(self, node: str) -> None:
         """The node has left."""
         self._heard.pop(node, None)

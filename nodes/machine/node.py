@@ -48,7 +48,7 @@ class Node:
         self.ownership = Ownership(run.partitions) if history is None else history
         self.detector = Detector(config.suspect_after_ms)
         self.beats = Beats(config)
-        self.replica = Replica(run.partitions, run.job.program.shapes(), run.job.allowed_lateness_ms)
+        self.replica = self._make_replica()
         self.gaps = Gaps(self.replica, config.suspect_after_ms)
         self._pieces = Pieces()
         self.work = Workload(config, run, self.replica, self.ownership)
@@ -68,6 +68,10 @@ class Node:
         self._failing = False
         self._control_checkpoint_due = False
         self._lacking: dict[int, tuple[m.CheckpointSaved, ...]] = {}
+
+    def _make_replica(self) -> Replica:
+        run = self.run
+        return Replica(run.partitions, run.job.program.shapes(), run.job.allowed_lateness_ms)
 
     # --- the one door -----------------------------------------------------------------------------------------------
 
@@ -147,6 +151,10 @@ class Node:
             self._heard(message)
             for fact in self.ownership.apply(message):
                 self._learn(fact)
+        self._folded(read)
+
+    def _folded(self, read: e.ControlRead) -> None:
+        """The records are part of what this node knows of the fleet."""
         self.merging.control_at = read.next_offset
         if self._control_checkpoint_due:
             self._control_checkpoint_due = False
@@ -168,12 +176,15 @@ class Node:
             except m.BadMessage:
                 self.bad_messages += 1
                 continue
-            self._heard(message)
-            if isinstance(message, m.Alive) and message.incarnation == self.run.incarnation:
-                for node in message.nodes:
-                    self.detector.heard(node, self._now_ms)
-            elif isinstance(message, m.Heartbeat):
-                self.beats.heard(message.node)
+            self._hear(message)
+
+    def _hear(self, message: m.ControlMessage) -> None:
+        """A sign of life."""
+        self._heard(message)
+        if isinstance(message, m.Alive) and message.incarnation == self.run.incarnation:
+            self.detector.heard_all(message.nodes, self._now_ms)
+        elif isinstance(message, m.Heartbeat):
+            self.beats.heard(message.node)
 
     def _heard(self, message: m.ControlMessage) -> None:
         node = getattr(message, "node", None)
@@ -319,9 +330,11 @@ class Node:
         """Only once the history is read, so that nothing in it can be taken for this life's."""
         if self.ownership.incarnation > self.run.incarnation:
             self._leave(Ending.SUPERSEDED, f"incarnation {self.ownership.incarnation} of the job has started")
+        if self._hello_ms is not None:
+            return
         for failed in self.ownership.failures(self.code_hash):  # in the history, so that no fact tells of it
             self._leave(Ending.FAILED, failed.error)
-        if self._hello_ms is None and not self.work.stopping and self.left is None:
+        if not self.work.stopping and self.left is None:
             self._hello_ms = self._now_ms
             self.work.control(m.Hello(self.run.incarnation, self.config.node, self.config.number))
 

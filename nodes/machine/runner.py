@@ -233,12 +233,18 @@ class Runner:
         return Awaited(self._closes_through(), answered)
 
     def _closes_through(self) -> int:
-        """The watermark that closes the last window of those that have ended since the last delta."""
+        """The watermark that closes the last window of those that have ended since the last delta.
+
+        Where all wait for this partition alone, also a window of others to which it has nothing to add.
+        """
         record = self.task.scope.record
         lateness = self.replica.lateness_ms
         sent, now = record.broadcast_watermark_ms - lateness, record.watermark_ms - lateness
         ends = (w.end_ms for windows in record.contributions.values() for w in windows)
         closed = max((end for end in ends if sent < end <= now), default=None)
+        if closed is None and sent < now and record.broadcast_watermark_ms <= self.replica.frontier_ms:
+            ends = (w.end_ms for state in self.replica.shapes for w in self.replica.windows(state))
+            closed = max((end for end in ends if sent < end <= now), default=None)
         return BEFORE_TIME_MS if closed is None else closed + lateness
 
     def broadcast(self, news: SlotDelta | Punctuation) -> Effect:

@@ -258,9 +258,12 @@ class Workload:
 
         One that never had a record holds nobody up: how far it is behind is not known.
         """
+        if self.config.watermark_max_ahead_ms <= 0:
+            return False
         started = (slot.record.watermark_ms for slot in self.replica.slots if slot.record.watermark_ms > BEFORE_TIME_MS)
-        last_ms = min(started, default=END_OF_TIME_MS)
-        return runner.task.watermark_ms - last_ms > self.config.watermark_max_ahead_ms > 0
+        frontier_ms = self.replica.frontier_ms
+        last_ms = frontier_ms if frontier_ms > BEFORE_TIME_MS else min(started, default=END_OF_TIME_MS)
+        return runner.task.watermark_ms - last_ms > self.config.watermark_max_ahead_ms
 
     def settle(self) -> None:
         """Bring everything as far as it can go. Raises ``UserFunctionError``."""

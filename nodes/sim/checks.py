@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -20,20 +21,68 @@ from nodes.machine.pieces import PieceLost, Pieces
 from nodes.machine.runner import Runner
 from nodes.reader import OutputReader
 from nodes.sim.expected import Expected, canonical, expect
-from nodes.sim.jobs import CASES, TOPIC
-from nodes.sim.life import InvariantBroken, Life
+from nodes.sim.jobs import CASES, TOPIC, Case
+from nodes.sim.life import InvariantBroken
 from wcrdt.codec import DecodeError
 from wcrdt.replica import Replica
 from wcrdt.slots import RECORD_START
 
 if TYPE_CHECKING:
-    from nodes.sim.world import World
+    from nodes.driver import Driver
+    from nodes.machine.config import JobRun
+    from nodes.machine.node import Node
+    from nodes.sim.isolation import Isolation
+    from nodes.sim.options import Options
 
 SHOWN = 5
 FRESH = "a reader from the start"
 
 
-def check_results(world: World) -> Expected:
+class Known(Protocol):
+    """A life, as far as it is looked at here."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def node(self) -> Node: ...
+
+    @property
+    def driver(self) -> Driver: ...
+
+
+class Checked(Protocol):
+    """A world, as far as it is looked at here."""
+
+    @property
+    def options(self) -> Options: ...
+
+    @property
+    def log(self) -> Log: ...
+
+    @property
+    def run(self) -> JobRun: ...
+
+    @property
+    def case(self) -> Case: ...
+
+    @property
+    def isolation(self) -> Isolation | None: ...
+
+    @property
+    def unsent(self) -> list[tuple[str, bytes, bytes]]: ...
+
+    @property
+    def input_ended(self) -> bool: ...
+
+    @property
+    def failed(self) -> bool: ...
+
+    @property
+    def lives(self) -> Sequence[Known]: ...
+
+
+def check_results(world: Checked) -> Expected:
     """O1, O2 and O7. Raises ``InvariantBroken``; returns what was expected."""
     options, case = world.options, CASES[world.options.case]
     check_claims(world)
@@ -69,7 +118,7 @@ def input_of(log: Log, partitions: int) -> list[list[tuple[int, bytes]]]:
     return [list(zip(chunk.timestamps_ms.tolist(), chunk.values, strict=True)) for chunk in chunks]
 
 
-def outputs(world: World, output: str) -> list[bytes]:
+def outputs(world: Checked, output: str) -> list[bytes]:
     """All values of an output, as its users read them."""
     reader = OutputReader(world.log, Topics.of(world.run).outputs[output], verify_repeats=True)
     values, identities = [], set()
@@ -89,13 +138,13 @@ def outputs(world: World, output: str) -> list[bytes]:
     return values
 
 
-def diverted(world: World, output: str) -> list[tuple[int, int]]:
+def diverted(world: Checked, output: str) -> list[tuple[int, int]]:
     """(partition, offset) of what is in the late or dead output."""
     records = [json.loads(value) for value in outputs(world, output)]
     return [(record["partition"], record["offset"]) for record in records]
 
 
-def check_claims(world: World) -> None:
+def check_claims(world: Checked) -> None:
     """A partition's claim_versions count up by one, whoever wins: the older claim never takes it back."""
     ownership = Ownership(world.options.partitions)
     versions: dict[tuple[int, int], int] = {}
@@ -108,7 +157,7 @@ def check_claims(world: World) -> None:
                 versions[key] = fact.version
 
 
-def check_control_checkpoints(world: World) -> None:
+def check_control_checkpoints(world: Checked) -> None:
     """A checkpoint of the control topic is what a reader from the start folds up to there."""
     job, fold, at = world.run.job, Ownership(world.options.partitions), 0
     records = whole(world.log, job.control_topic, 0).values
@@ -120,7 +169,7 @@ def check_control_checkpoints(world: World) -> None:
             raise InvariantBroken(f"the checkpoint of the control topic at {at} is not what was folded to there")
 
 
-def check_repeats(world: World) -> None:
+def check_repeats(world: Checked) -> None:
     """O2 on the raw topics: whoever writes an identity writes the same bytes, to the same output partition."""
     for output, topic in Topics.of(world.run).outputs.items():
         first: dict[tuple[int, OutputId], tuple[int, bytes]] = {}
@@ -136,7 +185,7 @@ def check_repeats(world: World) -> None:
                     )
 
 
-def check_unsent(world: World) -> None:
+def check_unsent(world: Checked) -> None:
     """A node that is cut off answers nothing false: what it could not write is what stands on the log in the end."""
     topics = Topics.of(world.run).outputs
     known = set(topics.values())
@@ -158,7 +207,7 @@ def check_unsent(world: World) -> None:
             )
 
 
-def _check_counts(world: World, accepted: int, late: int, dead: int) -> None:
+def _check_counts(world: Checked, accepted: int, late: int, dead: int) -> None:
     """O7: what the final checkpoints count is what went in and what came out."""
     ownership = read_ownership(world.log, world.run.job)
     assert ownership is not None
@@ -170,7 +219,7 @@ def _check_counts(world: World, accepted: int, late: int, dead: int) -> None:
 
 
 def _check_idle(
-    world: World, wanted: Expected, got: Counter[str], late: list[tuple[int, int]], dead: list[tuple[int, int]]
+    world: Checked, wanted: Expected, got: Counter[str], late: list[tuple[int, int]], dead: list[tuple[int, int]]
 ) -> None:
     """What is late depends on the log's order of punctuations: check conservation and windows on what was accepted."""
     _demand_equal("dead records", Counter(dead), Counter(wanted.dead))
@@ -218,7 +267,7 @@ def _demand_subset(what: str, got: Counter[str], wanted: Counter[str]) -> None:
 # --- replicas ---------------------------------------------------------------------------------------------------------
 
 
-def check_replicas(world: World, lives: list[Life], behind: bool = False) -> None:
+def check_replicas(world: Checked, lives: Sequence[Known], behind: bool = False) -> None:
     """O3: all that know the same prefix are equal, byte for byte; one that reads the broadcast from the start too.
 
     ``behind``: a node that has left may lack deltas that were lost on the way to it; what it has must be right. So may
@@ -248,11 +297,11 @@ def check_replicas(world: World, lives: list[Life], behind: bool = False) -> Non
                 )
 
 
-def _owned(life: Life) -> list[tuple[int, Runner]]:
+def _owned(life: Known) -> list[tuple[int, Runner]]:
     return [(p, runner) for p, runner in life.node.work.runners.items() if runner.standby is None]
 
 
-def check_idle_progress(world: World) -> None:
+def check_idle_progress(world: Checked) -> None:
     """Where a job allows idleness, a partition without records holds no window: all come to the furthest one."""
     if not world.case.idle or world.input_ended:
         return
@@ -262,7 +311,7 @@ def check_idle_progress(world: World) -> None:
             raise InvariantBroken(f"{life.name}: idle partitions hold event time back: {watermarks}")
 
 
-def catch_up(log: Log, world: World, replica: Replica, positions: list[int]) -> None:
+def catch_up(log: Log, world: Checked, replica: Replica, positions: list[int]) -> None:
     """Read the broadcast to its end without a node."""
     topic, pieces = Topics.of(world.run).broadcast, Pieces()
     for partition, offset in enumerate(positions):

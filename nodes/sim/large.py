@@ -33,7 +33,7 @@ from nodes.sim.shared import Shared, SharedDriver, SharedNode
 from nodes.sim.store import MemoryCheckpoints
 
 CASE = "query1"
-ALONE = 2
+ALONE = 1
 """So many nodes share nothing."""
 DELAY_MS = 3
 """At most so long after something has happened those whom it concerns turn."""
@@ -163,13 +163,13 @@ class LargeFleet:
         self.unsent: list[tuple[str, bytes, bytes]] = []
         self.isolation = None
         self.failed = False
+        self.input_ended = False
         self.killed = 0
         self._queue: list[tuple[int, int]] = []
         self._complete_ms: int | None = None
         self._dropped_ms = 0
         self._feeds = make_input(self.options, self.rng)
         self._fed = 0
-        self._ended = False
         self.members: list[Member] = []
         for number in range(nodes):
             self.start(expected=nodes, alone=number < ALONE)

@@ -17,6 +17,7 @@ class MemoryCheckpoints:
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
+        self._folders: dict[str, set[str]] = {}
 
     def save(self, key: CheckpointKey, data: bytes) -> str:
         """As ``CheckpointStore.save``: under the first name that is free or intact."""
@@ -25,6 +26,7 @@ class MemoryCheckpoints:
             name = fmt.name_of(key, digest, attempt)
             if name not in self.files:
                 self.files[name] = fmt.pack(data)
+                self._folders.setdefault(name.rpartition("/")[0], set()).add(name)
                 return name
             try:
                 self.load(name)
@@ -44,8 +46,8 @@ class MemoryCheckpoints:
 
     def list(self, job: str, incarnation: int, partition: int) -> list[str]:
         """As ``CheckpointStore.list``."""
-        folder = fmt.folder_of(job, incarnation, partition) + "/"
-        names = [name for name in sorted(self.files) if name.startswith(folder)]
+        made = self._folders.get(fmt.folder_of(job, incarnation, partition), ())
+        names = [name for name in sorted(made) if name in self.files]
         return sorted(names, key=lambda name: fmt.parse_name(name).age_order, reverse=True)
 
     def prune(self, job: str, incarnation: int, partition: int, keep: Collection[str] = ()) -> list[str]:

@@ -1,0 +1,29 @@
+"""Fleets of many nodes: all results right, with deaths and arrivals, also where a thousand nodes are one process."""
+
+from __future__ import annotations
+
+import pytest
+
+from nodes.machine.detector import Detector
+from nodes.sim.large import LargeFleet
+from nodes.sim.life import InvariantBroken
+
+
+def test_a_thousand_nodes_give_the_right_results() -> None:
+    report = LargeFleet(1000, 1000).live()
+    print(report)
+    assert report.killed == 8
+    assert report.results > 10_000
+    # Each node reads what all say: with signs of life told to everybody, those alone would be above 500,000 bytes.
+    assert report.heartbeat_bytes_per_s < 300_000
+
+
+def test_fleets_of_other_sizes_and_seeds_do_too() -> None:
+    for nodes, partitions, seed in ((40, 90, 2), (60, 30, 3)):
+        assert LargeFleet(nodes, partitions, seed).live().results > 100
+
+
+def test_a_large_fleet_that_suspects_nobody_does_not_finish(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Detector, "suspects", lambda self, members, now_ms: [])
+    with pytest.raises(InvariantBroken):
+        LargeFleet(40, 60).live()
