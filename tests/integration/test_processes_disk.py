@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -15,6 +17,7 @@ import pytest
 
 from nodes.log import LogFull
 from tests.integration.fleet_support import Command, Stage, run_command
+from tests.integration.processes import until
 
 DISK_MB = 12
 FILE_BYTES = 4096
@@ -55,6 +58,50 @@ def test_a_disk_that_fills_up_ends_the_run_with_a_named_error_and_nothing_is_los
     ballast.unlink(missing_ok=True)
     finish_after(stage)
     stage.log.close()
+
+
+def test_a_disk_that_answers_with_errors_ends_the_node_by_name_and_another_life_goes_on(tmp_path: Path) -> None:
+    """Every write and sync of the node's process fails with EIO; where no process may be traced, by a limit."""
+    stage = Stage(tmp_path, "log.fsync=batch")
+    stage.feed(1000)
+    with run_command(stage, "--nodes", "1") as command:
+        monitor = stage.monitor(stage.open())
+        stage.until(monitor, lambda: sum(monitor.taken()) == 1000, "all is checkpointed")
+        acknowledged = stage.results().total()
+        with failing_writes(command):
+            stage.feed(1000)
+            command.says("node 0 has ended: exit code")
+        assert stage.results().total() >= acknowledged, "what was acknowledged is there"
+        command.signal(signal.SIGTERM)
+        code, _, err = command.finish()
+    assert code in (0, 1) and "Traceback" not in err
+    finish_after(stage)
+    stage.log.close()
+
+
+@contextmanager
+def failing_writes(command: Command) -> Iterator[None]:
+    """EIO for the nodes of a run."""
+    (node,) = psutil.Process(command.process.pid).children()
+    calls = "pwrite64,pwritev,fdatasync,fsync,msync"
+    strace = shutil.which("strace")
+    if strace is not None:
+        options = ["-f", "-qq", "-o", os.devnull, "-e", f"trace={calls}", "-e", f"inject={calls}:error=EIO"]
+        tracer = subprocess.Popen([strace, *options, "-p", str(node.pid)])
+        try:
+            until(lambda: is_traced(node.pid) or tracer.poll() is not None, "the node is traced")
+            if tracer.poll() is None:
+                yield
+                return
+        finally:
+            tracer.kill()
+            tracer.wait()
+    limit_file_sizes(command)
+    yield
+
+
+def is_traced(pid: int) -> bool:
+    return "TracerPid:\t0\n" not in Path(f"/proc/{pid}/status").read_text()
 
 
 def test_a_damaged_partition_of_the_log_is_named_and_nothing_runs(tmp_path: Path) -> None:
