@@ -17,7 +17,7 @@ from deploy.mutants.model import Mutant
 
 COPIED = ("wcrdt", "holon", "transactional", "nodes", "nexmark", "examples", "tests")
 FIRST_SEEDS = 10
-LIMIT_S = 240.0
+LIMIT_S = 600.0
 """A bug may also hang what it breaks: whoever runs into this has found it."""
 
 
