@@ -20,11 +20,10 @@ from nodes.machine.control_state import ControlCheckpoint, encode_control_checkp
 from nodes.machine.detector import Detector
 from nodes.machine.effects import Effect, Ending, Leave, RewindBroadcast, WriteControlCheckpoint
 from nodes.machine.gaps import Gaps
-from nodes.machine.keeping import lacks_history
 from nodes.machine.merging import Merging
 from nodes.machine.ownership import Ownership
 from nodes.machine.pieces import PieceLost, Pieces
-from nodes.machine.runner import Phase
+from nodes.machine.rejoining import Rejoining
 from nodes.machine.sharing import Sharing
 from nodes.machine.workload import Workload
 from wcrdt.codec import DecodeError
@@ -53,6 +52,7 @@ class Node:
         self._pieces = Pieces()
         self.work = Workload(config, run, self.replica, self.ownership)
         self.merging = Merging(config, run.incarnation, self.replica, self.gaps)
+        self.rejoining = Rejoining(self.work, self.merging)
         self.sharing = Sharing(config, self.ownership, self.detector, self.work, self.merging)
         self.left: Leave | None = None
         self.bad_messages = 0
@@ -67,7 +67,6 @@ class Node:
         self._present = False
         self._failing = False
         self._control_checkpoint_due = False
-        self._lacking: dict[int, tuple[m.CheckpointSaved, ...]] = {}
 
     def _make_replica(self) -> Replica:
         run = self.run
@@ -121,7 +120,7 @@ class Node:
                 self.merging.broadcast_at[event.partition] = event.next_offset
                 self._broadcast_read(event.partition, event.values)
             case e.MergedLoaded():
-                self._merged_loaded(event)
+                self.rejoining.loaded(event)
             case e.MergedStored():
                 for saved in self.merging.stored(event, self._now_ms):
                     self.work.control(saved)
@@ -161,7 +160,8 @@ class Node:
             control = ControlCheckpoint(read.next_offset, self.ownership.snapshot())
             self.work.effects.append(WriteControlCheckpoint(encode_control_checkpoint(control), self.config.trims))
         if read.at_end and (read.asked or not self.needs_end()):
-            self._reload_lacking()
+            if (reason := self.rejoining.settle()) is not None:
+                self._leave(Ending.FAILED, reason)
             self._greet()
             self.detector.caught_up(self._now_ms)
             if self._present and not (self.work.stopping or self._failing or self.left is not None):
@@ -238,13 +238,6 @@ class Node:
             f"broadcast, and no checkpoint that would make it unnecessary is left; start again with --reset",
         )
 
-    def _cannot_replay(self, partition: int) -> None:
-        self._leave(
-            Ending.FAILED,
-            f"node {self.config.node}: no checkpoint of partition {partition} is intact, and what its windows held in "
-            f"other partitions is no longer on the broadcast, so it cannot be replayed; start again with --reset",
-        )
-
     def _ask_missing(self) -> None:
         for partition in self.gaps.due(self.ownership, self._now_ms):
             if self.work.filling.heal(partition):
@@ -291,29 +284,6 @@ class Node:
                 self.work.learn(fact)
 
     # --- merged checkpoints -----------------------------------------------------------------------------------------
-
-    def _merged_loaded(self, loaded: e.MergedLoaded) -> None:
-        """Slots as they were at some time: a beginning, or in place of a beginning of the broadcast that is gone."""
-        for full in loaded.slots:
-            self.merging.broadcast_at[full.partition] = loaded.offsets[full.partition]
-            if loaded.whole or self.work.filling.can_take(full):
-                self.replica.receive(full)
-                self.work.slot_changed(full.partition)
-        for partition, runner in sorted(self.work.runners.items()):
-            lacks = runner.phase is not Phase.LOADING and lacks_history(self.run.job, self.replica, runner)
-            if loaded.rewound and lacks and not self.work.copies.give_up(partition):
-                self._lacking[partition] = self.ownership.checkpoints(partition)
-                self.work.drop(partition)
-
-    def _reload_lacking(self) -> None:
-        """What was read here is too new for a runner's state: another owner or a newer checkpoint may be the reason."""
-        for partition, tried in sorted(self._lacking.items()):
-            if self.ownership.owner(partition) == self.config.node:
-                if self.ownership.checkpoints(partition) == tried:
-                    self._cannot_replay(partition)
-                    return
-                self.work.take(partition, self.ownership.version(partition))
-        self._lacking.clear()
 
     def _maybe_merge(self, effects: list[Effect]) -> None:
         for effect in effects:

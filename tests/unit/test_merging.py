@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from nodes.machine import effects as x
@@ -13,6 +14,7 @@ from nodes.machine.control_state import decode_control_checkpoint
 from nodes.machine.merging import decode_merged
 from nodes.machine.ownership import Ownership
 from tests.unit.node_dialogue import Dialogue, joined, running
+from wcrdt.replica import SlotDelta
 
 EVERY_MS = 100
 
@@ -160,6 +162,36 @@ def test_one_of_another_run_is_refused(incarnation: int, partitions: int) -> Non
         decode_merged(save.data, incarnation, partitions)
     with pytest.raises(m.BadMessage):
         decode_merged(save.data[:-1], 0, 2)
+
+
+class TestHistoryThatIsGone:
+    """A node owns a partition that it would have to replay from the start, and windows of the others were dropped."""
+
+    def rewound(self) -> Dialogue:
+        node = running(partitions=2)
+        slots = [replace(node.node.replica.full(p), p) for p in range(2)]
+        node.say(e.MergedLoaded(slots, [50, 50], rewound=True), "merged loaded")
+        assert not node.node.work.runners  # nothing is answered from what has holes
+        node.take()
+        return node
+
+    def test_the_node_gives_up_once_it_knows_that_nothing_helps(self) -> None:
+        node = self.rewound()
+        node.control()
+        assert "leave: failed (node a: no checkpoint of partition 0 is intact" in node.take()
+
+    def test_it_begins_anew_where_there_is_a_newer_checkpoint_and_lets_go_of_what_is_anothers(self) -> None:
+        node = self.rewound()
+        node.control(m.CheckpointSaved(0, "b", 0, 1, "newer", 9, 500, 400), m.Claim(0, "b", 1, 2))
+        assert "load [0] v1 ['newer']" in node.take()
+        assert node.node.left is None
+
+
+def replace(full: SlotDelta, partition: int) -> SlotDelta:
+    """The slot as it is later, without the windows that end at or before 300."""
+    assert full.record is not None
+    record = msgspec.structs.replace(full.record, to=(9, 0), watermark_ms=500)
+    return msgspec.structs.replace(full, partition=partition, record=record, dropped_through_ms=300)
 
 
 class TestLeaving:
