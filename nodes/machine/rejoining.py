@@ -39,7 +39,7 @@ class Rejoining:
                 work.drop(partition)
 
     def settle(self) -> str | None:
-        """Begin those anew that can be, once control was read to its end; gives why the node has to leave, if one cannot."""
+        """Begin those anew that can be, once control was read to its end; why the node has to leave if one cannot."""
         work, me = self.work, self.work.config.node
         lacking, self._lacking = self._lacking, {}
         for partition, tried in sorted(lacking.items()):
