@@ -56,7 +56,7 @@ mutants: setup ## plant known bugs in a copy of the tree; the tests have to find
 	$(BIN)/python -m deploy.mutants
 
 bench: setup ## run the benchmarks of deploy/bench
-	$(call say,'10 minutes')
+	$(call say,'45 minutes')
 	@set -e; for script in deploy/bench/[!_]*.py; do \
 		[ -e "$$script" ] || { echo 'bench: deploy/bench has no scripts'; exit 1; }; \
 		echo "== $$script"; $(BIN)/python "$$script"; done

@@ -37,6 +37,7 @@ def common(bootstrap: str, properties: Mapping[str, str]) -> dict[str, Any]:
     return {
         "client.id": "holon",
         "socket.keepalive.enable": True,
+        "socket.nagle.disable": True,
         "reconnect.backoff.ms": 50,
         "reconnect.backoff.max.ms": 1000,
         "retry.backoff.ms": 50,
