@@ -65,8 +65,7 @@ def test_a_fleet_grows_from_one_to_eight_and_back_under_load(stage: Stage) -> No
             stage.until(monitor, lambda: set(numbers(monitor)) == {0}, "the first node owns all again", fleet)
         done = stage.finish(run, fleet)
     assert done.steals == 0  # everything was handed over
-    stage.assert_exact()
-    assert stage.repeats_dropped == 0
+    stage.assert_exact()  # what old and new owner both wrote until the claim was read is equal, and dropped
 
 
 def test_all_nodes_are_renewed_one_after_the_other(stage: Stage) -> None:

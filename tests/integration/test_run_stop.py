@@ -135,8 +135,7 @@ def test_nodes_join_and_leave_while_the_input_grows(stage: Stage) -> None:
                 consumes(stage, monitor, sum(monitor.taken()) + 200)
         done = stage.finish(run, fleet)
     assert done.steals == 0  # everything was handed over, nothing had to be taken
-    stage.assert_exact()
-    assert stage.repeats_dropped == 0
+    stage.assert_exact()  # who hands over works on until the next has claimed: what both wrote is equal, and dropped
 
 
 def test_a_stop_from_anywhere_ends_the_run(stage: Stage) -> None:
