@@ -1,0 +1,94 @@
+"""Copies in virtual time, where nothing else disturbs: what a healthy fleet writes twice, and what a kill delays."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from holon.identity import OutputId
+from nodes.sim.checks import whole
+from nodes.sim.jobs import OUTPUT, TOPIC
+from nodes.sim.options import Options, draw
+from nodes.sim.trace import Trace
+from nodes.sim.world import World
+
+NEVER_MS = 10**6
+KILL_MS = 1000
+END_MS = 2200
+SETTLED_MS = 300
+
+
+def options(case: str, replicas: int) -> Options:
+    """Three nodes that look at the log every few ms, input for two seconds, no fault, nobody is ever suspected."""
+    return replace(
+        draw(7, case=case, calm=True, replicas=replicas),
+        nodes=3,
+        max_nodes=3,
+        partitions=4,
+        empty_partitions=0,
+        records=400,
+        feed_ms=2000,
+        preloaded=0.0,
+        poison=0.0,
+        late=0.0,
+        spread_ms=5,
+        window_ms=50,
+        tick_ms=2,
+        batch_max_records=1000,
+        broadcast_interval_ms=50,
+        checkpoint_interval_ms=400,
+        watermark_max_ahead_ms=0,
+        suspect_after_ms=NEVER_MS,
+        standby_after_ms=30,
+        safety_ms=NEVER_MS,
+    )
+
+
+def latest_ms(world: World) -> dict[str, int]:
+    """The longest time from a record's append to its result's, of records before the kill and from then on."""
+    found = {"before": 0, "after": 0}
+    for partition in range(world.options.partitions):
+        appended = whole(world.log, TOPIC, partition).timestamps_ms
+        results = whole(world.log, OUTPUT, partition)
+        first: dict[int, int] = {}
+        for header, at_ms in zip(results.headers, results.timestamps_ms.tolist(), strict=True):
+            first.setdefault(OutputId.from_bytes(header).position, at_ms)
+        for offset, fed_ms in enumerate(appended.tolist()):
+            if SETTLED_MS <= fed_ms < END_MS - 150:
+                when = "before" if fed_ms < KILL_MS - 50 else "after"
+                found[when] = max(found[when], first.get(offset, NEVER_MS) - fed_ms)
+    return found
+
+
+def killed(replicas: int, nodes: list[int]) -> dict[str, int]:
+    world = World(options("stateless", replicas), Trace())
+    world.run_until(lambda: False, KILL_MS)
+    for number in nodes:
+        world.kill(next(life for life in world.lives if life.name == f"node-{number}"))
+    world.run_until(lambda: False, END_MS)
+    return latest_ms(world)
+
+
+def test_a_kill_delays_no_result_by_more_than_50_ms_with_two_copies_and_no_suspicion() -> None:
+    latency = killed(2, [1])
+    assert latency["before"] < 30
+    assert latency["after"] < latency["before"] + 50, latency
+
+
+def test_two_kills_at_once_are_made_good_by_a_third_copy() -> None:
+    latency = killed(3, [0, 1])
+    assert latency["after"] < latency["before"] + 2 * 50, "the second standby waits twice as long as the first"
+
+
+def test_with_one_copy_results_wait_for_a_suspicion() -> None:
+    assert killed(1, [1])["after"] > 900
+
+
+@pytest.mark.parametrize("case", ["stateless", "two-stages"])
+def test_a_healthy_fleet_writes_each_result_once(case: str) -> None:
+    world = World(options(case, 2), Trace())
+    world.run_until(lambda: False, END_MS)
+    assert sum(life.node.work.copies.abreast for life in world.lives) > 0
+    assert sum(life.node.work.emitted for life in world.lives) > 0
+    assert sum(life.node.work.copies.published for life in world.lives) == 0
