@@ -223,6 +223,7 @@ def topics_of(run: JobRun) -> dict[str, int]:
     """Every topic that a run needs, with its number of partitions."""
     topics = Topics.of(run)
     wanted = {topics.source: run.partitions, topics.control: 1, topics.heartbeats: 1, topics.broadcast: run.partitions}
+    wanted[control_checkpoints_topic(run.job)] = 1
     return wanted | {topic: run.output_partitions[name] for name, topic in topics.outputs.items()}
 
 

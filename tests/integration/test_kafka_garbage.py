@@ -36,6 +36,13 @@ def newer(value: bytes) -> bytes:
     return version + struct.pack(">I", zlib.crc32(value[5:], zlib.crc32(version))) + value[5:]
 
 
+def next_delta(stage: KafkaStage, topic: str, partition: int) -> bytes:
+    """The next record that comes."""
+    end, found = stage.log.end_offset(topic, partition), []
+    until(lambda: found.extend(stage.log.read(topic, partition, end).values) or bool(found), "a delta is sent")
+    return found[0]
+
+
 def test_damaged_and_newer_deltas_are_made_good(stage: KafkaStage) -> None:
     """Spoilt copies of real deltas and control records among the real ones, while both nodes work."""
     run = stage.open()
@@ -45,14 +52,7 @@ def test_damaged_and_newer_deltas_are_made_good(stage: KafkaStage) -> None:
             stage.until(monitor, lambda: set(owners(monitor)) == {0, 1}, "both own partitions", fleet)
             for _ in range(3):
                 for partition in range(stage.partitions):
-                    end = stage.log.end_offset(topics.broadcast, partition)
-                    stage.until(
-                        monitor,
-                        lambda p=partition, e=end: stage.log.end_offset(topics.broadcast, p) > e,
-                        "a delta is sent",
-                        fleet,
-                    )
-                    delta = stage.log.read(topics.broadcast, partition, end, max_records=1).values[0]
+                    delta = next_delta(stage, topics.broadcast, partition)
                     stage.log.append(topics.broadcast, partition, [*spoilt(delta), newer(delta)])
                 claim = stage.log.read(topics.control, 0, 1, max_records=1).values[0]
                 stage.log.append(topics.control, 0, spoilt(claim))

@@ -36,7 +36,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def stage(tmp_path: Path, broker: Path) -> Iterator[KafkaStage]:
     """All wait for the broker as long as a busy machine takes to start one."""
     bootstrap = kafka_broker.up(broker, heap_mb=HEAP_MB).bootstrap
-    stage = KafkaStage(tmp_path, bootstrap, "log.timeout_ms=60000")
+    stage = KafkaStage(tmp_path, bootstrap, "log.timeout_ms=120000")
     yield stage
     stage.log.close()
 

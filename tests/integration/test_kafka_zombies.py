@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from nodes.fleet import Fleet
 from tests.integration.fleet_support import owners
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.kafka_stage import KafkaStage
@@ -21,6 +22,14 @@ def stage(tmp_path: Path) -> Iterator[KafkaStage]:
     stage = KafkaStage(tmp_path, session_bootstrap())
     yield stage
     stage.log.close()
+
+
+def fell_behind(fleet: Fleet) -> bool:
+    """Whether the zombie has ended because the control topic it stood in was trimmed: then it is to be started again."""
+    member = next(member for member in reversed(fleet.members) if member.number == 0)
+    code = member.process.poll()
+    assert code in (None, 4), code
+    return code == 4
 
 
 def stop_and_continue(stage: KafkaStage, pauses_s: list[float]) -> None:
@@ -41,8 +50,11 @@ def stop_and_continue(stage: KafkaStage, pauses_s: list[float]) -> None:
                 stage.until(monitor, lambda at=before: monitor.consumed > at + 200, "it works on", fleet)
                 until(lambda at=stopped_s, s=pause_s: time.monotonic() > at + s, "the pause is over")
                 zombie.send_signal(signal.SIGCONT)
+                stage.until(monitor, lambda: set(owners(monitor)) == {0, 1} or fell_behind(fleet), "it is back", fleet)
+                if fell_behind(fleet):
+                    zombie = fleet.add(0).process
+            stage.until(monitor, lambda: set(owners(monitor)) == {0, 1}, "both work in the end", fleet)
         stage.finish(run, fleet)
-        assert len(fleet.members) == 2
     stage.assert_exact()
 
 
