@@ -25,7 +25,7 @@ def stage(tmp_path: Path) -> Iterator[KafkaStage]:
 
 
 def fell_behind(fleet: Fleet) -> bool:
-    """Whether the zombie has ended because the control topic it stood in was trimmed: then it is to be started again."""
+    """Whether the zombie has ended because the control topic was trimmed behind it: it is to be started again."""
     member = next(member for member in reversed(fleet.members) if member.number == 0)
     code = member.process.poll()
     assert code in (None, 4), code
