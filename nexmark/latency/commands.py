@@ -100,7 +100,9 @@ def failover(
     replicas: ReplicasOption = 1,
     engines: Annotated[str, typer.Option("--engines", help="holon (flink comes with a later release).")] = "holon",
     window: WindowOption = 100,
-    partitions: Annotated[int | None, typer.Option("--partitions", help="Default: 6 for single, else one for each node.")] = None,
+    partitions: Annotated[
+        int | None, typer.Option("--partitions", help="Default: 6 for single, else one for each node.")
+    ] = None,
     warmup: WarmupOption = 10.0,
     seed: SeedOption = 0,
     plot: PlotOption = None,

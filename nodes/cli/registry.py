@@ -38,6 +38,7 @@ BUILT_IN = (
     Row("log", "nodes.cli.log_commands:app", "List topics, show their records, append lines of a file."),
     Row("read", "nodes.cli.read_command:app", "Print the outputs of a job, each once."),
     Row("view", "nodes.cli.view_command:app", "Show the newest completed windows, or keep them in Redis."),
+    Row("dlq", "nodes.cli.dlq_commands:app", "List dead letters, show one, put them back into the input."),
     Row("replay", "nodes.cli.replay_command:app", "Check that a job gives the same twice."),
     Row("kafka", "nodes.cli.kafka_command:app", "Start and stop a Kafka broker on this machine."),
     Row("sim", "nodes.cli.sim_command:app", "Simulate fleets with faults, each from one seed."),

@@ -16,7 +16,7 @@ from holon import Context, Job, Json, ProcessingFunction, Source
 from holon.testing import JobTest
 from nodes.reader import OutputReader
 from tests.integration import poison
-from tests.integration.fleet_support import Stage, run_command
+from tests.integration.fleet_support import Command, Stage, run_command
 from tests.integration.jobs_mixed import INPUT, Event, time_of
 
 SMALL = "tests.integration.jobs_odd:small"
@@ -85,3 +85,21 @@ def test_no_bytes_stop_the_records_around_them(rows: list[bytes]) -> None:
     ids = [value["id"] for value in test.outputs()]
     assert ids[0] == 1 and ids[-1] == 2
     assert test.counts.taken == len(rows) + 2 == test.counts.accepted + test.counts.dead + test.counts.late
+
+
+def test_letters_are_listed_shown_and_put_back(stage: Stage) -> None:
+    bad = poison.BAD["magic byte of a schema registry"]
+    stage.log.append(INPUT, 1, [poison.good(1), bad, poison.good(2)])
+    with run_command(stage, "--nodes", "1", "--bounded", job=SMALL) as command:
+        assert command.json()["dead"] == 1
+    with Command("dlq", "list", SMALL, "--json", stage=stage) as command:
+        (letter,) = command.json()["letters"]
+    assert (letter["partition"], letter["offset"], letter["bytes"]) == (1, 1, len(bad)) and letter["reason"]
+    with Command("dlq", "show", SMALL, "1:1", "--json", stage=stage) as command:
+        assert base64.b64decode(command.json()["payload"]["base64"]) == bad
+    with Command("dlq", "show", SMALL, "0:9", stage=stage) as command:
+        code, _, err = command.finish()
+    assert code == 2 and "known: 1:1" in err
+    with Command("dlq", "replay", SMALL, "1:1", "--json", stage=stage) as command:
+        assert command.json()["appended"] == {"1": 1}
+    assert stage.log.read(INPUT, 1, 3).values == [bad]

@@ -1,0 +1,98 @@
+"""`holon dlq`: the dead letters of a job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nodes.cli.job_options import JobArgument, job_named
+from nodes.cli.options import Given, JsonOption, new_group, with_log_options
+from nodes.cli.output import byte_stdout, emit_json, fail, note, table
+
+if TYPE_CHECKING:
+    from holon.admit import Diverted
+
+app = new_group("Dead letters of a job: list, show, put back into the input.", "holon dlq list jobs:job")
+Places = Annotated[list[str] | None, typer.Argument(metavar="PARTITION:OFFSET...", help="Places in the input.")]
+
+
+@app.command("list", epilog="Example: holon dlq list examples.query1:job --log-dir ./holon-log")
+@with_log_options
+def list_letters(given: Given, job: JobArgument, as_json: JsonOption = False) -> None:
+    """List what the job has set aside: where it was in the input, its size, and why."""
+    settings = given.settings()
+    declared = job_named(job, settings)
+    from nodes.dead_letters import dead_letters
+    from nodes.opening import open_settings_log
+
+    with open_settings_log(settings) as log:
+        letters = list(dead_letters(log, declared))
+    if as_json:
+        emit_json({"job": declared.name, "letters": [_row(letter) for letter in letters]})
+    elif letters:
+        cells = [[f"{x.partition}:{x.offset}", len(x.payload), x.reason.splitlines()[0][:100]] for x in letters]
+        typer.echo(table(["PLACE", "BYTES", "REASON"], cells))
+    else:
+        note(f"job {declared.name!r} has no dead letters")
+
+
+@app.command("show", epilog="Example: holon dlq show examples.query1:job 0:1234 > record")
+@with_log_options
+def show(
+    given: Given,
+    job: JobArgument,
+    place: Annotated[str, typer.Argument(metavar="PARTITION:OFFSET", help="Its place in the input.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Print the raw bytes of one letter; why it is one goes to standard error."""
+    settings = given.settings()
+    declared = job_named(job, settings)
+    from nodes.dead_letters import found, place_of
+    from nodes.opening import open_settings_log
+
+    with open_settings_log(settings) as log:
+        (letter,) = found(log, declared, [place_of(place)])
+    if as_json:
+        emit_json({**_row(letter), "payload": {"base64": letter.payload}})
+        return
+    note(letter.reason)
+    with byte_stdout() as out:
+        out.write(letter.payload)
+
+
+@app.command("replay", epilog="Example: holon dlq replay examples.query1:job 0:1234")
+@with_log_options
+def replay_letters(
+    given: Given,
+    job: JobArgument,
+    places: Places = None,
+    all_of_them: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Append letters to the job's input again, as they were, for when the job's code has been mended."""
+    if bool(places) == all_of_them:
+        fail(2, "name the letters as PARTITION:OFFSET, or say --all")
+    settings = given.settings()
+    declared = job_named(job, settings)
+    from nodes.dead_letters import dead_letters, found, place_of, replay
+    from nodes.opening import open_settings_log
+
+    with open_settings_log(settings) as log:
+        wanted = [place_of(text) for text in places or ()]
+        letters = list(dead_letters(log, declared)) if all_of_them else found(log, declared, wanted)
+        counts = replay(log, declared, letters)
+    if as_json:
+        emit_json({"job": declared.name, "topic": declared.source.topic, "appended": counts})
+    else:
+        note(f"{sum(counts.values())} records appended to {declared.source.topic}")
+
+
+def _row(letter: Diverted) -> dict[str, Any]:
+    return {
+        "partition": letter.partition,
+        "offset": letter.offset,
+        "timestamp_ms": letter.timestamp_ms,
+        "bytes": len(letter.payload),
+        "reason": letter.reason,
+    }

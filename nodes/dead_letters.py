@@ -1,0 +1,58 @@
+"""The dead letters of a job: what could not be decoded or processed, as it was, with its place in the input and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from holon.admit import Diverted
+from holon.job import DEAD, Job
+from nodes.errors import RunFailed, UnknownName
+from nodes.log.contract import Log
+from nodes.reader import OutputReader
+
+Place = tuple[int, int]
+"""(input partition, offset)."""
+
+
+def dead_letters(log: Log, job: Job) -> Iterator[Diverted]:
+    """Each once, those of the newest incarnation; none where the job has never run."""
+    topic = job.outputs[DEAD].topic
+    if topic not in log.topics():
+        return
+    reader = OutputReader(log, topic, decode=lambda data: msgspec.json.decode(data, type=Diverted))
+    yield from (output.value for output in reader.read_available())
+
+
+def place_of(text: str) -> Place:
+    """``PARTITION:OFFSET``; raises ``UnknownName`` on anything else."""
+    partition, _, offset = text.partition(":")
+    if not (partition.isdecimal() and offset.isdecimal()):
+        raise UnknownName("place such as 0:1234 (PARTITION:OFFSET)", text)
+    return int(partition), int(offset)
+
+
+def found(log: Log, job: Job, places: list[Place]) -> list[Diverted]:
+    """The letters of these places, in their order; raises ``UnknownName`` for one that has none."""
+    known = {(letter.partition, letter.offset): letter for letter in dead_letters(log, job)}
+    for partition, offset in places:
+        if (partition, offset) not in known:
+            raise UnknownName("dead letter", f"{partition}:{offset}", (f"{p}:{o}" for p, o in known))
+    return [known[place] for place in places]
+
+
+def replay(log: Log, job: Job, letters: list[Diverted]) -> dict[int, int]:
+    """Append the raw records to the input again, each to its partition; gives how many went where.
+
+    They are new records there, at new offsets: whatever makes them dead again makes new letters.
+    """
+    counts: dict[int, int] = {}
+    topic = job.source.topic
+    for partition in sorted({letter.partition for letter in letters}):
+        rows = [letter.payload for letter in letters if letter.partition == partition]
+        if partition >= log.partitions(topic):
+            raise RunFailed(f"input {topic} has no partition {partition} any more; nothing more was appended")
+        log.append(topic, partition, rows)
+        counts[partition] = len(rows)
+    return counts
