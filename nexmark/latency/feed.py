@@ -100,9 +100,15 @@ def main() -> None:
         encode_json(generate_slice(GeneratorConfig(seed=spec.seed), 0, 1000))  # fills what the generator keeps
         gc.collect()
         gc.freeze()
-        print("ready", flush=True)
+        _say("ready")
         if sys.stdin.readline():
-            print(msgspec.json.encode(feed.run()).decode(), flush=True)
+            _say(msgspec.json.encode(feed.run()).decode())
+
+
+def _say(line: str) -> None:
+    """To the process that started this one."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -110,7 +110,8 @@ class _Producer:
         assert self.process is not None and self.process.stdout is not None and self.process.stdin is not None
         if self.process.stdout.readline().strip() != "ready":
             raise RunFailed("the producer has ended before it was ready; see the messages above")
-        print("go", file=self.process.stdin, flush=True)
+        self.process.stdin.write("go\n")
+        self.process.stdin.flush()
 
     def running(self) -> bool:
         assert self.process is not None
