@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from nodes.cli.checks import INSTALL_JAVA, JAVA_VERSION, java_version
 from nodes.errors import MissingDependency, Unreachable
+from nodes.java import INSTALL_JAVA, JAVA_VERSION, java_version
 
 KAFKA_VERSION = "4.1.1"
 _SCALA = "2.13"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
+from nodes.java import INSTALL_JAVA, JAVA_VERSION, java_version
 from nodes.settings import Settings
 
 CORE = ("lmdb", "msgspec", "numpy", "obstore", "psutil", "pydantic", "rich", "structlog", "typer")
@@ -31,8 +31,6 @@ EXTRAS = {
 KAFKA = "kafka"
 """Name of the check whether the cluster of a log on Kafka answers."""
 LOW_DISK_BYTES = 1 << 30
-JAVA_VERSION = 17
-INSTALL_JAVA = "apt-get install openjdk-17-jre-headless (or any Java 17+; set JAVA_HOME)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,12 +140,6 @@ def _java() -> Check:
     if version is None or version < JAVA_VERSION:
         return Check(name, "missing", f"{program}: version {version or 'unknown'}", False, INSTALL_JAVA)
     return Check(name, "ok", f"{version} ({program})", False)
-
-
-def java_version(text: str) -> int | None:
-    """The feature version in what ``java -version`` prints: 17 of 17.0.9, 8 of 1.8.0."""
-    match = re.search(r'version "(?:1\.)?(\d+)', text)
-    return int(match.group(1)) if match else None
 
 
 def _redis_server() -> Check:
