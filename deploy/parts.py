@@ -43,14 +43,16 @@ def parts(nightly: bool = False, seeds: int = 100_000) -> list[Part]:
         if list((ROOT / "tests" / folder).glob("test_*.py")):
             found.append(Part(name, _pytest(folder, nightly), folder))
     if nightly:
-        found.append(Part("seeds", (sys.executable, "-m", "nodes.cli", "sim", "--seeds", str(seeds))))
+        night = ("sim", "--seeds", str(seeds), "--nodes", "10", "--resume", str(ROOT / ".cache" / "night-seeds.json"))
+        found.append(Part("seeds", (sys.executable, "-m", "nodes.cli", *night)))
     mutants = ("--seeds", str(NIGHT_MUTANT_SEEDS)) if nightly else ()
     return [*found, Part("mutants", (sys.executable, "-m", "deploy.mutants", *mutants))]
 
 
 def _pytest(folder: str, nightly: bool) -> tuple[str, ...]:
+    spread = "load" if folder == "sim" else "loadfile"  # most of the seeds are in one file
     options = ("--nightly", "--timeout", "3600") if nightly else ()
-    return (sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", *options, f"tests/{folder}")
+    return (sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", spread, *options, f"tests/{folder}")
 
 
 def forgotten(known: list[Part]) -> list[str]:

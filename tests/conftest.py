@@ -39,9 +39,10 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("SIM_BASE_SEED", str(fresh_base_seed()))
 
 
-def pytest_report_header(config: pytest.Config) -> str:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """What to set to run the same simulations again."""
-    return f"simulations: SIM_BASE_SEED={os.environ['SIM_BASE_SEED']}"
+    if any("tests/sim/" in report.nodeid for report in terminalreporter.stats.get("passed", [])):
+        terminalreporter.write_line(f"simulations: SIM_BASE_SEED={os.environ['SIM_BASE_SEED']}")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

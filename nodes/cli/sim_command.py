@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +13,7 @@ from nodes.errors import UnknownName
 
 if TYPE_CHECKING:
     from nodes.sim.run import Verdict
+    from nodes.sim.tally import Tally
 
 app = new_command()
 
@@ -26,32 +27,36 @@ def sim(
     case: Annotated[str | None, typer.Option("--case", help="Only this job (default: drawn).")] = None,
     replicas: Annotated[int | None, typer.Option("--replicas", min=1, help="Copies (default: drawn).")] = None,
     processes: Annotated[int, typer.Option("--processes", min=1, help="Processes to share the seeds.")] = 2,
+    resume: Annotated[
+        Path | None, typer.Option("--resume", metavar="FILE", help="Keep the progress there, and go on from it.")
+    ] = None,
     trace: Annotated[bool, typer.Option("--trace", help="With --seed: show everything that happens.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Simulate fleets: crashes, pauses, stealing, damaged checkpoints and deltas, then demand the right answers.
 
     The real node runs on a log in memory with a virtual clock. A seed that fails is printed with the command that
-    does the same again.
+    does the same again. With ``--resume`` an interrupted run of many seeds goes on where it was.
     """
     from nodes.sim.jobs import CASES
+    from nodes.sim.many import fresh_base_seed
+    from nodes.sim.tally import Plan, Tally, resumed
 
     if case is not None and case not in CASES:
         raise UnknownName("simulated job", case, CASES)
-    one = seed is not None
-    verdicts = (
-        [_one(seed, nodes, case, replicas, trace)] if one else _many(seeds, base_seed, nodes, case, replicas, processes)
-    )
-    failed = [verdict for verdict in verdicts if not verdict.ok]
-    counts: Counter[str] = Counter()
-    for verdict in verdicts:
-        counts.update(verdict.counts)
-    if as_json:
-        emit_json(_summary(verdicts, failed, counts))
+    if seed is not None:
+        tally = Tally(Plan(seed, 1, nodes, case, replicas))
+        tally.add(_one(seed, nodes, case, replicas, trace))
     else:
-        note("happened: " + ", ".join(f"{name} {count}" for name, count in sorted(counts.items())))
-        note(f"{len(verdicts)} seeds, {len(failed)} failed")
-    if failed:
+        plan = Plan(fresh_base_seed() if base_seed is None else base_seed, seeds, nodes, case, replicas)
+        tally = Tally(plan) if resume is None else resumed(resume, plan)
+        _many(tally, processes, resume)
+    if as_json:
+        emit_json(tally.summary())
+    else:
+        note("happened: " + ", ".join(f"{name} {count}" for name, count in sorted(tally.counts.items())))
+        note(f"{tally.done} seeds, {len(tally.failed)} failed")
+    if tally.failed:
         raise typer.Exit(1)
 
 
@@ -68,29 +73,19 @@ def _one(seed: int, nodes: int, case: str | None, replicas: int | None, trace: b
     return verdict
 
 
-def _many(
-    seeds: int, base_seed: int | None, nodes: int, case: str | None, replicas: int | None, processes: int
-) -> list[Verdict]:
-    from nodes.sim.many import explain, fresh_base_seed, simulate_all
+def _many(tally: Tally, processes: int, resume: Path | None) -> None:
+    from nodes.sim.many import explain, simulate_all
+    from nodes.sim.tally import SAVE_EVERY
 
-    first = fresh_base_seed() if base_seed is None else base_seed
-    note(f"seeds {first} to {first + seeds - 1}, fleets of at most {nodes} nodes")
-    verdicts = []
+    plan, left = tally.plan, tally.left
+    note(f"seeds {left.start} to {left.stop - 1}, fleets of at most {plan.nodes} nodes")
+    for failure in tally.failed:
+        note(f"failed before: {failure.replay}")
     for verdict in simulate_all(
-        range(first, first + seeds), max_nodes=nodes, case=case, replicas=replicas, processes=processes
+        left, max_nodes=plan.nodes, case=plan.case, replicas=plan.replicas, processes=processes
     ):
-        verdicts.append(verdict)
+        tally.add(verdict)
         if not verdict.ok:
             note(explain(verdict))
-    return verdicts
-
-
-def _summary(verdicts: list[Verdict], failed: list[Verdict], counts: Counter[str]) -> dict[str, object]:
-    return {
-        "seeds": len(verdicts),
-        "first_seed": verdicts[0].seed,
-        "failed": [{"seed": v.seed, "problem": v.problem, "replay": v.replay} for v in failed],
-        "digest": verdicts[0].digest if len(verdicts) == 1 else None,
-        "virtual_ms": sum(v.now_ms for v in verdicts),
-        "counts": dict(sorted(counts.items())),
-    }
+        if resume is not None and (tally.done % SAVE_EVERY == 0 or not tally.left or not verdict.ok):
+            tally.save(resume)

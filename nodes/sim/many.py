@@ -26,8 +26,9 @@ def simulate_all(
     processes: int = 1,
 ) -> Iterator[Verdict]:
     """The verdict of each seed, in the order of the seeds."""
-    jobs = [(seed, max_nodes, case, replicas) for seed in seeds]
-    if processes <= 1 or len(jobs) < 4:
+    seeds = list(seeds)
+    jobs = ((seed, max_nodes, case, replicas) for seed in seeds)
+    if processes <= 1 or len(seeds) < 4:
         yield from map(_simulate, jobs)
         return
     with ExitStack() as stack:
