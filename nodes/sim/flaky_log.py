@@ -65,10 +65,24 @@ class NodeLog(Log):
         headers: Sequence[bytes] | None = None,
         keys: Sequence[bytes | None] | None = None,
     ) -> Appended:
+        return self._append(topic, partition, values, headers, keys, lambda: None)
+
+    def _append(
+        self,
+        topic: str,
+        partition: int,
+        values: Sequence[bytes],
+        headers: Sequence[bytes] | None,
+        keys: Sequence[bytes | None] | None,
+        arrived: Callable[[], object],
+    ) -> Appended:
+        """``arrived`` is called once it is no longer on its way: the node may be killed before that, or after."""
         if not self._meddler.before_append(topic, partition, values, headers or [b""] * len(values)):
+            arrived()
             return Appended(self._log.end_offset(topic, partition), len(values), 0)
         values = self._meddler.rotted(topic, values)
         done = self._log.append(topic, partition, values, headers=headers, keys=keys)
+        arrived()
         self._meddler.after_append(topic, partition, done)
         return done
 
@@ -90,8 +104,8 @@ class NodeLog(Log):
     def delivered(self, *, wait: bool = False) -> None:
         for to, queue in self.transit.waiting():
             for _ in range(self._meddler.arrives(to, queue, wait)):
-                parcel = queue.popleft()
-                done = self.append(*to, parcel.values, headers=parcel.headers, keys=parcel.keys)
+                parcel = queue[0]
+                done = self._append(*to, parcel.values, parcel.headers, parcel.keys, queue.popleft)
                 parcel.done(done.first_offset + done.count)
 
     def read(
