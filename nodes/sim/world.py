@@ -299,7 +299,7 @@ class World:
         return self.faults is CALM
 
     def quiet(self) -> bool:
-        """True once everything is fed and for some time nobody had anything to say."""
+        """True once everything is fed, nothing is on its way, and for some time nobody had anything to say."""
         options = self.options
         wait_ms = 3 * max(
             options.suspect_after_ms,
@@ -308,6 +308,8 @@ class World:
             20 * options.tick_ms,
             2 * options.suspect_after_ms if self.case.idle else 0,  # the idle timeout, and its punctuation's way
         )
+        if any(True for life in self.lives for _ in life.log.transit.waiting()):
+            return False
         return self.all_fed and (self.failed or (bool(self.lives) and self.now_ms - self.appended_ms > wait_ms))
 
     def all_done(self) -> bool:
