@@ -21,6 +21,25 @@ BATCH_OVERHEAD_BYTES = 128
 _SLICE_S = 0.5
 
 
+class Leaders:
+    """What a producer knows of its topics: librdkafka asks for their leaders late, and at leisure."""
+
+    def __init__(self, producer: Producer, connection: Connection, timeout_s: float) -> None:
+        self._producer = producer
+        self._connection = connection
+        self._timeout_s = timeout_s
+        self._partitions: dict[str, int] = {}
+
+    def learn(self, name: str, partition: int) -> None:
+        """To be called before the first record."""
+        if partition >= self._partitions.get(name, 0):
+            try:
+                known = self._producer.list_topics(name, timeout=self._timeout_s).topics
+            except KafkaException as error:
+                raise self._connection.translated(reason(error), f"asking for topic {name!r}") from error
+            self._partitions[name] = len(known[name].partitions)
+
+
 class Appender:
     """An idempotent producer that stops at its first failure: what came after would leave a gap.
 
@@ -31,9 +50,9 @@ class Appender:
         self._connection = connection
         self._timeout_s = timeout_s
         self._lock = threading.Lock()
-        self._partitions: dict[str, int] = {}
         self._stopped: str | None = None
         self._producer = Producer(dict(config))
+        self._leaders = Leaders(self._producer, connection, timeout_s)
 
     def append(
         self,
@@ -53,7 +72,7 @@ class Appender:
         with self._lock:
             if self._stopped is not None:
                 raise LogUnavailable(self._stopped)
-            self._learn(name, partition)
+            self._leaders.learn(name, partition)
             first = timestamp_ms = -1
             for begin, end in _batches(sizes, limit_bytes):
                 rows = list(
@@ -76,15 +95,6 @@ class Appender:
             self._stopped = "the log is closed"
             self._producer.purge()
             self._producer.flush(1.0)
-
-    def _learn(self, name: str, partition: int) -> None:
-        """Know the partitions before the first record: librdkafka asks for them late, and at leisure."""
-        if partition >= self._partitions.get(name, 0):
-            try:
-                known = self._producer.list_topics(name, timeout=self._timeout_s).topics
-            except KafkaException as error:
-                raise self._connection.translated(reason(error), f"asking for topic {name!r}") from error
-            self._partitions[name] = len(known[name].partitions)
 
     def _send(self, name: str, partition: int, rows: list[Any], where: str) -> list[Message]:
         """Send one batch; gives its first and last record as the broker has acknowledged them."""

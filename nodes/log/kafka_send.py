@@ -11,7 +11,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from nodes.log.contract import LogError, LogUnavailable
-from nodes.log.kafka_append import HEADER
+from nodes.log.kafka_append import HEADER, Leaders
 from nodes.log.kafka_errors import Connection, reason
 
 _SLICE_S = 0.05
@@ -30,7 +30,7 @@ class Sender:
         self._connection = connection
         self._timeout_s = timeout_s
         self._producer: Producer | None = None
-        self._partitions: dict[str, int] = {}
+        self._leaders: Leaders | None = None
         self._waiting = 0
         self._failed: LogError | None = None
 
@@ -87,14 +87,10 @@ class Sender:
                 self._producer.flush(1.0)
 
     def _ready(self, name: str, partition: int) -> Producer:
-        if self._producer is None:
+        if self._producer is None or self._leaders is None:
             self._producer = Producer(self._config)
-        if partition >= self._partitions.get(name, 0):  # else librdkafka asks for its leaders late, and at leisure
-            try:
-                known = self._producer.list_topics(name, timeout=self._timeout_s).topics
-            except KafkaException as error:
-                raise self._connection.translated(reason(error), f"asking for topic {name!r}") from error
-            self._partitions[name] = len(known[name].partitions)
+            self._leaders = Leaders(self._producer, self._connection, self._timeout_s)
+        self._leaders.learn(name, partition)
         return self._producer
 
     def _produce(self, producer: Producer, name: str, value: bytes, key: bytes | None, **options: Any) -> None:

@@ -93,7 +93,6 @@ class Runner:
         self.output_ends: dict[OutputPartition, int] = {}
         self.pending: Pending | None = None
         self.saved_position: tuple[Position, Position] | None = None
-        self.saved_done = False
         self.last_checkpoint_ms = 0
         self.last_delta_ms = 0
         self.last_input_ms = 0
@@ -117,7 +116,6 @@ class Runner:
             self.task.restore(snapshot)
             since = snapshot.output_ends
             self.saved_position = (self.task.scope.record.position, self.task.windows.position)
-            self.saved_done = self.task.done
             self.taken = self.task.records.counts.taken
         self.phase = Phase.SCANNING
         self.last_checkpoint_ms = self.last_input_ms = now_ms
@@ -338,7 +336,6 @@ class Runner:
         assert self.pending is not None and self.pending.sent
         stored, self.pending = self.pending, None
         self.saved_position = (stored.snapshot.record.slot.to, stored.snapshot.window.slot.to)
-        self.saved_done = stored.done
         self.handed |= stored.handover
         return stored
 
