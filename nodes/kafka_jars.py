@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import importlib.util
 import os
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -14,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nodes.errors import MissingDependency, Unreachable
-from nodes.java import INSTALL_JAVA, JAVA_VERSION, java_version
+from nodes.java import INSTALL_JAVA, JAVA_VERSION, java_program, version_of
 
 KAFKA_VERSION = "4.1.1"
 _SCALA = "2.13"
@@ -56,16 +55,14 @@ def spark_connector(spark_version: str) -> Bundle:
 
 def find_java(environ: Mapping[str, str] = os.environ) -> str:
     """The program: of JAVA_HOME, else of the path. Raises ``MissingDependency`` if there is none or it is too old."""
-    home = environ.get("JAVA_HOME")
-    program = os.path.join(home, "bin", "java") if home else shutil.which("java", path=environ.get("PATH"))
+    program = java_program(environ)
     what = f"a Kafka broker needs Java {JAVA_VERSION} or newer"
     if not program:
         raise MissingDependency(f"{what}, and there is none on the path; install it: {INSTALL_JAVA}")
     try:
-        done = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=False)
+        version = version_of(program)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise MissingDependency(f"{what}, and {program} does not run ({error}); install it: {INSTALL_JAVA}") from error
-    version = java_version(done.stderr + done.stdout)
     if version is None or version < JAVA_VERSION:
         raise MissingDependency(f"{what}, and {program} is {version or 'unknown'}; install it: {INSTALL_JAVA}")
     return program

@@ -14,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
-from nodes.java import INSTALL_JAVA, JAVA_VERSION, java_version
+from nodes.java import INSTALL_JAVA, JAVA_VERSION, java_program, version_of
 from nodes.settings import Settings
 
 CORE = ("lmdb", "msgspec", "numpy", "obstore", "psutil", "pydantic", "rich", "structlog", "typer")
@@ -128,15 +128,13 @@ def _machine() -> Check:
 def _java() -> Check:
     """The Java that Spark starts: of JAVA_HOME, else of the path."""
     name = f"java {JAVA_VERSION}+ (Spark, local Kafka)"
-    home = os.environ.get("JAVA_HOME")
-    program = os.path.join(home, "bin", "java") if home else shutil.which("java")
+    program = java_program()
     if not program:
         return Check(name, "missing", "no java on the path, no JAVA_HOME", False, INSTALL_JAVA)
     try:
-        done = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=False)
+        version = version_of(program)
     except (OSError, subprocess.TimeoutExpired) as error:
         return Check(name, "missing", f"{program}: {error}", False, INSTALL_JAVA)
-    version = java_version(done.stderr + done.stdout)
     if version is None or version < JAVA_VERSION:
         return Check(name, "missing", f"{program}: version {version or 'unknown'}", False, INSTALL_JAVA)
     return Check(name, "ok", f"{version} ({program})", False)

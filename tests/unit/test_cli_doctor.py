@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from nodes import java
 from nodes.cli import checks
 from nodes.cli.main import run
 from nodes.logs import undo_logging
@@ -104,7 +105,7 @@ def test_an_unwritable_temporary_folder_is_reported(monkeypatch, capfd):
      ("gibberish", None)],
 )  # fmt: skip
 def test_java_versions_are_understood(text, version):
-    assert checks.java_version(text) == version
+    assert java.java_version(text) == version
 
 
 def names(requirements: list[str]) -> set[str]:
