@@ -24,8 +24,9 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
 
 
 def abreast(monitor: Monitor) -> bool:
-    """Every partition has an owner, and its standby has no backlog."""
-    found = sum(view.stats.get("standbys", 0.0) for view in monitor.nodes.values())
+    """Every partition has a living owner, and its standby has no backlog."""
+    members = monitor.ownership.members
+    found = sum(view.stats.get("standbys", 0.0) for name, view in monitor.nodes.items() if name in members)
     return None not in owners(monitor) and found == PARTITIONS
 
 
@@ -36,9 +37,10 @@ def promotions(monitor: Monitor, without: int) -> float:
 
 def goodbye(stage: Stage, monitor: Monitor, fleet: Fleet) -> None:
     """Say on behalf of a dead node that it has left: its partitions are free, without a suspicion."""
-    dead = {member.number for member in fleet.members if member.killed}
+    monitor.poll()
+    alive = {member.number for member in fleet.running()}
     for name, number in monitor.ownership.members.items():
-        if number in dead:
+        if number not in alive:
             stage.log.append(monitor.run.job.control_topic, 0, [m.encode(m.Goodbye(monitor.run.incarnation, name))])
 
 
