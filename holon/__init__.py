@@ -22,7 +22,7 @@ from holon.identity import IdentityError, OutputId, RepeatFilter, Track
 from holon.job import Job, Output
 from holon.source import BoundedOutOfOrderness, ManualWatermarks, Source, WatermarkStrategy
 from holon.states import WCRDT, Local, WLocal
-from wcrdt.windows import Assigner, Global, Tumbling, Window
+from wcrdt.windows import Assigner, Global, Sliding, Tumbling, Window
 
 __all__ = [
     "WCRDT",
@@ -49,6 +49,7 @@ __all__ = [
     "Raw",
     "ReadNeverCompletes",
     "RepeatFilter",
+    "Sliding",
     "Source",
     "Track",
     "TrackError",

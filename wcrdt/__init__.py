@@ -16,7 +16,7 @@ from wcrdt.lattices.theta import ThetaSketch
 from wcrdt.lattices.topk import TopK
 from wcrdt.lattices.yjs import YArray, YMap, YText
 from wcrdt.laws import LawBroken, check_laws
-from wcrdt.windows import Assigner, Tumbling, Window
+from wcrdt.windows import Assigner, Sliding, Tumbling, Window
 
 __all__ = [
     "Assigner",
@@ -38,6 +38,7 @@ __all__ = [
     "PNCounter",
     "PairOf",
     "RecordOf",
+    "Sliding",
     "Sum",
     "ThetaSketch",
     "TopK",

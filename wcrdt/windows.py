@@ -1,4 +1,4 @@
-"""Windows of event time and the assigner protocol; tumbling windows are the first assigner.
+"""Windows of event time and the assigner protocol; tumbling, sliding and global windows.
 
 Times are integer milliseconds since the Unix epoch, UTC. A window is half-open: ``start_ms <= t < end_ms``.
 """
@@ -90,6 +90,43 @@ class Tumbling:
 
     def __repr__(self) -> str:
         return f"Tumbling(size_ms={self.size_ms}, offset_ms={self.offset_ms})"
+
+
+class Sliding:
+    """Windows of ``size_ms`` that begin every ``slide_ms``, aligned to the epoch; a time lies in ``size / slide`` of them.
+
+    Args: ``slide_ms`` > 0 divides ``size_ms``.
+    """
+
+    __slots__ = ("size_ms", "slide_ms")
+
+    def __init__(self, size_ms: int, slide_ms: int) -> None:
+        self.size_ms, self.slide_ms = index(size_ms), index(slide_ms)
+        if self.slide_ms <= 0 or self.size_ms <= 0 or self.size_ms % self.slide_ms:
+            raise ValueError(f"sliding windows need a slide_ms > 0 that divides size_ms, got {slide_ms} and {size_ms}")
+
+    def windows_for(self, ts_ms: int) -> tuple[Window, ...]:
+        last = ts_ms // self.slide_ms * self.slide_ms
+        starts = range(last - self.size_ms + self.slide_ms, last + 1, self.slide_ms)
+        return tuple(Window(start, start + self.size_ms) for start in starts)
+
+    def split(self, ts_ms: Millis) -> Iterator[tuple[Window, Rows]]:
+        if len(ts_ms) == 0:
+            return
+        numbers = ts_ms // self.slide_ms
+        if int(numbers.min()) == int(numbers.max()):
+            for window in self.windows_for(int(ts_ms[0])):
+                yield window, slice(0, len(ts_ms))
+            return
+        for start in np.unique(np.concatenate([numbers - k for k in range(self.size_ms // self.slide_ms)])).tolist():
+            window = Window(start * self.slide_ms, start * self.slide_ms + self.size_ms)
+            yield window, np.flatnonzero((ts_ms >= window.start_ms) & (ts_ms < window.end_ms))
+
+    def describe(self) -> str:
+        return f"sliding({self.size_ms},{self.slide_ms})"
+
+    def __repr__(self) -> str:
+        return f"Sliding(size_ms={self.size_ms}, slide_ms={self.slide_ms})"
 
 
 class Global:

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from nexmark.oracle.compare import Counts, Expected
-from nexmark.oracle.plain_queries import QUERIES, Accepted, Query, window_end
+from nexmark.oracle.plain_queries import QUERIES, Accepted, Query
 from nodes.log.contract import Log
 
 SUBJECTS = ("person", "auction", "bid")  # by event_type
@@ -58,13 +58,14 @@ def expected_plain(
                 if record is None or _too_far_ahead(record, timestamp_ms, skew_guard_ms):
                     counts["dead"] += 1
                     continue
+                closed = None if watermark is None else watermark - lateness_ms
                 if not spec.wanted(record.kind, record.fields):
                     counts["filtered"] += 1
-                elif spec.windowed and _is_late(record, watermark, lateness_ms):
+                elif spec.windowed and closed is not None and spec.last_end(record.time_ms) <= closed:
                     counts["late"] += 1
                 else:
                     counts["accepted"] += 1
-                    yield Accepted(partition, record.kind, record.fields, record.time_ms)
+                    yield Accepted(partition, record.kind, record.fields, record.time_ms, closed)
                 reached = record.time_ms - out_of_orderness_ms
                 watermark = reached if watermark is None else max(watermark, reached)
 
@@ -121,11 +122,6 @@ def _records(log: Log, topic: str, partition: int) -> Iterator[tuple[bytes, int]
         chunk = log.read(topic, partition, offset)
         yield from zip(chunk.values, chunk.timestamps_ms.tolist(), strict=True)
         offset = chunk.next_offset
-
-
-def _is_late(record: Record, watermark: int | None, lateness_ms: int) -> bool:
-    """True if the window of the record had ended, with the allowed lateness, before the record came."""
-    return watermark is not None and window_end(record.time_ms) + lateness_ms <= watermark
 
 
 def _too_far_ahead(record: Record, timestamp_ms: int, guard_ms: int | None) -> bool:

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 PERSON, AUCTION, BID = 0, 1, 2
 WINDOW_MS = 10_000
+HOP_MS = 2_000
 
 Row = dict[str, Any]
 
 
 class Accepted(NamedTuple):
-    """A record that takes part in the result. Of ``fields``, ``expires`` is in epoch milliseconds."""
+    """A record that takes part in the result. Of ``fields``, ``expires`` is in epoch milliseconds.
+
+    ``closed_ms``: windows that end then or before were closed when the record came (None: none was).
+    """
 
     partition: int
     kind: int
     fields: dict[str, Any]
     time_ms: int
+    closed_ms: int | None = None
 
 
 class _Sale(NamedTuple):
@@ -28,19 +33,28 @@ class _Sale(NamedTuple):
     expires_ms: int
 
 
+def window_end(time_ms: int) -> int:
+    """End of the tumbling window that holds a time; windows are aligned to the epoch, start inclusive."""
+    return time_ms // WINDOW_MS * WINDOW_MS + WINDOW_MS
+
+
+def last_hop_end(time_ms: int) -> int:
+    """End of the last of the sliding windows (10 s, one every 2 s) that hold a time."""
+    return time_ms // HOP_MS * HOP_MS + WINDOW_MS
+
+
 @dataclass(frozen=True, slots=True)
 class Query:
-    """Which fields a record needs (by kind), which records count, and what comes out (records, partitions -> rows)."""
+    """Which fields a record needs (by kind), which records count, and what comes out (records, partitions -> rows).
+
+    ``last_end``: the end of the last window that takes a time.
+    """
 
     needs: tuple[dict[str, type], dict[str, type], dict[str, type]]
     wanted: Callable[[int, dict[str, Any]], bool]
     windowed: bool
     answer: Callable[[Iterable[Accepted], int], Iterator[Row]]
-
-
-def window_end(time_ms: int) -> int:
-    """End of the tumbling window that holds a time; windows are aligned to the epoch, start inclusive."""
-    return time_ms // WINDOW_MS * WINDOW_MS + WINDOW_MS
+    last_end: Callable[[int], int] = window_end
 
 
 def q0(records: Iterable[Accepted], _: int) -> Iterator[Row]:
@@ -104,6 +118,37 @@ def _averages(records: list[Accepted]) -> Iterator[tuple[int, int]]:
         yield category, (total // count if total >= 0 else -(-total // count))
 
 
+def q5(records: Iterable[Accepted], _: int) -> Iterator[Row]:
+    """For each sliding window the auctions with the most bids; ties all come out."""
+    bids: dict[int, Counter[int]] = defaultdict(Counter)
+    for record in records:
+        last = last_hop_end(record.time_ms)
+        for end in range(last, record.time_ms, -HOP_MS):
+            if record.closed_ms is None or end > record.closed_ms:
+                bids[end][record.fields["auction"]] += 1
+    for end, counted in bids.items():
+        most = max(counted.values())
+        for auction, number in counted.items():
+            if number == most:
+                yield {"auction": auction, "num": number, "window_end": end}
+
+
+def q8(records: Iterable[Accepted], _: int) -> Iterator[Row]:
+    """For each window the persons that came and, in the same window, put something up for auction."""
+    came: dict[int, set[tuple[int, str]]] = defaultdict(set)
+    sell: dict[int, set[int]] = defaultdict(set)
+    for record in records:
+        end = window_end(record.time_ms)
+        if record.kind == PERSON:
+            came[end].add((record.fields["id"], record.fields["name"]))
+        else:
+            sell[end].add(record.fields["seller"])
+    for end, persons in came.items():
+        for number, name in persons:
+            if number in sell[end]:
+                yield {"id": number, "name": name, "starttime": end - WINDOW_MS}
+
+
 def q7(records: Iterable[Accepted], _: int) -> Iterator[Row]:
     """The bids at the highest price of their window; ties all come out.
 
@@ -156,6 +201,8 @@ _TIME: dict[str, type] = {"dateTime": str}
 _FULL_BID: dict[str, type] = {"auction": int, "bidder": int, "price": int, "dateTime": str, "extra": str}
 _PRICE_OF: dict[str, type] = {"auction": int, "price": int, "dateTime": str}
 _SALE: dict[str, type] = {"id": int, "category": int, "dateTime": str, "expires": str}
+_PERSON: dict[str, type] = {"id": int, "name": str, "dateTime": str}
+_SELLS: dict[str, type] = {"seller": int, "dateTime": str}
 
 QUERIES = {
     "q0": Query((_TIME, _TIME, _FULL_BID), _is_bid, False, q0),
@@ -165,7 +212,9 @@ QUERIES = {
     ),
     "q4": Query((_TIME, _SALE, _PRICE_OF), lambda kind, _: kind != PERSON, True, q4),
     "q4official": Query((_TIME, _SALE, _PRICE_OF), lambda kind, _: kind != PERSON, False, q4official),
+    "q5": Query((_TIME, _TIME, {"auction": int, "dateTime": str}), _is_bid, True, q5, last_hop_end),
     "q7": Query((_TIME, _TIME, _FULL_BID), _is_bid, True, q7),
     "q7max": Query((_TIME, _TIME, {"price": int, "dateTime": str}), _is_bid, True, q7max),
+    "q8": Query((_PERSON, _SELLS, _TIME), lambda kind, _: kind != BID, True, q8),
     "query1": Query((_TIME, _TIME, _TIME), _is_bid, True, query1),
 }

@@ -30,11 +30,12 @@ _CLASSIFIED = """
 WITH timed AS (
     SELECT *, CASE WHEN kind IS NOT NULL AND {not_ahead} THEN event_ms END AS used_ms FROM parsed),
 tracked AS (
-    SELECT *, used_ms - PMOD(used_ms, {window_ms}) + {window_ms} AS window_end, {watermark} AS watermark_ms FROM timed)
+    SELECT *, used_ms - PMOD(used_ms, {slide_ms}) + {window_ms} AS window_end,
+           {watermark} - {lateness_ms} AS closed_ms FROM timed)
 SELECT *, CASE
     WHEN used_ms IS NULL THEN 'dead'
     WHEN NOT ({where}) THEN 'filtered'
-    WHEN window_end + {lateness_ms} <= watermark_ms THEN 'late'
+    WHEN window_end <= closed_ms THEN 'late'
     ELSE 'accepted' END AS class
 FROM tracked
 """
@@ -93,6 +94,7 @@ def _classified_sql(query: str, out_of_orderness_ms: int, lateness_ms: int, skew
     return _CLASSIFIED.format(
         not_ahead="TRUE" if skew_guard_ms is None else f"event_ms <= timestamp_ms + {int(skew_guard_ms)}",
         window_ms=WINDOW_MS,
+        slide_ms=spec.slide_ms,
         watermark=watermark if spec.windowed else "CAST(NULL AS BIGINT)",
         where=spec.where,
         lateness_ms=int(lateness_ms),

@@ -16,16 +16,17 @@ from nexmark.oracle.spark_queries import SPARK_QUERIES
 
 PARSED = (
     "partition int, offset bigint, timestamp_ms bigint, kind int, event_ms bigint, auction bigint, bidder bigint, "
-    "price bigint, id bigint, category bigint, expires_ms bigint, date_time string, extra string"
+    "price bigint, id bigint, category bigint, seller bigint, expires_ms bigint, date_time string, extra string, "
+    "name string"
 )
 """Columns of what is parsed; ``kind`` is null for a dead record, and so is every field that the query does not need."""
 
 _KIND_NAMES = {0: "person", 1: "auction", 2: "bid"}
-_INTEGERS = ("auction", "bidder", "price", "id", "category")
+_INTEGERS = ("auction", "bidder", "price", "id", "category", "seller")
 _COLUMN_OF = {"dateTime": "date_time", "expires": "expires_ms"}
 _COLUMNS = {"kind": pa.int32(), "event_ms": pa.int64()}
 _COLUMNS |= dict.fromkeys((*_INTEGERS, "expires_ms"), pa.int64())
-_COLUMNS |= dict.fromkeys(("date_time", "extra"), pa.string())
+_COLUMNS |= dict.fromkeys(("date_time", "extra", "name"), pa.string())
 _LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
 _DAYS_BEFORE_MONTH = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)
 _SEPARATORS = {4: "-", 7: "-", 10: " ", 13: ":", 16: ":"}

@@ -10,7 +10,9 @@ from holon import BoundedOutOfOrderness, Job, Source
 from nexmark.queries.averages import Averages, OfficialAverages, sales_and_bids
 from nexmark.queries.columns import NexmarkColumns
 from nexmark.queries.highest import Q7, Q7Max
+from nexmark.queries.hot import READ_BACK_MS, Hot
 from nexmark.queries.ratio import Query1
+from nexmark.queries.sellers import NewSellers, persons_and_auctions
 from nexmark.queries.stateless import Q0, Q1, Q2, bids, every_123rd
 
 TOPIC = "nexmark"
@@ -18,16 +20,21 @@ TOPIC = "nexmark"
 _FULL_BID: dict[str, type] = {"auction": int, "bidder": int, "price": int, "dateTime": str, "extra": str}
 _PRICE_OF: dict[str, type] = {"auction": int, "price": int}
 _SALE: dict[str, type] = {"id": int, "category": int, "expires": str}
+_PERSON: dict[str, type] = {"id": int, "name": str}
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query: what it computes, what it reads of a record, and which records it is about."""
+    """A query: what it computes, what it reads of a record, and which records it is about.
+
+    ``read_back_ms``: how far its windows look back (``Job.read_back_ms``).
+    """
 
     title: str
     process: Any
     format: NexmarkColumns
     where: Callable[[Any], Any]
+    read_back_ms: int = 0
 
 
 QUERIES = {
@@ -38,8 +45,17 @@ QUERIES = {
     "q4official": Query(
         "average best bid by category, whole input", OfficialAverages, NexmarkColumns(_PRICE_OF, _SALE), sales_and_bids
     ),
+    "q5": Query(
+        "auctions with the most bids, per sliding window", Hot, NexmarkColumns({"auction": int}), bids, READ_BACK_MS
+    ),
     "q7": Query("highest bids of each window", Q7, NexmarkColumns(_FULL_BID), bids),
     "q7max": Query("highest price and number of bids of each window", Q7Max, NexmarkColumns({"price": int}), bids),
+    "q8": Query(
+        "persons who sell in the window in which they came",
+        NewSellers,
+        NexmarkColumns(auction={"seller": int}, person=_PERSON),
+        persons_and_auctions,
+    ),
     "query1": Query("bids of each partition beside all, per window (Holon)", Query1, NexmarkColumns(), bids),
 }
 
@@ -57,7 +73,14 @@ def nexmark_job(
         watermarks=BoundedOutOfOrderness(out_of_orderness_ms),
         skew_guard_ms=skew_guard_ms,
     )
-    return Job(f"nexmark-{query}", source, spec.process, output=query, allowed_lateness_ms=lateness_ms)
+    return Job(
+        f"nexmark-{query}",
+        source,
+        spec.process,
+        output=query,
+        allowed_lateness_ms=lateness_ms,
+        read_back_ms=spec.read_back_ms,
+    )
 
 
 def __getattr__(name: str) -> Callable[..., Job]:

@@ -58,13 +58,14 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> str:
     sales = [auction(123 * n, f"00:00:{9 * n:02d}", f"00:00:{9 * n + 5:02d}", category=10 + n % 2) for n in range(5)]
     border = [bid(900, f"00:00:{at}", number) for number, at in enumerate(("09.999", "10.000", "20.000"))]
     border.append(bid(901, "00:00:20.000", 4))
+    newcomers = [person("01:00:01.000", 8), person("01:00:02.000", 9), auction(1, "01:00:03", "02:00:00", seller=9)]
     future = [bid(1, auction=246, date="9999-12-31"), bid(3), person("00:00:30.000"), bid(4)]
     ancient = [bid(5, date="0001-01-01"), bid(-(2**63), date="1969-12-31"), bid(2**63 - 1, date="1969-12-31")]
     with open_log(folder) as log:
         log.create_topic(TOPIC, 6)
         log.append(TOPIC, 0, [*ordered, *DEAD.values()])
         log.append(TOPIC, 1, [*shuffled, *ALIVE.values()])
-        log.append(TOPIC, 2, [*border, *sales, *ordered[::2]])
+        log.append(TOPIC, 2, [*border, *sales, *ordered[::2], person("00:00:59.000"), *newcomers])
         log.append(TOPIC, 4, [*future, *ordered[:20]])
         log.append(TOPIC, 5, [*ancient, *sales, *ordered])
     return folder

@@ -1,9 +1,10 @@
-"""The benchmark's own lattice keeps the laws, as any type of a user has to."""
+"""The benchmark's own lattices keep the laws, as any type of a user has to."""
 
 import numpy as np
 from hypothesis import strategies as st
 
 from nexmark.queries.bag import Bag
+from nexmark.queries.counts import Counts
 from wcrdt import check_laws
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
@@ -20,3 +21,17 @@ def test_a_bag_gives_its_rows_as_columns_in_order() -> None:
     first, second = bag.value
     assert first.tolist() == [2, 3, 1]
     assert second.tolist() == [20, 30, 10]
+
+
+def test_counts_keep_the_laws() -> None:
+    few = st.sampled_from([-(2**63), -1, 0, 1, 2, 2**40, 2**63 - 1])
+    check_laws(Counts(), st.one_of(few, NUMBERS, st.sampled_from(["x", 2**63, True])))
+
+
+def test_counts_of_actors_add_up() -> None:
+    counts = Counts()
+    counts.insert_many(np.array([7, 3, 7]), actor=1)
+    counts.insert_many(np.array([7, 2**60]), actor=2)
+    keys, numbers = counts.value
+    assert keys.tolist() == [3, 7, 2**60]
+    assert numbers.tolist() == [1, 3, 1]

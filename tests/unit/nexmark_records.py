@@ -16,15 +16,17 @@ def bid(
     return json.dumps({"event_type": 2, "person": None, "auction": None, "bid": fields | more}).encode()
 
 
-def auction(number: int, at: str, expires: str, category: int = 10) -> bytes:
-    """An auction with the fields of q4."""
-    fields = {"id": number, "category": category, "dateTime": f"2025-01-01 {at}", "expires": f"2025-01-01 {expires}"}
+def auction(number: int, at: str, expires: str, category: int = 10, seller: int = 7) -> bytes:
+    """An auction with the fields of q4 and q8."""
+    times = {"dateTime": f"2025-01-01 {at}", "expires": f"2025-01-01 {expires}"}
+    fields = {"id": number, "category": category, "seller": seller, **times}
     return json.dumps({"event_type": 1, "auction": fields}).encode()
 
 
-def person(at: str = "00:00:01.000") -> bytes:
-    """A person with nothing but a time."""
-    return json.dumps({"event_type": 0, "person": {"dateTime": f"2025-01-01 {at}"}}).encode()
+def person(at: str = "00:00:01.000", number: int = 7, name: str = "ann") -> bytes:
+    """A person with the fields of q8."""
+    fields = {"id": number, "name": name, "dateTime": f"2025-01-01 {at}"}
+    return json.dumps({"event_type": 0, "person": fields}).encode()
 
 
 GOOD = bid()

@@ -21,6 +21,7 @@ from holon import (
     JobError,
     JsonColumns,
     ProcessingFunction,
+    Sliding,
     Source,
     Tumbling,
     Window,
@@ -31,8 +32,8 @@ from tests.unit.holon_jobs import Reading
 from wcrdt import GCounter
 
 
-class Sliding:
-    """Windows of ``size_ms`` that begin every ``slide_ms``: what a user could write."""
+class Overlapping:
+    """Windows of ``size_ms`` that begin every ``slide_ms``, written as simply as a user could."""
 
     def __init__(self, size_ms: int, slide_ms: int) -> None:
         self.size_ms, self.slide_ms = size_ms, slide_ms
@@ -47,7 +48,7 @@ class Sliding:
             yield window, np.flatnonzero((ts_ms >= window.start_ms) & (ts_ms < window.end_ms))
 
     def describe(self) -> str:
-        return f"sliding({self.size_ms},{self.slide_ms})"
+        return f"overlapping({self.size_ms},{self.slide_ms})"
 
 
 TIMES = st.lists(st.integers(-(10**6), 10**6), max_size=30)
@@ -67,6 +68,20 @@ def test_a_column_is_split_as_its_rows_are_assigned(times: list[int], size_ms: i
         column = np.array(times, dtype=np.int64)
         split = {window: np.arange(len(times))[rows].tolist() for window, rows in assigner.split(column)}
         assert split == by_row(assigner, times)
+
+
+@given(times=TIMES, slide_ms=st.integers(1, 1000), slides=st.integers(1, 5))
+def test_sliding_windows_take_a_time_as_often_as_they_overlap(times: list[int], slide_ms: int, slides: int) -> None:
+    assigner, column = Sliding(slides * slide_ms, slide_ms), np.array(times, dtype=np.int64)
+    split = {window: np.arange(len(times))[rows].tolist() for window, rows in assigner.split(column)}
+    assert split == by_row(assigner, times) == by_row(Overlapping(slides * slide_ms, slide_ms), times)
+    assert all(len(assigner.windows_for(ts)) == slides for ts in times)
+
+
+@pytest.mark.parametrize(("size_ms", "slide_ms"), [(10, 0), (10, -5), (10, 4), (0, 5), (-10, 5)])
+def test_a_slide_that_does_not_divide_the_window_is_refused(size_ms: int, slide_ms: int) -> None:
+    with pytest.raises(ValueError, match="divides size_ms"):
+        Sliding(size_ms, slide_ms)
 
 
 @given(ts=st.integers(-(2**53), 2**53), size_ms=st.integers(1, 10**9), offset_ms=st.integers(-(10**9), 10**9))
@@ -94,7 +109,7 @@ def test_what_is_no_window_size_is_refused() -> None:
 
 
 class PerBatch(ProcessingFunction[Reading]):
-    count = WCRDT(GCounter(), Sliding(20, 10))
+    count = WCRDT(GCounter(), Overlapping(20, 10))
 
     def process_batch(self, batch: Batch[Reading], ctx: Context) -> None:
         self.count.insert_many(np.ones(len(batch), dtype=np.int64), batch.ts_ms)

@@ -115,6 +115,41 @@ def test_q7max_gives_maximum_and_count() -> None:
     ]
 
 
+def test_q5_keeps_the_auctions_with_the_most_bids_of_each_sliding_window() -> None:
+    found = ask("q5", [bid(auction=1, at="00:00:01.000"), bid(auction=2, at="00:00:09.000")], [bid(auction=2)])
+    by_end: dict[int, list[tuple[int, int]]] = {}
+    for row in found.rows:
+        by_end.setdefault((row["window_end"] - START_MS) // 1000, []).append((row["auction"], row["num"]))
+    assert {end: sorted(rows) for end, rows in by_end.items()} == {
+        2: [(1, 1), (2, 1)], 4: [(1, 1), (2, 1)], 6: [(1, 1), (2, 1)], 8: [(1, 1), (2, 1)],
+        10: [(2, 2)], 12: [(2, 1)], 14: [(2, 1)], 16: [(2, 1)], 18: [(2, 1)],
+    }  # fmt: skip
+
+
+def test_q5_counts_a_straggler_in_the_windows_that_are_still_open() -> None:
+    """11 s closes the windows that end at 10 s and before: of those of 3 s, the one that ends at 12 s is open."""
+    found = ask("q5", [bid(auction=1, at="00:00:11.000"), bid(auction=2, at="00:00:03.000"), bid(auction=2)])
+    assert found.counts == Counts(accepted=2, filtered=0, late=1, dead=0)
+    ends = {row["auction"]: [] for row in found.rows}
+    for row in found.rows:
+        ends[row["auction"]].append((row["window_end"] - START_MS) // 1000)
+    assert {number: sorted(found) for number, found in ends.items()} == {1: [12, 14, 16, 18, 20], 2: [12]}
+
+
+def test_q8_joins_persons_and_sellers_of_the_same_window() -> None:
+    def sale(seller: int, at: str) -> bytes:
+        return auction(1, at, "00:01:00", seller=seller)
+
+    found = ask(
+        "q8",
+        [person("00:00:01.000", 1), person("00:00:02.000", 2), bid(), sale(2, "00:00:12.000")],
+        [sale(1, "00:00:09.999"), sale(1, "00:00:03.000"), person("00:00:13.000", 3), sale(9, "00:00:14.000")],
+        [person("00:00:05.000", 1), person("00:00:05.000", 1, "eve")],
+    )
+    assert sorted(row["name"] for row in found.rows) == ["ann", "eve"]
+    assert {(row["id"], row["starttime"]) for row in found.rows} == {(1, START_MS)}
+
+
 def test_query1_has_a_row_for_every_partition_of_every_window_with_bids() -> None:
     found = ask("query1", [bid(), bid()], [], [bid(), bid(at="00:00:25.000"), person("00:00:15.000")])
     third_end = START_MS + 30_000
