@@ -36,7 +36,9 @@ app = new_group(
 app.command(epilog="Example: holon nexmark latency q7max --rate 10000 --seconds 60 --nodes 3 --json")(latency)
 app.command(epilog="Example: holon nexmark failover --scenario single --replicas 2 --plot failover.svg")(failover)
 
-QueryArgument = Annotated[str, typer.Argument(metavar="QUERY", help="q0, q1, q2, q4, q5, q7, q7max, q8, query1 (see list).")]
+QueryArgument = Annotated[
+    str, typer.Argument(metavar="QUERY", help="q0, q1, q2, q4, q5, q7, q7max, q8, query1 (see list).")
+]
 EventsOption = Annotated[int, typer.Option("--events", help="How many events.")]
 PartitionsOption = Annotated[int, typer.Option("--partitions", help="Partitions of the input topic.")]
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of the stream: the same seed, the same bytes.")]

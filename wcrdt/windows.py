@@ -93,7 +93,7 @@ class Tumbling:
 
 
 class Sliding:
-    """Windows of ``size_ms`` that begin every ``slide_ms``, aligned to the epoch; a time lies in ``size / slide`` of them.
+    """Windows of ``size_ms`` that begin every ``slide_ms``, aligned to the epoch; ``size / slide`` of them take a time.
 
     Args: ``slide_ms`` > 0 divides ``size_ms``.
     """
