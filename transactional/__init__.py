@@ -1,1 +1,21 @@
 """Transactions on the log: functions, epochs, commit, snapshots and migration, as a pure protocol."""
+
+from transactional.context import Context
+from transactional.errors import Aborted, BadArguments, CallFailed, LimitExceeded, UnknownFunction
+from transactional.operators import Limits, Operator, Program
+from transactional.serial import Serial
+from transactional.values import BadValue
+
+__all__ = [
+    "Aborted",
+    "BadArguments",
+    "BadValue",
+    "CallFailed",
+    "Context",
+    "LimitExceeded",
+    "Limits",
+    "Operator",
+    "Program",
+    "Serial",
+    "UnknownFunction",
+]

@@ -1,0 +1,72 @@
+"""Random transactions on nodes that crash and overlap: replies and state are those of one plain loop."""
+
+from __future__ import annotations
+
+import os
+from random import Random
+
+import pytest
+
+from tests.sim.transactions_oracle import Check, Tally
+from tests.sim.transactions_scripts import Scripts, make_program
+from tests.sim.transactions_world import World
+from transactional.requests import WireRequest
+from transactional.sequencer import EpochConfig
+
+SEEDS_EACH = 60
+PARTS = 5
+
+
+def simulate(seed: int) -> Tally:
+    """One run; everything in it is drawn from the seed."""
+    draw = Random(seed)
+    program = make_program(draw.randrange(1, 5))
+    sizes = draw.choice([1, 3, 20]), draw.randrange(4), draw.randrange(1, 4)
+    config = EpochConfig(max_requests=sizes[0], interval_ms=sizes[1], ahead=sizes[2])
+    nodes, sequencers = draw.randrange(1, 4), draw.randrange(1, 4)
+    world = World(program, draw.randrange(1 << 30), nodes=nodes, sequencers=sequencers, config=config)
+    scripts = Scripts(draw, draw.choice([1, 3, 10, 40]))
+    asked: list[WireRequest] = []
+    left = draw.randrange(5, 40)
+    while left:
+        if draw.random() < 0.1:
+            ask(world, draw, scripts, asked)
+            left -= 1
+        if draw.random() < 0.004:
+            world.crash()
+        if draw.random() < 0.004:
+            world.overlap()
+        world.act()
+    world.heal()
+    return Check(world).run()
+
+
+def ask(world: World, draw: Random, scripts: Scripts, asked: list[WireRequest]) -> None:
+    """A new request; now and then one that comes again, uses an id twice, or cannot be run."""
+    operator, key = scripts.entity()
+    request = WireRequest(f"r{len(asked)}", operator, key, "run", [scripts.script(operator)])
+    match draw.choices(["new", "again", "reused", "unknown", "garbage"], [20, 3, 1, 1, 1])[0]:
+        case "again" if asked:
+            request = draw.choice(asked)
+        case "reused" if asked:
+            request.id = draw.choice(asked).id
+        case "unknown":
+            request.function = "rum"
+        case "garbage":
+            world.append_request(draw.randrange(world.sequencers), b'{"id": "x", "operator": 5}{')
+            return
+        case _:
+            asked.append(request)
+    world.ask(request)
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_random_transactions_equal_one_plain_loop(part: int) -> None:
+    base = int(os.environ["SIM_BASE_SEED"]) + part * SEEDS_EACH
+    tally = Tally()
+    for seed in range(base, base + SEEDS_EACH):
+        try:
+            tally.add(simulate(seed))
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
+    assert tally.crashes and tally.reruns and tally.races and tally.failed and tally.committed, tally

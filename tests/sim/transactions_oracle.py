@@ -1,0 +1,161 @@
+"""What a run of the protocol has to equal: one plain loop over the requests in commit order."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from tests.sim.transactions_world import World
+from transactional import Aborted, Serial
+from transactional.ledger import FIRST_EPOCH, Ledger
+from transactional.messages import Reply
+from transactional.operators import StateKey
+from transactional.replies import ascending
+
+
+@dataclass
+class Tally:
+    """What a run has met, so that a test can demand that it was not trivial."""
+
+    epochs: int = 0
+    committed: int = 0
+    failed: int = 0
+    reruns: int = 0
+    postponed: int = 0
+    races: int = 0
+    rounds: int = 0
+    crashes: int = 0
+    repeated: int = 0
+    refused: int = 0
+
+    def add(self, other: Tally) -> None:
+        for name in vars(self):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+class Check:
+    """Of a healed world."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.tally = Tally(crashes=world.crashes)
+        self.ledger = Ledger(world.program, world.sequencers)
+        for value in world.epochs_topic():
+            self.ledger.apply(value)
+        replies = [reply for p in range(world.program.partitions) for reply in ascending(world.replies(p))]
+        self.replies = sorted(replies, key=lambda reply: reply.epoch)
+        self.first: dict[int, Reply] = {}
+        for reply in self.replies:
+            if reply.tid >= 0:
+                self.first.setdefault(reply.tid, reply)
+
+    def run(self) -> Tally:
+        """Raises ``AssertionError`` with the first difference."""
+        self.check_requests()
+        serial = Serial(self.world.program)
+        for number in range(FIRST_EPOCH, self.ledger.done + 1):
+            for tid, time_ms in self.commit_order(number):
+                self.check_one(serial, number, tid, time_ms)
+        self.check_states(serial.state)
+        self.tally.epochs = self.ledger.done
+        return self.tally
+
+    # --- commit order -----------------------------------------------------------------------------------------------
+
+    def commit_order(self, number: int) -> list[tuple[int, int]]:
+        """(TID, time) of the transactions that end in this epoch."""
+        epoch = self.ledger.epoch(number)
+        assert epoch.outcome is not None, f"epoch {number} is not done"
+        times = self.times(number)
+        again = [tid for tid, _, _ in epoch.outcome.outcomes]
+        at_once = sorted(tid for tid, reply in self.first.items() if reply.epoch == number and tid not in set(again))
+        self.tally.reruns += len(again)
+        self.tally.postponed += len(epoch.outcome.postponed)
+        self.tally.rounds += epoch.last_round or 0
+        last = epoch.marks.get(epoch.last_round or 0, {}).values()
+        self.tally.races += sum(len(mark.contribution.races) for mark in last if mark.contribution is not None)
+        return [(tid, times[tid]) for tid in (*at_once, *again)]
+
+    def times(self, number: int) -> dict[int, int]:
+        """Times of the TIDs of all epochs up to this one."""
+        return {
+            self.ledger.tid(each, s, index): cut.time_ms
+            for each in range(FIRST_EPOCH, number + 1)
+            for s, cut in self.ledger.epoch(each).cuts.items()
+            for index in range(cut.count)
+        }
+
+    def check_one(self, serial: Serial, number: int, tid: int, time_ms: int) -> None:
+        assert tid in self.first, f"transaction {tid} was run again in epoch {number} and has no reply"
+        reply = self.first[tid]
+        asked = self.request(reply)
+        target = serial.program.target(asked["operator"], asked["key"], asked["function"], asked["args"])
+        expected = serial.run(target, tid, time_ms)
+        got = _outcome(reply)
+        assert got == expected, f"epoch {number}, TID {tid}, {asked}: replied {got!r}, in series {expected!r}"
+        self.tally.failed += isinstance(expected, Aborted)
+        self.tally.committed += not isinstance(expected, Aborted)
+
+    def request(self, reply: Reply) -> dict[str, Any]:
+        return json.loads(self.world.request_values(reply.sequencer)[reply.offset])
+
+    # --- requests and replies ---------------------------------------------------------------------------------------
+
+    def check_requests(self) -> None:
+        """Every id runs once; a repeat gets the same reply or none of its own; what cannot run is told why."""
+        by_request: dict[tuple[int, int], list[Reply]] = {}
+        for reply in self.replies:
+            by_request.setdefault((reply.sequencer, reply.offset), []).append(reply)
+            before = self.world.after[reply.sequencer, reply.offset]
+            assert reply.epoch > before, f"{reply} comes after a reply of epoch {before} was there"
+        for sequencer in range(self.world.sequencers):
+            calls: dict[str, tuple[Any, Reply]] = {}
+            for offset, value in enumerate(self.world.request_values(sequencer)):
+                found = by_request.pop((sequencer, offset), [])
+                self.check_request(value, found, calls)
+        assert not by_request, f"replies to nothing: {by_request}"
+
+    def check_request(self, value: bytes, found: list[Reply], calls: dict[str, tuple[Any, Reply]]) -> None:
+        try:
+            asked = json.loads(value)
+        except ValueError:
+            asked = None
+        if asked is None or asked["function"] != "run":
+            kind = "MalformedRequest" if asked is None else "UnknownFunction"
+            assert [_kind(reply) for reply in found] == [kind], f"{value!r} got {found}"
+            self.tally.refused += 1
+        elif asked["id"] not in calls:
+            assert len(found) == 1, f"{asked} got {found}"
+            calls[asked["id"]] = asked, found[0]
+        elif calls[asked["id"]][0] != asked:
+            assert [_kind(reply) for reply in found] == ["RequestIdReused"], f"{asked} got {found}"
+            self.tally.refused += 1
+        else:
+            original = calls[asked["id"]][1]
+            assert all(_outcome(reply) == _outcome(original) for reply in found), (
+                f"{asked} got {found} after {original}"
+            )
+            assert len(found) <= 1
+            self.tally.repeated += len(found)
+
+    # --- state ------------------------------------------------------------------------------------------------------
+
+    def check_states(self, expected: dict[StateKey, bytes]) -> None:
+        """Every owner has finished the last epoch and holds the state of the plain loop."""
+        owned = set()
+        for life in self.world.lives:
+            for number, partition in life.node.partitions.items():
+                mine = {key: value for key, value in expected.items() if self.world.program.place(*key) == number}
+                assert partition.epoch == self.ledger.done + 1, f"partition {number} stands in epoch {partition.epoch}"
+                assert partition.store.items == mine, f"partition {number} differs from the plain loop"
+                owned.add(number)
+        assert owned == set(range(self.world.program.partitions))
+
+
+def _outcome(reply: Reply) -> bytes | Aborted | None:
+    return reply.result if reply.failure is None else reply.failure
+
+
+def _kind(reply: Reply) -> str:
+    return "" if reply.failure is None else reply.failure.kind

@@ -1,0 +1,206 @@
+"""Nodes of a transactional job on a log in memory, with crashes and owners that overlap, all drawn from one seed."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from random import Random
+
+from holon.murmur import murmur2
+from nodes.log.memory import MemoryLog
+from transactional import Program
+from transactional import node as n
+from transactional.messages import Reply, reply_message
+from transactional.partition import Append, AppendCalls, AppendEpochs
+from transactional.requests import WireRequest, request_record
+from transactional.sequencer import EpochConfig
+
+EPOCHS, CALLS, REQUESTS, REPLIES = "epochs", "calls", "requests", "replies"
+
+
+@dataclass
+class Life:
+    """One node between two crashes: its state machine, where it reads, and what it has not written yet.
+
+    Writes to one partition of the log arrive in order; those to different ones may overtake each other.
+    """
+
+    node: n.TransactionNode
+    epochs_at: int = 0
+    calls_at: dict[int, int] = field(default_factory=dict)
+    outbox: dict[tuple[str, int], deque[bytes]] = field(default_factory=dict)
+
+    def keep(self, appends: list[Append]) -> None:
+        for append in appends:
+            match append:
+                case AppendEpochs(value):
+                    where = EPOCHS, 0
+                case AppendCalls(partition, value):
+                    where = CALLS, partition
+                case _:
+                    where, value = (REPLIES, append.partition), append.value
+            self.outbox.setdefault(where, deque()).append(value)
+
+    @property
+    def busy(self) -> bool:
+        return any(self.outbox.values())
+
+
+class World:
+    """Let it run with ``act``, end it with ``heal``, then ask for replies and the epochs topic."""
+
+    def __init__(self, program: Program, seed: int, *, nodes: int, sequencers: int, config: EpochConfig) -> None:
+        self.program = program
+        self.draw = Random(seed)
+        self.sequencers = sequencers
+        self.config = config
+        self.log = MemoryLog()
+        self.log.create_topic(EPOCHS, 1)
+        self.log.create_topic(CALLS, program.partitions)
+        self.log.create_topic(REQUESTS, sequencers)
+        self.log.create_topic(REPLIES, program.partitions)
+        self.now_ms = 1_000
+        self.crashes = 0
+        self.after: dict[tuple[int, int], int] = {}  # request -> the last epoch of which a reply was there before it
+        self.lives = [self._born() for _ in range(nodes)]
+        for partition in range(program.partitions):
+            self.take(self.draw.choice(self.lives), partition)
+        for sequencer in range(sequencers):
+            self.draw.choice(self.lives).node.step(n.SequencerTaken(sequencer), self.now_ms)
+
+    # --- what happens -----------------------------------------------------------------------------------------------
+
+    def ask(self, request: WireRequest) -> None:
+        """A client sends a request."""
+        self.append_request(murmur2(request.id.encode()) % self.sequencers, request_record(request))
+
+    def append_request(self, sequencer: int, record: bytes) -> None:
+        """Any bytes as a request; ``after`` keeps what was acknowledged before it."""
+        where = sequencer, self.log.end_offset(REQUESTS, sequencer)
+        self.after[where] = max(
+            (each.epoch for p in range(self.program.partitions) for each in self.replies(p)), default=0
+        )
+        self.log.append(REQUESTS, sequencer, [record])
+
+    def act(self) -> None:
+        """One node does one small thing."""
+        life = self.draw.choice(self.lives)
+        match self.draw.choices(["write", "epochs", "calls", "requests", "tick"], [6, 4, 4, 2, 2])[0]:
+            case "write":
+                self._write(life)
+            case "epochs":
+                self._read_epochs(life, self.draw.randrange(1, 4))
+            case "calls":
+                if life.node.partitions:
+                    self._read_calls(life, self.draw.choice(sorted(life.node.partitions)), self.draw.randrange(1, 4))
+            case "requests":
+                if life.node.sequencers:
+                    self._read_requests(life, self.draw.choice(sorted(life.node.sequencers)), self.draw.randrange(1, 6))
+            case _:
+                self.now_ms += self.draw.randrange(3)
+                life.keep(life.node.step(n.Ticked(), self.now_ms))
+
+    def crash(self) -> None:
+        """A node is gone, with what it has not written; others, or its next life, take over what it owned."""
+        self.crashes += 1
+        place = self.draw.randrange(len(self.lives))
+        dead = self.lives[place]
+        self.lives[place] = self._born()
+        for partition in sorted(dead.node.partitions):
+            self.take(self.draw.choice(self.lives), partition)
+        for sequencer in sorted(dead.node.sequencers):
+            self.take_sequencer(self.draw.choice(self.lives), sequencer)
+
+    def overlap(self) -> None:
+        """A node takes over what another one still works on."""
+        life = self.draw.choice(self.lives)
+        if self.draw.random() < 0.5:
+            self.take(life, self.draw.randrange(self.program.partitions))
+        else:
+            self.take_sequencer(life, self.draw.randrange(self.sequencers))
+
+    def take(self, life: Life, partition: int) -> None:
+        if partition not in life.node.partitions:
+            life.calls_at[partition] = 0
+            life.keep(life.node.step(n.PartitionTaken(partition, self._last_reply(partition)), self.now_ms))
+
+    def take_sequencer(self, life: Life, sequencer: int) -> None:
+        if sequencer not in life.node.sequencers:
+            if self.draw.random() < 0.8:  # else it believes that it knows all of the topic, and does not
+                self._read_epochs(life, 1 << 30)
+            life.keep(life.node.step(n.SequencerTaken(sequencer), self.now_ms))
+
+    def heal(self, limit: int = 100_000) -> None:
+        """No more faults: run until nothing is left to do; fails if that takes more than ``limit`` rounds."""
+        for _ in range(limit):
+            self.now_ms += 1
+            moved = False
+            for life in self.lives:
+                moved |= self._whole_turn(life)
+            if not moved:
+                return
+        raise AssertionError(f"still at work after {limit} rounds")
+
+    # --- reading and writing ----------------------------------------------------------------------------------------
+
+    def _born(self) -> Life:
+        return Life(n.TransactionNode(self.program, self.sequencers, self.config))
+
+    def _last_reply(self, partition: int) -> tuple[int, int]:
+        if self.draw.random() < 0.5:
+            return 0, 0
+        return max(((each.epoch, each.n) for each in self.replies(partition)), default=(0, 0))
+
+    def _write(self, life: Life) -> bool:
+        ready = sorted(where for where, values in life.outbox.items() if values)
+        if ready:
+            where = self.draw.choice(ready)
+            self.log.append(*where, [life.outbox[where].popleft()])
+        return bool(ready)
+
+    def _read_epochs(self, life: Life, count: int) -> bool:
+        chunk = self.log.read(EPOCHS, 0, life.epochs_at, max_records=count)
+        life.epochs_at = chunk.next_offset
+        if chunk.values:
+            life.keep(life.node.step(n.EpochsRead(chunk.values), self.now_ms))
+        return bool(chunk.values)
+
+    def _read_calls(self, life: Life, partition: int, count: int) -> bool:
+        chunk = self.log.read(CALLS, partition, life.calls_at[partition], max_records=count)
+        life.calls_at[partition] = chunk.next_offset
+        if chunk.values:
+            life.keep(life.node.step(n.CallsRead(partition, chunk.values), self.now_ms))
+        return bool(chunk.values)
+
+    def _read_requests(self, life: Life, sequencer: int, count: int) -> bool:
+        chunk = self.log.read(REQUESTS, sequencer, life.node.sequencers[sequencer].position, max_records=count)
+        if not chunk.values:
+            return False
+        read = n.RequestsRead(sequencer, chunk.offsets.tolist(), chunk.values, chunk.next_offset)
+        life.keep(life.node.step(read, self.now_ms))
+        return True
+
+    def _whole_turn(self, life: Life) -> bool:
+        before = life.node.ledger.done
+        life.keep(life.node.step(n.Ticked(), self.now_ms))
+        moved = self._read_epochs(life, 1 << 30)
+        for partition in sorted(life.node.partitions):
+            moved |= self._read_calls(life, partition, 1 << 30)
+        for sequencer in sorted(life.node.sequencers):
+            moved |= self._read_requests(life, sequencer, 1 << 30)
+        while self._write(life):
+            moved = True
+        waits = any(each.waiting for each in life.node.sequencers.values())
+        return moved or waits or life.node.ledger.done > before
+
+    # --- afterwards -------------------------------------------------------------------------------------------------
+
+    def replies(self, partition: int) -> list[Reply]:
+        """All reply records of a partition, repeats included."""
+        return [reply_message(value) for value in self.log.read(REPLIES, partition, 0, max_records=1 << 30).values]
+
+    def epochs_topic(self) -> list[bytes]:
+        return self.log.read(EPOCHS, 0, 0, max_records=1 << 30).values
+
+    def request_values(self, sequencer: int) -> list[bytes]:
+        return self.log.read(REQUESTS, sequencer, 0, max_records=1 << 30).values

@@ -1,0 +1,166 @@
+"""``ctx``: what a transactional function sees of its entity, of others and of the world."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from datetime import UTC, datetime
+from typing import Any, NamedTuple, NoReturn, Protocol, TypeAlias
+
+from transactional.chance import Chance
+from transactional.operators import Function, Operator, Program, StateKey, Target
+from transactional.values import BadValue, decode, encode
+
+Path: TypeAlias = tuple[int, ...]
+"""Where in a strand a call is: for each caller, outermost first, the number of the call among its calls."""
+Strand: TypeAlias = tuple[Path, ...]
+"""Which queued call of which queued call this is; the root's strand is empty. Order: ``(len, itself)``."""
+
+
+class Call(NamedTuple):
+    """A call on its way: its place in the transaction, and its target."""
+
+    strand: Strand
+    path: Path
+    target: Target
+
+
+class Place(Protocol):
+    """Where a transaction runs: behind ``ctx``."""
+
+    program: Program
+    tid: int
+    time_ms: int
+
+    def read(self, strand: Strand, key: StateKey) -> bytes | None:
+        """The transaction's own last write, or the state it runs against."""
+        ...
+
+    def write(self, strand: Strand, key: StateKey, value: bytes | None) -> None:
+        """Buffer a write; None deletes."""
+        ...
+
+    def scan(self, strand: Strand, operator: str, prefix: str) -> list[tuple[str, bytes]]:
+        """Keys with this prefix, in order."""
+        ...
+
+    def nested(self, call: Call) -> Awaitable[Any]:
+        """Run now, give the result."""
+        ...
+
+    def queue(self, call: Call) -> None:
+        """Run when the strands before it have ended."""
+        ...
+
+    def abort(self, strand: Strand, reason: tuple[Any, ...]) -> NoReturn:
+        """End the transaction."""
+        ...
+
+    def exceed(self, strand: Strand, reason: str) -> NoReturn:
+        """End the transaction at a limit."""
+        ...
+
+
+class Context:
+    """First argument of every transactional function. Belongs to one call."""
+
+    __slots__ = ("_calls", "_chance", "_operator", "_path", "_place", "_strand", "key")
+
+    def __init__(self, place: Place, operator: Operator, key: str, strand: Strand, path: Path) -> None:
+        self.key = key
+        self._place = place
+        self._operator = operator
+        self._strand = strand
+        self._path = path
+        self._calls = 0
+        self._chance: Chance | None = None
+
+    @property
+    def tid(self) -> int:
+        """Number of the transaction."""
+        return self._place.tid
+
+    @property
+    def now_ms(self) -> int:
+        """When the transaction was sequenced: the same in every function and every rerun of it."""
+        return self._place.time_ms
+
+    @property
+    def now(self) -> datetime:
+        """``now_ms`` as UTC."""
+        return datetime.fromtimestamp(self._place.time_ms / 1000, UTC)
+
+    @property
+    def random(self) -> Chance:
+        """Random numbers that a rerun draws again, decided by transaction and call."""
+        if self._chance is None:
+            self._chance = Chance(encode((self._place.tid, self._strand, self._path)))
+        return self._chance
+
+    def uuid(self) -> str:
+        """A random UUID (version 4) that a rerun draws again."""
+        return self.random.uuid()
+
+    def get(self, default: Any = None) -> Any:
+        """The entity's state: a fresh value, of the operator's ``state`` type; ``default`` if there is none."""
+        data = self._place.read(self._strand, (self._operator.name, self.key))
+        return default if data is None else decode(data, self._operator.state)
+
+    def exists(self) -> bool:
+        """Whether the entity has a state."""
+        return self._place.read(self._strand, (self._operator.name, self.key)) is not None
+
+    def put(self, value: Any) -> None:
+        """Replace the entity's state; raises ``BadValue``."""
+        try:
+            data = encode(value, self._place.program.limits.max_value_bytes)
+        except BadValue as error:
+            raise BadValue(f"the state of {self._operator.name} {self.key!r} {error}") from None
+        self._place.write(self._strand, (self._operator.name, self.key), data)
+
+    def delete(self) -> None:
+        """Remove the entity's state."""
+        self._place.write(self._strand, (self._operator.name, self.key), None)
+
+    def scan(self, prefix: str) -> list[tuple[str, Any]]:
+        """Co-located entities of this operator by prefix, in order of their keys; no other transaction adds to them.
+
+        ``prefix`` holds this entity's own first key part and the separator behind it, else ``ValueError``.
+        """
+        operator = self._operator
+        home = "" if operator.colocate is None else self.key.split(operator.colocate, 1)[0] + operator.colocate
+        if not operator.pinned(prefix) or not prefix.startswith(home):
+            raise ValueError(
+                f"{operator.name} {self.key!r} cannot scan {prefix!r}: a scan stays within co-located keys "
+                f"(Operator(colocate=...)), so its prefix begins with {home!r}"
+            )
+        return [
+            (key, decode(data, operator.state)) for key, data in self._place.scan(self._strand, operator.name, prefix)
+        ]
+
+    async def call(self, operator: str | Operator, key: str, function: str | Function, arguments: Any = None) -> Any:
+        """Call another entity within the transaction and wait for its result.
+
+        ``arguments``: a list gives positional, a dict named ones. What the callee raises is raised here: under its own
+        type if the program declares it, else as ``CallFailed``.
+        """
+        target = self._place.program.target(operator, key, function, arguments)
+        return await self._place.nested(Call(self._strand, self._next_path(), target))
+
+    def call_async(self, operator: str | Operator, key: str, function: str | Function, arguments: Any = None) -> None:
+        """Call another entity within the transaction once this strand has ended; the result goes nowhere."""
+        target = self._place.program.target(operator, key, function, arguments)
+        strand = (*self._strand, self._next_path())
+        if len(strand) > self._place.program.limits.max_depth:
+            self._place.exceed(self._strand, f"calls queued by queued calls, {len(strand)} deep")
+        self._place.queue(Call(strand, (), target))
+
+    def abort(self, *reason: Any) -> NoReturn:
+        """End the transaction without effect; ``reason`` is the reply."""
+        self._place.abort(self._strand, reason)
+
+    def _next_path(self) -> Path:
+        path = (*self._path, self._calls)
+        self._calls += 1
+        if len(path) > self._place.program.limits.max_depth:
+            self._place.exceed(self._strand, f"calls within calls, {len(path)} deep")
+        return path

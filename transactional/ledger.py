@@ -1,0 +1,187 @@
+"""The epochs topic, folded: cuts, marks and shipments of all epochs, and what follows from them.
+
+Who has read the same prefix agrees on all of it. An epoch is a window with one slot for each sequencer and partition;
+the first record of a slot wins, and what is decided is the join of all slots, read when the window is complete.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from transactional.errors import Aborted
+from transactional.execution import too_many_calls
+from transactional.messages import BadMessage, Contribution, Cut, Mark, Shipment, epoch_message
+from transactional.operators import Program
+from transactional.rerun import Postponed, Rerun, rerun
+
+FIRST_EPOCH = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What becomes of the transactions of an epoch at once; who is in neither commits."""
+
+    rerun: tuple[int, ...]
+    failed: dict[int, Aborted]
+
+
+@dataclass(slots=True)
+class Epoch:
+    """One window."""
+
+    number: int
+    base: int | None = None  # where the counters of all sequencers begin, once it is known
+    cuts: dict[int, Cut] = field(default_factory=dict)
+    marks: dict[int, dict[int, Mark]] = field(default_factory=dict)
+    shipments: dict[int, Shipment] = field(default_factory=dict)
+    carried: dict[int, Postponed] = field(default_factory=dict)
+    last_round: int | None = None
+    decision: Decision | None = None
+    outcome: Rerun | None = None
+
+    def mark(self, round_: int, partition: int) -> Mark | None:
+        """None: it has not run this round, as far as is read."""
+        return self.marks.get(round_, {}).get(partition)
+
+
+class Ledger:
+    """A fold over the epochs topic. ``done``: the last epoch whose outcome is known."""
+
+    def __init__(self, program: Program, sequencers: int) -> None:
+        self.program = program
+        self.sequencers = sequencers
+        self.partitions = program.partitions
+        self.done = FIRST_EPOCH - 1
+        self.bad_messages = 0
+        self.repeats = 0
+        self._epochs: dict[int, Epoch] = {FIRST_EPOCH: Epoch(FIRST_EPOCH, 0)}
+        self._next_cut = [FIRST_EPOCH] * sequencers
+        self._cut_to = [0] * sequencers
+
+    # --- asked by sequencers and partitions -------------------------------------------------------------------------
+
+    def epoch(self, number: int) -> Epoch:
+        """The epoch; empty if nothing of it was read."""
+        return self._epochs.get(number) or Epoch(number)
+
+    def next_cut(self, sequencer: int) -> tuple[int, int]:
+        """The epoch that the sequencer has to cut next, and the offset at which that begins."""
+        return self._next_cut[sequencer], self._cut_to[sequencer]
+
+    def is_sequenced(self, number: int) -> bool:
+        """Whether the transactions of the epoch, and their TIDs, are known."""
+        epoch = self.epoch(number)
+        return epoch.base is not None and len(epoch.cuts) == self.sequencers
+
+    def is_open(self, number: int) -> bool:
+        """Whether there is something to do in the epoch: somebody has cut it, or something was postponed to it."""
+        epoch = self.epoch(number)
+        return bool(epoch.cuts or epoch.carried)
+
+    def tid(self, number: int, sequencer: int, index: int) -> int:
+        """TID of the request with this index in the cut (Styx, equation 1)."""
+        base = self.epoch(number).base
+        assert base is not None, f"epoch {number} is not sequenced"
+        tid = sequencer + (base + index) * self.sequencers
+        assert tid < 2**63, f"TID {tid} has more than 63 bits"
+        return tid
+
+    def forget(self, before: int) -> None:
+        """Drop epochs that no checkpoint needs any more."""
+        for number in [number for number in self._epochs if number < min(before, self.done)]:
+            del self._epochs[number]
+
+    # --- the fold ---------------------------------------------------------------------------------------------------
+
+    def apply(self, value: bytes) -> None:
+        """The next record of the topic; what is none of ours is counted and passed over."""
+        try:
+            message = epoch_message(value)
+        except BadMessage:
+            self.bad_messages += 1
+            return
+        match message:
+            case Cut():
+                self._cut(message)
+            case Mark():
+                self._mark(message)
+            case Shipment():
+                self._shipment(message)
+
+    def _at(self, number: int) -> Epoch:
+        return self._epochs.setdefault(number, Epoch(number))
+
+    def _cut(self, cut: Cut) -> None:
+        if not 0 <= cut.sequencer < self.sequencers:
+            self.bad_messages += 1
+            return
+        if (cut.epoch, cut.from_offset) != self.next_cut(cut.sequencer):  # another cut of the epoch has won
+            self.repeats += 1
+            return
+        self._next_cut[cut.sequencer] = cut.epoch + 1
+        self._cut_to[cut.sequencer] = cut.to_offset
+        self._at(cut.epoch).cuts[cut.sequencer] = cut
+        number = cut.epoch
+        while self.is_sequenced(number):
+            epoch, following = self._epochs[number], self._at(number + 1)
+            assert epoch.base is not None
+            following.base = epoch.base + max(each.count for each in epoch.cuts.values())
+            number += 1
+
+    def _mark(self, mark: Mark) -> None:
+        if mark.epoch <= self.done or not 0 <= mark.partition < self.partitions:
+            self.repeats += 1
+            return
+        epoch = self._at(mark.epoch)
+        marks = epoch.marks.setdefault(mark.round, {})
+        if mark.partition in marks:
+            self.repeats += 1
+            return
+        marks[mark.partition] = mark
+        if len(marks) == self.partitions and all(each.contribution is not None for each in marks.values()):
+            epoch.last_round = mark.round
+            epoch.decision = decide(self.program, [marks[p].contribution for p in sorted(marks)])
+            if not epoch.decision.rerun:
+                epoch.outcome = Rerun()
+                self._finish()
+
+    def _shipment(self, shipment: Shipment) -> None:
+        if shipment.epoch <= self.done or not 0 <= shipment.partition < self.partitions:
+            self.repeats += 1
+            return
+        epoch = self._at(shipment.epoch)
+        if epoch.shipments.setdefault(shipment.partition, shipment) is not shipment:
+            self.repeats += 1
+        elif len(epoch.shipments) == self.partitions:
+            shipments = [epoch.shipments[p] for p in sorted(epoch.shipments)]
+            epoch.outcome = rerun(self.program, shipments, epoch.carried)
+            self._finish()
+
+    def _finish(self) -> None:
+        """Epochs are done one after the other: nobody works on one before the last is done."""
+        while (epoch := self.epoch(self.done + 1)).outcome is not None:
+            self.done += 1
+            following = self._at(self.done + 1)
+            following.carried = {each.tid: each for each in epoch.outcome.postponed}
+
+
+def decide(program: Program, contributions: list[Contribution | None]) -> Decision:
+    """The join of all contributions: abort sets by union; of several failures the first in the order of strands."""
+    conflicts: set[int] = set()
+    races: set[int] = set()
+    over: set[int] = set()
+    first: dict[int, tuple[tuple[int, tuple[tuple[int, ...], ...]], Aborted]] = {}
+    for part in contributions:
+        assert part is not None, "an epoch is decided by marks that all have a contribution"
+        conflicts.update(part.conflicts)
+        races.update(part.races)
+        over.update(part.over)
+        for tid, strand, aborted in part.failures:
+            order = len(strand), strand
+            if tid not in first or order < first[tid][0]:
+                first[tid] = order, aborted
+    again = conflicts | (races - over)
+    failed = {tid: aborted for tid, (_, aborted) in sorted(first.items()) if tid not in again}
+    for tid in sorted(over - again):
+        failed[tid] = too_many_calls(program)
+    return Decision(tuple(sorted(again)), failed)

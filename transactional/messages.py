@@ -1,0 +1,178 @@
+"""What stands on the topics of a transactional job: one record is one message. Only decoding may fail."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any
+
+import msgspec
+
+from transactional.context import Path, Strand
+from transactional.errors import Aborted
+from transactional.values import BadValue, decode, encode
+
+Addressed = list[tuple[int, bytes]]
+"""(state partition, digest of the record for it), by partition."""
+
+
+class BadMessage(ValueError):
+    """A record of an internal topic is none of ours; it is counted and passed over."""
+
+
+class Kind(IntEnum):
+    """What becomes of a request."""
+
+    RUN = 0
+    REPEAT = 1  # its id was seen before, with the same call
+    REFUSE = 2  # cannot be run; ``arguments`` is the encoded reply
+
+
+class Request(msgspec.Struct, array_like=True, frozen=True):
+    """A request of a client, as its sequencer forwards it. ``offset`` is that of the request record."""
+
+    kind: Kind
+    id: str
+    operator: str
+    key: str
+    function: str
+    arguments: bytes
+    sequencer: int
+    offset: int
+
+
+class Forward(msgspec.Struct, array_like=True, frozen=True, tag="forward"):
+    """Requests of one cut for one state partition, each with its number in the cut."""
+
+    sequencer: int
+    epoch: int
+    requests: list[tuple[int, Request]]
+
+
+class WireCall(msgspec.Struct, array_like=True, frozen=True, tag="call"):
+    """A call; ``caller`` waits for its result, None: nobody."""
+
+    tid: int
+    time_ms: int
+    strand: Strand
+    path: Path
+    operator: str
+    key: str
+    function: str
+    arguments: bytes
+    caller: int | None
+
+
+class WireResult(msgspec.Struct, array_like=True, frozen=True, tag="result"):
+    """A result for a waiting call."""
+
+    tid: int
+    strand: Strand
+    path: Path
+    result: bytes | None
+    failure: Aborted | None
+
+
+class Calls(msgspec.Struct, array_like=True, frozen=True, tag="calls"):
+    """What one state partition sends another in one round."""
+
+    source: int
+    epoch: int
+    round: int
+    items: list[WireCall | WireResult]
+
+
+class Cut(msgspec.Struct, array_like=True, frozen=True, tag="cut"):
+    """A sequencer's part of an epoch: ``count`` requests from one offset to another. The first that fits wins."""
+
+    sequencer: int
+    epoch: int
+    from_offset: int
+    to_offset: int
+    count: int
+    time_ms: int
+    sends: Addressed
+
+
+class Contribution(msgspec.Struct, array_like=True, frozen=True):
+    """What a partition says of the epoch's transactions, by TID; all lists ascend.
+
+    ``conflicts``: a lower TID stands in the way. ``races``: run again in sequence. ``over``: floods calls.
+    ``failures``: ended by an exception, with the strand in which it was.
+    """
+
+    conflicts: list[int]
+    races: list[int]
+    over: list[int]
+    failures: list[tuple[int, Strand, Aborted]]
+
+
+class Mark(msgspec.Struct, array_like=True, frozen=True, tag="mark"):
+    """A state partition has run a round. ``contribution`` is there where it sent nothing."""
+
+    partition: int
+    epoch: int
+    round: int
+    sends: Addressed
+    contribution: Contribution | None
+
+
+class Shipment(msgspec.Struct, array_like=True, frozen=True, tag="shipment"):
+    """What a partition knows of the transactions that are run again: roots, values, whole prefixes."""
+
+    partition: int
+    epoch: int
+    roots: list[tuple[int, int, Request]]  # TID, time, request
+    values: list[tuple[str, str, bytes | None]]
+    prefixes: list[tuple[str, str]]
+
+
+class Reply(msgspec.Struct, array_like=True, frozen=True, tag="reply"):
+    """A reply on the replies topic; ``(epoch, n)`` ascends in each partition, what does not is a repeat."""
+
+    epoch: int
+    n: int
+    id: str
+    sequencer: int
+    offset: int
+    tid: int
+    result: bytes | None
+    failure: Aborted | None
+
+    @property
+    def outcome(self) -> Any:
+        """The decoded result, or ``Aborted``."""
+        return self.failure if self.result is None else decode(self.result)
+
+
+EpochMessage = Cut | Mark | Shipment
+CallMessage = Forward | Calls
+_epochs: msgspec.msgpack.Decoder[EpochMessage] = msgspec.msgpack.Decoder(EpochMessage)
+_calls: msgspec.msgpack.Decoder[CallMessage] = msgspec.msgpack.Decoder(CallMessage)
+_replies: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
+
+
+def to_bytes(message: EpochMessage | CallMessage | Reply) -> bytes:
+    """The record."""
+    return encode(message)
+
+
+def epoch_message(data: bytes) -> EpochMessage:
+    """Of the epochs topic; raises ``BadMessage``."""
+    return _decoded(_epochs, data)
+
+
+def call_message(data: bytes) -> CallMessage:
+    """Of the calls topic; raises ``BadMessage``."""
+    return _decoded(_calls, data)
+
+
+def reply_message(data: bytes) -> Reply:
+    """Of the replies topic; raises ``BadMessage``."""
+    return _decoded(_replies, data)
+
+
+def _decoded(decoder: msgspec.msgpack.Decoder[Any], data: bytes) -> Any:
+    try:
+        return decoder.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, BadValue) as error:
+        raise BadMessage(f"{len(data)} bytes are no record of a transactional job: {error}") from None

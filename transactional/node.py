@@ -1,0 +1,128 @@
+"""A node of a transactional job as a state machine: ``step(event, now_ms) -> what to append``.
+
+Two rules for this file: it knows no clock and no log, and all it shares with other nodes stands on the log.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from transactional.ledger import Ledger
+from transactional.messages import BadMessage, call_message
+from transactional.operators import Program
+from transactional.partition import Append, StatePartition
+from transactional.sequencer import EpochConfig, Sequencer
+
+
+@dataclass(frozen=True, slots=True)
+class Ticked:
+    """Time has passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpochsRead:
+    """Records of the epochs topic, in order."""
+
+    values: list[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class CallsRead:
+    """Records of the calls of a state partition, in order, from the first one on."""
+
+    partition: int
+    values: list[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestsRead:
+    """Records of a request partition, from the sequencer's position on."""
+
+    sequencer: int
+    offsets: list[int]
+    values: list[bytes]
+    next_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTaken:
+    """This node owns a state partition; its calls are read from the start. ``replied``: the last reply on the log."""
+
+    partition: int
+    replied: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class SequencerTaken:
+    """This node owns a request partition, and has read the epochs topic."""
+
+    sequencer: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLost:
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class SequencerLost:
+    sequencer: int
+
+
+Event = Ticked | EpochsRead | CallsRead | RequestsRead | PartitionTaken | SequencerTaken | PartitionLost | SequencerLost
+
+
+class TransactionNode:
+    """One life of one node."""
+
+    def __init__(self, program: Program, sequencers: int, config: EpochConfig | None = None) -> None:
+        self.config = EpochConfig() if config is None else config
+        self.ledger = Ledger(program, sequencers)
+        self.partitions: dict[int, StatePartition] = {}
+        self.sequencers: dict[int, Sequencer] = {}
+        self.bad_messages = 0
+
+    def step(self, event: Event, now_ms: int) -> list[Append]:
+        """What follows from ``event`` at ``now_ms``, in order."""
+        match event:
+            case EpochsRead(values):
+                for value in values:
+                    self.ledger.apply(value)
+            case CallsRead(partition, values):
+                self._calls(partition, values)
+            case RequestsRead(sequencer, offsets, values, next_offset):
+                if sequencer in self.sequencers:
+                    self.sequencers[sequencer].read(offsets, values, next_offset)
+            case PartitionTaken(partition, replied):
+                taken = StatePartition(self.ledger, partition, id_window=self.config.id_window, replied=replied)
+                self.partitions[partition] = taken
+            case SequencerTaken(sequencer):
+                self.sequencers[sequencer] = Sequencer(self.ledger, sequencer, self.config)
+            case PartitionLost(partition):
+                self.partitions.pop(partition, None)
+            case SequencerLost(sequencer):
+                self.sequencers.pop(sequencer, None)
+            case Ticked():
+                pass
+        return self._advance(now_ms)
+
+    def _calls(self, partition: int, values: list[bytes]) -> None:
+        owned = self.partitions.get(partition)
+        for value in values:
+            try:
+                message = call_message(value)
+            except BadMessage:
+                self.bad_messages += 1
+                continue
+            if owned is not None:
+                owned.receive(message, value)
+
+    def _advance(self, now_ms: int) -> list[Append]:
+        out: list[Append] = []
+        for number in sorted(self.sequencers):
+            while self.sequencers[number].advance(now_ms, out):
+                pass
+        for number in sorted(self.partitions):
+            while self.partitions[number].advance(out):
+                pass
+        return out

@@ -1,0 +1,163 @@
+"""Operators: partitioned keyed state with the functions that work on it; a program is a set of operators.
+
+Source: Styx, section 3.1. An entity is a key of an operator.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from inspect import iscoroutinefunction
+from typing import Any, NamedTuple, TypeAlias, TypeVar
+
+from holon.murmur import murmur2
+from transactional.errors import BadArguments, UnknownFunction, by_name
+from transactional.values import BadValue, decode, encode
+
+Function: TypeAlias = Callable[..., Awaitable[Any]]
+StateKey: TypeAlias = tuple[str, str]
+"""(operator, key)."""
+
+F = TypeVar("F", bound=Function)
+
+
+@lru_cache(maxsize=1 << 16)
+def _hash(text: str) -> int:
+    return murmur2(text.encode()) & 0x7FFFFFFF
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Of one transaction, counted in operations, so that all nodes agree.
+
+    ``max_calls`` of its whole call graph; ``max_depth`` of calls within calls, and of queued calls that queue calls;
+    ``max_value_bytes`` of one argument list, result or state value.
+    """
+
+    max_calls: int = 10_000
+    max_depth: int = 100
+    max_value_bytes: int = 1 << 20
+
+
+class Operator:
+    """Entities of one kind. ``register`` makes an ``async`` function one of theirs.
+
+    Args: ``partitions`` of the state; ``colocate`` is the separator behind the first part of composite keys: keys with
+    the same first part live in one partition, and ``ctx.scan`` finds them. ``state`` is the type that ``ctx.get`` gives
+    (a ``msgspec.Struct``, dataclass or annotation); None gives plain values.
+    """
+
+    def __init__(self, name: str, *, partitions: int, colocate: str | None = None, state: Any = None) -> None:
+        if partitions < 1:
+            raise ValueError(f"operator {name!r} needs at least one partition, not {partitions}")
+        self.name = name
+        self.partitions = partitions
+        self.colocate = colocate
+        self.state = state
+        self.functions: dict[str, Function] = {}
+
+    def register(self, function: F) -> F:
+        """Decorator: ``async def f(ctx, ...)`` becomes callable under its own name."""
+        name = function.__name__
+        if not iscoroutinefunction(function):
+            raise TypeError(f"{self.name}.{name} must be an async function")
+        if name in self.functions:
+            raise ValueError(f"operator {self.name!r} already has a function {name!r}")
+        self.functions[name] = function
+        return function
+
+    def partition_of(self, key: str) -> int:
+        """Where the key lives: as Kafka's default partitioner, over the first part of a composite key."""
+        part = key if self.colocate is None else key.split(self.colocate, 1)[0]
+        return _hash(part) % self.partitions
+
+    def pinned(self, prefix: str) -> bool:
+        """Whether all keys with this prefix live in one partition."""
+        return self.colocate is not None and self.colocate in prefix
+
+    def __repr__(self) -> str:
+        return f"Operator({self.name!r}, partitions={self.partitions})"
+
+
+class Target(NamedTuple):
+    """A checked call: to whom, and its encoded arguments."""
+
+    operator: str
+    key: str
+    function: str
+    arguments: bytes
+
+
+class Program:
+    """The operators of one job. ``errors``: exceptions that callers of other entities catch under their own type."""
+
+    def __init__(
+        self,
+        name: str,
+        operators: Iterable[Operator],
+        *,
+        errors: Iterable[type[Exception]] = (),
+        limits: Limits | None = None,
+    ) -> None:
+        self.name = name
+        self.operators: dict[str, Operator] = {}
+        for operator in operators:
+            if self.operators.setdefault(operator.name, operator) is not operator:
+                raise ValueError(f"program {name!r} has two operators called {operator.name!r}")
+        if not self.operators:
+            raise ValueError(f"program {name!r} has no operator")
+        self.errors = by_name(errors)
+        self.limits = Limits() if limits is None else limits
+        self.partitions = max(operator.partitions for operator in self.operators.values())
+
+    def target(self, operator: str | Operator, key: str, function: str | Function, arguments: Any) -> Target:
+        """Check a call and encode its arguments; raises ``UnknownFunction``, ``BadArguments`` or ``BadValue``."""
+        name = operator.name if isinstance(operator, Operator) else operator
+        called = function if isinstance(function, str) else function.__name__
+        self.function(name, called)
+        if not isinstance(key, str):
+            raise BadArguments(f"the key of a {name} is a str, not {type(key).__name__}")
+        try:
+            return Target(name, key, called, encode(arguments, self.limits.max_value_bytes))
+        except BadValue as error:
+            raise BadValue(f"an argument of {name}.{called} {error}") from None
+
+    def function(self, operator: str, function: str) -> Function:
+        """Raises ``UnknownFunction`` with the nearest name."""
+        found = self.operators.get(operator)
+        if found is None:
+            raise UnknownFunction(f"no operator {operator!r}{_nearest(operator, self.operators)}")
+        if function not in found.functions:
+            raise UnknownFunction(f"operator {operator!r} has no {function!r}{_nearest(function, found.functions)}")
+        return found.functions[function]
+
+    def place(self, operator: str, key: str) -> int:
+        """State partition of an entity."""
+        return self.operators[operator].partition_of(key)
+
+
+def bind(function: Function, ctx: Any, arguments: bytes) -> Any:
+    """The coroutine of a call: a list gives positional arguments, a dict named ones, None none, else the only one.
+
+    Raises ``BadArguments``.
+    """
+    given = decode(arguments)
+    try:
+        match given:
+            case None:
+                return function(ctx)
+            case list():
+                return function(ctx, *given)
+            case dict():
+                return function(ctx, **given)
+            case _:
+                return function(ctx, given)
+    except TypeError as error:  # raised before the body runs: it is a coroutine function
+        raise BadArguments(str(error)) from None
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, sorted(known), n=3)
+    return f"; nearest: {', '.join(near)}" if near else ""

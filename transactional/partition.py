@@ -1,0 +1,313 @@
+"""A state partition: runs its part of one epoch after the other, round by round, and keeps what is committed.
+
+Everything it sends is a function of the log, so two owners of a partition send the same, and a new owner that folds the
+log again sends what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from transactional.context import Call
+from transactional.errors import Aborted
+from transactional.execution import Execution, RemoteCall, RemoteResult
+from transactional.ledger import FIRST_EPOCH, Epoch, Ledger
+from transactional.messages import (
+    Calls,
+    Contribution,
+    Forward,
+    Kind,
+    Mark,
+    Request,
+    Shipment,
+    WireCall,
+    WireResult,
+    to_bytes,
+)
+from transactional.operators import StateKey, Target
+from transactional.replies import Replies
+from transactional.reservations import conflicting
+from transactional.store import Store
+from transactional.values import digest
+
+
+@dataclass(frozen=True, slots=True)
+class AppendCalls:
+    """To the calls of a state partition."""
+
+    partition: int
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AppendEpochs:
+    value: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class AppendReply:
+    """To the replies of a state partition."""
+
+    partition: int
+    value: bytes
+
+
+Append = AppendCalls | AppendEpochs | AppendReply
+
+
+class Nondeterministic(AssertionError):
+    """The log has another record of the same name: a function is no function of its input."""
+
+
+@dataclass(slots=True)
+class _Running:
+    """The epoch in work. ``round``: the last one that ran here."""
+
+    round: int = 0
+    executions: dict[int, Execution] = field(default_factory=dict)
+    roots: dict[int, Request] = field(default_factory=dict)
+    aside: list[Request] = field(default_factory=list)  # repeats and refusals
+    outcomes: list[tuple[int, Request, bytes | Aborted]] = field(default_factory=list)
+    committed: bool = False
+    shipped: bool = False
+
+
+class StatePartition:
+    """One partition of every operator, with its own executions, replies and state.
+
+    ``replied``: the identity of the last reply that is known to be on the log; earlier ones are not written again.
+    """
+
+    def __init__(self, ledger: Ledger, number: int, *, id_window: int, replied: tuple[int, int] = (0, 0)) -> None:
+        self.ledger = ledger
+        self.program = ledger.program
+        self.number = number
+        self.epoch = FIRST_EPOCH
+        self.store = Store()
+        self.replies = Replies(id_window)
+        self.committed = 0
+        self._replied = replied
+        self._running = _Running()
+        self._received: dict[tuple[int, bytes], Forward | Calls] = {}
+
+    # --- the log ----------------------------------------------------------------------------------------------------
+
+    def receive(self, message: Forward | Calls, data: bytes) -> None:
+        """A record of this partition's calls; it counts once a cut or mark names it."""
+        if message.epoch >= self.epoch:
+            self._received[message.epoch, digest(data)] = message
+
+    def advance(self, out: list[Append]) -> bool:
+        """Do the next thing that the log allows; False if it allows nothing."""
+        epoch, running = self.ledger.epoch(self.epoch), self._running
+        if running.round == 0:
+            return self._first_round(epoch, out)
+        if epoch.last_round is None or running.round < epoch.last_round:
+            return self._next_round(epoch, out)
+        if not running.committed:
+            self._commit(epoch)
+            return True
+        if epoch.outcome is None:
+            return self._ship(epoch, out)
+        self._complete(epoch, out)
+        return True
+
+    # --- rounds -----------------------------------------------------------------------------------------------------
+
+    def _first_round(self, epoch: Epoch, out: list[Append]) -> bool:
+        if not self.ledger.is_sequenced(self.epoch) or self.ledger.done < self.epoch - 1:
+            return False
+        named = [name for s in sorted(epoch.cuts) for to, name in epoch.cuts[s].sends if to == self.number]
+        forwards = self._find(named)
+        if forwards is None:
+            return False
+        roots = {
+            each.tid: (each.time_ms, each.request) for each in epoch.carried.values() if self._is_mine(each.request)
+        }
+        for forward in forwards:
+            assert isinstance(forward, Forward), (
+                f"partition {self.number}: a cut of epoch {self.epoch} names no forward"
+            )
+            for index, request in forward.requests:
+                if request.kind is Kind.RUN:
+                    tid = self.ledger.tid(self.epoch, forward.sequencer, index)
+                    roots[tid] = epoch.cuts[forward.sequencer].time_ms, request
+                else:
+                    self._running.aside.append(request)
+        for tid in sorted(roots):
+            time_ms, request = roots[tid]
+            self._running.roots[tid] = request
+            target = Target(request.operator, request.key, request.function, request.arguments)
+            self._execution(tid, time_ms).take(RemoteCall(Call((), (), target), None))
+        self._end_round(epoch, out)
+        return True
+
+    def _next_round(self, epoch: Epoch, out: list[Append]) -> bool:
+        marks = epoch.marks.get(self._running.round, {})
+        if len(marks) < self.ledger.partitions:
+            return False
+        received = self._find([name for p in sorted(marks) for to, name in marks[p].sends if to == self.number])
+        if received is None:
+            return False
+        for calls in received:
+            assert isinstance(calls, Calls), f"partition {self.number}: a mark of epoch {self.epoch} names no calls"
+            for item in calls.items:
+                self._take(item)
+        self._end_round(epoch, out)
+        return True
+
+    def _find(self, names: list[bytes]) -> list[Forward | Calls] | None:
+        """The named records, None if one was not read yet."""
+        found = [self._received.get((self.epoch, name)) for name in names]
+        return None if None in found else [each for each in found if each is not None]
+
+    def _take(self, item: WireCall | WireResult) -> None:
+        if isinstance(item, WireCall):
+            target = Target(item.operator, item.key, item.function, item.arguments)
+            execution = self._execution(item.tid, item.time_ms)
+            execution.take(RemoteCall(Call(item.strand, item.path, target), item.caller))
+        else:
+            outcome = item.failure if item.result is None else item.result
+            assert outcome is not None
+            self._running.executions[item.tid].take(RemoteResult(self.number, item.strand, item.path, outcome))
+
+    def _execution(self, tid: int, time_ms: int) -> Execution:
+        found = self._running.executions.get(tid)
+        if found is None:
+            found = Execution(self.program, tid, time_ms, self.store, self.number)
+            self._running.executions[tid] = found
+        return found
+
+    def _end_round(self, epoch: Epoch, out: list[Append]) -> None:
+        self._running.round += 1
+        round_ = self._running.round
+        sends = []
+        for to, items in sorted(self._collect().items()):
+            data = to_bytes(Calls(self.number, self.epoch, round_, items))
+            sends.append((to, digest(data)))
+            if epoch.mark(round_ + 1, to) is None:  # else it was read there
+                out.append(AppendCalls(to, data))
+        mark = Mark(self.number, self.epoch, round_, sends, None if sends else self._contribute(epoch))
+        known = epoch.mark(round_, self.number)
+        if known is None:
+            out.append(AppendEpochs(to_bytes(mark)))
+        elif known != mark:
+            raise Nondeterministic(
+                f"state partition {self.number}, epoch {self.epoch}, round {round_}: what was computed is not what the "
+                f"log has. A function depends on more than its arguments, its state and ctx: {_parted(known, mark)}"
+            )
+
+    def _collect(self) -> dict[int, list[WireCall | WireResult]]:
+        """What the round sends, by partition; within one in TID order."""
+        by_place: dict[int, list[WireCall | WireResult]] = {}
+        for tid in sorted(self._running.executions):
+            execution = self._running.executions[tid]
+            for sent in execution.sent:
+                if isinstance(sent, RemoteResult):
+                    result, failure = (
+                        (None, sent.outcome) if isinstance(sent.outcome, Aborted) else (sent.outcome, None)
+                    )
+                    item = WireResult(tid, sent.strand, sent.path, result, failure)
+                    by_place.setdefault(sent.to, []).append(item)
+                else:
+                    strand, path, target = sent.call
+                    call = WireCall(tid, execution.time_ms, strand, path, *target, sent.caller)
+                    by_place.setdefault(self.program.place(target.operator, target.key), []).append(call)
+            execution.sent.clear()
+        return by_place
+
+    def _contribute(self, epoch: Epoch) -> Contribution:
+        executions = [self._running.executions[tid] for tid in sorted(self._running.executions)]
+        dropped = {each.tid for each in executions if each.failures}
+        for round_ in range(1, self._running.round):
+            for mark in epoch.marks[round_].values():
+                if mark.contribution is not None:
+                    dropped.update(tid for tid, _, _ in mark.contribution.failures)
+        share = self.program.limits.max_calls // self.ledger.partitions
+        return Contribution(
+            conflicts=conflicting(executions, frozenset(dropped)),
+            races=[each.tid for each in executions if each.race or each.calls > share],  # together it may be too many
+            over=[each.tid for each in executions if each.over],
+            failures=[(each.tid, strand, aborted) for each in executions for strand, aborted in sorted(each.failures)],
+        )
+
+    # --- the end of an epoch ----------------------------------------------------------------------------------------
+
+    def _commit(self, epoch: Epoch) -> None:
+        """Keep the writes of what is decided."""
+        decision, running = epoch.decision, self._running
+        assert decision is not None
+        again = frozenset(decision.rerun)
+        for tid in sorted(running.executions):
+            execution = running.executions[tid]
+            if tid not in again and tid not in decision.failed:
+                self.store.apply(execution.writes)
+        for tid in sorted(running.roots):
+            if tid not in again:
+                result = decision.failed.get(tid, running.executions[tid].result)
+                assert result is not None, f"transaction {tid} of epoch {self.epoch} has committed without a result"
+                running.outcomes.append((tid, running.roots[tid], result))
+        running.committed = True
+
+    def _ship(self, epoch: Epoch, out: list[Append]) -> bool:
+        if self._running.shipped:
+            return False
+        self._running.shipped = True
+        if self.number not in epoch.shipments:
+            out.append(AppendEpochs(to_bytes(self._shipment(epoch))))
+        return True
+
+    def _shipment(self, epoch: Epoch) -> Shipment:
+        assert epoch.decision is not None
+        keys: set[StateKey] = set()
+        prefixes: set[tuple[str, str]] = set()
+        roots = []
+        for tid in epoch.decision.rerun:
+            execution = self._running.executions.get(tid)
+            if execution is not None:
+                keys.update(execution.reads)
+                prefixes.update(execution.scans)
+                if tid in self._running.roots:
+                    roots.append((tid, execution.time_ms, self._running.roots[tid]))
+            if tid in epoch.carried:
+                keys.update(key for key in epoch.carried[tid].keys if self.program.place(*key) == self.number)
+                prefixes.update(
+                    each for each in epoch.carried[tid].prefixes if self.program.place(*each) == self.number
+                )
+        values = {key: self.store.read(key) for key in sorted(keys)}
+        for operator, prefix in sorted(prefixes):
+            values.update({(operator, key): value for key, value in self.store.scan(operator, prefix)})
+        rows = [(operator, key, values[operator, key]) for operator, key in sorted(values)]
+        return Shipment(self.number, self.epoch, roots, rows, sorted(prefixes))
+
+    def _complete(self, epoch: Epoch, out: list[Append]) -> None:
+        assert epoch.outcome is not None
+        mine = {key: value for key, value in epoch.outcome.writes.items() if self.program.place(*key) == self.number}
+        self.store.apply(mine)
+        outcomes = self._running.outcomes
+        outcomes += [each for each in epoch.outcome.outcomes if self._is_mine(each[1])]
+        self.committed += sum(not isinstance(outcome, Aborted) for _, _, outcome in outcomes)
+        postponed = [each.request for each in epoch.outcome.postponed]
+        ends = {s: cut.to_offset for s, cut in epoch.cuts.items()}
+        for reply in self.replies.of_epoch(self.epoch, outcomes, self._running.aside, postponed, ends):
+            if (reply.epoch, reply.n) > self._replied:
+                out.append(AppendReply(self.number, to_bytes(reply)))
+        for execution in self._running.executions.values():
+            execution.close()
+        self._running = _Running()
+        self.epoch += 1
+        self._received = {name: each for name, each in self._received.items() if each.epoch >= self.epoch}
+
+    def _is_mine(self, request: Request) -> bool:
+        return self.program.place(request.operator, request.key) == self.number
+
+
+def _parted(known: Mark, computed: Mark) -> str:
+    """Where two marks differ."""
+    parts: Iterator[str] = (
+        f"{name} {getattr(known, name)!r} on the log, {getattr(computed, name)!r} here"
+        for name in ("sends", "contribution")
+        if getattr(known, name) != getattr(computed, name)
+    )
+    return "; ".join(parts)

@@ -1,0 +1,93 @@
+"""Running again what conflicted: the same on every node, from the shipments of all partitions and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from transactional.context import Call
+from transactional.errors import Aborted, NotShipped
+from transactional.execution import Execution, RemoteCall
+from transactional.messages import Request, Shipment
+from transactional.operators import Program, StateKey, Target
+from transactional.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Postponed:
+    """A transaction that goes into the next epoch with its TID and time.
+
+    ``keys`` and ``prefixes`` are what it touched when it was run again: they are shipped with the next conflict.
+    """
+
+    tid: int
+    time_ms: int
+    request: Request
+    keys: frozenset[StateKey]
+    prefixes: frozenset[tuple[str, str]]
+
+
+@dataclass(slots=True)
+class Rerun:
+    """What came of it. ``outcomes`` in commit order, with the request of each."""
+
+    writes: dict[StateKey, bytes | None] = field(default_factory=dict)
+    outcomes: list[tuple[int, Request, bytes | Aborted]] = field(default_factory=list)
+    postponed: list[Postponed] = field(default_factory=list)
+
+
+class Shipped:
+    """The state that the reruns see: what was shipped, and what earlier reruns wrote."""
+
+    def __init__(self, shipments: Sequence[Shipment]) -> None:
+        values = {(operator, key): value for ship in shipments for operator, key, value in ship.values}
+        self._known = set(values)
+        self._store = Store({key: value for key, value in values.items() if value is not None})
+        self._prefixes: dict[str, list[str]] = {}
+        for ship in shipments:
+            for operator, prefix in sorted(ship.prefixes):
+                self._prefixes.setdefault(operator, []).append(prefix)
+
+    def read(self, key: StateKey) -> bytes | None:
+        if key not in self._known and not self._covered(*key):
+            raise NotShipped
+        return self._store.read(key)
+
+    def scan(self, operator: str, prefix: str) -> list[tuple[str, bytes]]:
+        if not self._covered(operator, prefix):
+            raise NotShipped
+        return self._store.scan(operator, prefix)
+
+    def apply(self, writes: Mapping[StateKey, bytes | None]) -> None:
+        """What later reruns see; a key that was not shipped is known once it is written."""
+        self._known.update(writes)
+        self._store.apply(writes)
+
+    def _covered(self, operator: str, text: str) -> bool:
+        return any(text.startswith(prefix) for prefix in self._prefixes.get(operator, ()))
+
+
+def rerun(program: Program, shipments: Sequence[Shipment], carried: Mapping[int, Postponed]) -> Rerun:
+    """Run all shipped roots, one after the other in TID order; ``carried``: those that were postponed before."""
+    done = Rerun()
+    base = Shipped(shipments)
+    for tid, time_ms, request in sorted((root for ship in shipments for root in ship.roots), key=lambda root: root[0]):
+        execution = Execution(program, tid, time_ms, base, None)
+        target = Target(request.operator, request.key, request.function, request.arguments)
+        execution.take(RemoteCall(Call((), (), target), None))
+        if execution.missed:
+            done.postponed.append(_postpone(execution, request, carried.get(tid)))
+            continue
+        outcome = execution.outcome
+        if not isinstance(outcome, Aborted):
+            base.apply(execution.writes)
+            done.writes.update(execution.writes)
+        done.outcomes.append((tid, request, outcome))
+    return done
+
+
+def _postpone(execution: Execution, request: Request, before: Postponed | None) -> Postponed:
+    keys, prefixes = frozenset(execution.reads), frozenset(execution.scans)
+    if before is not None:
+        keys, prefixes = keys | before.keys, prefixes | before.prefixes
+    return Postponed(execution.tid, execution.time_ms, request, keys, prefixes)

@@ -1,0 +1,139 @@
+"""A sequencer: cuts its request partition into epochs and forwards the requests of the winning cuts.
+
+Source: Styx, section 5.1. Deviation: a cut is a record of which the first wins, so a sequencer needs no identity beyond
+its partition, and any node may take it over.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from transactional.ledger import Ledger
+from transactional.messages import Cut, Forward, Request, to_bytes
+from transactional.partition import Append, AppendCalls, AppendEpochs, Nondeterministic
+from transactional.requests import Admission
+from transactional.values import digest
+
+
+@dataclass(frozen=True, slots=True)
+class EpochConfig:
+    """When an epoch is cut. Idle sequencers cut only where others do.
+
+    ``max_requests`` of one cut; ``interval_ms`` is how long the first request waits for company; ``ahead``: how many
+    epochs may be cut before the one in work is done; ``id_window``: a request id is known for so many offsets.
+    """
+
+    max_requests: int = 1000
+    interval_ms: int = 1
+    ahead: int = 2
+    id_window: int = 100_000
+
+
+class Sequencer:
+    """The owner's view of one request partition. Begin to read at ``position``."""
+
+    def __init__(self, ledger: Ledger, number: int, config: EpochConfig) -> None:
+        self.ledger = ledger
+        self.number = number
+        self.config = config
+        self.admission = Admission(ledger.program, number, config.id_window)
+        needed = ledger.next_cut(number)[1]
+        first_open = ledger.epoch(ledger.done + 1).cuts.get(number)
+        if first_open is not None:
+            needed = first_open.from_offset
+        self.position = max(0, needed - config.id_window)
+        self._requests: deque[tuple[int, Request]] = deque()  # (state partition, request), of epochs that are not done
+        self._waiting_since_ms: int | None = None
+        self._last_ms = 0
+        self._sent_cut: Cut | None = None
+        self._forwarded = ledger.done
+
+    @property
+    def waiting(self) -> bool:
+        """Whether requests wait to be cut."""
+        return bool(self._between(self.ledger.next_cut(self.number)[1], self.position))
+
+    def read(self, offsets: Sequence[int], values: Sequence[bytes], next_offset: int) -> None:
+        """Records of the request partition, from ``position`` on."""
+        for offset, value in zip(offsets, values, strict=True):
+            self._requests.append(self.admission.admit(offset, value))
+        self.position = next_offset
+
+    def advance(self, now_ms: int, out: list[Append]) -> bool:
+        """Forward what has won, and cut if it is time; False if there is nothing to do."""
+        moved = self._forward_winners(out)
+        epoch, start = self.ledger.next_cut(self.number)
+        if self._sent_cut is not None and self._sent_cut.epoch >= epoch:
+            return moved  # on its way to the log
+        self._sent_cut = None
+        return self._maybe_cut(epoch, start, now_ms, out) or moved
+
+    # --- cutting ----------------------------------------------------------------------------------------------------
+
+    def _maybe_cut(self, number: int, start: int, now_ms: int, out: list[Append]) -> bool:
+        pending = self._between(start, self.position)
+        if not pending:
+            self._waiting_since_ms = None
+        elif self._waiting_since_ms is None:
+            self._waiting_since_ms = now_ms
+        if number > self.ledger.done + self.config.ahead or self.position < start:
+            return False
+        waited = self._waiting_since_ms is not None and now_ms - self._waiting_since_ms >= self.config.interval_ms
+        full = len(pending) >= self.config.max_requests
+        if not (waited or full or self.ledger.is_open(number)):
+            return False
+        pending = pending[: self.config.max_requests]
+        rest = len(pending) == self.config.max_requests
+        end = pending[-1][1].offset + 1 if rest else self.position
+        self._last_ms = max(now_ms, self._last_ms)
+        records = self._records(number, pending)
+        sends = [(to, digest(data)) for to, data in records]
+        cut = Cut(self.number, number, start, end, len(pending), self._last_ms, sends)
+        out += [AppendCalls(to, data) for to, data in records]
+        out.append(AppendEpochs(to_bytes(cut)))
+        self._sent_cut = cut
+        self._waiting_since_ms = None
+        return True
+
+    def _records(self, number: int, requests: Sequence[tuple[int, Request]]) -> list[tuple[int, bytes]]:
+        """One record for each state partition that has a request among these, by partition."""
+        by_place: dict[int, list[tuple[int, Request]]] = {}
+        for index, (to, request) in enumerate(requests):
+            by_place.setdefault(to, []).append((index, request))
+        return [(to, to_bytes(Forward(self.number, number, by_place[to]))) for to in sorted(by_place)]
+
+    def _between(self, start: int, end: int) -> list[tuple[int, Request]]:
+        return [each for each in self._requests if start <= each[1].offset < end]
+
+    # --- forwarding -------------------------------------------------------------------------------------------------
+
+    def _forward_winners(self, out: list[Append]) -> bool:
+        """Forward what another owner has cut and perhaps not forwarded; forget what is done."""
+        moved = False
+        self._forwarded = max(self._forwarded, self.ledger.done)
+        while (cut := self.ledger.epoch(self._forwarded + 1).cuts.get(self.number)) is not None:
+            if self.position < cut.to_offset:
+                break
+            if cut != self._sent_cut:
+                self._forward_again(cut, out)
+                moved = True
+            self._forwarded += 1
+        open_cut = self.ledger.epoch(self.ledger.done + 1).cuts.get(self.number)
+        needed = self.ledger.next_cut(self.number)[1] if open_cut is None else open_cut.from_offset
+        for _ in list(takewhile(lambda each: each[1].offset < needed, self._requests)):
+            self._requests.popleft()
+        return moved
+
+    def _forward_again(self, cut: Cut, out: list[Append]) -> None:
+        records = self._records(cut.epoch, self._between(cut.from_offset, cut.to_offset))
+        sends = [(to, digest(data)) for to, data in records]
+        if sends != cut.sends:
+            raise Nondeterministic(
+                f"sequencer {self.number}, epoch {cut.epoch}: requests {cut.from_offset} to {cut.to_offset} "
+                f"are not what their cut names; the request topic has changed, or nodes run different programs"
+            )
+        epoch = self.ledger.epoch(cut.epoch)
+        out += [AppendCalls(to, data) for to, data in records if epoch.mark(1, to) is None]

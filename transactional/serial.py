@@ -1,0 +1,150 @@
+"""Transactions one after the other, in one plain loop: the oracle of the protocol, and a way to test functions.
+
+Shares context and encodings with the protocol, and nothing of how it runs functions: here a call is a Python await.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, NoReturn
+
+from transactional.context import Call, Context, Strand
+from transactional.errors import (
+    USER_ERRORS,
+    Abort,
+    Aborted,
+    BadAwait,
+    TransactionEnds,
+    describe,
+    restore,
+)
+from transactional.operators import Operator, Program, StateKey, Target, bind
+from transactional.values import BadValue, decode, encode
+
+
+class Serial:
+    """A program and its state in memory.
+
+    >>> Serial(program).call("account", "alice", "deposit", [5])
+    """
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.state: dict[StateKey, bytes] = {}
+        self._next_tid = 0
+
+    def call(self, operator: str | Operator, key: str, function: Any, arguments: Any = None, *, now_ms: int = 0) -> Any:
+        """One transaction; gives its result, or ``Aborted``."""
+        self._next_tid += 1
+        outcome = self.run(self.program.target(operator, key, function, arguments), self._next_tid, now_ms)
+        return outcome if isinstance(outcome, Aborted) else decode(outcome)
+
+    def run(self, target: Target, tid: int, time_ms: int) -> bytes | Aborted:
+        """One transaction with this TID and time; gives its encoded result or how it failed, and keeps its writes."""
+        transaction = _Transaction(self.program, tid, time_ms, self.state)
+        outcome = transaction.run(target)
+        if not isinstance(outcome, Aborted):
+            for key, value in transaction.writes.items():
+                if value is None:
+                    self.state.pop(key, None)
+                else:
+                    self.state[key] = value
+        return outcome
+
+    def get(self, operator: str, key: str) -> Any:
+        """The state of an entity, None if it has none."""
+        data = self.state.get((operator, key))
+        return None if data is None else decode(data, self.program.operators[operator].state)
+
+
+class _Transaction:
+    """Behind the contexts of one transaction."""
+
+    def __init__(self, program: Program, tid: int, time_ms: int, state: dict[StateKey, bytes]) -> None:
+        self.program = program
+        self.tid = tid
+        self.time_ms = time_ms
+        self.state = state
+        self.writes: dict[StateKey, bytes | None] = {}
+        self.queued: deque[Call] = deque()
+        self.ended: Aborted | None = None
+        self.calls = 0
+
+    def run(self, target: Target) -> bytes | Aborted:
+        result = self._strand(Call((), (), target))
+        while self.queued and not isinstance(result, Aborted):
+            failed = self._strand(self.queued.popleft())
+            result = failed if isinstance(failed, Aborted) else result
+        return result
+
+    def _strand(self, call: Call) -> bytes | Aborted:
+        root = self._nested(call)
+        outcome: bytes | Aborted
+        try:
+            root.send(None)
+            while True:
+                root.throw(BadAwait("a transactional function may await calls of ctx and nothing else"))
+        except StopIteration as stop:
+            outcome = stop.value
+        except TransactionEnds as ends:
+            outcome = describe(ends)
+        except USER_ERRORS as error:
+            outcome = describe(error)
+        return outcome if self.ended is None else self.ended
+
+    async def _nested(self, call: Call) -> bytes:
+        operator, key, name, arguments = call.target
+        ctx = Context(self, self.program.operators[operator], key, call.strand, call.path)
+        result = await bind(self.program.function(operator, name), ctx, arguments)
+        try:
+            return encode(result, self.program.limits.max_value_bytes)
+        except BadValue as error:
+            raise BadValue(f"a result {error}") from None
+
+    async def nested(self, call: Call) -> Any:
+        self._count()
+        try:
+            result = await self._nested(call)
+        except USER_ERRORS as error:
+            self._check()
+            raise restore(describe(error), self.program.errors) from None
+        self._check()
+        return decode(result)
+
+    def queue(self, call: Call) -> None:
+        self._count()
+        self.queued.append(call)
+
+    def read(self, strand: Strand, key: StateKey) -> bytes | None:
+        self._check()
+        return self.writes[key] if key in self.writes else self.state.get(key)
+
+    def write(self, strand: Strand, key: StateKey, value: bytes | None) -> None:
+        self._check()
+        self.writes[key] = value
+
+    def scan(self, strand: Strand, operator: str, prefix: str) -> list[tuple[str, bytes]]:
+        self._check()
+        now: dict[StateKey, bytes | None] = {**self.state, **self.writes}
+        names = sorted(key for kind, key in now if kind == operator and key.startswith(prefix))
+        return [(key, value) for key in names if (value := now[operator, key]) is not None]
+
+    def abort(self, strand: Strand, reason: tuple[Any, ...]) -> NoReturn:
+        self._end(describe(Abort(*reason)))
+
+    def exceed(self, strand: Strand, reason: str) -> NoReturn:
+        self._end(Aborted("LimitExceeded", (reason,)))
+
+    def _count(self) -> None:
+        self._check()
+        self.calls += 1
+        if self.calls > self.program.limits.max_calls:
+            self._end(Aborted("LimitExceeded", (f"more than {self.program.limits.max_calls} calls",)))
+
+    def _end(self, aborted: Aborted) -> NoReturn:
+        self.ended = self.ended or aborted
+        raise Abort
+
+    def _check(self) -> None:
+        if self.ended is not None:
+            raise Abort

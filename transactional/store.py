@@ -1,0 +1,49 @@
+"""Committed state of one state partition, in memory, with ordered keys where functions scan."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Mapping
+
+from transactional.operators import StateKey
+
+
+class Store:
+    """Encoded values by (operator, key). Ordered keys of an operator are kept from its first scan on."""
+
+    def __init__(self, items: Mapping[StateKey, bytes] | None = None) -> None:
+        self.items: dict[StateKey, bytes] = dict(items or {})
+        self._ordered: dict[str, list[str]] = {}
+
+    def read(self, key: StateKey) -> bytes | None:
+        """None: the entity has no state."""
+        return self.items.get(key)
+
+    def scan(self, operator: str, prefix: str) -> list[tuple[str, bytes]]:
+        """Entities whose key begins with ``prefix``, in order of the keys."""
+        keys = self._ordered.get(operator)
+        if keys is None:
+            keys = self._ordered[operator] = sorted(key for kind, key in self.items if kind == operator)
+        return [(key, self.items[operator, key]) for key in with_prefix(keys, prefix)]
+
+    def apply(self, writes: Mapping[StateKey, bytes | None]) -> None:
+        """Commit writes; None deletes."""
+        for key, value in writes.items():
+            ordered = self._ordered.get(key[0])
+            if ordered is not None and (value is None) == (key in self.items):
+                if value is None:
+                    del ordered[bisect_left(ordered, key[1])]
+                else:
+                    insort(ordered, key[1])
+            if value is None:
+                self.items.pop(key, None)
+            else:
+                self.items[key] = value
+
+
+def with_prefix(ordered: list[str], prefix: str) -> list[str]:
+    """The run of ordered keys that begin with ``prefix``."""
+    first = last = bisect_left(ordered, prefix)
+    while last < len(ordered) and ordered[last].startswith(prefix):
+        last += 1
+    return ordered[first:last]
