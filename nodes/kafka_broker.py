@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import shutil
 import signal
 import socket
@@ -22,6 +23,7 @@ from nodes.kafka_node import HOST, OWN_CLASSES, command_line, format_data, keep_
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 30.0
 _ATTEMPTS = 3
+_PORTS, _PORTS_TRIED = (20_000, 30_000), 100
 
 
 class BrokerState(msgspec.Struct):
@@ -171,7 +173,15 @@ def _port_for(folder: Path, attempt: int) -> int:
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on at this moment."""
+    """A port of this machine that nobody has at this moment.
+
+    None of those from which the system gives outgoing connections theirs, if it can be had: one of them, even that of
+    a client that looks for the broker, could take the port while the broker is down.
+    """
+    for _ in range(_PORTS_TRIED):
+        port = random.SystemRandom().randrange(*_PORTS)
+        if _is_free(port):
+            return port
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return probe.getsockname()[1]

@@ -21,6 +21,7 @@ from nodes.machine.detector import Detector
 from nodes.machine.effects import Effect, Ending, Leave, RewindBroadcast, WriteControlCheckpoint
 from nodes.machine.gaps import Gaps
 from nodes.machine.merging import Merging
+from nodes.machine.news import NewsTooLarge
 from nodes.machine.ownership import Ownership
 from nodes.machine.pieces import PieceLost, Pieces
 from nodes.machine.rejoining import Rejoining
@@ -96,6 +97,9 @@ class Node:
                 self._maybe_merge(effects)
         except UserFunctionError as error:
             self._function_failed(error)
+        except NewsTooLarge as error:
+            if not self.work.copies.give_up(error.partition):
+                self._failed(error.partition, None, f"job {self.run.job.name!r}: {error}")
         self._maybe_beat()
         self._maybe_leave()
         return effects

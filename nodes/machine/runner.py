@@ -20,7 +20,7 @@ from holon.task import PartitionTask
 from nodes.machine.effects import Effect, SaveCheckpoint, WriteBroadcast, WriteOutput
 from nodes.machine.events import OutputPartition
 from nodes.machine.holding import NOBODY_WAITS, Awaited
-from nodes.machine.messages import PunctuationSent, SlotSent, encode
+from nodes.machine.news import encoded
 from nodes.machine.standby import Standby
 from wcrdt.replica import Punctuation, Replica, SlotDelta
 from wcrdt.slots import Position
@@ -246,11 +246,9 @@ class Runner:
         return BEFORE_TIME_MS if closed is None else closed + lateness
 
     def broadcast(self, news: SlotDelta | Punctuation) -> Effect:
-        """Write to the partition's broadcast."""
+        """Write to the partition's broadcast. Raises ``NewsTooLarge``."""
         self.ticket += 1
-        inc = self.incarnation
-        message = PunctuationSent(inc, news) if isinstance(news, Punctuation) else SlotSent(inc, news)
-        return WriteBroadcast(self.partition, self.key, self.ticket, encode(message))
+        return WriteBroadcast(self.partition, self.key, self.ticket, encoded(self.incarnation, news, self.partition))
 
     def write(self, taken: dict[OutputPartition, Run]) -> list[Effect]:
         """Write results, but for those that the log was seen to hold."""

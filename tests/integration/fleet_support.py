@@ -24,12 +24,16 @@ from nodes.reader import OutputReader
 from nodes.settings import Settings, load_settings
 from tests.integration import jobs_mixed
 from tests.integration.jobs_mixed import INPUT, OUTPUT, Event
-from tests.integration.processes import ROOT, until
+from tests.integration.processes import PLENTY_S, ROOT, until
 
 JOB = "tests.integration.jobs_mixed:job"
 PARTITIONS = 4
 # Small batches and frequent checkpoints: more boundaries to crash at.
 QUICK = ("node.batch_max_records=50", "node.checkpoint_interval_ms=100", "node.broadcast_interval_ms=10")
+NOBODY_IS_SUSPECTED = "node.suspect_after_ms=120000"
+"""For tests in which a node that a busy machine keeps waiting must not be taken for dead."""
+UNTRIMMED = "node.trim=false"
+"""For tests that read the job's own topics from their beginning, however long they take."""
 
 
 class Stage:
@@ -104,7 +108,7 @@ class Stage:
         monitor = self.monitor(run)
         self.until(monitor, lambda: monitor.done, "the job is done", fleet)
         for member in fleet.running():
-            assert member.process.wait(60) == 0
+            assert member.process.wait(PLENTY_S) == 0
         assert monitor.conserved()
         return monitor
 

@@ -23,7 +23,8 @@ class KafkaStage(Stage):
         self.prefix = f"s{hashlib.blake2b(os.fsencode(folder), digest_size=6).hexdigest()}-"
         kafka = ("log.kind=kafka", f"log.bootstrap={bootstrap}", f"log.prefix={self.prefix}")
         # Two busy cores are shared with a JVM here: what is only slow must not be taken for dead all the time.
-        own = (*QUICK, "node.suspect_after_ms=1000", f"checkpoints.url={folder / 'checkpoints'}")
+        patient = ("node.suspect_after_ms=1000", "log.timeout_ms=60000")
+        own = (*QUICK, *patient, f"checkpoints.url={folder / 'checkpoints'}")
         self.definitions = (*kafka, *own, *definitions)
         self.settings = load_settings(definitions=self.definitions, environ={}, directory=folder)
         self.log = open_settings_log(self.settings)

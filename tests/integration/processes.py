@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PLENTY_S = 60.0
+PLENTY_S = 120.0
 
 
 class Child:

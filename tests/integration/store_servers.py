@@ -14,6 +14,7 @@ from typing import Any
 
 import redis
 
+from nodes.kafka_broker import free_port
 from nodes.settings_stores import RedisSettings
 from tests.integration.processes import ROOT, until
 
@@ -68,8 +69,14 @@ class RedisProcess:
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.folder = folder
         self.arguments = arguments
-        self.port = free_port()
-        self.start()
+        for attempt in range(3):
+            self.port = free_port()
+            try:
+                self.start()
+                return
+            except AssertionError as error:
+                if attempt == 2 or "in use" not in str(error):  # else somebody else was quicker
+                    raise
 
     def start(self) -> None:
         """Start it, also again on the same port and folder; returns when it answers."""
@@ -110,13 +117,6 @@ class RedisProcess:
         self.process.wait()
 
     close = kill
-
-
-def free_port() -> int:
-    """A port that nobody listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 PLAIN_REDIS = RedisSettings()  # type: ignore[call-arg]

@@ -12,7 +12,7 @@ import pytest
 from nodes.checkpoints import BlobCheckpoints
 from nodes.checkpoints_opening import open_checkpoints
 from tests.integration.checkpoint_samples import newer
-from tests.integration.fleet_support import PARTITIONS, Stage, run_command
+from tests.integration.fleet_support import PARTITIONS, Stage, owners, run_command
 from tests.integration.processes import until
 from tests.integration.store_proxy import Fault, Refused, StoreProxy
 from tests.integration.store_servers import KEYS, RedisProcess, S3Server
@@ -103,6 +103,7 @@ def test_a_takeover_while_the_store_is_away_waits_for_it_and_holds_nobody_else_u
     stage.feed(1000)
     with stage.fleet(2) as fleet:
         monitor = stage.monitor(run)
+        stage.until(monitor, lambda: set(owners(monitor)) == {0, 1}, "both own partitions", fleet)
         stage.until(monitor, lambda: sum(monitor.taken()) == 1000, "all is checkpointed", fleet)
         proxy.always(SLOW_DOWN)
         fleet.kill(0)

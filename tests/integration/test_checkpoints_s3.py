@@ -18,7 +18,9 @@ from tests.integration.store_proxy import Fault, Refused, StoreProxy
 from tests.integration.store_servers import KEYS, S3Server
 
 SLOW_DOWN = Refused(503, "SlowDown")
-TIMEOUT_MS = 400
+PLENTY_MS = 60_000
+SILENCE_MS = 400
+"""After so much of it an answer is not waited for any more, in tests of silence alone."""
 
 
 @pytest.fixture
@@ -33,14 +35,16 @@ def bucket(s3_server: S3Server) -> str:
     return s3_server.make_bucket(f"b{uuid.uuid4().hex}")
 
 
-def opened(endpoint: str, bucket: str) -> ObjectCheckpoints:
-    return ObjectCheckpoints(f"s3://{bucket}/holon", {**KEYS, "endpoint": endpoint}, timeout_ms=TIMEOUT_MS)
+def opened(endpoint: str, bucket: str, timeout_ms: int = PLENTY_MS) -> ObjectCheckpoints:
+    return ObjectCheckpoints(f"s3://{bucket}/holon", {**KEYS, "endpoint": endpoint}, timeout_ms=timeout_ms)
 
 
 @pytest.fixture
-def store(proxy: StoreProxy, bucket: str) -> ObjectCheckpoints:
-    """Through the proxy."""
-    return opened(proxy.endpoint, bucket)
+def store(request: pytest.FixtureRequest, proxy: StoreProxy, bucket: str) -> ObjectCheckpoints:
+    """Through the proxy; it waits long for an answer unless the test is one of silence."""
+    fault = getattr(request.node, "callspec", None) and request.node.callspec.params.get("fault")
+    silent = fault in (Fault.HANG, Fault.LOST_ANSWER)
+    return opened(proxy.endpoint, bucket, SILENCE_MS if silent else PLENTY_MS)
 
 
 @pytest.fixture
@@ -90,7 +94,8 @@ def test_a_save_whose_answers_are_all_lost_is_an_error_and_yet_counts_when_it_is
 ) -> None:
     proxy.always(Fault.LOST_ANSWER)
     with pytest.raises(StoreUnavailable):
-        store.save(key(), TEXT)
+        opened(proxy.endpoint, bucket_of(store), SILENCE_MS).save(key(), TEXT)
+    until(lambda: bool(direct.list("q7", 0, 3)), "it is there")
     (name,) = direct.list("q7", 0, 3)
     proxy.heal()
     assert store.save(key(), TEXT) == name
@@ -128,16 +133,16 @@ def test_a_value_of_other_bytes_under_the_name_is_not_taken_for_the_own(
     "fault", [SLOW_DOWN, Refused(403, "AccessDenied"), Fault.HANG, Fault.CUT_ANSWER, Fault.TORN_ANSWER], ids=str
 )
 def test_a_load_that_fails_is_no_missing_and_no_damaged_checkpoint(
-    store: ObjectCheckpoints, proxy: StoreProxy, fault: Fault | Refused
+    store: ObjectCheckpoints, direct: ObjectCheckpoints, proxy: StoreProxy, fault: Fault | Refused
 ) -> None:
-    name = store.save(key(), NOISE)
+    name = direct.save(key(), NOISE)
     proxy.always(fault)
     with pytest.raises(StoreUnavailable, match="could not be read"):
         store.load(name)
     with pytest.raises(StoreUnavailable, match="could not be listed"):
         store.list("q7", 0, 3)
     proxy.heal()
-    assert store.load(name) == NOISE
+    assert PatientCheckpoints(store, pauses_s=[0.0]).load(name) == NOISE
 
 
 def test_an_answer_that_is_torn_once_is_read_again(store: ObjectCheckpoints, proxy: StoreProxy) -> None:
@@ -205,4 +210,4 @@ def test_a_cloud_without_credentials_says_what_to_set(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(StoreUnavailable, match=advice):
-        ObjectCheckpoints(url, timeout_ms=TIMEOUT_MS).save(key(), TEXT)
+        ObjectCheckpoints(url, timeout_ms=SILENCE_MS).save(key(), TEXT)

@@ -19,7 +19,7 @@ from nodes.reader import OutputReader
 from tests.integration.fleet_support import JOB, Stage, owners
 from tests.integration.jobs_hot import clicks
 from tests.integration.jobs_mixed import INPUT, OUTPUT
-from tests.integration.processes import ROOT, until
+from tests.integration.processes import PLENTY_S, ROOT, until
 from tests.integration.scraping import ports, scrape, total
 
 HOT = "tests.integration.jobs_hot:job"
@@ -68,7 +68,7 @@ def test_slow_output_holds_the_node_back_and_nothing_else_happens(stage: Stage, 
         flag.unlink()
         declare_end(stage.log, run)
         stage.until(monitor, lambda: monitor.done, "the job is done")
-        assert node.wait(60) == 0
+        assert node.wait(PLENTY_S) == 0
     assert monitor.steals == 0 and max(monitor.ownership.version(p) for p in range(run.partitions)) == 1
     assert monitor.conserved()
     stage.assert_exact()
@@ -90,10 +90,10 @@ def test_hot_key_and_a_giant_window_stay_small_and_in_balance(stage: Stage) -> N
     with stage.fleet(2, HOT) as fleet:
         feed(0, 10_000)
         stage.until(monitor, lambda: sum(monitor.taken()) == 10_000 and len(ports(monitor)) == 2, "all is taken", fleet)
-        before = [scrape(port) for port in ports(monitor).values()]
+        before = [scrape(port) for _, port in sorted(ports(monitor).items())]
         feed(10_000, 60_000)
         stage.until(monitor, lambda: sum(monitor.taken()) == 70_000, "all is taken", fleet)
-        after = [scrape(port) for port in ports(monitor).values()]
+        after = [scrape(port) for _, port in sorted(ports(monitor).items())]
         for one, other in zip(before, after, strict=True):
             assert total([other], "holon_memory_bytes") < total([one], "holon_memory_bytes") + ROOM_BYTES
             assert total([other], "holon_open_descriptors") <= total([one], "holon_open_descriptors") + 2

@@ -107,9 +107,10 @@ def test_a_killed_broker_that_comes_back_has_all_that_was_acknowledged_once(fold
 
 
 def test_a_log_without_its_broker_says_so_and_appends_no_more(folder: Path) -> None:
-    with KafkaLog(up(folder), timeout_s=2.0) as log:
-        log.create_topic("u", 1)
-        log.append("u", 0, [b"before"])
+    with KafkaLog(up(folder)) as patient:
+        patient.create_topic("u", 1)
+        patient.append("u", 0, [b"before"])
+    with KafkaLog(up(folder), timeout_s=4.0) as log:
         kill(folder)
         with pytest.raises(LogUnavailable, match=r"'u' partition 0.*nobody knows whether.*holon kafka status"):
             log.append("u", 0, [b"during"])

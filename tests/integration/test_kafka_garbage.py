@@ -11,7 +11,7 @@ import pytest
 
 from nodes.jobs import Topics
 from nodes.machine import messages as m
-from tests.integration.fleet_support import owners
+from tests.integration.fleet_support import UNTRIMMED, owners
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.kafka_stage import KafkaStage
 from tests.integration.processes import until
@@ -19,7 +19,7 @@ from tests.integration.processes import until
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[KafkaStage]:
-    stage = KafkaStage(tmp_path, session_bootstrap())
+    stage = KafkaStage(tmp_path, session_bootstrap(), UNTRIMMED)
     yield stage
     stage.log.close()
 

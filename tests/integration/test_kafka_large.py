@@ -14,7 +14,7 @@ from nodes.jobs import load_job
 from nodes.machine import messages as m
 from nodes.reader import OutputReader
 from tests.integration import jobs_mixed
-from tests.integration.fleet_support import run_command
+from tests.integration.fleet_support import UNTRIMMED, run_command
 from tests.integration.jobs_large import digest, text_of
 from tests.integration.jobs_mixed import INPUT, OUTPUT, Event
 from tests.integration.kafka_broker import session_bootstrap
@@ -29,7 +29,7 @@ PLENTY_S = 60.0
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[KafkaStage]:
-    stage = KafkaStage(tmp_path, session_bootstrap(), "node.batch_max_records=20000", partitions=2)
+    stage = KafkaStage(tmp_path, session_bootstrap(), UNTRIMMED, "node.batch_max_records=20000", partitions=2)
     yield stage
     stage.log.close()
 

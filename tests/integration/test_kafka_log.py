@@ -262,7 +262,7 @@ class TestReading:
 class TestErrors:
     def test_an_address_where_nobody_listens_is_named_with_what_to_do(self) -> None:
         with pytest.raises(LogUnavailable, match=r"127\.0\.0\.1:1: no answer.*refused.*holon kafka status"):
-            KafkaLog("127.0.0.1:1", connect_timeout_s=1.0)
+            KafkaLog("127.0.0.1:1", connect_timeout_s=3.0)
 
     def test_a_broker_that_speaks_another_protocol_is_named_with_what_to_check(self) -> None:
         sasl = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": "u"}

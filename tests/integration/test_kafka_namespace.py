@@ -22,7 +22,9 @@ from tests.integration.kafka_proxy import Proxy
 from tests.integration.kafka_stage import KafkaStage
 from tests.integration.processes import until
 
-HERE, THERE = "10.99.0.1", "10.99.0.2"
+NET = f"10.{10 + os.getpid() % 90}.{os.getpid() // 90 % 10}"
+"""Of this process, so that several test runs of one machine do not meet; with as many characters as 127.0.0."""
+HERE, THERE = f"{NET}.1", f"{NET}.2"
 CUT_S = 5.0
 
 

@@ -186,7 +186,7 @@ def test_acknowledgements_that_come_late_change_nothing(tmp_path: Path, proxy: P
 @pytest.mark.nightly
 def test_acknowledgements_that_never_come_end_the_node(tmp_path: Path, proxy: Proxy) -> None:
     """Held for 30 s, twice as long as a node waits: it ends with code 4, and what it wrote is there once."""
-    stage = late_acknowledgements(tmp_path, proxy, 30.0)
+    stage = late_acknowledgements(tmp_path, proxy, 30.0, "log.timeout_ms=15000")
     stage.assert_exact()
     assert stage.codes == [4, 0]
     stage.log.close()

@@ -66,8 +66,6 @@ def test_a_zombie_says_nothing_new(stage: KafkaStage) -> None:
 @pytest.mark.nightly
 def test_a_zombie_of_long_ago_says_nothing_new(stage: KafkaStage) -> None:
     """Stopped for ten seconds past the suspicion, then for longer than the broker is waited for."""
-    stage.definitions = (*stage.definitions, "log.timeout_ms=60000")
-    stage.settings = stage.settings_with()
     stop_and_continue(stage, [11.0, 35.0])
 
 

@@ -110,7 +110,13 @@ def test_a_node_that_is_stopped_for_longer_than_the_suspicion_goes_on_harmlessly
         came_back = 0
         with stage.feeding():
             while came_back < 3:
-                stage.until(monitor, lambda: set(owners(monitor)) == {0, 1}, "both own partitions", fleet)
+                if zombie.poll() is not None:  # killed in the moment in which it was let go on
+                    assert zombie.returncode == -signal.SIGKILL
+                    zombie = fleet.add(0).process
+                both = lambda z=zombie: set(owners(monitor)) == {0, 1} or z.poll() is not None  # noqa: E731
+                stage.until(monitor, both, "both own partitions", fleet)
+                if zombie.poll() is not None:
+                    continue
                 zombie.send_signal(signal.SIGSTOP)
                 stage.until(monitor, lambda: set(owners(monitor)) == {1}, "the other owns all", fleet)
                 stopped_at = monitor.consumed
@@ -138,6 +144,6 @@ def test_a_stopped_owner_of_the_logs_write_lock_does_not_stop_the_fleet(stage: S
             before = monitor.consumed
             with stage.feeding():
                 stage.until(monitor, lambda: monitor.consumed > before + 2000, "the fleet works on", fleet)
-            assert holder.process.wait(60) == -signal.SIGKILL
+            assert holder.finish() == -signal.SIGKILL
         assert len(fleet.running()) == 2
         stage.finish(run, fleet)

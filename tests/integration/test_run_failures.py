@@ -15,7 +15,7 @@ import pytest
 
 from nodes.machine import messages as m
 from nodes.reader import OutputReader
-from tests.integration.fleet_support import Command, Stage, run_command
+from tests.integration.fleet_support import UNTRIMMED, Command, Stage, run_command
 from tests.integration.jobs_mixed import INPUT, Event
 
 POISONED = "tests.integration.jobs_odd:poisoned"
@@ -25,7 +25,7 @@ GUARDED = "tests.integration.jobs_odd:guarded"
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
-    stage = Stage(tmp_path, partitions=2)
+    stage = Stage(tmp_path, UNTRIMMED, partitions=2)
     yield stage
     stage.log.close()
 
@@ -84,19 +84,20 @@ def test_a_function_that_never_returns_fails_the_job_and_shows_where_it_stands(s
     stage.feed(50)
     at = stage.log.end_offset(INPUT, 1)
     poison(stage, "hang")
-    with run_command(stage, "--nodes", "2", "--bounded", "-D", "node.hang_after_ms=700", job=POISONED) as command:
+    with run_command(stage, "--nodes", "2", "--bounded", "-D", "node.hang_after_ms=2000", job=POISONED) as command:
         code, out, err = command.finish()
     assert code == 1 and json.loads(out)["ending"] == "failed"
-    assert "has not returned for 700 ms (node.hang_after_ms)" in err and f"partition 1 at offset {at}" in err
+    assert "has not returned for 2000 ms (node.hang_after_ms)" in err and f"partition 1 at offset {at}" in err
     assert "time.sleep(0.01)" in err
     assert sum(isinstance(message, m.Failed) for message in control_messages(stage, "poisoned")) == 1
 
 
 def test_a_slow_function_does_not_hang(stage: Stage) -> None:
-    for _ in range(5):
+    """Ten records of 0.3 s in one batch."""
+    for _ in range(10):
         poison(stage, "slow")
-    with run_command(stage, "--bounded", "-D", "node.hang_after_ms=700", job=POISONED) as command:
-        assert command.json()["accepted"] == 5
+    with run_command(stage, "--bounded", "-D", "node.hang_after_ms=2000", job=POISONED) as command:
+        assert command.json()["accepted"] == 10
 
 
 def test_a_retry_tries_again_with_the_same_code(stage: Stage) -> None:

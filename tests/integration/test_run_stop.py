@@ -12,8 +12,8 @@ import pytest
 
 from nodes.jobs import ask_stop, declare_end
 from nodes.monitor import Monitor
-from tests.integration.fleet_support import JOB, Command, Stage, owners, run_command
-from tests.integration.processes import until
+from tests.integration.fleet_support import JOB, NOBODY_IS_SUSPECTED, Command, Stage, owners, run_command
+from tests.integration.processes import PLENTY_S, until
 
 POISONED = "tests.integration.jobs_odd:poisoned"
 
@@ -21,6 +21,14 @@ POISONED = "tests.integration.jobs_odd:poisoned"
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
     stage = Stage(tmp_path)
+    yield stage
+    stage.log.close()
+
+
+@pytest.fixture
+def trusting(tmp_path: Path) -> Iterator[Stage]:
+    """Here nobody is taken for dead who is only slow."""
+    stage = Stage(tmp_path, NOBODY_IS_SUSPECTED)
     yield stage
     stage.log.close()
 
@@ -38,12 +46,13 @@ def test_a_run_that_is_terminated_in_the_middle_goes_on_from_there(stage: Stage)
     assert first["ending"] == "stopped" and first["conserved"] and first["taken"] >= 1000
     assert first["outputs"] >= first["taken"] // 5
 
-    with run_command(stage, "--nodes", "3", "--bounded") as command:
+    with run_command(stage, "--nodes", "1", "--bounded") as command:
         second = command.json()
     assert second["ending"] == "done" and second["taken"] == stage.fed
     assert second["restarts"] == 0
     # Work that is done again is suppressed or dropped as a repeat; after a clean stop there is none.
-    assert (second["suppressed"], second["repeats_dropped"], second["steals"]) == (0, 0, 0)
+    assert (second["suppressed"], second["steals"]) == (0, 0)
+    assert second["repeats_dropped"] == first["repeats_dropped"]
     stage.assert_exact()
 
     with run_command(stage, "--bounded") as command:
@@ -119,8 +128,9 @@ def test_a_node_joins_from_another_terminal_and_goes_on_alone(stage: Stage) -> N
     stage.assert_exact()
 
 
-def test_nodes_join_and_leave_while_the_input_grows(stage: Stage) -> None:
+def test_nodes_join_and_leave_while_the_input_grows(trusting: Stage) -> None:
     """One joins, the eldest leaves, again and again; results go on all the time."""
+    stage = trusting
     run = stage.open()
     monitor = stage.monitor(run)
     with stage.fleet(2) as fleet:
@@ -131,7 +141,7 @@ def test_nodes_join_and_leave_while_the_input_grows(stage: Stage) -> None:
                 stage.until(monitor, lambda n=number: n in owners(monitor), f"node {number} has taken over", fleet)
                 eldest = fleet.running()[0]
                 eldest.process.terminate()
-                assert eldest.process.wait(60) == 0
+                assert eldest.process.wait(PLENTY_S) == 0
                 consumes(stage, monitor, sum(monitor.taken()) + 200)
         done = stage.finish(run, fleet)
     assert done.steals == 0  # everything was handed over, nothing had to be taken
@@ -155,10 +165,12 @@ def test_a_node_that_dies_is_reported_and_started_again(stage: Stage) -> None:
         nodes = nodes_at_work(command, 2)
         with stage.feeding():
             stage.until(monitor, lambda: set(owners(monitor)) == {0, 1}, "both own partitions")
+            lives = set(monitor.ownership.members)
             nodes[1].send_signal(signal.SIGKILL)
-            until(lambda: len(psutil.Process(command.process.pid).children()) == 1, "it is dead")
-            stage.until(monitor, lambda: len(set(monitor.ownership.members)) == 3, "its next life has begun")
-            stage.until(monitor, lambda: len(set(map(monitor.ownership.owner, range(4)))) == 2, "it has work")
+            newborn = lambda: set(monitor.ownership.members) - lives  # noqa: E731
+            stage.until(monitor, lambda: bool(newborn()), "its next life has begun")
+            at_work = lambda: newborn() & set(map(monitor.ownership.owner, range(4)))  # noqa: E731
+            stage.until(monitor, lambda: bool(at_work()) and monitor.steals > 0, "it has work")
             command.signal(signal.SIGTERM)
             code, out, err = command.finish()
     result = json.loads(out)

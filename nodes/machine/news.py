@@ -1,0 +1,47 @@
+"""News of a partition as it goes to the broadcast, and what to say where a delta is larger than any reader takes."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import msgspec
+
+from nodes.machine import messages as m
+from wcrdt.replica import Punctuation, SlotDelta
+
+_SHOWN = 3
+
+
+class NewsTooLarge(Exception):
+    """A delta above ``MAX_BROADCAST_BYTES``: no node could take it, wherever the partition is processed."""
+
+    def __init__(self, partition: int, text: str) -> None:
+        super().__init__(text)
+        self.partition = partition
+
+
+def encoded(incarnation: int, news: SlotDelta | Punctuation, partition: int) -> bytes:
+    """The broadcast record's value. Raises ``NewsTooLarge``."""
+    message = m.PunctuationSent(incarnation, news) if isinstance(news, Punctuation) else m.SlotSent(incarnation, news)
+    try:
+        return m.encode(message)
+    except m.BadMessage as error:
+        assert error.reason is m.BadReason.TOO_LARGE and isinstance(news, SlotDelta), error
+        raise NewsTooLarge(partition, _explained(news, error)) from error
+
+
+def _explained(delta: SlotDelta, error: m.BadMessage) -> str:
+    """Which windows of which states are how large."""
+    sizes: Counter[str] = Counter()
+    windows: Counter[str] = Counter()
+    for track in (delta.record, delta.window):
+        for change in track.changes if track is not None else ():
+            sizes[change.state] += len(msgspec.msgpack.encode(change))
+            windows[change.state] += 1
+    shown = ", ".join(f"{name} {size:,} bytes in {windows[name]} windows" for name, size in sizes.most_common(_SHOWN))
+    until = "" if delta.record is None else f" up to offset {delta.record.to[0]}"
+    return (
+        f"the delta of partition {delta.partition}{until} is too large for the broadcast ({error}): {shown}. Put less "
+        f"into a window, use shorter windows or a state that keeps less, or let fewer windows be open at once "
+        f"(node.watermark_max_ahead_ms); then start again with --reset"
+    )
