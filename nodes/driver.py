@@ -10,12 +10,11 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 
-from holon.identity import IdentityError, LastSeen, OutputId
-from holon.job import UNSTABLE
 from holon.record_track import Input
 from nodes.checkpoint_format import CheckpointDamaged, CheckpointKey, CheckpointMissing
 from nodes.checkpoints import CheckpointStore
-from nodes.following import follow
+from nodes.fetching import Fetched, Fetching
+from nodes.following import follow, read_tail
 from nodes.hearing import Hearing
 from nodes.in_flight import InFlight
 from nodes.jobs import Topics
@@ -55,10 +54,10 @@ class Driver:
         batch_max_records: int = 20_000,
         crashpoint: Callable[[str], None] = lambda name: None,
         report: Callable[[str], None] = lambda line: None,
-        saver: Saver | None = None,
-        loader: Saver | None = None,
+        saver: Saver[e.Event] | None = None,
+        loader: Saver[e.Event | Fetched] | None = None,
         piece_bytes: int = PIECE_BYTES,
-        merger: Saver | None = None,
+        merger: Saver[e.Event] | None = None,
         control_at: int = 0,
     ) -> None:
         self.node = node
@@ -79,6 +78,7 @@ class Driver:
         self.input_records = 0
         self._control_at = control_at
         self._joining = Joining(log, checkpoints, node.run, node.ownership, report)
+        self._fetching = Fetching(self._joining, self._fetch)
         self._begun = False
         self.hearing = Hearing(log, self.topics)
         self._broadcast_at = [0] * node.run.partitions
@@ -91,7 +91,7 @@ class Driver:
         """Look at every topic once and process at most one batch of input; False if there was nothing to do."""
         if not self._begun:
             self._begun = True
-            self._go_on_from(self._joining.begin())
+            self._go_on_from(self._fetching.begin())
         self._turn_writes()
         moved = self._turn_control()
         moved |= self._turn_heartbeats()
@@ -110,8 +110,10 @@ class Driver:
         """The positions at which something new would concern this node."""
         positions = {TopicPartition(self.topics.control, 0): self._control_at}
         for partition, offset in enumerate(self._broadcast_at):
+            if self._fetching.waits(partition):
+                continue
             positions[TopicPartition(self.topics.broadcast, partition)] = offset
-        for wanted in self.node.wanted():
+        for wanted in self._wanted():
             positions[TopicPartition(self.topics.source, wanted.partition)] = wanted.offset
         return positions
 
@@ -124,7 +126,10 @@ class Driver:
             self.tell(stored)
         for loaded in self.loader.finished():
             self.loading -= 1
-            self.tell(loaded)
+            if isinstance(loaded, Fetched):
+                self._go_on_from(self._fetching.arrived(loaded))
+            else:
+                self.tell(loaded)
 
     def _turn_control(self) -> bool:
         now = self.now_ms()
@@ -157,14 +162,14 @@ class Driver:
         moved = False
         self._broadcast_at_end = True
         for partition in range(len(self._broadcast_at)):  # what is told below may set all positions back
+            if self._fetching.waits(partition):
+                self._broadcast_at_end = False
+                continue
             offset = self._broadcast_at[partition]
             try:
                 chunk = self.log.follow(self.topics.broadcast, partition, offset, max_records=CONTROL_BATCH)
             except OffsetOutOfRange:  # trimmed past where this node was going to read, or stood for long
-                found = self._joining.again(partition, offset)
-                if found is not None:
-                    self._broadcast_at[partition] = found.offsets[partition]
-                    self.tell(found)
+                self._go_on_from(self._fetching.again(partition, offset))
                 moved = True
                 continue
             self._broadcast_at_end &= len(chunk.values) < CONTROL_BATCH
@@ -185,7 +190,7 @@ class Driver:
         return not read.at_end
 
     def _turn_input(self) -> bool:
-        for wanted in self.node.wanted():
+        for wanted in self._wanted():
             chunk = self._read_input(wanted)
             if chunk.next_offset > wanted.offset:
                 self.crashpoint("after-read")
@@ -194,6 +199,10 @@ class Driver:
                 self.tell(e.InputRead(wanted.partition, wanted.version, run, self._is_cut(chunk)))
                 return True
         return False
+
+    def _wanted(self) -> list[Wanted]:
+        """None while all slots are on their way: what they hold decides who can go on here."""
+        return [] if self._fetching.whole else self.node.wanted()
 
     def _is_cut(self, chunk: Chunk) -> bool:
         """True if the read ended because it was large enough, as it does where there is a backlog."""
@@ -246,7 +255,7 @@ class Driver:
             case x.LoadCheckpoint():
                 return self._load(effect)
             case x.ReadTail():
-                return self._read_tail(effect)
+                return read_tail(self.log, self.topics, self.node.run, effect)
             case x.SaveCheckpoint():
                 return self._save(effect)
             case x.RewindBroadcast(only):
@@ -263,16 +272,27 @@ class Driver:
         for p in range(len(self._broadcast_at)):
             if only is None or only == p:
                 self._broadcast_at[p] = 0
-        found = self._joining.rewind(only)
-        if found is not None:
-            for full in found.slots:
-                self._broadcast_at[full.partition] = found.offsets[full.partition]
-        return found
+        return self._going_on_from(self._fetching.rewind(only))
 
     def _go_on_from(self, found: e.MergedLoaded | None) -> None:
-        if found is not None:
-            self._broadcast_at = list(found.offsets)
-            self.tell(found)
+        news = self._going_on_from(found)
+        if news is not None:
+            self.tell(news)
+
+    def _going_on_from(self, found: e.MergedLoaded | None) -> e.Event | None:
+        """What the node is to know of where the broadcast is read on, or that this is not known yet."""
+        if found is None:
+            awaited = self._fetching.awaited
+            return e.MergedAwaited(awaited) if set(awaited) != self.node.merging.awaited else None
+        for full in found.slots:
+            self._broadcast_at[full.partition] = found.offsets[full.partition]
+        return found
+
+    def _fetch(self, work: Callable[[], Fetched]) -> Fetched | None:
+        done = self.loader.save(work)
+        self.loading += done is None
+        assert done is None or isinstance(done, Fetched)
+        return done
 
     def _broadcast(self, write: x.WriteBroadcast) -> None:
         self.crashpoint("before-delta")
@@ -307,6 +327,7 @@ class Driver:
             return e.CheckpointLoaded(wish.partition, wish.version, None, None)
         done = self.loader.save(partial(self._newest_intact, wish))
         self.loading += done is None
+        assert not isinstance(done, Fetched)
         return done
 
     def _newest_intact(self, wish: x.LoadCheckpoint) -> e.CheckpointLoaded:
@@ -336,38 +357,6 @@ class Driver:
 
     def _in_use(self, partition: int) -> list[str]:
         return [saved.name for saved in self.node.ownership.checkpoints(partition)]
-
-    def _read_tail(self, wish: x.ReadTail) -> e.Event:
-        """Scan what other owners may have written after the checkpoint."""
-        last: dict[e.OutputPartition, dict[int, LastSeen]] = {}
-        ends: dict[e.OutputPartition, int] = {}
-        run = self.node.run
-        for output, declared in run.job.outputs.items():
-            if output == UNSTABLE:
-                continue
-            partitions = range(run.output_partitions[output]) if declared.route_by_key else [wish.partition]
-            for partition in partitions:
-                start = wish.since.get(output, {}).get(partition, 0)
-                to = (output, partition)
-                last[to], ends[to] = self._scan(self.topics.outputs[output], partition, start, wish.partition)
-        return e.TailRead(wish.partition, wish.version, last, ends)
-
-    def _scan(self, topic: str, partition: int, start: int, source: int) -> tuple[dict[int, LastSeen], int]:
-        run, last = self.node.run, {}
-        offset = max(start, self.log.start_offset(topic, partition))
-        while True:
-            chunk = self.log.read(topic, partition, offset)
-            for header in chunk.headers:
-                try:
-                    identity = OutputId.from_bytes(header)
-                except IdentityError:
-                    continue  # not Holon's, so no identity that could be repeated
-                if (identity.job, identity.incarnation, identity.partition) == (run.job.name, run.incarnation, source):
-                    seen = (identity.position, identity.n)
-                    last[int(identity.track)] = max(seen, last.get(int(identity.track), seen))
-            if chunk.next_offset == offset:
-                return last, offset
-            offset = chunk.next_offset
 
 
 def _cut(chunk: Chunk, limit: int) -> Chunk:

@@ -1,13 +1,16 @@
-"""Reading on the output partitions that standbys follow: the identities that have appeared, not the results."""
+"""Reading output partitions for the identities on them, not for the results: their tails, and what standbys follow."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from holon.identity import ascents
+from holon.identity import IdentityError, LastSeen, OutputId, ascents
+from holon.job import UNSTABLE
 from nodes.jobs import Topics
 from nodes.log.contract import Log, OffsetOutOfRange
+from nodes.machine import effects as x
+from nodes.machine import events as e
 from nodes.machine.config import JobRun
 from nodes.machine.events import Followed, OutputPartition
 
@@ -39,3 +42,38 @@ def follow(log: Log, topics: Topics, run: JobRun, places: Mapping[OutputPartitio
             read.news.append(Followed(to, start, chunk.next_offset, found))
             read.at_end &= len(chunk) < FOLLOW_BATCH
     return read
+
+
+def read_tail(log: Log, topics: Topics, run: JobRun, wish: x.ReadTail) -> e.TailRead:
+    """Scan what other owners may have written after the checkpoint."""
+    last: dict[e.OutputPartition, dict[int, LastSeen]] = {}
+    ends: dict[e.OutputPartition, int] = {}
+    for output, declared in run.job.outputs.items():
+        if output == UNSTABLE:
+            continue
+        partitions = range(run.output_partitions[output]) if declared.route_by_key else [wish.partition]
+        for partition in partitions:
+            start = wish.since.get(output, {}).get(partition, 0)
+            to = (output, partition)
+            last[to], ends[to] = _scan(log, run, topics.outputs[output], partition, start, wish.partition)
+    return e.TailRead(wish.partition, wish.version, last, ends)
+
+
+def _scan(
+    log: Log, run: JobRun, topic: str, partition: int, start: int, source: int
+) -> tuple[dict[int, LastSeen], int]:
+    last: dict[int, LastSeen] = {}
+    offset = max(start, log.start_offset(topic, partition))
+    while True:
+        chunk = log.read(topic, partition, offset)
+        for header in chunk.headers:
+            try:
+                identity = OutputId.from_bytes(header)
+            except IdentityError:
+                continue  # not Holon's, so no identity that could be repeated
+            if (identity.job, identity.incarnation, identity.partition) == (run.job.name, run.incarnation, source):
+                seen = (identity.position, identity.n)
+                last[int(identity.track)] = max(seen, last.get(int(identity.track), seen))
+        if chunk.next_offset == offset:
+            return last, offset
+        offset = chunk.next_offset

@@ -42,44 +42,24 @@ class Joining:
 
     # --- to begin, and to begin again ---------------------------------------------------------------------------
 
-    def begin(self) -> e.MergedLoaded | None:
-        """The newest intact merged checkpoint; None if the broadcast is to be read from its start.
-
-        Raises ``FellBehind`` if there is neither.
-        """
-        found = self._first_intact(self.ownership.merged())
-        if found is None and self.ownership.merged_count >= KEPT_MERGED:  # before that nothing is trimmed
-            self._demand_start(range(self.run.partitions))
-        return found
-
-    def rewind(self, partition: int | None) -> e.MergedLoaded | None:
-        """What takes the place of the beginning of the broadcast, where that is gone; None if it is there.
-
-        The oldest merged checkpoint: it has the most windows.
-        """
-        partitions = range(self.run.partitions) if partition is None else [partition]
-        if all(self.log.start_offset(self.topics.broadcast, p) == 0 for p in partitions):
-            return None
-        found = self._first_intact(self.ownership.merged()[::-1])
-        if found is None:
-            self._demand_start(partitions)
-            return None
-        return e.MergedLoaded([found.slots[p] for p in partitions], found.offsets, True, partition is None)
-
-    def again(self, partition: int, offset: int) -> e.MergedLoaded | None:
-        """Where the records from ``offset`` on were deleted: the slot as it was after them.
-
-        None while the node has not yet read which merged checkpoint that is in.
-        """
-        found = self.rewind(partition)
-        return None if found is None or found.offsets[partition] <= offset else found
-
-    def _first_intact(self, kept: Sequence[m.MergedSaved]) -> e.MergedLoaded | None:
+    def first_intact(self, kept: Sequence[m.MergedSaved]) -> e.MergedLoaded | None:
+        """What is loaded of these, in their order; it may wait for the store, so the node's loop never calls it."""
         for saved in kept:
             slots = self._load(saved)
             if slots is not None:
                 return e.MergedLoaded(slots, list(saved.broadcast_offsets))
         return None
+
+    def has_start(self, partitions: Sequence[int]) -> bool:
+        """Whether the beginning of these partitions' broadcast is there."""
+        return all(self.log.start_offset(self.topics.broadcast, p) == 0 for p in partitions)
+
+    def demand_start(self, partitions: Sequence[int]) -> None:
+        """Raises ``FellBehind`` if it is not."""
+        for partition in partitions:
+            start = self.log.start_offset(self.topics.broadcast, partition)
+            if start > 0:
+                raise self.fell_behind(self.topics.broadcast, partition, 0, start)
 
     def _load(self, saved: m.MergedSaved) -> list[SlotDelta] | None:
         try:
@@ -88,12 +68,6 @@ class Joining:
         except (CheckpointDamaged, CheckpointMissing, CheckpointNewer, m.BadMessage) as error:
             self.report(f"merged checkpoint {saved.name}: {error}; taking another one, or the log")
             return None
-
-    def _demand_start(self, partitions: Sequence[int]) -> None:
-        for partition in partitions:
-            start = self.log.start_offset(self.topics.broadcast, partition)
-            if start > 0:
-                raise self.fell_behind(self.topics.broadcast, partition, 0, start)
 
     def fell_behind(self, topic: str, partition: int, offset: int, start: int | None = None) -> FellBehind:
         """The error of a node that needs records of the job's own topics that were deleted."""

@@ -5,49 +5,49 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from nodes.checkpoint_format import CheckpointError
 from nodes.log.contract import LogError
-from nodes.machine.events import Event
 
-Work = Callable[[], Event | None]
+T = TypeVar("T")
+"""What comes of it, for the node."""
 
 
-class Saver(Protocol):
+class Saver(Protocol[T]):
     """Runs saves, or loads, one after the other."""
 
-    def save(self, work: Work) -> Event | None:
+    def save(self, work: Callable[[], T | None]) -> T | None:
         """Do it and give what the node is to be told; None if that is nothing, or if ``finished`` will tell."""
         ...
 
-    def finished(self) -> list[Event]:
+    def finished(self) -> list[T]:
         """What was done since the last call. Raises the error of one that failed."""
         ...
 
 
-class DirectSaver:
+class DirectSaver(Generic[T]):
     """In the caller's own time: for the simulation, in which nothing happens at once."""
 
-    def save(self, work: Work) -> Event | None:
+    def save(self, work: Callable[[], T | None]) -> T | None:
         """Returns when it is done."""
         return work()
 
-    def finished(self) -> list[Event]:
+    def finished(self) -> list[T]:
         """Nothing ever is on its way."""
         return []
 
 
-class ThreadSaver:
+class ThreadSaver(Generic[T]):
     """In a thread of its own, which ends with the process; nothing is lost with a save that was not finished."""
 
     def __init__(self, name: str = "saver") -> None:
         self._name = f"holon-{name}"
-        self._wishes: SimpleQueue[Work] = SimpleQueue()
-        self._results: SimpleQueue[Event | BaseException | None] = SimpleQueue()
+        self._wishes: SimpleQueue[Callable[[], T | None]] = SimpleQueue()
+        self._results: SimpleQueue[T | BaseException | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
-    def save(self, work: Work) -> Event | None:
+    def save(self, work: Callable[[], T | None]) -> T | None:
         """Returns at once."""
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
@@ -55,9 +55,9 @@ class ThreadSaver:
         self._wishes.put(work)
         return None
 
-    def finished(self) -> list[Event]:
+    def finished(self) -> list[T]:
         """As the protocol says; whatever ended the thread is raised here too."""
-        found: list[Event] = []
+        found: list[T] = []
         while not self._results.empty():
             try:
                 result = self._results.get_nowait()

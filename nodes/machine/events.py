@@ -151,6 +151,16 @@ class MergedLoaded:
 
 
 @dataclass(frozen=True, slots=True)
+class MergedAwaited:
+    """A merged checkpoint with the slots of these partitions, and of no others, is on its way.
+
+    Their broadcast is not read until it is there. A node that waits so at its start does not join yet.
+    """
+
+    partitions: list[int]
+
+
+@dataclass(frozen=True, slots=True)
 class StopRequested:
     """Somebody asked this node alone to leave (SIGTERM): drain, checkpoint, release."""
 
@@ -169,5 +179,6 @@ Event = (
     | OutputsFollowed
     | MergedStored
     | MergedLoaded
+    | MergedAwaited
     | StopRequested
 )

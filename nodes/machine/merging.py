@@ -64,6 +64,8 @@ class Merging:
         self._pieces: list[bytes] | None = None
         self._offsets: list[int] = []
         self._saving = False
+        self.awaited: frozenset[int] = frozenset()
+        """Partitions whose slots here are void until a merged checkpoint has arrived."""
 
     def recorded(self, now_ms: int) -> None:
         """A merged checkpoint is on the control topic, whoever made it."""
@@ -90,6 +92,8 @@ class Merging:
 
     def step(self, ownership: Ownership, now_ms: int) -> SaveMerged | None:
         """Do the next piece, if it is time and this node's turn; the effect once all is there."""
+        if self.awaited:
+            return None
         if self._pieces is None and not self._is_due(ownership, now_ms):
             return None
         if self._pieces is None:

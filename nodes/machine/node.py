@@ -125,6 +125,8 @@ class Node:
                 self._broadcast_read(event.partition, event.values)
             case e.MergedLoaded():
                 self.rejoining.loaded(event)
+            case e.MergedAwaited(partitions):
+                self.merging.awaited = frozenset(partitions)
             case e.MergedStored():
                 for saved in self.merging.stored(event, self._now_ms):
                     self.work.control(saved)
@@ -244,7 +246,7 @@ class Node:
 
     def _ask_missing(self) -> None:
         for partition in self.gaps.due(self.ownership, self._now_ms):
-            if self.work.filling.heal(partition):
+            if partition in self.merging.awaited or self.work.filling.heal(partition):
                 continue
             offset, step = self.replica.slots[partition].record.position
             self.work.control(m.SlotWanted(self.run.incarnation, self.config.node, partition, offset, step))
@@ -308,7 +310,7 @@ class Node:
             return
         for failed in self.ownership.failures(self.code_hash):  # in the history, so that no fact tells of it
             self._leave(Ending.FAILED, failed.error)
-        if not self.work.stopping and self.left is None:
+        if not (self.work.stopping or self.merging.awaited) and self.left is None:
             self._hello_ms = self._now_ms
             self.work.control(m.Hello(self.run.incarnation, self.config.node, self.config.number))
 

@@ -25,6 +25,7 @@ class Rejoining:
     def loaded(self, event: e.MergedLoaded) -> None:
         """Take the slots; runners that would need older ones stop here."""
         work = self.work
+        self.merging.awaited -= {full.partition for full in event.slots}
         for full in event.slots:
             self.merging.broadcast_at[full.partition] = event.offsets[full.partition]
             if event.whole or work.filling.can_take(full):

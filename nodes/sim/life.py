@@ -16,7 +16,7 @@ from nodes.machine.node import Node
 from nodes.machine.pieces import PIECE_BYTES
 from nodes.sim.cuts import STALE, Cut, no_cut
 from nodes.sim.flaky_log import NodeLog
-from nodes.sim.store import FlakyCheckpoints
+from nodes.sim.store import FlakyCheckpoints, LateLoader
 from nodes.sim.transit import Parcel
 
 if TYPE_CHECKING:
@@ -79,6 +79,7 @@ class Life:
             batch_max_records=options.batch_max_records,
             crashpoint=self._crashpoint,
             report=lambda line: self._trace("report", line),
+            loader=LateLoader(self.now_ms, options.load_ms),
             piece_bytes=SMALL_PIECE_BYTES if options.seed % 4 == 0 else PIECE_BYTES,
             control_at=history.offset,
         )

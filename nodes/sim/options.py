@@ -89,6 +89,7 @@ class Options:
     group_beats_above: int = 32
     replicas: int = 1
     standby_after_ms: int = 30
+    load_ms: int = 0
 
     def describe(self) -> dict[str, object]:
         """All that was drawn; what is switched off is left out."""
@@ -142,7 +143,7 @@ def draw(
     options = replace(options, replicas=copies if replicas is None else replicas, standby_after_ms=patience_ms)
     if not calm and rng.random() < 0.15:
         options = _with_losses(options)
-    return _with_merging(options if calm else _with_isolation(_with_arrivals(_with_cuts(options))))
+    return _with_loads(_with_merging(options if calm else _with_isolation(_with_arrivals(_with_cuts(options)))))
 
 
 def _stream(options: Options, name: str) -> random.Random:
@@ -208,6 +209,12 @@ def _with_merging(options: Options) -> Options:
         forget_after_ms=rng.choice([60_000, 5 * options.suspect_after_ms]),
         faults=replace(options.faults, checkpoints_lost=0.0) if trims else options.faults,
     )
+
+
+def _with_loads(options: Options) -> Options:
+    """A third of the seeds have a slow store: nodes live on while what they load is on its way."""
+    rng = _stream(options, "loads")
+    return replace(options, load_ms=rng.choice([0, 0, 0, 0, 10, 60]))
 
 
 def _copies(seed: int) -> tuple[int, int]:

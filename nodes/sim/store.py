@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Callable, Collection
+from typing import Generic, TypeVar
 
 from nodes import checkpoint_format as fmt
 from nodes.checkpoint_format import CheckpointDamaged, CheckpointKey, CheckpointMissing
 from nodes.checkpoints import StoreUnavailable
 
 KEPT = 3
+T = TypeVar("T")
 
 
 class MemoryCheckpoints:
@@ -69,6 +72,31 @@ class MemoryCheckpoints:
             at = rng.randrange(len(data))
             self.files[name] = data[:at] + bytes([data[at] ^ (1 << rng.randrange(8))]) + data[at + 1 :]
         return kind
+
+
+class LateLoader(Generic[T]):
+    """A ``Saver`` for loads, which are done, one after the other, ``delay_ms`` after they were asked for."""
+
+    def __init__(self, now_ms: Callable[[], int], delay_ms: int) -> None:
+        self._now_ms = now_ms
+        self._delay_ms = delay_ms
+        self._waiting: deque[tuple[int, Callable[[], T | None]]] = deque()
+
+    def save(self, work: Callable[[], T | None]) -> T | None:
+        """As ``Saver.save``."""
+        if self._delay_ms == 0:
+            return work()
+        self._waiting.append((self._now_ms() + self._delay_ms, work))
+        return None
+
+    def finished(self) -> list[T]:
+        """As ``Saver.finished``."""
+        found: list[T] = []
+        while self._waiting and self._waiting[0][0] <= self._now_ms():
+            done = self._waiting.popleft()[1]()
+            if done is not None:
+                found.append(done)
+        return found
 
 
 class FlakyCheckpoints:

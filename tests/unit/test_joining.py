@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 import pytest
 
 from nodes import checkpoint_format as fmt
+from nodes.driver import Driver
 from nodes.errors import RunFailed, Unreachable
+from nodes.fetching import Fetched, Fetching
 from nodes.history import History, control_checkpoints_topic, read_control_checkpoints
 from nodes.jobs import Topics, open_history, open_job, read_ownership
 from nodes.joining import FellBehind, Joining
@@ -14,10 +18,12 @@ from nodes.log import MemoryLog
 from nodes.machine import effects as x
 from nodes.machine import events as e
 from nodes.machine import messages as m
+from nodes.machine.config import NodeConfig
 from nodes.machine.control_state import ControlCheckpoint, encode_control_checkpoint
 from nodes.machine.merging import _Pieces
+from nodes.machine.node import Node
 from nodes.monitor import Monitor
-from nodes.sim.store import MemoryCheckpoints
+from nodes.sim.store import LateLoader, MemoryCheckpoints
 from tests.unit.node_dialogue import count_job
 from wcrdt.replica import Replica
 
@@ -33,6 +39,7 @@ class Stage:
         self.topics = Topics.of(self.run)
         self.ownership, self.control_at = history.ownership, history.offset
         self.joining = Joining(self.log, self.store, self.run, self.ownership, self.reports.append)
+        self.fetching = Fetching(self.joining, lambda work: work())
 
     def write(self, *messages: m.ControlMessage) -> None:
         """To the control topic; this node reads them at once."""
@@ -135,19 +142,19 @@ def test_nothing_is_trimmed_while_one_of_the_three_cannot_be_read(stage: Stage) 
 def test_who_joins_takes_the_newest_that_is_intact(stage: Stage) -> None:
     merged = [stage.merge() for _ in range(4)]
     stage.damage(merged[-1])
-    found = stage.joining.begin()
+    found = stage.fetching.begin()
     assert found is not None and not found.rewound
     assert found.offsets == merged[-2].broadcast_offsets
     assert any(merged[-1].name in line for line in stage.reports)
 
 
 def test_who_reads_again_takes_the_oldest_that_is_intact_once_the_start_is_gone(stage: Stage) -> None:
-    assert stage.joining.rewind(None) is None  # the start is there
+    assert stage.fetching.rewind(None) is None  # the start is there
     merged = [stage.merge() for _ in range(4)]
-    found = stage.joining.rewind(None)
+    found = stage.fetching.rewind(None)
     assert found is not None and found.rewound and found.whole
     assert found.offsets == merged[-3].broadcast_offsets
-    one = stage.joining.rewind(1)
+    one = stage.fetching.rewind(1)
     assert one is not None and not one.whole
     assert [slot.partition for slot in one.slots] == [1]
 
@@ -170,7 +177,7 @@ def test_who_can_begin_nowhere_says_what_to_do(stage: Stage) -> None:
         if saved.name in stage.store.files:
             stage.damage(saved)
     with pytest.raises(FellBehind, match="Start it again") as raised:
-        stage.joining.begin()
+        stage.fetching.begin()
     assert isinstance(raised.value, Unreachable)  # exit code 4: worth another start
 
 
@@ -202,3 +209,98 @@ def test_a_monitor_that_was_overtaken_by_the_trimming_goes_on(stage: Stage) -> N
         stage.merge()
     monitor.poll()
     assert monitor.ownership.digest() == stage.ownership.digest()
+
+
+# --- a store that lets wait -------------------------------------------------------------------------------------------
+
+
+class Joiner:
+    """A node that joins the stage's job, and whose loads take a second of its time."""
+
+    def __init__(self, stage: Stage) -> None:
+        self.now_ms = 0
+        history = History(stage.log, stage.job)
+        self.node = Node(NodeConfig("late"), stage.run, history.ownership)
+        clock = lambda: self.now_ms  # noqa: E731
+        loader: LateLoader[e.Event | Fetched] = LateLoader(clock, 1000)
+        self.driver = Driver(self.node, stage.log, stage.store, clock, loader=loader, control_at=history.offset)
+
+    def live(self, for_ms: int) -> None:
+        until_ms = self.now_ms + for_ms
+        while self.now_ms < until_ms:
+            self.now_ms += 10
+            self.driver.turn()
+
+    @property
+    def joined(self) -> bool:
+        return "late" in self.node.ownership.members
+
+
+def test_who_waits_for_its_merged_checkpoint_gives_signs_of_life_and_joins_once_it_is_there(stage: Stage) -> None:
+    for _ in range(4):
+        stage.merge()
+    joiner = Joiner(stage)
+    joiner.live(900)
+    assert stage.log.end_offset(stage.topics.heartbeats, 0) > 0
+    assert not joiner.joined
+    joiner.live(300)
+    assert joiner.joined
+
+
+def test_who_waits_for_its_merged_checkpoint_leaves_when_it_is_asked_to(stage: Stage) -> None:
+    for _ in range(4):
+        stage.merge()
+    joiner = Joiner(stage)
+    joiner.live(100)
+    joiner.driver.tell(e.StopRequested())
+    assert joiner.node.left is not None and joiner.node.left.ending is x.Ending.STOPPED
+
+
+def test_a_member_that_has_to_read_again_from_a_merged_checkpoint_lives_on_meanwhile(stage: Stage) -> None:
+    """It hears the control topic, is heard, and reads no broadcast until it knows where to go on."""
+    joiner = Joiner(stage)
+    joiner.live(100)
+    for _ in range(4):
+        stage.merge()
+        joiner.live(100)
+    assert joiner.joined and stage.starts()[0] > 0
+    awaited = joiner.driver._perform(x.RewindBroadcast())
+    assert awaited == e.MergedAwaited([0, 1])
+    joiner.driver.tell(awaited)
+    beats = stage.log.end_offset(stage.topics.heartbeats, 0)
+    stage.write(m.Hello(0, "another"))
+    joiner.live(900)
+    assert stage.log.end_offset(stage.topics.heartbeats, 0) > beats
+    assert "another" in joiner.node.ownership.members
+    assert {where.topic for where in joiner.driver.waits_for()} == {stage.topics.control}
+    joiner.live(300)
+    ends = [stage.log.end_offset(stage.topics.broadcast, p) for p in range(2)]
+    assert joiner.node.merging.broadcast_at == ends and not joiner.node.merging.awaited
+
+
+def test_of_two_reasons_to_read_again_the_later_one_that_needs_more_counts(stage: Stage) -> None:
+    for _ in range(4):
+        stage.merge()
+    asked: list[Callable[[], Fetched]] = []
+    fetching = Fetching(stage.joining, lambda work: asked.append(work))
+    assert fetching.rewind(1) is None and fetching.awaited == [1]
+    assert fetching.rewind(1) is None and len(asked) == 1, "it is on its way"
+    assert fetching.rewind(None) is None and fetching.whole
+    assert fetching.again(0, 3) is None and fetching.rewind(None) is None and len(asked) == 2
+    assert fetching.arrived(asked[0]()) is None and fetching.whole
+    found = fetching.arrived(asked[1]())
+    assert found is not None and found.whole and len(found.slots) == 2
+    assert fetching.awaited == []
+
+
+def test_checkpoints_that_were_deleted_while_they_were_waited_for_are_replaced_by_newer_ones(stage: Stage) -> None:
+    merged = [stage.merge() for _ in range(3)]
+    asked: list[Callable[[], Fetched]] = []
+    fetching = Fetching(stage.joining, lambda work: asked.append(work))
+    assert fetching.begin() is None
+    for saved in merged:
+        del stage.store.files[saved.name]
+    newer = stage.merge()
+    assert fetching.arrived(asked[0]()) is None and fetching.whole, "asked for again"
+    found = fetching.arrived(asked[1]())
+    assert found is not None and found.offsets == newer.broadcast_offsets

@@ -1,0 +1,127 @@
+"""Fetching merged checkpoints beside the node's loop, and which partitions of the broadcast wait for one meanwhile.
+
+Two rules for this file: the broadcast of a partition is not read while its slot is on its way; what arrives for a wish
+that a later one has replaced is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+from nodes.joining import Joining
+from nodes.machine import events as e
+from nodes.machine import messages as m
+from nodes.machine.ownership import KEPT_MERGED
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """The first intact one of ``kept``, for the slots of ``partitions``.
+
+    ``rewound``, ``whole``: as in ``MergedLoaded``; ``beyond``: of use only if it was made behind this offset.
+    """
+
+    partitions: tuple[int, ...]
+    kept: tuple[m.MergedSaved, ...]
+    rewound: bool = False
+    whole: bool = True
+    beyond: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What has become of a wish; None: no checkpoint of it is intact."""
+
+    wish: Wish
+    found: e.MergedLoaded | None
+
+
+class Fetching:
+    """``start`` runs what it is given, now (and gives the result) or beside the loop (then ``arrived`` is called)."""
+
+    def __init__(self, joining: Joining, start: Callable[[Callable[[], Fetched]], Fetched | None]) -> None:
+        self.joining = joining
+        self._start = start
+        self._all = tuple(range(joining.run.partitions))
+        self._wishes: dict[int, Wish] = {}
+
+    @property
+    def awaited(self) -> list[int]:
+        """The partitions that wait."""
+        return sorted(self._wishes)
+
+    @property
+    def whole(self) -> bool:
+        """Whether all do."""
+        return len(self._wishes) == len(self._all)
+
+    def waits(self, partition: int) -> bool:
+        """Whether this one does."""
+        return partition in self._wishes
+
+    def begin(self) -> e.MergedLoaded | None:
+        """The newest intact one; None if the broadcast is to be read from its start, or if it is on its way.
+
+        Raises ``FellBehind``, as all that follow, if there is neither checkpoint nor start.
+        """
+        kept = self.joining.ownership.merged()
+        return self._fetch(Wish(self._all, tuple(kept))) if kept else None
+
+    def rewind(self, partition: int | None, beyond: int = -1) -> e.MergedLoaded | None:
+        """What takes the place of the beginning of the broadcast, where that is gone; None as above.
+
+        The oldest merged checkpoint: it has the most windows.
+        """
+        partitions = self._all if partition is None else (partition,)
+        pending = self._wishes.get(partitions[0])
+        if pending is not None and (partition is not None or (pending.whole and pending.rewound)):
+            return None  # it is on its way
+        if self.joining.has_start(partitions):
+            return None
+        kept = tuple(self.joining.ownership.merged()[::-1])
+        return self._fetch(Wish(partitions, kept, True, partition is None, beyond))
+
+    def again(self, partition: int, offset: int) -> e.MergedLoaded | None:
+        """Where the records from ``offset`` on were deleted: the slot as it was after them.
+
+        None also while the node has not yet read which merged checkpoint that is in.
+        """
+        return self.rewind(partition, beyond=offset)
+
+    def _fetch(self, wish: Wish) -> e.MergedLoaded | None:
+        self._wishes.update(dict.fromkeys(wish.partitions, wish))
+        fetched = self._start(partial(self._load, wish))
+        return None if fetched is None else self.arrived(fetched)
+
+    def _load(self, wish: Wish) -> Fetched:
+        return Fetched(wish, self.joining.first_intact(wish.kept))
+
+    def arrived(self, fetched: Fetched) -> e.MergedLoaded | None:
+        """To be told to the node; None if it is of no use."""
+        wish, found = fetched.wish, fetched.found
+        if self._wishes.get(wish.partitions[0]) is not wish:
+            return None
+        for partition in wish.partitions:
+            del self._wishes[partition]
+        if found is None:
+            return self._without(wish)
+        if not wish.rewound:
+            return found
+        if wish.beyond >= 0 and found.offsets[wish.partitions[0]] <= wish.beyond:
+            return None
+        return e.MergedLoaded([found.slots[p] for p in wish.partitions], found.offsets, True, wish.whole)
+
+    def _without(self, wish: Wish) -> e.MergedLoaded | None:
+        """Another one may have been saved meanwhile, and those of the wish deleted."""
+        tried, kept = {saved.name for saved in wish.kept}, tuple(self.joining.ownership.merged())
+        if any(saved.name not in tried for saved in kept):
+            return self._fetch(replace(wish, kept=kept))
+        # Before so many were saved nothing is trimmed.
+        if wish.rewound or self.joining.ownership.merged_count >= KEPT_MERGED:
+            self.joining.demand_start(wish.partitions)
+        return None
+
+
+__all__ = ["Fetched", "Fetching", "Wish"]
