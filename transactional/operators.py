@@ -112,7 +112,7 @@ class Program:
         self.limits = Limits() if limits is None else limits
         self.partitions = max(operator.partitions for operator in self.operators.values())
 
-    def target(self, operator: str | Operator, key: str, function: str | Function, arguments: Any) -> Target:
+    def target(self, operator: str | Operator, key: str, function: str | Function, arguments: Any = None) -> Target:
         """Check a call and encode its arguments; raises ``UnknownFunction``, ``BadArguments`` or ``BadValue``."""
         name = operator.name if isinstance(operator, Operator) else operator
         called = function if isinstance(function, str) else function.__name__

@@ -69,6 +69,7 @@ class Check:
         assert epoch.outcome is not None, f"epoch {number} is not done"
         times = self.times(number)
         again = [tid for tid, _, _ in epoch.outcome.outcomes]
+        assert again == sorted(again), f"epoch {number} was not run again in TID order: {again}"
         at_once = sorted(tid for tid, reply in self.first.items() if reply.epoch == number and tid not in set(again))
         self.tally.reruns += len(again)
         self.tally.postponed += len(epoch.outcome.postponed)
