@@ -19,15 +19,19 @@ KAFKA_VERSION = "4.1.1"
 _SCALA = "2.13"
 _SLF4J_VERSION = "1.7.36"
 FETCH_TIMEOUT_S = 240
-_DEPENDENCY = '<dependency org="{}" name="{}" rev="{}" conf="default->default"/>'
+_DEPENDENCY = '<dependency org="{}" name="{}" rev="{}" conf="default->{}" transitive="{}"/>'
 
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """Modules (organisation, name, version) with all that they need; the first gives the folder its name."""
+    """Modules (organisation, name, version) with all that they need; the first gives the folder its name.
+
+    ``transitive`` False: these modules alone.
+    """
 
     title: str
     modules: tuple[tuple[str, str, str], ...]
+    transitive: bool = True
 
     @property
     def folder(self) -> str:
@@ -36,7 +40,8 @@ class Bundle:
 
     def ivy(self) -> str:
         """The file that tells Ivy what to fetch."""
-        rows = "".join(_DEPENDENCY.format(*module) for module in self.modules)
+        kind = ("default", "true") if self.transitive else ("master", "false")
+        rows = "".join(_DEPENDENCY.format(*module, *kind) for module in self.modules)
         info = '<info organisation="holon" module="bundle"/>'
         return f'<ivy-module version="2.0">{info}<dependencies>{rows}</dependencies></ivy-module>'
 

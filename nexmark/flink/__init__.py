@@ -1,0 +1,1 @@
+"""The Flink peer: its jars, its processes, its SQL."""
