@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from nexmark.bench.commands import bench
 from nexmark.latency.commands import failover, latency
 from nexmark.queries import QUERIES, TOPIC, nexmark_job
 from nexmark.runs.plan import Generator, Plan, Validator, check_query, parse_kill
@@ -35,6 +36,7 @@ app = new_group(
 
 app.command(epilog="Example: holon nexmark latency q7max --rate 10000 --seconds 60 --nodes 3 --json")(latency)
 app.command(epilog="Example: holon nexmark failover --scenario single --replicas 2 --plot failover.svg")(failover)
+app.command(epilog="Example: holon nexmark bench --queries q0,q7max --events 1000000 --pairs 3 --out runs/bench")(bench)
 
 QueryArgument = Annotated[
     str, typer.Argument(metavar="QUERY", help="q0, q1, q2, q4, q5, q7, q7max, q8, query1 (see list).")

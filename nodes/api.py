@@ -21,6 +21,7 @@ from nodes.jobs import JobMismatch, ask_stop, declare_end, load_job, open_job
 from nodes.kafka_broker import down as stop_broker
 from nodes.kafka_broker import up as start_broker
 from nodes.log import EmbeddedLog, Log, LogAddress, LogError, MemoryLog, open_log
+from nodes.memory import private_bytes
 from nodes.monitor import Monitor
 from nodes.opening import drop_topics, local_kafka, log_address, open_job_log, open_settings_log
 from nodes.reader import OutputReader
@@ -66,6 +67,7 @@ __all__ = [
     "open_job_log",
     "open_log",
     "open_settings_log",
+    "private_bytes",
     "refined",
     "start_broker",
     "stop_broker",

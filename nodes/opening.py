@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,14 +46,14 @@ def local_kafka() -> Broker:
     return kafka_broker.up(kafka_broker.default_folder())
 
 
-def drop_topics(settings: Settings) -> None:
-    """Delete all topics of a log on Kafka that has a prefix to itself."""
+def drop_topics(settings: Settings, keep: Collection[str] = ()) -> None:
+    """Delete all topics, but those to keep, of a log on Kafka that has a prefix to itself."""
     from nodes.log.kafka import KafkaLog
 
     assert settings.log.prefix, "without a prefix these would be all topics of the cluster"
     with open_job_log(settings) as log:
         assert isinstance(log, KafkaLog)
-        log.delete_topics([*log.topics()])
+        log.delete_topics([topic for topic in log.topics() if topic not in keep])
 
 
 def outputs_in_transactions(log: Log, run: JobRun, node: str) -> None:

@@ -1,0 +1,1 @@
+"""Engines side by side: the same broker, the same topic, the same cores."""

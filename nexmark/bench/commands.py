@@ -1,0 +1,128 @@
+"""`holon nexmark bench`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nodes.api import (
+    ConfigOption,
+    DefineOption,
+    JsonOption,
+    LogLevelOption,
+    MissingDependency,
+    RunFailed,
+    UnknownName,
+    begin,
+    emit_json,
+    note,
+)
+
+if TYPE_CHECKING:
+    from nexmark.bench.result import BenchResult
+    from nexmark.runs.plan import Generator
+
+GENERATORS = ("auto", "spark", "plain")
+
+BootstrapOption = Annotated[
+    str | None, typer.Option("--bootstrap", help="HOST:PORT of a Kafka broker (default: one is started for the run).")
+]
+
+
+def bench(
+    ctx: typer.Context,
+    engines: Annotated[str, typer.Option("--engines", help="holon, flink.")] = "holon,flink",
+    queries: Annotated[str, typer.Option("--queries", help="Separated by commas.")] = "q0,q1,q2,q4,q5,q7,q7max,q8",
+    events: Annotated[int, typer.Option("--events", help="How many events are in the topic.")] = 4_000_000,
+    partitions: Annotated[int, typer.Option("--partitions", help="Partitions of the topic.")] = 4,
+    nodes: Annotated[int, typer.Option("--nodes", help="Holon's node processes.")] = 2,
+    pairs: Annotated[int, typer.Option("--pairs", help="How often each engine runs, in turn.")] = 3,
+    memory_mb: Annotated[int, typer.Option("--memory-mb", help="Memory of each engine.")] = 4096,
+    cores: Annotated[str | None, typer.Option("--cores", help="Pin everything to these (0,1); default: all.")] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Seed of the stream.")] = 0,
+    generator: Annotated[str, typer.Option("--generator", help="auto, spark or plain.")] = "auto",
+    bootstrap: BootstrapOption = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Write table, JSON and pictures into this folder.")] = None,
+    allow_missing_peers: Annotated[bool, typer.Option("--allow-missing-peers", help="Go on without.")] = False,
+    config: ConfigOption = None,
+    define: DefineOption = None,
+    log_level: LogLevelOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run engines side by side: the same broker, the same topic, the same cores, one after the other in turn.
+
+    Each query first runs once on each engine with its results on Kafka, which are compared. Exit code 1 if the answers
+    differ, 3 if an engine cannot run here (but see --allow-missing-peers).
+    """
+    from nexmark.bench.plan import Plan, cores_of, listed
+    from nexmark.bench.report import as_text, write_report
+    from nexmark.bench.run import compare_engines
+
+    plan = Plan(
+        listed(engines), listed(queries), events, partitions, nodes, pairs, memory_mb, seed, cores_of(cores),
+        _generator(generator),
+    )  # fmt: skip
+    with _place(bootstrap) as (definitions, folder):
+        settings = begin(ctx, config, [*definitions, *(define or ())], log_level)
+        result = compare_engines(plan, settings, folder, note)
+    if out is not None:
+        note("wrote " + ", ".join(map(str, write_report(result, out))))
+    if as_json:
+        emit_json(result)
+    else:
+        typer.echo(as_text(result))
+    _refuse(result, allow_missing_peers)
+
+
+@contextmanager
+def _place(bootstrap: str | None) -> Iterator[tuple[list[str], Path]]:
+    """Settings of a log with a prefix of its own, and a folder; both are gone afterwards."""
+    import secrets
+    import tempfile
+
+    from nodes.api import drop_topics, load_settings, start_broker, stop_broker
+
+    prefix = f"nexmark-bench-{secrets.token_hex(4)}."
+    with tempfile.TemporaryDirectory(prefix="holon-bench-") as name:
+        folder = Path(name)
+        if bootstrap is None:
+            note("starting a Kafka broker")
+            broker = start_broker(folder / "kafka", heap_mb=1024)
+            try:
+                yield _definitions(broker.bootstrap, prefix), folder
+            finally:
+                stop_broker(folder / "kafka", delete=True)
+            return
+        definitions = _definitions(bootstrap, prefix)
+        try:
+            yield definitions, folder
+        finally:
+            drop_topics(load_settings(definitions=definitions))
+
+
+def _definitions(bootstrap: str, prefix: str) -> list[str]:
+    return ["log.kind=kafka", f"log.bootstrap={bootstrap}", f"log.prefix={prefix}"]
+
+
+def _generator(name: str) -> Generator:
+    if name not in GENERATORS:
+        raise UnknownName("generator", name, GENERATORS)
+    return name  # type: ignore[return-value]
+
+
+def _refuse(result: BenchResult, allow_missing_peers: bool) -> None:
+    if result.agree is False:
+        wrong = ", ".join(answer.query for answer in result.answers if answer.differences)
+        raise RunFailed(f"the engines' answers differ: {wrong}")
+    if result.over_memory:
+        raise RunFailed("; ".join(result.over_memory))
+    if result.missing_peers and not allow_missing_peers:
+        peer, why = next(iter(result.missing_peers.items()))
+        raise MissingDependency(f"{peer} was left out (--allow-missing-peers goes on without): {why}")
+
+
+__all__ = ["bench"]

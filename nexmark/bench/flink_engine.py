@@ -1,0 +1,82 @@
+"""Flink in the comparison: one cluster for all runs, so that its virtual machine stays warm."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from nexmark.bench.meter import Measure, Meter
+from nexmark.bench.plan import CHECKPOINTS_S, Plan, Variant
+from nexmark.flink.cluster import Cluster
+from nexmark.flink.rest import ENDED
+from nexmark.flink.sql import CHANGELOGS, Place, statements
+from nodes.api import RunFailed, Settings, open_job_log
+
+LIMIT_S = 1800.0
+LOOK_S = 0.02
+
+
+@dataclass(slots=True)
+class FlinkEngine:
+    """``events`` is the topic as the broker knows it; ``prefix`` stands before the topics of results."""
+
+    plan: Plan
+    settings: Settings
+    cluster: Cluster
+    events: str
+    name: str = "flink"
+
+    def shown_settings(self) -> dict[str, str]:
+        """Every setting that is not a default."""
+        return dict(self.cluster.settings)
+
+    def run(self, variant: Variant, number: int) -> tuple[Measure, str | None]:
+        """One run over the whole topic: what it cost, and the topic of its results (as Holon's log names it)."""
+        topic = f"flink-{variant.query}-{number}" if variant.sink == "kafka" else None
+        log = self.settings.log
+        if topic is not None:
+            with open_job_log(self.settings) as opened:
+                opened.create_topic(topic, self.plan.partitions)
+        assert log.bootstrap is not None, "the comparison runs on Kafka"
+        place = Place(log.bootstrap, self.events, None if topic is None else log.prefix + topic)
+        settings = {"execution.checkpointing.interval": f"{CHECKPOINTS_S:g} s"} if variant.checkpoints else {}
+        workers = [process.pid for process in self.cluster.task_managers]
+        meter = Meter(lambda: workers)
+        jobs = self.cluster.jobs
+        job = self.cluster.sql.submit(statements(self.cluster.home.peer, variant.query, place), settings)
+        try:
+            while not jobs.all_running(job):
+                self._check(job)
+                time.sleep(LOOK_S)
+            meter.begin()
+            deadline_s = time.monotonic() + LIMIT_S
+            while jobs.state(job) not in ENDED:
+                if time.monotonic() > deadline_s:
+                    raise RunFailed(f"Flink was not done within {LIMIT_S:.0f} s")
+                time.sleep(LOOK_S)
+            self._check(job)
+            times = jobs.times(job)
+            return meter.end((times.ended_ms - times.began_ms) / 1000), topic
+        finally:
+            meter.stop()
+
+    def _check(self, job: str) -> None:
+        state = self.cluster.jobs.state(job)
+        if state in ENDED and state != "FINISHED":
+            raise RunFailed(f"Flink's job is {state}: {self.cluster.jobs.failure(job)}\n{self.cluster.log_ends()}")
+
+    def rows(self, query: str, topic: str) -> list[bytes]:
+        """Results of a run; of a changelog the last row of each key."""
+        with open_job_log(self.settings) as log:
+            keyed: dict[bytes | None, bytes] = {}
+            rows: list[bytes] = []
+            for partition in range(log.partitions(topic)):
+                offset, end = log.start_offset(topic, partition), log.end_offset(topic, partition)
+                while offset < end:
+                    chunk = log.read(topic, partition, offset)
+                    rows += chunk.values
+                    if query in CHANGELOGS:
+                        assert chunk.keys is not None, "an upsert has a key"
+                        keyed.update(zip(chunk.keys, chunk.values, strict=True))
+                    offset = chunk.next_offset
+        return [row for row in keyed.values() if row] if query in CHANGELOGS else rows

@@ -1,0 +1,92 @@
+"""Holon in the comparison: a fleet of node processes, with all that it promises switched on."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nexmark.bench.jobs import bench_job
+from nexmark.bench.meter import Measure, Meter
+from nexmark.bench.plan import CHECKPOINTS_S, Plan, Variant
+from nodes.api import (
+    Fleet,
+    Monitor,
+    OutputReader,
+    RunFailed,
+    Settings,
+    declare_end,
+    open_job,
+    open_job_log,
+    refined,
+)
+
+LIMIT_S = 1800.0
+LOOK_S = 0.02
+
+
+@dataclass(slots=True)
+class HolonEngine:
+    """``settings`` name the log; every run has a job, topics and checkpoints of its own."""
+
+    plan: Plan
+    settings: Settings
+    name: str = "holon"
+
+    def shown_settings(self) -> dict[str, str]:
+        """What matters of how it runs."""
+        node = self.settings.node
+        return {
+            "nodes": str(self.plan.nodes),
+            "node.replicas": str(node.replicas),
+            "node.checkpoint_interval_ms": str(node.checkpoint_interval_ms),
+            "node.broadcast_interval_ms": str(node.broadcast_interval_ms),
+            "node.batch_max_records": str(node.batch_max_records),
+        }
+
+    def run(self, variant: Variant, number: int) -> tuple[Measure, str | None]:
+        """One run over the whole topic: what it cost, and the topic of its results."""
+        job = bench_job(variant.query, number, variant.sink)
+        reference = f"nexmark.bench.jobs:{variant.query}?run={number}&nowhere={int(variant.sink == 'none')}"
+        with tempfile.TemporaryDirectory(prefix="holon-bench-") as folder:
+            more = [f"checkpoints.url={folder}", f"node.checkpoint_interval_ms={CHECKPOINTS_S * 1000:.0f}"]
+            settings = refined(self.settings, more)
+            with open_job_log(settings) as log:
+                opened = open_job(log, job)
+                declare_end(log, opened)
+                monitor = Monitor(log, opened)
+                fleet = Fleet(reference, settings, self.plan.nodes)
+                meter = Meter(lambda: [member.process.pid for member in fleet.running()])
+                try:
+                    with fleet:
+                        measure = self._measured(fleet, monitor, meter)
+                finally:
+                    meter.stop()
+        return measure, None if job.output is None else job.name
+
+    def _measured(self, fleet: Fleet, monitor: Monitor, meter: Meter) -> Measure:
+        parts = range(self.plan.partitions)
+        _wait(fleet, monitor, lambda: all(monitor.ownership.owner(part) is not None for part in parts))
+        began_s = time.monotonic()
+        meter.begin()
+        _wait(fleet, monitor, lambda: monitor.done)
+        return meter.end(time.monotonic() - began_s)
+
+    def rows(self, topic: str) -> list[bytes]:
+        """Results of a run, without repeats."""
+        with open_job_log(self.settings) as log:
+            return [output.value for output in OutputReader(log, topic, verify_repeats=True).read_available()]
+
+
+def _wait(fleet: Fleet, monitor: Monitor, done: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + LIMIT_S
+    monitor.poll()
+    while not done():
+        fleet.check()
+        if monitor.failure is not None:
+            raise RunFailed(monitor.failure)
+        if time.monotonic() > deadline_s:
+            raise RunFailed(f"Holon was not done within {LIMIT_S:.0f} s")
+        time.sleep(LOOK_S)
+        monitor.poll()

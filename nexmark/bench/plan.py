@@ -1,0 +1,89 @@
+"""What a comparison is asked for, checked before anything starts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from nexmark.runs.plan import Generator
+from nodes.api import SettingsError, UnknownName
+
+QUERIES = ("q0", "q1", "q2", "q4", "q5", "q7", "q7max", "q8")
+ENGINES = ("holon", "flink")
+CHECKPOINTED = ("q0", "q4", "q7max")
+"""Queries that are also measured against a peer with checkpoints."""
+CHECKPOINTS_S = 1.0
+"""Between checkpoints, where there are any."""
+
+Sink = Literal["none", "kafka"]
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One row of the comparison for each engine.
+
+    ``checkpoints``: of the peer; Holon always makes them.
+    """
+
+    query: str
+    sink: Sink = "none"
+    checkpoints: bool = False
+
+    @property
+    def key(self) -> str:
+        """Its name among the ratios."""
+        return self.query + (":kafka" if self.sink == "kafka" else "") + (":checkpoints" if self.checkpoints else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """``pairs``: how often each engine runs, in turn. ``cores``: which ones everything is pinned to (empty: all)."""
+
+    engines: tuple[str, ...] = ENGINES
+    queries: tuple[str, ...] = QUERIES
+    events: int = 4_000_000
+    partitions: int = 4
+    nodes: int = 2
+    pairs: int = 3
+    memory_mb: int = 4096
+    seed: int = 0
+    cores: tuple[int, ...] = ()
+    generator: Generator = "auto"
+    checks: bool = True
+
+    def __post_init__(self) -> None:
+        for engine in self.engines:
+            if engine not in ENGINES:
+                raise UnknownName("engine", engine, ENGINES)
+        for query in self.queries:
+            if query not in QUERIES:
+                raise UnknownName("query of the comparison", query, QUERIES)
+        for name in ("events", "partitions", "nodes", "pairs", "memory_mb"):
+            if getattr(self, name) < 1:
+                raise SettingsError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(self, name)}")
+        if not self.engines or not self.queries:
+            raise SettingsError("nothing to measure: name engines and queries")
+
+    @property
+    def variants(self) -> list[Variant]:
+        """Every query to nowhere; q0 also with its output; q4 and q7max also against a peer with checkpoints."""
+        found = [Variant(query) for query in self.queries]
+        found += [Variant(query, "kafka") for query in self.queries if query == "q0"]
+        if "flink" in self.engines:
+            found += [Variant(query, checkpoints=True) for query in self.queries if query in CHECKPOINTED]
+        return found
+
+
+def listed(text: str) -> tuple[str, ...]:
+    """The names of a list with commas, each once."""
+    return tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+
+
+def cores_of(text: str | None) -> tuple[int, ...]:
+    """Numbers of cores from ``0,1``; empty for None."""
+    if text is None:
+        return ()
+    try:
+        return tuple(sorted({int(part) for part in text.split(",")}))
+    except ValueError as error:
+        raise SettingsError(f"--cores {text}: expected numbers of cores, e.g. 0,1") from error

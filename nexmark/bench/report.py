@@ -1,0 +1,97 @@
+"""The comparison for people: a table in Markdown with machine and settings, and pictures."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import msgspec
+
+from nexmark.bench.result import BUSY_CORES, BenchResult, Row
+
+
+def write_report(result: BenchResult, folder: Path) -> list[Path]:
+    """``bench.json``, ``bench.md`` and, with matplotlib, ``bench.svg``; what was written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    data, text = folder / "bench.json", folder / "bench.md"
+    data.write_text(json.dumps(msgspec.to_builtins(result), indent=1) + "\n", encoding="utf-8")
+    text.write_text(markdown(result), encoding="utf-8")
+    if importlib.util.find_spec("matplotlib") is None:
+        return [data, text]
+    plot(result, folder / "bench.svg")
+    return [data, text, folder / "bench.svg"]
+
+
+def markdown(result: BenchResult) -> str:
+    """Table, ratios, and what has to be known to repeat it."""
+    busy = "" if result.quiet else f" **The machine was too busy to measure** (others above {BUSY_CORES} cores)."
+    agreed = {None: "were not compared", True: "agree", False: "DIFFER"}[result.agree]
+    lines = [
+        f"{result.events:,} events, {result.partitions} partitions, {result.pairs} runs each in turn, cores "
+        f"{', '.join(map(str, result.cores))} with the broker on them, {result.memory_mb} MB for each engine, "
+        f"{result.nodes} Holon nodes. Answers {agreed}. Others used {result.other_load_cores} cores.{busy}",
+        "",
+        "| query | engine | sink | checkpoints every s | events/s: min | median | max | events a CPU-second | "
+        "MB of a process | MB in all |",
+        "|" + "---|" * 10,
+        *map(_line, result.rows),
+    ]
+    lines += [f"* {line}" for line in (*result.over_memory, *_missing(result))]
+    if result.ratios:
+        lines += ["", "| Holon over Flink | events/s | median of pairs | events a CPU-second | memory of a process |"]
+        lines += ["|" + "---|" * 5]
+        lines += [
+            f"| {key} | {r.events_per_s:.2f} | {r.pairs_median:.2f} | {r.events_per_cpu_s:.2f} | {r.memory:.2f} |"
+            for key, r in result.ratios.items()
+        ]
+    lines += ["", "Machine: " + ", ".join(f"{name} {value}" for name, value in result.machine.items()) + "."]
+    for engine, settings in result.settings.items():
+        lines += ["", f"Settings of {engine}:", "", "```", *(f"{k}: {v}" for k, v in settings.items()), "```"]
+    return "\n".join(lines) + "\n"
+
+
+def as_text(result: BenchResult) -> str:
+    """For a terminal: the table without what the report alone is for."""
+    return markdown(result).split("\nMachine: ")[0]
+
+
+def plot(result: BenchResult, path: Path) -> None:
+    """Events a second and events a CPU-second of each row, with the spread of the runs."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    keys = list(dict.fromkeys(row.variant for row in result.rows))
+    engines = list(dict.fromkeys(row.engine for row in result.rows))
+    figure, axes = pyplot.subplots(2, 1, figsize=(10, 8), layout="constrained")
+    width = 0.8 / max(1, len(engines))
+    for position, engine in enumerate(engines):
+        rows = [row for row in result.rows if row.engine == engine]
+        at = [keys.index(row.variant) + (position - (len(engines) - 1) / 2) * width for row in rows]
+        medians = [row.events_per_s.median / 1000 for row in rows]
+        below = [(row.events_per_s.median - row.events_per_s.min) / 1000 for row in rows]
+        above = [(row.events_per_s.max - row.events_per_s.median) / 1000 for row in rows]
+        axes[0].bar(at, medians, width, yerr=[below, above], capsize=3, label=engine)
+        axes[1].bar(at, [row.events_per_cpu_s / 1000 for row in rows], width, label=engine)
+    for axis, label in zip(axes, ("thousand events a second", "thousand events a CPU-second"), strict=True):
+        axis.set_xticks(range(len(keys)), keys, rotation=30)
+        axis.set_ylabel(label)
+        axis.grid(axis="y", alpha=0.3)
+        axis.legend()
+    figure.savefig(path)
+    pyplot.close(figure)
+
+
+def _line(row: Row) -> str:
+    spread = row.events_per_s
+    checkpoints = "off" if row.checkpoints_s is None else f"{row.checkpoints_s:g}"
+    return (
+        f"| {row.query} | {row.engine} | {row.sink} | {checkpoints} | {spread.min:,.0f} | {spread.median:,.0f} | "
+        f"{spread.max:,.0f} | {row.events_per_cpu_s:,.0f} | {row.peak_uss_mb:,.0f} | {row.peak_all_uss_mb:,.0f} |"
+    )
+
+
+def _missing(result: BenchResult) -> list[str]:
+    return [f"{peer} was left out: {why.splitlines()[0]}" for peer, why in result.missing_peers.items()]

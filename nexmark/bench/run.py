@@ -1,0 +1,137 @@
+"""The comparison: fill one topic, check that the answers agree, then run the engines in turn."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from nexmark.bench.agree import Agreement, agreement
+from nexmark.bench.flink_engine import FlinkEngine
+from nexmark.bench.holon_engine import HolonEngine
+from nexmark.bench.machine import machine, pin
+from nexmark.bench.plan import Plan, Variant
+from nexmark.bench.result import BUSY_CORES, BenchResult, Run, other_load, over_memory, ratios_of, rows_of
+from nexmark.flink.cluster import Cluster
+from nexmark.flink.home import FLINK_VERSION, flink_home
+from nexmark.queries import TOPIC
+from nexmark.runs import plan as runs_plan
+from nexmark.runs.fill import fill, uses_spark
+from nexmark.runs.validate import spark_asker
+from nodes.api import MissingDependency, RunFailed, Settings, Unreachable, drop_topics, log_address, open_job_log
+
+Say = Callable[[str], None]
+
+
+def compare_engines(plan: Plan, settings: Settings, folder: Path, say: Say) -> BenchResult:
+    """Run the plan on the settings' Kafka, whose prefix no one else uses; ``folder`` is for what the engines write."""
+    begun_s = time.monotonic()
+    cores = pin(plan.cores)
+    _fill(plan, settings, say)
+    with ExitStack() as stack:
+        engines, missing = _engines(plan, settings, folder, stack, len(cores), say)
+        runner = _Runner(plan, settings, engines, say)
+        answers = runner.check() if plan.checks else []
+        runs = runner.measure()
+        shown = {name: engine.shown_settings() for name, engine in engines.items()}
+    rows = rows_of(plan, runs)
+    load = other_load(runs)
+    compared = [answer for answer in answers if len(answer.rows) > 1]
+    return BenchResult(
+        rows=rows, ratios=ratios_of(rows), agree=all(not a.differences for a in compared) if compared else None,
+        other_load_cores=load, quiet=load <= BUSY_CORES, events=plan.events, partitions=plan.partitions,
+        nodes=plan.nodes, pairs=plan.pairs, cores=cores, memory_mb=plan.memory_mb, answers=answers,
+        missing_peers=missing, over_memory=over_memory(plan, rows), settings=shown,
+        machine=machine() | ({"flink": FLINK_VERSION} if "flink" in engines else {}),
+        wall_s=round(time.monotonic() - begun_s, 1),
+    )  # fmt: skip
+
+
+def _fill(plan: Plan, settings: Settings, say: Say) -> None:
+    asked = runs_plan.Plan("q0", plan.events, partitions=plan.partitions, seed=plan.seed, generator=plan.generator)
+    with ExitStack() as stack:
+        spark = uses_spark(asked, spark_asker(), say)
+        if spark:
+            from nexmark.spark.session import spark_session
+
+            stack.enter_context(spark_session())
+        say(f"generating {plan.events:,} events with {'Spark' if spark else 'Python'}")
+        with open_job_log(settings) as log:
+            fill(log, log_address(settings), asked, spark=spark, progress=lambda done: None)
+
+
+def _engines(
+    plan: Plan, settings: Settings, folder: Path, stack: ExitStack, cores: int, say: Say
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """The engines that can run here, and why others cannot."""
+    engines: dict[str, Any] = {}
+    missing: dict[str, str] = {}
+    for name in plan.engines:
+        if name == "holon":
+            engines[name] = HolonEngine(plan, settings)
+            continue
+        try:
+            say("starting Flink (its jars are fetched the first time)")
+            home = flink_home()
+            cluster = Cluster(home, folder / "flink", cores=cores, memory_mb=plan.memory_mb)
+            stack.enter_context(cluster)
+        except (MissingDependency, Unreachable, RunFailed) as error:
+            say(f"{name} is left out: {error}")
+            missing[name] = str(error)
+            continue
+        engines[name] = FlinkEngine(plan, settings, cluster, settings.log.prefix + TOPIC)
+    return engines, missing
+
+
+class _Runner:
+    def __init__(self, plan: Plan, settings: Settings, engines: dict[str, Any], say: Say) -> None:
+        self.plan, self.settings, self.engines, self.say = plan, settings, engines, say
+        self._numbers = count(int(time.time()) * 1000)
+
+    def check(self) -> list[Agreement]:
+        """Every query once on every engine, with its results on Kafka; that warms the engines too."""
+        found = []
+        for query in self.plan.queries:
+            with self._cleaned():
+                variant, answers = Variant(query, "kafka"), {}
+                for name, engine in self.engines.items():
+                    measure, topic = engine.run(variant, next(self._numbers))
+                    self.say(f"{query}: {name} answers in {measure.seconds:.2f} s")
+                    answers[name] = engine.rows(query, topic) if name == "flink" else engine.rows(topic)
+                found.append(agreement(query, answers))
+                if found[-1].differences:
+                    self.say(f"{query}: THE ANSWERS DIFFER: {found[-1].first[:3]}")
+        return found
+
+    def measure(self) -> list[Run]:
+        """Every variant, the engines in turn, as often as there are pairs."""
+        runs: list[Run] = []
+        for variant in self.plan.variants:
+            for number in range(self.plan.pairs):
+                for name, engine in self.engines.items():
+                    if name == "holon" and variant.checkpoints:
+                        base = dataclasses.replace(variant, checkpoints=False)  # Holon always has checkpoints
+                        same = [run for run in runs if run.variant == base and run.engine == name]
+                        runs.append(Run(variant, name, same[number].measure))
+                        continue
+                    with self._cleaned():
+                        measure, _ = engine.run(variant, next(self._numbers))
+                    rate, cores = self.plan.events / measure.seconds, measure.others_s / measure.seconds
+                    self.say(
+                        f"{variant.key} {number + 1}/{self.plan.pairs} {name}: {rate:,.0f} events/s, "
+                        f"{measure.cpu_s:.1f} CPU-s, {measure.peak_process_mb:.0f} MB; others {cores:.2f} cores"
+                    )
+                    runs.append(Run(variant, name, measure))
+        return runs
+
+    @contextmanager
+    def _cleaned(self) -> Iterator[None]:
+        """Of the topics that are made within, none is left."""
+        try:
+            yield
+        finally:
+            drop_topics(self.settings, keep=(TOPIC,))
