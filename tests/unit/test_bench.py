@@ -1,0 +1,152 @@
+"""Engines side by side: what is compared, and what the figures mean."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nexmark.bench.agree import agreement, digest
+from nexmark.bench.jobs import NOWHERE, bench_job, q7
+from nexmark.bench.meter import Measure
+from nexmark.bench.plan import QUERIES, Plan, Variant, cores_of, listed
+from nexmark.bench.report import markdown, plot
+from nexmark.bench.result import BenchResult, Run, other_load, over_memory, ratios_of, rows_of
+from nexmark.flink.home import PEER, check_hashes
+from nexmark.flink.sql import Place, queries, statements
+from nodes.api import SettingsError, UnknownName, Unreachable
+
+HERE = Place("127.0.0.1:9092", "x.nexmark", "x.results")
+
+
+def rows(*found: object) -> list[bytes]:
+    return [json.dumps(row).encode() for row in found]
+
+
+def test_answers_agree_however_times_and_decimals_are_written() -> None:
+    mine = rows({"id": 1, "starttime": 1_735_689_600_000}, {"id": 2, "starttime": 1_735_689_600_120})
+    theirs = rows({"starttime": "2025-01-01 00:00:00.12", "id": 2}, {"starttime": "2025-01-01 00:00:00", "id": 1})
+    assert agreement("q8", {"holon": mine, "flink": theirs}).differences == 0
+    prices = {"holon": rows({"price": "908.000"}), "flink": [b'{"price": 9.08E+2}']}
+    assert agreement("q1", prices).differences == 0
+    assert agreement("q2", {"holon": rows({"price": "908.000"}), "flink": [b'{"price": 908}']}).differences == 2
+
+
+def test_a_missing_a_changed_and_a_repeated_row_are_differences() -> None:
+    whole = rows({"a": 1}, {"a": 2})
+    for other, differences in (
+        (rows({"a": 1}), 1),
+        (rows({"a": 1}, {"a": 3}), 2),
+        (rows({"a": 1}, {"a": 2}, {"a": 2}), 1),
+    ):
+        found = agreement("q2", {"holon": whole, "flink": other})
+        assert (found.differences, found.rows) == (differences, {"holon": 2, "flink": len(other)})
+        assert found.first and found.first[0].startswith("holon against flink")
+
+
+def test_many_rows_are_compared_by_a_digest_of_the_multiset(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nexmark.bench.agree.FEW", 1)
+    mine = rows({"a": 1}, {"a": 2}, {"a": 2})
+    assert agreement("q0", {"holon": mine, "flink": mine[::-1]}).differences == 0
+    assert agreement("q0", {"holon": mine, "flink": rows({"a": 1}, {"a": 1}, {"a": 2})}).differences == 1
+    assert digest("q0", mine) != digest("q0", mine[:2])
+
+
+def run(variant: Variant, engine: str, seconds: float, **more: float) -> Run:
+    cost = {"cpu_s": 1.0, "peak_process_mb": 100.0, "peak_all_mb": 200.0, "others_s": 0.1} | more
+    return Run(variant, engine, Measure(seconds, **cost))
+
+
+PLAN = Plan(queries=("q7",), events=1000, pairs=3, memory_mb=150)
+Q7 = Variant("q7")
+RUNS = [run(Q7, "holon", s) for s in (1.0, 2.0, 4.0)] + [
+    run(Q7, "flink", s, cpu_s=4.0, peak_process_mb=400.0) for s in (10.0, 10.0, 40.0)
+]
+
+
+def test_rows_have_the_spread_of_the_runs_and_ratios_are_of_medians() -> None:
+    holon, flink = rows_of(PLAN, RUNS)
+    assert (holon.events_per_s.min, holon.events_per_s.median, holon.events_per_s.max) == (250, 500, 1000)
+    assert (flink.events_per_cpu_s, flink.checkpoints_s, holon.checkpoints_s) == (250, None, 1.0)
+    ratio = ratios_of([holon, flink])["q7"]
+    assert (ratio.events_per_s, ratio.events_per_cpu_s, ratio.pairs_median, ratio.memory) == (5.0, 4.0, 10.0, 0.25)
+    assert ratios_of([holon]) == {}
+    assert other_load(RUNS) == 0.01
+    assert over_memory(PLAN, [holon, flink]) == [
+        "holon took 200 MB for q7, of 150 MB",
+        "flink took 200 MB for q7, of 150 MB",
+    ]
+
+
+def result(**more: object) -> BenchResult:
+    found = rows_of(PLAN, RUNS)
+    plain = BenchResult(
+        rows=found, ratios=ratios_of(found), agree=True, other_load_cores=0.1, quiet=True, events=1000, partitions=4,
+        nodes=2, pairs=3, cores=[0], memory_mb=150, answers=[], missing_peers={}, over_memory=[],
+        settings={"flink": {"a.b": "c"}}, machine={"cores": "2"},
+    )  # fmt: skip
+    for name, value in more.items():
+        setattr(plain, name, value)
+    return plain
+
+
+def test_the_report_says_what_a_reader_has_to_know(tmp_path: Path) -> None:
+    said = markdown(result())
+    assert "| q7 | holon | none | 1 | 250 | 500 | 1,000 |" in said and "| q7 | 5.00 | 10.00 | 4.00 | 0.25 |" in said
+    assert "a.b: c" in said and "too busy" not in said
+    said = markdown(result(quiet=False, agree=False, missing_peers={"flink": "no Java\nat all"}))
+    assert "too busy to measure" in said and "Answers DIFFER" in said and "flink was left out: no Java" in said
+    plot(result(), tmp_path / "bench.svg")
+    assert (tmp_path / "bench.svg").stat().st_size > 1000
+
+
+def test_variants_follow_from_the_queries() -> None:
+    assert [variant.key for variant in Plan(queries=("q0", "q8")).variants] == [
+        "q0",
+        "q8",
+        "q0:kafka",
+        "q0:checkpoints",
+    ]
+    assert [variant.key for variant in Plan(engines=("holon",), queries=("q0",)).variants] == ["q0", "q0:kafka"]
+    assert listed("q0, q1,,q0") == ("q0", "q1") and cores_of("1,0") == (0, 1) and cores_of(None) == ()
+
+
+def test_what_cannot_be_compared_is_refused_before_anything_starts() -> None:
+    with pytest.raises(UnknownName, match="q77"):
+        Plan(queries=("q77",))
+    with pytest.raises(UnknownName, match="flonk"):
+        Plan(engines=("flonk",))
+    for wrong in ({"pairs": 0}, {"events": 0}, {"queries": ()}):
+        with pytest.raises(SettingsError):
+            Plan(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(SettingsError, match="0,1"):
+        cores_of("all")
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_both_engines_have_every_query(query: str) -> None:
+    assert query in queries(PEER)
+    job = bench_job(query, 3, "none")
+    assert (job.output is None) == (query in NOWHERE) and job.name == f"{query}-bench-3"
+    assert bench_job(query, 3).outputs["main"].topic == f"{query}-bench-3"
+    nowhere, kafka = (statements(PEER, query, place) for place in (Place(HERE.bootstrap, HERE.events), HERE))
+    for found in (nowhere, kafka):
+        assert found[-1].startswith("INSERT INTO results") and not any("${" in part or "--" in part for part in found)
+        assert "'x.nexmark'" in found[0] and "'latest-offset'" in found[0]
+    assert "blackhole" in "".join(nowhere) and "'x.results'" in "".join(kafka)
+    assert ("upsert-kafka" in "".join(kafka)) == (query == "q4")
+
+
+def test_official_q4_runs_against_official_q4() -> None:
+    assert bench_job("q4", 1).process.__name__ == "OfficialAverages"  # type: ignore[union-attr]
+    assert q7(run=2, nowhere=1).name == "q7-bench-2"
+
+
+def test_jars_that_are_not_those_that_were_asked_for_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "sums").write_text(f"{'0' * 64}  a.jar\n")
+    with pytest.raises(Unreachable, match="not there"):
+        check_hashes(tmp_path / "sums", tmp_path)
+    (tmp_path / "a.jar").write_bytes(b"other")
+    with pytest.raises(Unreachable, match="is not the file"):
+        check_hashes(tmp_path / "sums", tmp_path)
