@@ -109,9 +109,8 @@ class WindowTrack:
         """Complete windows with a handler that end in ``(after_ms, through_ms]``, by end, the first one last."""
         by_end: dict[int, Windows] = {}
         for state in {handler.state: None for handler in self.program.handlers}:
-            for window in self._windows(state):
-                if after_ms < window.end_ms <= through_ms:
-                    by_end.setdefault(window.end_ms, {}).setdefault(state, {})[window] = None
+            for window in self._ended(state, after_ms, through_ms):
+                by_end.setdefault(window.end_ms, {}).setdefault(state, {})[window] = None
         return sorted(by_end.items(), key=_end, reverse=True)
 
     def _windows(self, state: str) -> Any:
@@ -119,12 +118,17 @@ class WindowTrack:
             return self.replica.windows(state)
         return self.scope.private.contributions.get(state, {}).keys()
 
+    def _ended(self, state: str, after_ms: int, through_ms: int) -> list[Window]:
+        if self.scope.windowed[state].shared:
+            return self.replica.ended(state, after_ms, through_ms)
+        return [window for window in self._windows(state) if after_ms < window.end_ms <= through_ms]
+
     def _answer(self, end_ms: int, stage: int) -> bool:
         """Run all handlers of one stage for the windows with this end."""
         planned = self._plan.pop()[1] if stage == 0 else None
         for handler in self.program.handlers_at(stage):
             if planned is None:
-                windows = {window: None for window in self._windows(handler.state) if window.end_ms == end_ms}
+                windows = dict.fromkeys(self._ended(handler.state, end_ms - 1, end_ms))
             else:
                 windows = planned.get(handler.state, {})
             for window in sorted(windows):

@@ -7,11 +7,10 @@ but the one it is given.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 
 from holon.record_track import Input
-from nodes.checkpoint_format import CheckpointDamaged, CheckpointKey, CheckpointMissing
 from nodes.checkpoints import CheckpointStore
 from nodes.fetching import Fetched, Fetching
 from nodes.following import follow, read_tail
@@ -26,9 +25,11 @@ from nodes.machine.config import Wanted
 from nodes.machine.node import Node
 from nodes.machine.pieces import PIECE_BYTES, cut
 from nodes.saver import DirectSaver, Saver
+from nodes.storing import Storing
 
 CONTROL_BATCH = 1000
 ASSIGN_INTERVAL_MS = 20
+LOOK_INTERVAL_MS = 20
 LARGE_READ_BYTES = 4 << 20
 """Half of what a read gives at most: beyond it there is probably more."""
 
@@ -77,27 +78,41 @@ class Driver:
         self._refused: set[tuple[int, int]] = set()
         self.input_records = 0
         self._control_at = control_at
+        self._storing = Storing(checkpoints, node.run, node.ownership, crashpoint, report)
         self._joining = Joining(log, checkpoints, node.run, node.ownership, report)
         self._fetching = Fetching(self._joining, self._fetch)
         self._begun = False
         self.hearing = Hearing(log, self.topics)
+        self._control = TopicPartition(self.topics.control, 0)
+        self._broadcast = [TopicPartition(self.topics.broadcast, p) for p in range(node.run.partitions)]
         self._broadcast_at = [0] * node.run.partitions
+        self.hurry = False  # the next turn is wanted at once, for something that ``Log.wait`` does not tell
+        self._looked_ms = -LOOK_INTERVAL_MS
         self._broadcast_at_end = True
         self._assigned_ms: int | None = None
 
     # --- turns ------------------------------------------------------------------------------------------------------
 
-    def turn(self) -> bool:
-        """Look at every topic once and process at most one batch of input; False if there was nothing to do."""
+    def turn(self, ready: Collection[TopicPartition] | None = None) -> bool:
+        """Look at every topic once and process at most one batch of input; False if there was nothing to do.
+
+        ``ready``: of what ``waits_for`` names, look only where ``Log.wait`` has found something; at everything all the
+        same every ``LOOK_INTERVAL_MS``, and at the first turn.
+        """
+        now = self.now_ms()
+        self.hurry = False
         if not self._begun:
             self._begun = True
             self._go_on_from(self._fetching.begin())
+        if ready is None or not 0 <= now - self._looked_ms < LOOK_INTERVAL_MS:
+            ready, self._looked_ms = None, now
         self._turn_writes()
-        moved = self._turn_control()
-        moved |= self._turn_heartbeats()
-        moved |= self._turn_broadcast()
-        moved |= self._turn_outputs()
-        moved |= self._turn_input()
+        moved = self._turn_control(ready)
+        if ready is None:
+            self.hurry |= self._turn_heartbeats()
+        moved |= self._turn_broadcast(ready)
+        self.hurry |= self._turn_outputs()
+        moved |= self._turn_input(ready) or self.hurry
         if not moved:
             self.tell(e.Ticked())
         return moved
@@ -108,11 +123,10 @@ class Driver:
 
     def waits_for(self) -> dict[TopicPartition, int]:
         """The positions at which something new would concern this node."""
-        positions = {TopicPartition(self.topics.control, 0): self._control_at}
+        positions = {self._control: self._control_at}
         for partition, offset in enumerate(self._broadcast_at):
-            if self._fetching.waits(partition):
-                continue
-            positions[TopicPartition(self.topics.broadcast, partition)] = offset
+            if not self._fetching.waits(partition):
+                positions[self._broadcast[partition]] = offset
         for wanted in self._wanted():
             positions[TopicPartition(self.topics.source, wanted.partition)] = wanted.offset
         return positions
@@ -131,9 +145,11 @@ class Driver:
             else:
                 self.tell(loaded)
 
-    def _turn_control(self) -> bool:
+    def _turn_control(self, ready: Collection[TopicPartition] | None) -> bool:
         now = self.now_ms()
         due = self._assigned_ms is None or now - self._assigned_ms >= ASSIGN_INTERVAL_MS or now < self._assigned_ms
+        if not due and ready is not None and self._control not in ready:
+            return False
         # Where the node has to know that nothing more is there, the log is asked how far it goes.
         asked = due and self.node.needs_end()
         read = self.log.read if asked else self.log.follow
@@ -150,6 +166,7 @@ class Driver:
         self.tell(e.ControlRead(chunk.values, at_end, asked, chunk.next_offset))
         if at_end and not asked and self.node.needs_end():
             self._assigned_ms = None  # so it is asked in the next turn
+            self.hurry = True
         return bool(chunk.values)
 
     def _turn_heartbeats(self) -> bool:
@@ -158,19 +175,21 @@ class Driver:
             self.tell(e.HeartbeatsRead(values))
         return more
 
-    def _turn_broadcast(self) -> bool:
+    def _turn_broadcast(self, ready: Collection[TopicPartition] | None) -> bool:
         moved = False
         self._broadcast_at_end = True
         for partition in range(len(self._broadcast_at)):  # what is told below may set all positions back
             if self._fetching.waits(partition):
                 self._broadcast_at_end = False
                 continue
+            if ready is not None and self._broadcast[partition] not in ready:
+                continue
             offset = self._broadcast_at[partition]
             try:
                 chunk = self.log.follow(self.topics.broadcast, partition, offset, max_records=CONTROL_BATCH)
             except OffsetOutOfRange:  # trimmed past where this node was going to read, or stood for long
                 self._go_on_from(self._fetching.again(partition, offset))
-                moved = True
+                moved = self.hurry = True
                 continue
             self._broadcast_at_end &= len(chunk.values) < CONTROL_BATCH
             if chunk.values:
@@ -189,8 +208,10 @@ class Driver:
         self.tell(e.OutputsFollowed(read.news, read.at_end and self._broadcast_at_end))
         return not read.at_end
 
-    def _turn_input(self) -> bool:
+    def _turn_input(self, ready: Collection[TopicPartition] | None) -> bool:
         for wanted in self._wanted():
+            if ready is not None and TopicPartition(self.topics.source, wanted.partition) not in ready:
+                continue
             chunk = self._read_input(wanted)
             if chunk.next_offset > wanted.offset:
                 self.crashpoint("after-read")
@@ -249,7 +270,7 @@ class Driver:
             case x.WriteHeartbeat(value, group):
                 self.log.send(*self.hearing.place(group), [value])
             case x.WriteBroadcast():
-                self._broadcast(effect)
+                self._send_delta(effect)
             case x.WriteOutput():
                 return self._output(effect)
             case x.LoadCheckpoint():
@@ -257,7 +278,7 @@ class Driver:
             case x.ReadTail():
                 return read_tail(self.log, self.topics, self.node.run, effect)
             case x.SaveCheckpoint():
-                return self._save(effect)
+                return self.saver.save(self._storing.saving(effect))
             case x.RewindBroadcast(only):
                 return self._rewind(only)
             case x.SaveMerged():
@@ -294,7 +315,7 @@ class Driver:
         assert done is None or isinstance(done, Fetched)
         return done
 
-    def _broadcast(self, write: x.WriteBroadcast) -> None:
+    def _send_delta(self, write: x.WriteBroadcast) -> None:
         self.crashpoint("before-delta")
         self._in_flight.began(write)
         done = partial(self._delivered, write, None)
@@ -325,38 +346,10 @@ class Driver:
     def _load(self, wish: x.LoadCheckpoint) -> e.Event | None:
         if not wish.names:
             return e.CheckpointLoaded(wish.partition, wish.version, None, None)
-        done = self.loader.save(partial(self._newest_intact, wish))
+        done = self.loader.save(self._storing.loading(wish))
         self.loading += done is None
         assert not isinstance(done, Fetched)
         return done
-
-    def _newest_intact(self, wish: x.LoadCheckpoint) -> e.CheckpointLoaded:
-        problems: list[str] = []
-        for name in wish.names:
-            try:
-                data = self.checkpoints.load(name)
-            except (CheckpointDamaged, CheckpointMissing) as error:
-                problems.append(str(error))
-                self.report(f"partition {wish.partition}: {error}; falling back to an older checkpoint, or to replay")
-                continue
-            return e.CheckpointLoaded(wish.partition, wish.version, name, data, problems)
-        return e.CheckpointLoaded(wish.partition, wish.version, None, None, problems)
-
-    def _save(self, wish: x.SaveCheckpoint) -> e.Event | None:
-        run, in_use = self.node.run, self._in_use(wish.partition)
-        key = CheckpointKey(run.job.name, run.incarnation, wish.partition, wish.record_position, wish.answered)
-
-        def save() -> e.CheckpointStored:
-            self.crashpoint("before-checkpoint")
-            name = self.checkpoints.save(key, wish.data)
-            self.crashpoint("after-checkpoint")
-            self.checkpoints.prune(run.job.name, run.incarnation, wish.partition, in_use)
-            return e.CheckpointStored(wish.partition, wish.version, wish.ticket, name)
-
-        return self.saver.save(save)
-
-    def _in_use(self, partition: int) -> list[str]:
-        return [saved.name for saved in self.node.ownership.checkpoints(partition)]
 
 
 def _cut(chunk: Chunk, limit: int) -> Chunk:

@@ -54,10 +54,11 @@ class NodeMetrics:
         self.meter.turn(self.node)
         self.desk.serve()
 
-    def waits(self, wait: Callable[[], object]) -> None:
+    @contextmanager
+    def idle(self) -> Iterator[None]:
         """Count a wait for something to do."""
         began_s = time.monotonic()
-        wait()
+        yield
         self.meter.idle_s += time.monotonic() - began_s
 
     @contextmanager

@@ -10,7 +10,6 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
-from functools import partial
 from types import FrameType
 
 from holon.job import Job
@@ -22,7 +21,7 @@ from nodes.guardian import Guardian, Place, Watched
 from nodes.history import History
 from nodes.jobs import heartbeat_topic, open_history, with_policy
 from nodes.joining import FellBehind
-from nodes.log import Log, LogError
+from nodes.log import Log, LogError, TopicPartition
 from nodes.machine import messages as m
 from nodes.machine.config import JobRun, NodeConfig
 from nodes.machine.effects import Ending
@@ -160,6 +159,7 @@ class NodeProcess:
 
     def _turn_until_left(self) -> None:
         asked, loading = False, 0
+        ready: list[TopicPartition] | None = None
         while self.node.left is None:
             self._guardian.turned()
             if self._topics.problem is not None:
@@ -169,12 +169,19 @@ class NodeProcess:
             if self._stop.is_set() and not asked:
                 asked = True
                 self.driver.tell(StopRequested())
-            elif not self.driver.turn():
-                loading = loading + 1 if self.driver.loading else 0
-                wait_s = LOADING_WAIT_S if 0 < loading < LOADING_WAITS else IDLE_WAIT_S
-                wait_s = min(wait_s, self.node.work.copies.patience_ms / 1000)
-                self.metrics.waits(partial(self.log.wait, self.driver.waits_for(), wait_s))
+            else:
+                loading = loading + 1 if not self.driver.turn(ready) and self.driver.loading else 0
+                ready = self._wait(loading)
             self.metrics.turned()
+
+    def _wait(self, loading: int) -> list[TopicPartition] | None:
+        """For something to do; where it is, or None: anywhere."""
+        if self.driver.hurry or self.node.left is not None:
+            return None
+        wait_s = LOADING_WAIT_S if 0 < loading < LOADING_WAITS else IDLE_WAIT_S
+        wait_s = min(wait_s, self.node.work.copies.patience_ms / 1000)
+        with self.metrics.idle():
+            return self.log.wait(self.driver.waits_for(), wait_s) or None
 
     def _stood(self) -> str:
         """Where the node was, and what to do next: for the text of an error."""

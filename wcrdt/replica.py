@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from wcrdt.ends import EndIndex
 from wcrdt.slots import RECORD_START, WINDOW_START, AnyLattice, Applied, Position, TrackDelta, TrackSlot
 from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS, Window
 
@@ -116,6 +117,8 @@ class Replica:
         self.lateness_ms = lateness_ms
         self.slots = [Slot() for _ in range(partitions)]
         self.dropped_through_ms = BEFORE_TIME_MS
+        self.changes = 0
+        self._ends = {name: EndIndex() for name in self.shapes}
         self._values: dict[tuple[str, Window], AnyLattice] = {}
         self._frontier: int | None = None
 
@@ -129,6 +132,7 @@ class Replica:
         slot = self._slot(delta.partition)
         record, window, void = Applied.OLD, Applied.OLD, False
         self._frontier = None
+        self.changes += 1
         if delta.record is not None and delta.record.to > slot.record.position:
             if delta.punctuations < slot.punctuation_count:
                 void = True
@@ -141,7 +145,15 @@ class Replica:
                     self.drop_through(delta.dropped_through_ms)  # what its maker lacks is lacking here too
         if delta.window is not None:
             window = slot.window.apply(delta.window, self.zeros, self.dropped_through_ms)
+        self._index(delta.record, record)
+        self._index(delta.window, window)
         return Received(record, window, void)
+
+    def _index(self, delta: TrackDelta | None, applied: Applied) -> None:
+        if delta is not None and applied is Applied.ADVANCED:
+            for change in delta.changes:
+                if change.end_ms > self.dropped_through_ms:
+                    self._ends[change.state].add(Window(change.start_ms, change.end_ms))
 
     def punctuate(self, punctuation: Punctuation) -> bool:
         """Take a punctuation if it stands where the partition's prefix ends; False if it is void or a repeat.
@@ -156,6 +168,7 @@ class Replica:
         slot.record.position = (offset, step + 1)
         slot.record.watermark_ms = punctuation.watermark_ms
         self._frontier = None
+        self.changes += 1
         return True
 
     def full(self, partition: int) -> SlotDelta:
@@ -211,9 +224,17 @@ class Replica:
 
     def windows(self, state: str) -> Iterator[Window]:
         """Windows of a state to which some partition has contributed; unordered, with repeats."""
-        for slot in self.slots:
-            track = slot.record if self.shapes[state].stage == 0 else slot.window
+        for track in self._tracks(state):
             yield from track.contributions.get(state, ())
+
+    def ended(self, state: str, after_ms: int, through_ms: int) -> list[Window]:
+        """Those of them that end after ``after_ms`` and at or before ``through_ms``, by end, without repeats."""
+        found = self._ends[state].between(after_ms, through_ms)
+        return [w for w in found if any(w in track.contributions.get(state, ()) for track in self._tracks(state))]
+
+    def _tracks(self, state: str) -> list[TrackSlot]:
+        of_records = self.shapes[state].stage == 0
+        return [slot.record if of_records else slot.window for slot in self.slots]
 
     def final_value(self, state: str, window: Window) -> AnyLattice:
         """The join of all contributions to a completed window: the same on every replica, for ever.
@@ -245,6 +266,8 @@ class Replica:
         for slot in self.slots:
             slot.record.drop_through(end_ms)
             slot.window.drop_through(end_ms)
+        for ends in self._ends.values():
+            ends.drop_through(end_ms)
         for key in [key for key in self._values if key[1].end_ms <= end_ms]:
             del self._values[key]
 
@@ -252,6 +275,8 @@ class Replica:
         """Know nothing again: the broadcast is read anew because dropped windows are needed once more."""
         self.slots = [Slot() for _ in self.slots]
         self.dropped_through_ms = BEFORE_TIME_MS
+        self.changes += 1
+        self._ends = {name: EndIndex() for name in self.shapes}
         self._values.clear()
         self._frontier = None
 

@@ -165,9 +165,10 @@ class Log(ABC):
         """The offset that the next record will get."""
 
     @abstractmethod
-    def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> bool:
-        """Block until some partition has a record at or after its position (True) or the time is over (False).
+    def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> list[TopicPartition]:
+        """Block until some partition has a record at or after its position, or the time is over.
 
+        Returns those that have, so an empty list where the time was over.
         A wake-up within 5 ms of the append, without busy waiting; at once if there is a record already.
         """
 

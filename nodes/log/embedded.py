@@ -19,6 +19,7 @@ from nodes.log.embedded_chunk import empty_chunk, make_chunk
 from nodes.log.embedded_folder import LogFolder, TopicMeta
 from nodes.log.embedded_partition import Partition
 from nodes.log.embedded_registry import FSYNC_POLICIES, registry
+from nodes.log.own_process import OWN
 
 Fsync = Literal["none", "interval", "batch"]
 
@@ -61,7 +62,7 @@ class EmbeddedLog(Log):
         self._topics: dict[str, TopicMeta] = {}
         self._open: dict[tuple[str, int], Partition] = {}
         self._opening = threading.Lock()
-        self._pid = os.getpid()
+        self._pid = OWN.id
         self._finalizer = weakref.finalize(self, _release, self._open, self._bell, self._pid)
 
     def create_topic(self, topic: str, partitions: int, *, retention_ms: int | None = None) -> None:
@@ -111,17 +112,16 @@ class EmbeddedLog(Log):
     def end_offset(self, topic: str, partition: int) -> int:
         return self._partition(topic, partition).bounds()[1]
 
-    def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> bool:
+    def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> list[TopicPartition]:
         deadline = time.monotonic() + timeout_s
-        watched = [(self._partition(*where), position) for where, position in positions.items()]
+        watched = [(where, self._partition(*where), position) for where, position in positions.items()]
         woken = float("-inf")
         while True:
             seen = self._bell.sample()  # before the look: what comes after it rings
-            if any(store.bounds()[1] > position for store, position in watched):
-                return True
+            ready = [where for where, store, position in watched if store.bounds()[1] > position]
             now = time.monotonic()
-            if now >= deadline:
-                return False
+            if ready or now >= deadline:
+                return ready
             if now - woken < _SPURIOUS_PAUSE_S:  # others are busy; do not run with each of their appends
                 time.sleep(_SPURIOUS_PAUSE_S)
             self._bell.wait(seen, min(SLICE_S, deadline - now))
@@ -144,12 +144,12 @@ class EmbeddedLog(Log):
             store.env.sync()
 
     def close(self) -> None:
-        if self._pid == os.getpid():
+        if self._pid == OWN.id:
             self._finalizer()
 
     def _partition(self, topic: str, partition: int) -> Partition:
         store = self._open.get((topic, partition))
-        if store is not None and self._finalizer.alive and self._pid == os.getpid():
+        if store is not None and self._finalizer.alive and self._pid == OWN.id:
             return store
         self._check()
         with self._opening:
@@ -180,9 +180,9 @@ class EmbeddedLog(Log):
         return meta
 
     def _check(self) -> None:
-        if self._pid != os.getpid():
+        if self._pid != OWN.id:
             raise LogError(
-                f"embedded log {self.path}: opened by process {self._pid} and used by {os.getpid()} after a fork; "
+                f"embedded log {self.path}: opened by process {self._pid} and used by {OWN.id} after a fork; "
                 "start processes with 'spawn' and open the log there"
             )
         if not self._finalizer.alive:
@@ -190,7 +190,7 @@ class EmbeddedLog(Log):
 
 
 def _release(partitions: dict[tuple[str, int], Partition], bell: Doorbell, pid: int) -> None:
-    if pid != os.getpid():
+    if pid != OWN.id:
         return
     failed = None
     for store in partitions.values():

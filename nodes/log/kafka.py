@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 import weakref
@@ -20,6 +19,7 @@ from nodes.log.kafka_errors import Connection
 from nodes.log.kafka_follow import Follower
 from nodes.log.kafka_send import Sender
 from nodes.log.kafka_topics import Topics
+from nodes.log.own_process import OWN
 
 CONNECT_TIMEOUT_S = 5.0
 TIMEOUT_S = 15.0
@@ -53,7 +53,7 @@ class KafkaLog(Log):
         self.prefix = prefix
         self._max_record_bytes = max_record_bytes
         self._batch_bytes = max_record_bytes + _BATCH_MARGIN_BYTES
-        self._pid = os.getpid()
+        self._pid = OWN.id
         self._lock = threading.RLock()
         base = kafka_config.common(bootstrap, properties or {})
         try:
@@ -184,12 +184,12 @@ class KafkaLog(Log):
         with self._lock:
             return self._follower.end(where)
 
-    def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> bool:
+    def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> list[TopicPartition]:
         self._check()
         found = {self._found(*where): position for where, position in positions.items()}
         if not found:
             time.sleep(timeout_s)
-            return False
+            return []
         with self._lock:
             return self._follower.wait(found, timeout_s)
 
@@ -210,7 +210,7 @@ class KafkaLog(Log):
         self._check()
 
     def close(self) -> None:
-        if self._pid == os.getpid():
+        if self._pid == OWN.id:
             with self._lock:
                 self._finalizer()
 
@@ -237,9 +237,9 @@ class KafkaLog(Log):
         return TopicPartition(topic, partition)
 
     def _check(self) -> None:
-        if self._pid != os.getpid():
+        if self._pid != OWN.id:
             raise LogError(
-                f"Kafka {self._connection.bootstrap}: opened by process {self._pid} and used by {os.getpid()} after a "
+                f"Kafka {self._connection.bootstrap}: opened by process {self._pid} and used by {OWN.id} after a "
                 "fork; start processes with 'spawn' and open the log there"
             )
         if not self._finalizer.alive:
@@ -254,7 +254,7 @@ def _release(
     limited: Mapping[int, Sender],
     pid: int,
 ) -> None:
-    if pid == os.getpid():
+    if pid == OWN.id:
         follower.close()
         appender.close()
         for one in dict.fromkeys([sender, *transactional.values(), *limited.values()]):

@@ -80,18 +80,18 @@ class Follower:
         next_offset = tail.start if tail.messages else tail.fetched
         return taken.chunk(max(next_offset, offset))
 
-    def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> bool:
+    def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> list[TopicPartition]:
         """As the contract says; the partitions are known to exist."""
         deadline = time.monotonic() + timeout_s
         tails = [(self._tail_for_waiting(where, position), position) for where, position in positions.items()]
-        self._pump(0)
+        pumped = False
         while True:
-            if any(self._is_ready(tail, position) for tail, position in tails):
-                return True
+            ready = [tail.where for tail, position in tails if self._is_ready(tail, position)]
             left_s = deadline - time.monotonic()
-            if left_s <= 0:
-                return False
-            self._pump(min(left_s, _SLICE_S))
+            if pumped and (ready or left_s <= 0):
+                return ready
+            self._pump(0 if ready else max(0.0, min(left_s, _SLICE_S)))
+            pumped = True
 
     def bounds(self, where: TopicPartition) -> tuple[int, int]:
         """First retained offset and end, asked of the broker now."""

@@ -128,12 +128,12 @@ class MemoryLog(Log):
     def end_offset(self, topic: str, partition: int) -> int:
         return self._records(topic, partition).end
 
-    def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> bool:
-        if self._any_ready(positions):
-            return True
-        if self._on_wait is not None:
+    def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> list[TopicPartition]:
+        ready = self._ready(positions)
+        if not ready and self._on_wait is not None:
             self._on_wait(timeout_s)
-        return self._any_ready(positions)
+            ready = self._ready(positions)
+        return ready
 
     def delete_before(self, topic: str, partition: int, offset: int) -> int:
         records = self._records(topic, partition)
@@ -148,8 +148,8 @@ class MemoryLog(Log):
     def close(self) -> None:
         self._closed = True
 
-    def _any_ready(self, positions: Mapping[TopicPartition, int]) -> bool:
-        return any(self._records(*where).end > position for where, position in positions.items())
+    def _ready(self, positions: Mapping[TopicPartition, int]) -> list[TopicPartition]:
+        return [where for where, position in positions.items() if self._records(*where).end > position]
 
     def _expire(self, topic: str, records: _Records, appended: int) -> None:
         """Like the embedded log: at an append, by the time of the append, never the newest batch."""

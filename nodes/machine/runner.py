@@ -23,7 +23,7 @@ from nodes.machine.holding import NOBODY_WAITS, Awaited
 from nodes.machine.news import encoded
 from nodes.machine.standby import Standby
 from wcrdt.replica import Punctuation, Replica, SlotDelta
-from wcrdt.slots import Position
+from wcrdt.slots import OwnTrack, Position
 from wcrdt.windows import BEFORE_TIME_MS
 
 
@@ -102,6 +102,7 @@ class Runner:
         self.punctuated: tuple[Position, int] | None = None
         self._skip: dict[OutputPartition, dict[int, LastSeen]] = {}
         self._held: list[Held] = []
+        self._closes: tuple[object, int] = (None, BEFORE_TIME_MS)
 
     # --- coming to life -------------------------------------------------------------------------------------------
 
@@ -236,13 +237,21 @@ class Runner:
         Where all wait for this partition alone, also a window of others to which it has nothing to add.
         """
         record = self.task.scope.record
+        known = record.position, record.broadcast_watermark_ms, record.watermark_ms, self.replica.changes
+        if known != self._closes[0]:  # it is asked at every step, and most steps concern others
+            self._closes = known, self._find_closed(record)
+        return self._closes[1]
+
+    def _find_closed(self, record: OwnTrack) -> int:
         lateness = self.replica.lateness_ms
         sent, now = record.broadcast_watermark_ms - lateness, record.watermark_ms - lateness
+        if sent >= now:
+            return BEFORE_TIME_MS
         ends = (w.end_ms for windows in record.contributions.values() for w in windows)
         closed = max((end for end in ends if sent < end <= now), default=None)
-        if closed is None and sent < now and record.broadcast_watermark_ms <= self.replica.frontier_ms:
-            ends = (w.end_ms for state in self.replica.shapes for w in self.replica.windows(state))
-            closed = max((end for end in ends if sent < end <= now), default=None)
+        if closed is None and record.broadcast_watermark_ms <= self.replica.frontier_ms:
+            found = (self.replica.ended(state, sent, now) for state in self.replica.shapes)
+            closed = max((windows[-1].end_ms for windows in found if windows), default=None)
         return BEFORE_TIME_MS if closed is None else closed + lateness
 
     def broadcast(self, news: SlotDelta | Punctuation) -> Effect:

@@ -138,7 +138,7 @@ class NodeLog(Log):
         seen = self._meddler.visible_end(topic, partition)
         return self._log.end_offset(topic, partition) if seen is None else seen
 
-    def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> bool:
+    def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> list[TopicPartition]:
         return self._log.wait(positions, timeout_s)
 
     def delete_before(self, topic: str, partition: int, offset: int) -> int:

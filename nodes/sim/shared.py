@@ -6,12 +6,12 @@ is what each would have by itself; a node that is not shared, in the same fleet,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING
 
 from nodes.driver import Driver
 from nodes.jobs import Topics
-from nodes.log.contract import Log
+from nodes.log.contract import Log, TopicPartition
 from nodes.machine import events as e
 from nodes.machine import facts as f
 from nodes.machine import keeping
@@ -176,7 +176,7 @@ class SharedNode(Node):
 class SharedDriver(Driver):
     """The real driver, but what is shared has been read already."""
 
-    def _turn_control(self) -> bool:
+    def _turn_control(self, ready: Collection[TopicPartition] | None) -> bool:
         shared, now = self._shared_by(), self.now_ms()
         news = bool(shared.inboxes[self.node.config.node])
         due = self._assigned_ms is None or now - self._assigned_ms >= self.node.config.heartbeat_interval_ms
@@ -185,7 +185,7 @@ class SharedDriver(Driver):
             self.tell(e.ControlRead([], True, True, shared.control_at))
         return news
 
-    def _turn_broadcast(self) -> bool:
+    def _turn_broadcast(self, ready: Collection[TopicPartition] | None) -> bool:
         return False
 
     def _shared_by(self) -> Shared:

@@ -157,6 +157,7 @@ class World:
         while self._fed < len(self.feeds) and self.feeds[self._fed].at_ms <= self.now_ms:
             feed: Feed = self.feeds[self._fed]
             self.log.append(TOPIC, feed.partition, [feed.payload])
+            self.appended_ms = self.now_ms  # nobody may have read it yet
             self._fed += 1
         if self._end_early and self.all_fed and not self.healed:
             self.end_input()

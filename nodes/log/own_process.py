@@ -1,0 +1,19 @@
+"""The id of this process, known without a system call: a log checks at each use that it was not taken through a fork."""
+
+from __future__ import annotations
+
+import os
+
+
+class OwnProcess:
+    """``id`` is right in children of a fork as well."""
+
+    def __init__(self) -> None:
+        self.id = os.getpid()
+        os.register_at_fork(after_in_child=self._forked)
+
+    def _forked(self) -> None:
+        self.id = os.getpid()
+
+
+OWN = OwnProcess()

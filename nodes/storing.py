@@ -1,0 +1,64 @@
+"""What saving and loading the checkpoint of a partition consists of; who does it, and when, is the driver's to say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nodes.checkpoint_format import CheckpointDamaged, CheckpointKey, CheckpointMissing
+from nodes.checkpoints import CheckpointStore
+from nodes.machine import effects as x
+from nodes.machine import events as e
+from nodes.machine.config import JobRun
+from nodes.machine.ownership import Ownership
+
+
+class Storing:
+    """One node's checkpoints. What it returns may run on another thread."""
+
+    def __init__(
+        self,
+        checkpoints: CheckpointStore,
+        run: JobRun,
+        ownership: Ownership,
+        crashpoint: Callable[[str], None],
+        report: Callable[[str], None],
+    ) -> None:
+        self._checkpoints = checkpoints
+        self._run = run
+        self._ownership = ownership
+        self._crashpoint = crashpoint
+        self._report = report
+
+    def loading(self, wish: x.LoadCheckpoint) -> Callable[[], e.CheckpointLoaded]:
+        """Load the newest that is intact."""
+
+        def load() -> e.CheckpointLoaded:
+            problems: list[str] = []
+            for name in wish.names:
+                try:
+                    data = self._checkpoints.load(name)
+                except (CheckpointDamaged, CheckpointMissing) as error:
+                    problems.append(str(error))
+                    self._report(
+                        f"partition {wish.partition}: {error}; falling back to an older checkpoint, or to replay"
+                    )
+                    continue
+                return e.CheckpointLoaded(wish.partition, wish.version, name, data, problems)
+            return e.CheckpointLoaded(wish.partition, wish.version, None, None, problems)
+
+        return load
+
+    def saving(self, wish: x.SaveCheckpoint) -> Callable[[], e.CheckpointStored]:
+        """Save it, then delete what is not in use any more."""
+        run = self._run
+        in_use = [saved.name for saved in self._ownership.checkpoints(wish.partition)]
+        key = CheckpointKey(run.job.name, run.incarnation, wish.partition, wish.record_position, wish.answered)
+
+        def save() -> e.CheckpointStored:
+            self._crashpoint("before-checkpoint")
+            name = self._checkpoints.save(key, wish.data)
+            self._crashpoint("after-checkpoint")
+            self._checkpoints.prune(run.job.name, run.incarnation, wish.partition, in_use)
+            return e.CheckpointStored(wish.partition, wish.version, wish.ticket, name)
+
+        return save
