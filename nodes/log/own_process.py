@@ -1,4 +1,4 @@
-"""The id of this process, known without a system call: a log checks at each use that it was not taken through a fork."""
+"""The id of this process, known without a system call: logs check at each use that they went through no fork."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def refused(load, *definitions: str, **sources) -> str:
 
 def test_defaults_hold_where_nothing_is_set(load):
     settings = load()
-    assert settings.node.heartbeat_interval_ms == 50
+    assert settings.node.heartbeat_interval_ms == 80
     assert settings.log.path == "./holon-log"
     assert settings.origin("log.path") == "default"
 
