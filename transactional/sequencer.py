@@ -81,7 +81,10 @@ class Sequencer:
             self._waiting_since_ms = now_ms
         if number > self.ledger.done + self.config.ahead or self.position < start:
             return False
-        waited = self._waiting_since_ms is not None and now_ms - self._waiting_since_ms >= self.config.interval_ms
+        since_ms = self._waiting_since_ms
+        waited = (
+            since_ms is not None and not 0 <= now_ms - since_ms < self.config.interval_ms
+        )  # a clock may be set back
         full = len(pending) >= self.config.max_requests
         if not (waited or full or self.ledger.is_open(number)):
             return False

@@ -40,6 +40,7 @@ BUILT_IN = (
     Row("view", "nodes.cli.view_command:app", "Show the newest completed windows, or keep them in Redis."),
     Row("dlq", "nodes.cli.dlq_commands:app", "List dead letters, show one, put them back into the input."),
     Row("replay", "nodes.cli.replay_command:app", "Check that a job gives the same twice."),
+    Row("txn", "nodes.cli.txn_commands:app", "Run transactional functions, and call them."),
     Row("kafka", "nodes.cli.kafka_command:app", "Start and stop a Kafka broker on this machine."),
     Row("sim", "nodes.cli.sim_command:app", "Simulate fleets with faults, each from one seed."),
     Row("config", "nodes.cli.config_command:app", "Show the settings and where they come from."),

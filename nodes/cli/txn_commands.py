@@ -1,0 +1,112 @@
+"""`holon txn`: nodes of a transactional job, and calls of its functions."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from nodes.cli.job_options import add_working_directory
+from nodes.cli.options import Given, JsonOption, new_group, with_log_options
+from nodes.cli.output import emit_json, fail, note
+
+app = new_group(
+    "Run transactional functions, and call them.",
+    """holon txn call account alice transfer '{"to": "bob", "amount": 5}'""",
+)
+
+ProgramArgument = Annotated[str, typer.Argument(metavar="MODULE:PROGRAM", help="A transactional Program.")]
+SequencersOption = Annotated[
+    int, typer.Option("--sequencers", min=1, help="Partitions of the requests; stays as it was at the first start.")
+]
+
+
+@app.command("node", epilog="Example: holon txn node examples.bank:program --log-dir ./holon-log")
+@with_log_options
+def node(
+    given: Given,
+    program: ProgramArgument,
+    number: Annotated[int, typer.Option("--number", help="Number of the node, for people.")] = -1,
+    sequencers: SequencersOption = 4,
+) -> None:
+    """Work on a transactional job as one more node, until SIGTERM or Ctrl-C."""
+    settings = given.settings()
+    add_working_directory()
+    from nodes.transactions.process import load_program, run_transaction_node
+
+    run_transaction_node(load_program(program), settings, number=number, sequencers=sequencers)
+
+
+@app.command("run", epilog="Example: holon txn run examples.bank:program --nodes 2 --log-dir ./holon-log")
+@with_log_options
+def run(
+    given: Given,
+    program: ProgramArgument,
+    nodes: Annotated[int, typer.Option("--nodes", min=1, help="Node processes.")] = 2,
+    sequencers: SequencersOption = 4,
+) -> None:
+    """Start node processes and wait for them; Ctrl-C stops them. A node that dies is not started again."""
+    given.settings()
+    add_working_directory()
+    from nodes.transactions.process import load_program
+
+    load_program(program)
+    definitions = [part for each in (*given.define, *given.log_definitions()) for part in ("-D", each)]
+    if given.config is not None:
+        definitions += ["--config", str(given.config)]
+    command = [sys.executable, "-m", "nodes.cli", "txn", "node", program, "--sequencers", str(sequencers), *definitions]
+    children = [subprocess.Popen([*command, "--number", str(number)]) for number in range(nodes)]
+    note(f"{nodes} nodes: {', '.join(str(child.pid) for child in children)}")
+
+    def stop(signum: int, frame: object) -> None:
+        for child in children:
+            if child.poll() is None:
+                os.kill(child.pid, signal.SIGTERM)
+
+    for signum in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(signum, stop)
+    failed = [child.pid for child in children if child.wait() != 0]
+    if failed:
+        fail(1, f"{len(failed)} of {nodes} nodes ended with an error")
+
+
+@app.command("call", epilog="""Example: holon txn call account alice transfer '{"to": "bob", "amount": 5}'""")
+@with_log_options
+def call(
+    given: Given,
+    operator: Annotated[str, typer.Argument(metavar="OPERATOR", help="Kind of the entity.")],
+    key: Annotated[str, typer.Argument(metavar="KEY", help="Which entity.")],
+    function: Annotated[str, typer.Argument(metavar="FUNCTION", help="What to call.")],
+    arguments: Annotated[str, typer.Argument(metavar="JSON", help="A list, or an object of named arguments.")] = "null",
+    job: Annotated[str | None, typer.Option("--job", help="Name of the program, if the log has several.")] = None,
+    request_id: Annotated[str | None, typer.Option("--id", help="Request id: the same id runs at most once.")] = None,
+    timeout_s: Annotated[float, typer.Option("--timeout", help="Seconds to wait for the reply.")] = 30.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Call a function as one transaction and print its result; 1 if it was aborted."""
+    try:
+        args: Any = json.loads(arguments)
+    except ValueError as error:
+        fail(2, f"the arguments are no JSON: {error}")
+    settings = given.settings()
+    from nodes.opening import open_settings_log
+    from nodes.transactions.client import TransactionClient
+    from transactional.errors import Aborted
+
+    with open_settings_log(settings) as log:
+        client = TransactionClient(log, job)
+        outcome = client.call(operator, key, function, args, request_id=request_id, timeout_s=timeout_s)
+    if isinstance(outcome, Aborted):
+        if as_json:
+            emit_json({"aborted": outcome.kind, "arguments": list(outcome.arguments)})
+            raise typer.Exit(1)
+        fail(1, f"aborted: {outcome}")
+    elif as_json:
+        emit_json({"result": outcome})
+    else:
+        typer.echo(json.dumps(outcome, default=repr))

@@ -1,0 +1,104 @@
+"""Claims without handing over: which units of a job this node works on, where overlap costs work and nothing else.
+
+Units are counted from 0, and what one is does not matter here. Whoever is to have a unit claims it when it is free,
+released or its owner silent; the owner of one that should move releases it and works on until another has claimed it.
+"""
+
+from __future__ import annotations
+
+from nodes.machine import facts as f
+from nodes.machine import messages as m
+from nodes.machine.assignment import target
+from nodes.machine.detector import Detector
+from nodes.machine.ownership import Ownership
+
+
+class Claiming:
+    """The part of a node that has to do with others. ``owned`` is what it works on, ascending."""
+
+    def __init__(self, node: str, number: int, incarnation: int, units: int, *, suspect_after_ms: int) -> None:
+        self.node = node
+        self.number = number
+        self.incarnation = incarnation
+        self.ownership = Ownership(units)
+        self.detector = Detector(suspect_after_ms)
+        self.bad_messages = 0
+        self.joined = False
+        self.leaving = False
+        self._greeted = False
+        self._owned: set[int] = set()
+        self._claimed: dict[int, int] = {}
+        self._released: dict[int, int] = {}
+
+    @property
+    def owned(self) -> list[int]:
+        return sorted(self._owned)
+
+    def heard(self, values: list[bytes], now_ms: int) -> None:
+        """Records of the heartbeat topic."""
+        for value in values:
+            message = self._decoded(value)
+            node = getattr(message, "node", None)
+            if node is not None:
+                self.detector.heard(node, now_ms)
+
+    def control(self, values: list[bytes], at_end: bool, now_ms: int) -> list[bytes]:
+        """Records of the control topic, in order; gives what to append to it."""
+        self.detector.stalled(now_ms)
+        for value in values:
+            message = self._decoded(value)
+            if message is not None:
+                for fact in self.ownership.apply(message):
+                    self._learn(fact)
+        if not at_end or self.leaving or self.ownership.incarnation != self.incarnation:
+            return []
+        if not self._greeted:
+            self._greeted = True
+            return [m.encode(m.Hello(self.incarnation, self.node, self.number))]
+        self.detector.caught_up(now_ms)
+        return self._share_out(now_ms) if self.joined else []
+
+    def leave(self) -> list[bytes]:
+        """All that this node has is free."""
+        self.leaving = True
+        return [m.encode(m.Goodbye(self.incarnation, self.node))]
+
+    def _decoded(self, value: bytes) -> m.ControlMessage | None:
+        try:
+            return m.decode_control(value)
+        except m.BadMessage:
+            self.bad_messages += 1
+            return None
+
+    def _learn(self, fact: f.Fact) -> None:
+        match fact:
+            case f.NodeJoined(node) if node == self.node:
+                self.joined = True
+            case f.NodeLeft(node):
+                self.detector.forget(node)
+                if node == self.node and self.joined:  # others took it for dead: it joins again
+                    self.joined = self._greeted = False
+                    self._owned.clear()
+            case f.PartitionClaimed(unit, node):
+                if node == self.node:
+                    self._owned.add(unit)
+                else:
+                    self._owned.discard(unit)
+
+    def _share_out(self, now_ms: int) -> list[bytes]:
+        others = [node for node in self.ownership.members if node != self.node]
+        suspects = set(self.detector.suspects(others, now_ms))
+        live = sorted(node for node in self.ownership.members if node not in suspects)
+        owners = self.ownership.owners()
+        wanted = target(self.ownership.partitions, live, owners)
+        written: list[bytes] = []
+        for unit, node in wanted.items():
+            owner, version = owners[unit], self.ownership.version(unit)
+            if node == self.node and owner not in live:
+                if self._claimed.get(unit) != version + 1:
+                    self._claimed[unit] = version + 1
+                    written.append(m.encode(m.Claim(self.incarnation, self.node, unit, version + 1)))
+            elif owner == self.node and node != self.node and self._released.get(unit) != version:
+                self._released[unit] = version
+                written.append(m.encode(m.Release(self.incarnation, self.node, unit, version, node)))
+        return written

@@ -1,0 +1,110 @@
+"""The client of a transactional job: ask, and get the reply."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Container
+from typing import Any
+
+from holon.murmur import murmur2
+from nodes.errors import Unreachable
+from nodes.log.contract import Log, TopicPartition
+from nodes.transactions.topics import TransactionTopics, job_on
+from transactional.errors import Aborted
+from transactional.messages import BadMessage, Reply, reply_message
+from transactional.requests import WireRequest, request_record
+
+_WAIT_S = 0.5
+
+
+class TransactionClient:
+    """Belongs to one thread, as its log does.
+
+    >>> client.call("account", "alice", "transfer", {"to": "bob", "amount": 5})
+    """
+
+    def __init__(self, log: Log, job: str | None = None) -> None:
+        self.log = log
+        self.topics: TransactionTopics = job_on(log, job)
+        self._sequencers = log.partitions(self.topics.requests)
+        partitions = range(log.partitions(self.topics.replies))
+        self._at = {partition: log.end_offset(self.topics.replies, partition) for partition in partitions}
+        self._waiting: set[str] = set()
+        self._replies: dict[str, Reply] = {}
+
+    def call(
+        self,
+        operator: str,
+        key: str,
+        function: str,
+        args: Any = None,
+        *,
+        request_id: str | None = None,
+        timeout_s: float = 30.0,
+    ) -> Any:
+        """One transaction: its result, or ``Aborted``.
+
+        Call again with the same ``request_id`` to ask for the same once more: it runs once. Raises ``Unreachable``
+        without a reply in ``timeout_s``; whether it runs is then open, and the same id will tell.
+        """
+        name = self.send(operator, key, function, args, request_id=request_id)
+        end = time.monotonic() + timeout_s
+        while (reply := self._replies.pop(name, None)) is None:
+            left = end - time.monotonic()
+            if left <= 0:
+                self._waiting.discard(name)
+                raise Unreachable(
+                    f"job {self.topics.job!r} gave no reply to request {name} in {timeout_s:g} s; are its nodes "
+                    f"running? Asking again with the same request id runs it at most once"
+                )
+            self.receive(min(left, _WAIT_S))
+        self._waiting.discard(name)
+        return reply.outcome
+
+    def send(self, operator: str, key: str, function: str, args: Any = None, *, request_id: str | None = None) -> str:
+        """Ask without waiting; gives the request's id, under which ``take`` finds the reply."""
+        name = uuid.uuid4().hex if request_id is None else request_id
+        record = request_record(WireRequest(name, operator, key, function, args))
+        self._waiting.add(name)
+        self.log.send(self.topics.requests, murmur2(name.encode()) % self._sequencers, [record])
+        return name
+
+    def receive(self, timeout_s: float) -> int:
+        """Read replies, waiting for one if there is none; gives how many have come."""
+        self.log.delivered()
+        found = self._read()
+        if not found:
+            positions = {TopicPartition(self.topics.replies, p): offset for p, offset in self._at.items()}
+            self.log.wait(positions, timeout_s)
+            found = self._read()
+        return found
+
+    @property
+    def answered(self) -> Container[str]:
+        """Requests whose reply is here and was not taken yet."""
+        return self._replies.keys()
+
+    def take(self, name: str) -> Any | Aborted | None:
+        """The outcome of a request, once; ``KeyError`` if its reply is not here yet."""
+        reply = self._replies.pop(name)
+        self._waiting.discard(name)
+        return reply.outcome
+
+    def _read(self) -> int:
+        found = 0
+        for partition, offset in self._at.items():
+            chunk = self.log.follow(self.topics.replies, partition, offset)
+            self._at[partition] = chunk.next_offset
+            for value in chunk.values:
+                try:
+                    reply = reply_message(value)
+                except BadMessage:
+                    continue
+                if reply.id in self._waiting and reply.id not in self._replies:
+                    self._replies[reply.id] = reply
+                    found += 1
+        return found
+
+
+__all__ = ["Aborted", "TransactionClient"]

@@ -1,0 +1,195 @@
+"""The driver of a transactional node: what the state machine wants, on a log. One turn at a time; knows no thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from nodes.log.contract import Log, TopicPartition
+from nodes.machine import messages as m
+from nodes.machine.claiming import Claiming
+from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
+from transactional import node as n
+from transactional.messages import BadMessage, reply_message
+from transactional.operators import Program
+from transactional.partition import Append, AppendCalls, AppendEpochs
+from transactional.sequencer import EpochConfig
+
+CONTROL_INTERVAL_MS = 20
+TAIL_RECORDS = 100
+
+
+class TransactionDriver:
+    """One node of one job. ``clock_ms`` only has to run; ``wall_ms`` is since 1970, and what ``ctx.now`` comes from."""
+
+    def __init__(
+        self,
+        program: Program,
+        topics: TransactionTopics,
+        log: Log,
+        claiming: Claiming,
+        clock_ms: Callable[[], int],
+        wall_ms: Callable[[], int],
+        *,
+        sequencers: int,
+        config: EpochConfig | None = None,
+        heartbeat_interval_ms: int = 50,
+    ) -> None:
+        self.topics = topics
+        self.log = log
+        self.claiming = claiming
+        self.clock_ms = clock_ms
+        self.wall_ms = wall_ms
+        self.sequencers = sequencers
+        self.node = n.TransactionNode(program, sequencers, config)
+        self._heartbeat_interval_ms = heartbeat_interval_ms
+        self._control_at = 0
+        self._heartbeats_at = log.start_offset(topics.heartbeats, 0)
+        self._epochs_at = 0
+        self._calls_at: dict[int, int] = {}
+        self._beats = 0
+        self._beat_ms: int | None = None
+        self._looked_ms: int | None = None
+
+    def turn(self) -> bool:
+        """Look at every topic once; False if there was nothing to do."""
+        self.log.delivered()
+        self._beat()
+        moved = self._turn_control()
+        moved |= self._turn_epochs()
+        for partition in sorted(self.node.partitions):
+            moved |= self._turn_calls(partition)
+        for sequencer in sorted(self.node.sequencers):
+            moved |= self._turn_requests(sequencer)
+        return self._tell(n.Ticked()) or moved
+
+    def leave(self) -> None:
+        """Give everything up, and wait until all that was written is on the log."""
+        self.log.send(self.topics.control, 0, self.claiming.leave())
+        self.log.delivered(wait=True)
+
+    def waits_for(self) -> dict[TopicPartition, int]:
+        """The positions at which something new would concern this node."""
+        topics = self.topics
+        found = {TopicPartition(topics.control, 0): self._control_at, TopicPartition(topics.epochs, 0): self._epochs_at}
+        for partition in self.node.partitions:
+            found[TopicPartition(topics.calls, partition)] = self._calls_at[partition]
+        for number, sequencer in self.node.sequencers.items():
+            found[TopicPartition(topics.requests, number)] = sequencer.position
+        return found
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether requests wait for the time at which they are cut."""
+        return any(sequencer.waiting for sequencer in self.node.sequencers.values())
+
+    # --- others -----------------------------------------------------------------------------------------------------
+
+    def _beat(self) -> None:
+        now = self.clock_ms()
+        if self._beat_ms is None or not 0 <= now - self._beat_ms < self._heartbeat_interval_ms:
+            self._beat_ms = now
+            self._beats += 1
+            beat = m.Heartbeat(FIRST_INCARNATION, self.claiming.node, self._beats)
+            self.log.send(self.topics.heartbeats, 0, [m.encode(beat)])
+
+    def _turn_control(self) -> bool:
+        now = self.clock_ms()
+        if self._looked_ms is not None and 0 <= now - self._looked_ms < CONTROL_INTERVAL_MS:
+            return False
+        self._looked_ms = now
+        beats = self.log.follow(self.topics.heartbeats, 0, self._heartbeats_from())
+        self._heartbeats_at = beats.next_offset
+        self.claiming.heard(beats.values, now)
+        chunk = self.log.read(self.topics.control, 0, self._control_at)
+        self._control_at = chunk.next_offset
+        written = self.claiming.control(
+            chunk.values, chunk.next_offset >= self.log.end_offset(self.topics.control, 0), now
+        )
+        if written:
+            self.log.send(self.topics.control, 0, written)
+        self._follow_claims()
+        return bool(chunk.values or written)
+
+    def _heartbeats_from(self) -> int:
+        """Old ones are deleted."""
+        return max(self._heartbeats_at, self.log.start_offset(self.topics.heartbeats, 0))
+
+    def _follow_claims(self) -> None:
+        owned = set(self.claiming.owned)
+        for unit in range(self.sequencers + self.node.ledger.partitions):
+            number = unit - self.sequencers
+            if unit < self.sequencers:
+                if unit in owned and unit not in self.node.sequencers:
+                    self._read_epochs_to_end()
+                    self._tell(n.SequencerTaken(unit))
+                elif unit not in owned and unit in self.node.sequencers:
+                    self._tell(n.SequencerLost(unit))
+            elif unit in owned and number not in self.node.partitions:
+                self._calls_at[number] = 0
+                self._tell(n.PartitionTaken(number, self._last_reply(number)))
+            elif unit not in owned and number in self.node.partitions:
+                self._tell(n.PartitionLost(number))
+
+    def _last_reply(self, partition: int) -> tuple[int, int]:
+        """The identity of the last reply that is on the log."""
+        end = self.log.end_offset(self.topics.replies, partition)
+        start = max(self.log.start_offset(self.topics.replies, partition), end - TAIL_RECORDS)
+        last = (0, 0)
+        while start < end:
+            chunk = self.log.read(self.topics.replies, partition, start)
+            for value in chunk.values:
+                try:
+                    reply = reply_message(value)
+                except BadMessage:
+                    continue
+                last = max(last, (reply.epoch, reply.n))
+            start = max(chunk.next_offset, start + 1)
+        return last
+
+    # --- transactions -----------------------------------------------------------------------------------------------
+
+    def _read_epochs_to_end(self) -> None:
+        end = self.log.end_offset(self.topics.epochs, 0)
+        while self._epochs_at < end:
+            chunk = self.log.read(self.topics.epochs, 0, self._epochs_at)
+            self._epochs_at = chunk.next_offset
+            self._tell(n.EpochsRead(chunk.values))
+
+    def _turn_epochs(self) -> bool:
+        chunk = self.log.follow(self.topics.epochs, 0, self._epochs_at)
+        self._epochs_at = chunk.next_offset
+        if chunk.values:
+            self._tell(n.EpochsRead(chunk.values))
+        return bool(chunk.values)
+
+    def _turn_calls(self, partition: int) -> bool:
+        chunk = self.log.follow(self.topics.calls, partition, self._calls_at[partition])
+        self._calls_at[partition] = chunk.next_offset
+        if chunk.values:
+            self._tell(n.CallsRead(partition, chunk.values))
+        return bool(chunk.values)
+
+    def _turn_requests(self, sequencer: int) -> bool:
+        chunk = self.log.follow(self.topics.requests, sequencer, self.node.sequencers[sequencer].position)
+        if chunk.values:
+            self._tell(n.RequestsRead(sequencer, chunk.offsets.tolist(), chunk.values, chunk.next_offset))
+        return bool(chunk.values)
+
+    def _tell(self, event: n.Event) -> bool:
+        """Step the node and send what follows, in one batch for each partition of the log."""
+        appends = self.node.step(event, self.wall_ms())
+        batches: dict[tuple[str, int], list[bytes]] = {}
+        for append in appends:
+            batches.setdefault(self._place(append), []).append(append.value)
+        for (topic, partition), values in batches.items():
+            self.log.send(topic, partition, values)
+        return bool(appends)
+
+    def _place(self, append: Append) -> tuple[str, int]:
+        match append:
+            case AppendEpochs():
+                return self.topics.epochs, 0
+            case AppendCalls(partition):
+                return self.topics.calls, partition
+            case _:
+                return self.topics.replies, append.partition

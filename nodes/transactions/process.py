@@ -1,0 +1,106 @@
+"""A transactional node as an operating-system process."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import threading
+import time
+import uuid
+from types import FrameType
+
+from nodes.errors import RunFailed, UnknownName
+from nodes.log import Log, LogError
+from nodes.machine.claiming import Claiming
+from nodes.opening import open_job_log
+from nodes.settings import Settings
+from nodes.transactions.driver import TransactionDriver
+from nodes.transactions.topics import FIRST_INCARNATION, begin, create_topics
+from transactional.operators import Program
+from transactional.partition import Nondeterministic
+from transactional.sequencer import EpochConfig
+
+IDLE_WAIT_S = 0.02
+CUT_WAIT_S = 0.001
+INTERRUPTED_EXIT = 130
+
+
+def load_program(reference: str) -> Program:
+    """``MODULE:NAME`` of a ``Program``. Raises ``UnknownName`` or ``RunFailed``."""
+    module_name, _, attribute = reference.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise RunFailed(f"cannot import {module_name!r} for {reference!r}: {error}") from None
+    programs = {name: value for name, value in vars(module).items() if isinstance(value, Program)}
+    if attribute not in programs:
+        raise UnknownName("program", reference, [f"{module_name}:{name}" for name in programs])
+    return programs[attribute]
+
+
+def monotonic_ms() -> int:
+    """The node's clock: it only has to run."""
+    return time.monotonic_ns() // 1_000_000
+
+
+def wall_ms() -> int:
+    """Milliseconds since 1970: what ``ctx.now`` shows."""
+    return time.time_ns() // 1_000_000
+
+
+class TransactionProcess:
+    """Runs one node until it is told to stop. ``parent``: it leaves when this process has gone."""
+
+    def __init__(self, program: Program, log: Log, settings: Settings, number: int, sequencers: int) -> None:
+        self.topics = create_topics(log, program, sequencers)
+        begin(log, self.topics, program, sequencers)
+        self.log = log
+        self.parent = os.getppid()
+        units = sequencers + program.partitions
+        node = f"{number}-{uuid.uuid4().hex[:12]}"
+        suspect = settings.node.suspect_after_ms
+        self.driver = TransactionDriver(
+            program,
+            self.topics,
+            log,
+            Claiming(node, number, FIRST_INCARNATION, units, suspect_after_ms=suspect),
+            monotonic_ms,
+            wall_ms,
+            sequencers=sequencers,
+            config=EpochConfig(),
+            heartbeat_interval_ms=settings.node.heartbeat_interval_ms,
+        )
+        self._stop = threading.Event()
+
+    def request_stop(self, signum: int = 0, frame: FrameType | None = None) -> None:
+        """Leave after this turn; a second time at once."""
+        if self._stop.is_set():
+            os._exit(INTERRUPTED_EXIT)
+        self._stop.set()
+
+    def loop(self) -> None:
+        """Work until stopped. Raises ``RunFailed`` where a function is not deterministic."""
+        name = self.driver.claiming.node
+        try:
+            while not self._stop.is_set() and os.getppid() == self.parent:
+                if not self.driver.turn():
+                    wait_s = CUT_WAIT_S if self.driver.is_waiting else IDLE_WAIT_S
+                    self.log.wait(self.driver.waits_for(), wait_s)
+            self.driver.leave()
+        except Nondeterministic as error:
+            raise RunFailed(f"node {name}: {error}") from error
+        except LogError as error:
+            error.args = (f"node {name}: {error}",)
+            raise
+
+
+def run_transaction_node(program: Program, settings: Settings, *, number: int, sequencers: int) -> None:
+    """Open the log, join the job, work until told to stop (SIGTERM, SIGINT)."""
+    if not __debug__:
+        raise RunFailed("a node does not run under python -O: its checks of its own invariants would be gone")
+    with open_job_log(settings) as log:
+        process = TransactionProcess(program, log, settings, number, sequencers)
+        for signum in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(signum, process.request_stop)
+        process.loop()

@@ -1,0 +1,125 @@
+"""Transactional functions on real node processes: killed nodes, an embedded log and a Kafka broker."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+
+from examples.bank import program
+from nodes.log import Log, open_log
+from nodes.log.kafka import KafkaLog
+from nodes.transactions.client import TransactionClient
+from nodes.transactions.topics import create_topics
+from tests.integration.kafka_broker import session_bootstrap
+from tests.integration.processes import PLENTY_S, ROOT, until
+from tests.integration.txn_replay import Replay
+from transactional import Aborted
+
+ACCOUNTS = 20
+SEQUENCERS = 2
+# What is only slow must not be taken for dead all the time.
+PATIENT = ("-D", "node.suspect_after_ms=1000")
+
+
+@contextmanager
+def nodes(count: int, *options: str) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Node processes of the bank; what is left of them is killed."""
+    command = [sys.executable, "-m", "nodes.cli", "txn", "node", "examples.bank:program"]
+    command += ["--sequencers", str(SEQUENCERS), *options, *PATIENT]
+    started = [subprocess.Popen([*command, "--number", str(number)], cwd=ROOT) for number in range(count)]
+    try:
+        yield started
+    finally:
+        for process in started:
+            process.kill()
+            process.wait(PLENTY_S)
+
+
+def pay_around(client: TransactionClient, draw: Random, count: int) -> list[str]:
+    """Random transfers, a third of them more than is there; gives the requests' ids."""
+    ids = []
+    for _ in range(count):
+        start, to = draw.sample(range(ACCOUNTS), 2)
+        ids.append(client.send("account", f"a{start}", "transfer", {"to": f"a{to}", "amount": draw.randrange(1, 60)}))
+    return ids
+
+
+def open_accounts(client: TransactionClient) -> None:
+    ids = [client.send("account", f"a{number}", "deposit", [50]) for number in range(ACCOUNTS)]
+    answers(client, ids)
+
+
+def answers(client: TransactionClient, ids: list[str], at_least: int | None = None) -> None:
+    """Wait until so many of these (all) are answered."""
+    wanted = len(ids) if at_least is None else at_least
+    until(lambda: client.receive(0.1) >= 0 and sum(name in client.answered for name in ids) >= wanted, "replies")
+
+
+def money(log: Log) -> int:
+    """In all accounts, after the replay has found every reply right."""
+    replayed = Replay(log, program).check()
+    return sum(replayed.serial.get(*key).balance for key in replayed.serial.state)
+
+
+def run_with_a_kill(log: Log, *options: str) -> None:
+    create_topics(log, program, SEQUENCERS)
+    client, draw = TransactionClient(log, "bank"), Random(5)
+    with nodes(2, *options) as processes:
+        open_accounts(client)
+        first = pay_around(client, draw, 150)
+        answers(client, first, at_least=1)
+        processes[0].send_signal(signal.SIGKILL)
+        answers(client, first)
+        second = pay_around(client, draw, 50)
+        answers(client, second)
+        outcomes = [client.take(name) for name in (*first, *second)]
+        assert any(isinstance(outcome, Aborted) for outcome in outcomes)
+        assert any(isinstance(outcome, int) for outcome in outcomes)
+        processes[1].send_signal(signal.SIGTERM)
+        assert processes[1].wait(PLENTY_S) == 0
+    assert money(log) == 50 * ACCOUNTS
+
+
+def test_a_killed_node_costs_no_transaction_and_no_money(tmp_path: Path) -> None:
+    with open_log(f"embedded:{tmp_path / 'log'}") as log:
+        run_with_a_kill(log, "--log-dir", str(tmp_path / "log"))
+
+
+def test_the_same_on_kafka(tmp_path: Path) -> None:
+    bootstrap = session_bootstrap()
+    prefix = f"{tmp_path.name}."
+    with KafkaLog(bootstrap, prefix=prefix) as log:
+        try:
+            run_with_a_kill(log, "--bootstrap", bootstrap, "-D", f"log.prefix={prefix}")
+        finally:
+            log.delete_topics(list(log.topics()))
+
+
+def test_the_same_request_id_runs_once_and_gets_the_same_reply(tmp_path: Path) -> None:
+    with open_log(f"embedded:{tmp_path / 'log'}") as log:
+        create_topics(log, program, SEQUENCERS)
+        with nodes(1, "--log-dir", str(tmp_path / "log")):
+            client = TransactionClient(log)
+            assert client.call("account", "a", "deposit", [5], request_id="once", timeout_s=PLENTY_S) == 5
+            assert client.call("account", "a", "deposit", [5], request_id="once", timeout_s=PLENTY_S) == 5
+            reused = client.call("account", "a", "deposit", [6], request_id="once", timeout_s=PLENTY_S)
+            assert reused == Aborted("RequestIdReused", ("once",))
+            unknown = client.call("account", "a", "depose", [6], timeout_s=PLENTY_S)
+            assert isinstance(unknown, Aborted) and unknown.kind == "UnknownFunction"
+            assert client.call("account", "a", "balance", timeout_s=PLENTY_S) == 5
+
+
+def test_the_command_calls_a_function_and_says_what_is_wrong(tmp_path: Path) -> None:
+    with open_log(f"embedded:{tmp_path / 'log'}") as log:
+        create_topics(log, program, SEQUENCERS)
+    options = ("--log-dir", str(tmp_path / "log"))
+    with nodes(1, *options):
+        for arguments, code, said in [("[7]", 0, "7"), ('["x"]', 1, "TypeError"), ("{", 2, "no JSON")]:
+            command = [sys.executable, "-m", "nodes.cli", "txn", "call", "account", "a", "deposit", arguments, *options]
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PLENTY_S, check=False)
+            assert (done.returncode, said in done.stdout + done.stderr) == (code, True), done

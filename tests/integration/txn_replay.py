@@ -1,0 +1,86 @@
+"""What a transactional job did on a real log, judged by one plain loop over its requests in commit order."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from nodes.log import Log
+from nodes.transactions.topics import TransactionTopics
+from transactional import Aborted, Program, Serial
+from transactional.ledger import FIRST_EPOCH, Ledger
+from transactional.messages import Reply, reply_message
+from transactional.replies import ascending
+
+
+def records(log: Log, topic: str, partition: int) -> dict[int, bytes]:
+    """All records of a partition, by offset."""
+    found: dict[int, bytes] = {}
+    offset, end = log.start_offset(topic, partition), log.end_offset(topic, partition)
+    while offset < end:
+        chunk = log.read(topic, partition, offset)
+        found.update(zip(chunk.offsets.tolist(), chunk.values, strict=True))
+        offset = max(chunk.next_offset, offset + 1)
+    return found
+
+
+@dataclass
+class Replayed:
+    """State after all, and what the run has met. ``repeats``: reply records that a reader drops."""
+
+    serial: Serial
+    replies: int
+    repeats: int
+    reruns: int
+    epochs: int
+
+
+class Replay:
+    """Of one job on one log, whose nodes may still run but have answered everything."""
+
+    def __init__(self, log: Log, program: Program) -> None:
+        self.log = log
+        self.program = program
+        self.topics = TransactionTopics(program.name)
+        self.sequencers = log.partitions(self.topics.requests)
+        self.ledger = Ledger(program, self.sequencers)
+        for value in records(log, self.topics.epochs, 0).values():
+            self.ledger.apply(value)
+
+    def check(self) -> Replayed:
+        """Raises ``AssertionError`` where a reply is not that of the plain loop, or a request has not exactly one."""
+        requests = [records(self.log, self.topics.requests, s) for s in range(self.sequencers)]
+        written = [list(self._replies(p)) for p in range(self.program.partitions)]
+        read = [reply for replies in written for reply in ascending(replies)]
+        answered = sorted((reply.sequencer, reply.offset) for reply in read)
+        assert answered == sorted((s, offset) for s, of in enumerate(requests) for offset in of)
+        done = Replayed(Serial(self.program), len(read), sum(map(len, written)) - len(read), 0, self.ledger.done)
+        by_tid = {reply.tid: reply for reply in read if reply.tid >= 0}
+        for tid, time_ms in self._order(by_tid, done):
+            reply = by_tid[tid]
+            asked = json.loads(requests[reply.sequencer][reply.offset])
+            target = self.program.target(asked["operator"], asked["key"], asked["function"], asked["args"])
+            expected = done.serial.run(target, tid, time_ms)
+            got: bytes | Aborted | None = reply.result if reply.failure is None else reply.failure
+            assert got == expected, f"TID {tid}, {asked}: replied {got!r}, in series {expected!r}"
+        return done
+
+    def _order(self, by_tid: dict[int, Reply], done: Replayed) -> Iterator[tuple[int, int]]:
+        times: dict[int, int] = {}
+        by_epoch: dict[int, list[int]] = {}
+        for tid, reply in by_tid.items():
+            by_epoch.setdefault(reply.epoch, []).append(tid)
+        for number in range(FIRST_EPOCH, self.ledger.done + 1):
+            epoch = self.ledger.epoch(number)
+            for s, cut in epoch.cuts.items():
+                times.update({self.ledger.tid(number, s, index): cut.time_ms for index in range(cut.count)})
+            assert epoch.outcome is not None
+            again = [tid for tid, _, _ in epoch.outcome.outcomes]
+            done.reruns += len(again)
+            for tid in (*sorted(set(by_epoch.get(number, [])) - set(again)), *again):
+                yield tid, times[tid]
+
+    def _replies(self, partition: int) -> Iterator[Reply]:
+        for value in records(self.log, self.topics.replies, partition).values():
+            yield reply_message(value)
