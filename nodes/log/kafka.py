@@ -69,7 +69,7 @@ class KafkaLog(Log):
         self._timeout_s = timeout_s
         self._transactional: dict[str, Sender] = {}
         self._limited: dict[int, Sender] = {}
-        parts = (self._follower, self._appender, self._sender, self._transactional, self._limited)
+        parts = (self._topics, self._follower, self._appender, self._sender, self._transactional, self._limited)
         self._finalizer = weakref.finalize(self, _release, *parts, self._pid)
         try:
             self._known = self._topics.listed(connect_timeout_s)
@@ -247,6 +247,7 @@ class KafkaLog(Log):
 
 
 def _release(
+    topics: Topics,
     follower: Follower,
     appender: Appender,
     sender: Sender,
@@ -259,3 +260,4 @@ def _release(
         appender.close()
         for one in dict.fromkeys([sender, *transactional.values(), *limited.values()]):
             one.close()
+        topics.close()

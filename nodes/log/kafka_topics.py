@@ -42,6 +42,10 @@ class Topics:
         self._timeout_s = timeout_s
         self._limits: dict[str, int] = {}
 
+    def close(self) -> None:
+        """Leave the brokers now: a client that outlives the interpreter may call into it, and crash the process."""
+        del self._admin
+
     def listed(self, timeout_s: float) -> dict[str, int]:
         """Topic -> number of partitions, sorted; only those that begin with the prefix."""
         try:
