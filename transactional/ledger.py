@@ -13,6 +13,7 @@ from transactional.execution import too_many_calls
 from transactional.messages import BadMessage, Contribution, Cut, Mark, Shipment, epoch_message
 from transactional.operators import Program
 from transactional.rerun import Postponed, Rerun, rerun
+from transactional.snapshots import LedgerState, PostponedState
 
 FIRST_EPOCH = 1
 
@@ -52,6 +53,7 @@ class Ledger:
         self.sequencers = sequencers
         self.partitions = program.partitions
         self.done = FIRST_EPOCH - 1
+        self.position = 0  # on the epochs topic
         self.bad_messages = 0
         self.repeats = 0
         self._epochs: dict[int, Epoch] = {FIRST_EPOCH: Epoch(FIRST_EPOCH, 0)}
@@ -86,9 +88,49 @@ class Ledger:
         assert tid < 2**63, f"TID {tid} has more than 63 bits"
         return tid
 
+    # --- as one value -----------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> LedgerState:
+        """The state after ``position``; what is done is left out."""
+        first = self.epoch(self.done + 1)
+        assert first.base is not None
+        later = [self._epochs[number] for number in sorted(self._epochs) if number > self.done]
+        carried = [first.carried[tid] for tid in sorted(first.carried)]
+        return LedgerState(
+            epochs_offset=self.position,
+            done=self.done,
+            base=first.base,
+            carried=[PostponedState(p.tid, p.time_ms, p.request, sorted(p.keys), sorted(p.prefixes)) for p in carried],
+            next_cut=list(self._next_cut),
+            cut_to=list(self._cut_to),
+            cuts=[epoch.cuts[s] for epoch in later for s in sorted(epoch.cuts)],
+            marks=[marks[p] for epoch in later for _, marks in sorted(epoch.marks.items()) for p in sorted(marks)],
+            shipments=[epoch.shipments[p] for epoch in later for p in sorted(epoch.shipments)],
+        )
+
+    @classmethod
+    def restored(cls, program: Program, sequencers: int, state: LedgerState) -> Ledger:
+        """Go on from a snapshot, at its ``epochs_offset``."""
+        made = cls(program, sequencers)
+        made.position, made.done = state.epochs_offset, state.done
+        carried = [
+            Postponed(p.tid, p.time_ms, p.request, frozenset(p.keys), frozenset(p.prefixes)) for p in state.carried
+        ]
+        number = state.done + 1
+        made._epochs = {number: Epoch(number, state.base, carried={each.tid: each for each in carried})}
+        for cut in state.cuts:
+            made._at(cut.epoch).cuts[cut.sequencer] = cut
+        made._next_cut, made._cut_to = list(state.next_cut), list(state.cut_to)
+        made._number(number)
+        for mark in state.marks:
+            made._mark(mark)
+        for shipment in state.shipments:
+            made._shipment(shipment)
+        return made
+
     def forget(self, before: int) -> None:
         """Drop epochs that no checkpoint needs any more."""
-        for number in [number for number in self._epochs if number < min(before, self.done)]:
+        for number in [number for number in self._epochs if number < min(before, self.done + 1)]:
             del self._epochs[number]
 
     # --- the fold ---------------------------------------------------------------------------------------------------
@@ -121,7 +163,10 @@ class Ledger:
         self._next_cut[cut.sequencer] = cut.epoch + 1
         self._cut_to[cut.sequencer] = cut.to_offset
         self._at(cut.epoch).cuts[cut.sequencer] = cut
-        number = cut.epoch
+        self._number(cut.epoch)
+
+    def _number(self, number: int) -> None:
+        """Give the epochs from this one on their TIDs, as far as they are known."""
         while self.is_sequenced(number):
             epoch, following = self._epochs[number], self._at(number + 1)
             assert epoch.base is not None

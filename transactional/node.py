@@ -12,6 +12,7 @@ from transactional.messages import BadMessage, call_message
 from transactional.operators import Program
 from transactional.partition import Append, StatePartition
 from transactional.sequencer import EpochConfig, Sequencer
+from transactional.snapshots import LedgerState, PartitionState
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,16 +22,18 @@ class Ticked:
 
 @dataclass(frozen=True, slots=True)
 class EpochsRead:
-    """Records of the epochs topic, in order."""
+    """Records of the epochs topic, in order; ``next_offset`` is where the next read begins."""
 
     values: list[bytes]
+    next_offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class CallsRead:
-    """Records of the calls of a state partition, in order, from the first one on."""
+    """Records of the calls of a state partition, in order, from the partition's ``position`` on."""
 
     partition: int
+    offsets: list[int]
     values: list[bytes]
 
 
@@ -46,10 +49,14 @@ class RequestsRead:
 
 @dataclass(frozen=True, slots=True)
 class PartitionTaken:
-    """This node owns a state partition; its calls are read from the start. ``replied``: the last reply on the log."""
+    """This node owns a state partition. ``snapshot``: where it begins, None: at the start of everything.
+
+    ``replied``: the identity of the last reply on the log.
+    """
 
     partition: int
     replied: tuple[int, int] = (0, 0)
+    snapshot: PartitionState | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +80,13 @@ Event = Ticked | EpochsRead | CallsRead | RequestsRead | PartitionTaken | Sequen
 
 
 class TransactionNode:
-    """One life of one node."""
+    """One life of one node. ``begin``: the oldest snapshot that it may be given, None: the start of everything."""
 
-    def __init__(self, program: Program, sequencers: int, config: EpochConfig | None = None) -> None:
+    def __init__(
+        self, program: Program, sequencers: int, config: EpochConfig | None = None, begin: LedgerState | None = None
+    ) -> None:
         self.config = EpochConfig() if config is None else config
-        self.ledger = Ledger(program, sequencers)
+        self.ledger = Ledger(program, sequencers) if begin is None else Ledger.restored(program, sequencers, begin)
         self.partitions: dict[int, StatePartition] = {}
         self.sequencers: dict[int, Sequencer] = {}
         self.bad_messages = 0
@@ -85,16 +94,19 @@ class TransactionNode:
     def step(self, event: Event, now_ms: int) -> list[Append]:
         """What follows from ``event`` at ``now_ms``, in order."""
         match event:
-            case EpochsRead(values):
+            case EpochsRead(values, next_offset):
                 for value in values:
                     self.ledger.apply(value)
-            case CallsRead(partition, values):
-                self._calls(partition, values)
+                self.ledger.position = next_offset
+            case CallsRead(partition, offsets, values):
+                self._calls(partition, offsets, values)
             case RequestsRead(sequencer, offsets, values, next_offset):
                 if sequencer in self.sequencers:
                     self.sequencers[sequencer].read(offsets, values, next_offset)
-            case PartitionTaken(partition, replied):
+            case PartitionTaken(partition, replied, snapshot):
                 taken = StatePartition(self.ledger, partition, id_window=self.config.id_window, replied=replied)
+                if snapshot is not None:
+                    taken.restore(snapshot)
                 self.partitions[partition] = taken
             case SequencerTaken(sequencer):
                 self.sequencers[sequencer] = Sequencer(self.ledger, sequencer, self.config)
@@ -106,16 +118,16 @@ class TransactionNode:
                 pass
         return self._advance(now_ms)
 
-    def _calls(self, partition: int, values: list[bytes]) -> None:
+    def _calls(self, partition: int, offsets: list[int], values: list[bytes]) -> None:
         owned = self.partitions.get(partition)
-        for value in values:
+        for offset, value in zip(offsets, values, strict=True):
             try:
                 message = call_message(value)
             except BadMessage:
                 self.bad_messages += 1
                 continue
             if owned is not None:
-                owned.receive(message, value)
+                owned.receive(offset, message, value)
 
     def _advance(self, now_ms: int) -> list[Append]:
         out: list[Append] = []

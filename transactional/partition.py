@@ -28,6 +28,7 @@ from transactional.messages import (
 from transactional.operators import StateKey, Target
 from transactional.replies import Replies
 from transactional.reservations import conflicting
+from transactional.snapshots import FORMAT_VERSION, PartitionState, snapshot_bytes
 from transactional.store import Store
 from transactional.values import digest
 
@@ -90,13 +91,61 @@ class StatePartition:
         self._replied = replied
         self._running = _Running()
         self._received: dict[tuple[int, bytes], Forward | Calls] = {}
+        self._first_offset: dict[int, int] = {}  # of an epoch's records
+        self.position = 0  # on the calls
+        self.writes = 0
+        self._wants_snapshot = False
+        self._made: tuple[int, bytes] | None = None
 
     # --- the log ----------------------------------------------------------------------------------------------------
 
-    def receive(self, message: Forward | Calls, data: bytes) -> None:
+    def receive(self, offset: int, message: Forward | Calls, data: bytes) -> None:
         """A record of this partition's calls; it counts once a cut or mark names it."""
         if message.epoch >= self.epoch:
             self._received[message.epoch, digest(data)] = message
+            self._first_offset.setdefault(message.epoch, offset)
+        self.position = offset + 1
+
+    # --- as one value -----------------------------------------------------------------------------------------------
+
+    def want_snapshot(self) -> None:
+        """Make one at the next end of an epoch, or now."""
+        self._wants_snapshot = True
+        self._maybe_snapshot()
+
+    def take_snapshot(self) -> tuple[int, bytes] | None:
+        """The newest one that was made, with its epoch; durable once this partition's replies so far are."""
+        made, self._made = self._made, None
+        return made
+
+    def _maybe_snapshot(self) -> None:
+        """Not while this partition is behind the ledger or inside an epoch."""
+        if self._wants_snapshot and not self._running.round and self.epoch == self.ledger.done + 1:
+            self._wants_snapshot = False
+            self._made = self.epoch - 1, self._snapshot()
+
+    def _snapshot(self) -> bytes:
+        remembered, order = self.replies.snapshot()
+        state = PartitionState(
+            version=FORMAT_VERSION,
+            partition=self.number,
+            calls_offset=min([self.position, *self._first_offset.values()]),
+            committed=self.committed,
+            ledger=self.ledger.snapshot(),
+            items=[(operator, key, self.store.items[operator, key]) for operator, key in sorted(self.store.items)],
+            replies=remembered,
+            reply_order=order,
+        )
+        return snapshot_bytes(state)
+
+    def restore(self, state: PartitionState) -> None:
+        """Go on from a snapshot; the ledger still holds all epochs after it. Read the calls from ``position`` on."""
+        assert state.partition == self.number, f"a snapshot of partition {state.partition} for partition {self.number}"
+        self.epoch = state.ledger.done + 1
+        self.position = state.calls_offset
+        self.committed = state.committed
+        self.store = Store({(operator, key): value for operator, key, value in state.items})
+        self.replies.restore(state.replies, state.reply_order)
 
     def advance(self, out: list[Append]) -> bool:
         """Do the next thing that the log allows; False if it allows nothing."""
@@ -243,6 +292,7 @@ class StatePartition:
             execution = running.executions[tid]
             if tid not in again and tid not in decision.failed:
                 self.store.apply(execution.writes)
+                self.writes += len(execution.writes)
         for tid in sorted(running.roots):
             if tid not in again:
                 result = decision.failed.get(tid, running.executions[tid].result)
@@ -285,6 +335,7 @@ class StatePartition:
         assert epoch.outcome is not None
         mine = {key: value for key, value in epoch.outcome.writes.items() if self.program.place(*key) == self.number}
         self.store.apply(mine)
+        self.writes += len(mine)
         outcomes = self._running.outcomes
         outcomes += [each for each in epoch.outcome.outcomes if self._is_mine(each[1])]
         self.committed += sum(not isinstance(outcome, Aborted) for _, _, outcome in outcomes)
@@ -298,6 +349,8 @@ class StatePartition:
         self._running = _Running()
         self.epoch += 1
         self._received = {name: each for name, each in self._received.items() if each.epoch >= self.epoch}
+        self._first_offset = {epoch: offset for epoch, offset in self._first_offset.items() if epoch >= self.epoch}
+        self._maybe_snapshot()
 
     def _is_mine(self, request: Request) -> bool:
         return self.program.place(request.operator, request.key) == self.number

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from transactional.errors import Aborted
 from transactional.messages import Kind, Reply, Request
+from transactional.snapshots import ReplyState
 from transactional.values import decode, digest, encode
 
 
@@ -54,6 +55,24 @@ class Replies:
         for sequencer, end in sorted(ends.items()):
             self._forget(sequencer, end - self._id_window)
 
+    def snapshot(self) -> tuple[list[ReplyState], list[tuple[int, int, str]]]:
+        """What is remembered, and in which order it will be forgotten."""
+        remembered = []
+        for (sequencer, name), given in sorted(self._given.items()):
+            result, failure = _parted(given.outcome)
+            remembered.append(ReplyState(sequencer, name, given.call, given.offset, given.tid, result, failure))
+        order = [(sequencer, *each) for sequencer, names in sorted(self._order.items()) for each in names]
+        return remembered, order
+
+    def restore(self, remembered: Sequence[ReplyState], order: Sequence[tuple[int, int, str]]) -> None:
+        """What ``snapshot`` gave."""
+        for each in remembered:
+            outcome = each.failure if each.result is None else each.result
+            assert outcome is not None
+            self._given[each.sequencer, each.id] = _Given(each.call, each.offset, each.tid, outcome)
+        for sequencer, offset, name in order:
+            self._order.setdefault(sequencer, deque()).append((offset, name))
+
     def _again(self, request: Request, coming: Container[tuple[int, str]]) -> tuple[int, bytes | Aborted] | None:
         """The reply to what is not run; None if the reply of the first request is still to come."""
         if request.kind is Kind.REFUSE:
@@ -92,8 +111,12 @@ def reused(name: str) -> Aborted:
     return Aborted("RequestIdReused", (name,))
 
 
+def _parted(outcome: bytes | Aborted) -> tuple[bytes | None, Aborted | None]:
+    return (None, outcome) if isinstance(outcome, Aborted) else (outcome, None)
+
+
 def _reply(epoch: int, n: int, request: Request, tid: int, outcome: bytes | Aborted) -> Reply:
-    result, failure = (None, outcome) if isinstance(outcome, Aborted) else (outcome, None)
+    result, failure = _parted(outcome)
     return Reply(epoch, n, request.id, request.sequencer, request.offset, tid, result, failure)
 
 

@@ -36,6 +36,10 @@ def simulate(seed: int) -> Tally:
             world.crash()
         if draw.random() < 0.004:
             world.overlap()
+        if draw.random() < 0.01:
+            world.save()
+        if draw.random() < 0.01:
+            world.forget()
         world.act()
     world.heal()
     return Check(world).run()
@@ -69,4 +73,4 @@ def test_random_transactions_equal_one_plain_loop(part: int) -> None:
             tally.add(simulate(seed))
         except AssertionError as error:
             raise AssertionError(f"seed {seed}: {error}") from error
-    assert tally.crashes and tally.reruns and tally.races and tally.failed and tally.committed, tally
+    assert tally.restored and tally.crashes and tally.reruns and tally.races and tally.failed and tally.committed, tally

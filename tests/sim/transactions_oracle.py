@@ -26,6 +26,7 @@ class Tally:
     races: int = 0
     rounds: int = 0
     crashes: int = 0
+    restored: int = 0
     repeated: int = 0
     refused: int = 0
 
@@ -39,7 +40,7 @@ class Check:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.tally = Tally(crashes=world.crashes)
+        self.tally = Tally(crashes=world.crashes, restored=world.restored)
         self.ledger = Ledger(world.program, world.sequencers)
         for value in world.epochs_topic():
             self.ledger.apply(value)

@@ -14,7 +14,10 @@ from transactional.messages import Reply, reply_message
 from transactional.partition import Append, AppendCalls, AppendEpochs
 from transactional.requests import WireRequest, request_record
 from transactional.sequencer import EpochConfig
+from transactional.snapshots import PartitionState, snapshot_bytes, snapshot_state
 
+KEPT = 3
+"""Snapshots of a partition that somebody may begin with."""
 EPOCHS, CALLS, REQUESTS, REPLIES = "epochs", "calls", "requests", "replies"
 
 
@@ -26,8 +29,7 @@ class Life:
     """
 
     node: n.TransactionNode
-    epochs_at: int = 0
-    calls_at: dict[int, int] = field(default_factory=dict)
+    begun: int = 0  # up to this epoch it knows nothing
     outbox: dict[tuple[str, int], deque[bytes]] = field(default_factory=dict)
 
     def keep(self, appends: list[Append]) -> None:
@@ -61,6 +63,8 @@ class World:
         self.log.create_topic(REPLIES, program.partitions)
         self.now_ms = 1_000
         self.crashes = 0
+        self.snapshots: dict[int, list[PartitionState]] = {}  # durable ones by partition, oldest first
+        self.restored = 0
         self.after: dict[tuple[int, int], int] = {}  # request -> the last epoch of which a reply was there before it
         self.lives = [self._born() for _ in range(nodes)]
         for partition in range(program.partitions):
@@ -120,9 +124,37 @@ class World:
             self.take_sequencer(life, self.draw.randrange(self.sequencers))
 
     def take(self, life: Life, partition: int) -> None:
-        if partition not in life.node.partitions:
-            life.calls_at[partition] = 0
-            life.keep(life.node.step(n.PartitionTaken(partition, self._last_reply(partition)), self.now_ms))
+        if partition in life.node.partitions:
+            return
+        kept = [each for each in self._kept(partition) if each.ledger.done >= life.begun]
+        snapshot = self.draw.choice(kept) if kept else None
+        assert snapshot is not None or not life.begun
+        self.restored += snapshot is not None
+        taken = n.PartitionTaken(partition, self._last_reply(partition), snapshot)
+        life.keep(life.node.step(taken, self.now_ms))
+
+    def save(self) -> None:
+        """A node makes a snapshot of one of its partitions durable; its replies are on the log before."""
+        life = self.draw.choice(self.lives)
+        for partition in sorted(life.node.partitions):
+            life.node.partitions[partition].want_snapshot()
+            made = None if life.outbox.get((REPLIES, partition)) else life.node.partitions[partition].take_snapshot()
+            if made is not None:
+                known, state = self.snapshots.setdefault(partition, []), snapshot_state(made[1])
+                assert snapshot_bytes(state) == made[1] and state.ledger.done == made[0]
+                if not known or state.ledger.done >= known[-1].ledger.done:
+                    known.append(state)
+
+    def _kept(self, partition: int) -> list[PartitionState]:
+        return self.snapshots.get(partition, [])[-KEPT:]
+
+    def forget(self) -> None:
+        """Nodes drop what no kept snapshot needs."""
+        if len(self.snapshots) == self.program.partitions:
+            before = min(self._kept(partition)[0].ledger.done for partition in self.snapshots) + 1
+            for life in self.lives:
+                life.node.ledger.forget(before)
+                life.begun = max(life.begun, before - 1)
 
     def take_sequencer(self, life: Life, sequencer: int) -> None:
         if sequencer not in life.node.sequencers:
@@ -144,7 +176,12 @@ class World:
     # --- reading and writing ----------------------------------------------------------------------------------------
 
     def _born(self) -> Life:
-        return Life(n.TransactionNode(self.program, self.sequencers, self.config))
+        begin = None
+        if len(self.snapshots) == self.program.partitions:
+            oldest = [self._kept(partition)[0].ledger for partition in sorted(self.snapshots)]
+            begin = min(oldest, key=lambda ledger: ledger.done)
+        node = n.TransactionNode(self.program, self.sequencers, self.config, begin)
+        return Life(node, 0 if begin is None else begin.done)
 
     def _last_reply(self, partition: int) -> tuple[int, int]:
         if self.draw.random() < 0.5:
@@ -159,17 +196,15 @@ class World:
         return bool(ready)
 
     def _read_epochs(self, life: Life, count: int) -> bool:
-        chunk = self.log.read(EPOCHS, 0, life.epochs_at, max_records=count)
-        life.epochs_at = chunk.next_offset
+        chunk = self.log.read(EPOCHS, 0, life.node.ledger.position, max_records=count)
         if chunk.values:
-            life.keep(life.node.step(n.EpochsRead(chunk.values), self.now_ms))
+            life.keep(life.node.step(n.EpochsRead(chunk.values, chunk.next_offset), self.now_ms))
         return bool(chunk.values)
 
     def _read_calls(self, life: Life, partition: int, count: int) -> bool:
-        chunk = self.log.read(CALLS, partition, life.calls_at[partition], max_records=count)
-        life.calls_at[partition] = chunk.next_offset
+        chunk = self.log.read(CALLS, partition, life.node.partitions[partition].position, max_records=count)
         if chunk.values:
-            life.keep(life.node.step(n.CallsRead(partition, chunk.values), self.now_ms))
+            life.keep(life.node.step(n.CallsRead(partition, chunk.offsets.tolist(), chunk.values), self.now_ms))
         return bool(chunk.values)
 
     def _read_requests(self, life: Life, sequencer: int, count: int) -> bool:
