@@ -7,12 +7,14 @@ from collections.abc import Callable
 from nodes.log.contract import Log, TopicPartition
 from nodes.machine import messages as m
 from nodes.machine.claiming import Claiming
+from nodes.transactions.checkpointing import TransactionCheckpoints
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
 from transactional import node as n
 from transactional.messages import BadMessage, reply_message
 from transactional.operators import Program
 from transactional.partition import Append, AppendCalls, AppendEpochs
 from transactional.sequencer import EpochConfig
+from transactional.snapshots import LedgerState
 
 CONTROL_INTERVAL_MS = 20
 TAIL_RECORDS = 100
@@ -27,6 +29,7 @@ class TransactionDriver:
         topics: TransactionTopics,
         log: Log,
         claiming: Claiming,
+        checkpoints: TransactionCheckpoints,
         clock_ms: Callable[[], int],
         wall_ms: Callable[[], int],
         *,
@@ -37,21 +40,27 @@ class TransactionDriver:
         self.topics = topics
         self.log = log
         self.claiming = claiming
+        self.checkpoints = checkpoints
         self.clock_ms = clock_ms
         self.wall_ms = wall_ms
         self.sequencers = sequencers
+        self.program = program
+        self.config = config
+        self.begun = 0
+        """Up to this epoch this node knows nothing."""
         self.node = n.TransactionNode(program, sequencers, config)
+        self._has_begun = False
         self._heartbeat_interval_ms = heartbeat_interval_ms
         self._control_at = 0
         self._heartbeats_at = log.start_offset(topics.heartbeats, 0)
-        self._epochs_at = 0
-        self._calls_at: dict[int, int] = {}
         self._beats = 0
         self._beat_ms: int | None = None
         self._looked_ms: int | None = None
 
     def turn(self) -> bool:
         """Look at every topic once; False if there was nothing to do."""
+        if not self._has_begun:
+            self._begin()
         self.log.delivered()
         self._beat()
         moved = self._turn_control()
@@ -60,6 +69,9 @@ class TransactionDriver:
             moved |= self._turn_calls(partition)
         for sequencer in sorted(self.node.sequencers):
             moved |= self._turn_requests(sequencer)
+        said = self.checkpoints.turn(self.node.partitions, self.clock_ms())
+        if said:
+            self.log.send(self.topics.control, 0, said)
         return self._tell(n.Ticked()) or moved
 
     def leave(self) -> None:
@@ -70,9 +82,9 @@ class TransactionDriver:
     def waits_for(self) -> dict[TopicPartition, int]:
         """The positions at which something new would concern this node."""
         topics = self.topics
-        found = {TopicPartition(topics.control, 0): self._control_at, TopicPartition(topics.epochs, 0): self._epochs_at}
-        for partition in self.node.partitions:
-            found[TopicPartition(topics.calls, partition)] = self._calls_at[partition]
+        found = {TopicPartition(topics.control, 0): self._control_at, TopicPartition(topics.epochs, 0): self.node.ledger.position}
+        for number, partition in self.node.partitions.items():
+            found[TopicPartition(topics.calls, number)] = partition.position
         for number, sequencer in self.node.sequencers.items():
             found[TopicPartition(topics.requests, number)] = sequencer.position
         return found
@@ -81,6 +93,30 @@ class TransactionDriver:
     def is_waiting(self) -> bool:
         """Whether requests wait for the time at which they are cut."""
         return any(sequencer.waiting for sequencer in self.node.sequencers.values())
+
+    # --- beginning --------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        """Read the control topic, and begin the ledger at the oldest checkpoint that may be needed."""
+        self._has_begun = True
+        end = self.log.end_offset(self.topics.control, 0)
+        while self._control_at < end:
+            chunk = self.log.read(self.topics.control, 0, self._control_at)
+            self._control_at = chunk.next_offset
+            self.claiming.control(chunk.values, False, self.clock_ms())
+        self._start(self.checkpoints.ledger())
+
+    def _start(self, begin: LedgerState | None) -> None:
+        self.begun = 0 if begin is None else begin.done
+        self.node = n.TransactionNode(self.program, self.sequencers, self.config, begin)
+
+    def _take(self, partition: int) -> bool:
+        """Begin with the newest intact checkpoint; False if none is, and the ledger has to be read from its start."""
+        state = self.checkpoints.newest(partition, self.begun)
+        if state is None and self.begun:
+            return False
+        self._tell(n.PartitionTaken(partition, self._last_reply(partition), state))
+        return True
 
     # --- others -----------------------------------------------------------------------------------------------------
 
@@ -107,6 +143,8 @@ class TransactionDriver:
         )
         if written:
             self.log.send(self.topics.control, 0, written)
+        self.begun = max(self.begun, self.checkpoints.first_epoch_needed())
+        self.node.ledger.forget(self.begun + 1)
         self._follow_claims()
         return bool(chunk.values or written)
 
@@ -125,8 +163,9 @@ class TransactionDriver:
                 elif unit not in owned and unit in self.node.sequencers:
                     self._tell(n.SequencerLost(unit))
             elif unit in owned and number not in self.node.partitions:
-                self._calls_at[number] = 0
-                self._tell(n.PartitionTaken(number, self._last_reply(number)))
+                if not self._take(number):
+                    self._start(None)
+                    return  # all that this node owns is taken again in the next turn
             elif unit not in owned and number in self.node.partitions:
                 self._tell(n.PartitionLost(number))
 
@@ -150,23 +189,20 @@ class TransactionDriver:
 
     def _read_epochs_to_end(self) -> None:
         end = self.log.end_offset(self.topics.epochs, 0)
-        while self._epochs_at < end:
-            chunk = self.log.read(self.topics.epochs, 0, self._epochs_at)
-            self._epochs_at = chunk.next_offset
-            self._tell(n.EpochsRead(chunk.values))
+        while self.node.ledger.position < end:
+            chunk = self.log.read(self.topics.epochs, 0, self.node.ledger.position)
+            self._tell(n.EpochsRead(chunk.values, chunk.next_offset))
 
     def _turn_epochs(self) -> bool:
-        chunk = self.log.follow(self.topics.epochs, 0, self._epochs_at)
-        self._epochs_at = chunk.next_offset
+        chunk = self.log.follow(self.topics.epochs, 0, self.node.ledger.position)
         if chunk.values:
-            self._tell(n.EpochsRead(chunk.values))
+            self._tell(n.EpochsRead(chunk.values, chunk.next_offset))
         return bool(chunk.values)
 
     def _turn_calls(self, partition: int) -> bool:
-        chunk = self.log.follow(self.topics.calls, partition, self._calls_at[partition])
-        self._calls_at[partition] = chunk.next_offset
+        chunk = self.log.follow(self.topics.calls, partition, self.node.partitions[partition].position)
         if chunk.values:
-            self._tell(n.CallsRead(partition, chunk.values))
+            self._tell(n.CallsRead(partition, chunk.offsets.tolist(), chunk.values))
         return bool(chunk.values)
 
     def _turn_requests(self, sequencer: int) -> bool:
@@ -182,7 +218,10 @@ class TransactionDriver:
         for append in appends:
             batches.setdefault(self._place(append), []).append(append.value)
         for (topic, partition), values in batches.items():
-            self.log.send(topic, partition, values)
+            if topic == self.topics.replies:
+                self.log.send(topic, partition, values, done=self.checkpoints.replies_sent(partition))
+            else:
+                self.log.send(topic, partition, values)
         return bool(appends)
 
     def _place(self, append: Append) -> tuple[str, int]:

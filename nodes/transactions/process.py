@@ -10,11 +10,14 @@ import time
 import uuid
 from types import FrameType
 
+from nodes.checkpoints_opening import open_checkpoints
 from nodes.errors import RunFailed, UnknownName
 from nodes.log import Log, LogError
 from nodes.machine.claiming import Claiming
 from nodes.opening import open_job_log
+from nodes.saver import ThreadSaver
 from nodes.settings import Settings
+from nodes.transactions.checkpointing import TransactionCheckpoints
 from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.topics import FIRST_INCARNATION, begin, create_topics
 from transactional.operators import Program
@@ -59,12 +62,24 @@ class TransactionProcess:
         self.parent = os.getppid()
         units = sequencers + program.partitions
         node = f"{number}-{uuid.uuid4().hex[:12]}"
-        suspect = settings.node.suspect_after_ms
+        claiming = Claiming(
+            node, number, FIRST_INCARNATION, units, suspect_after_ms=settings.node.suspect_after_ms
+        )
+        checkpoints = TransactionCheckpoints(
+            open_checkpoints(settings),
+            program.name,
+            node,
+            claiming.ownership,
+            sequencers=sequencers,
+            interval_ms=settings.node.checkpoint_interval_ms,
+            saver=ThreadSaver("saver"),
+        )
         self.driver = TransactionDriver(
             program,
             self.topics,
             log,
-            Claiming(node, number, FIRST_INCARNATION, units, suspect_after_ms=suspect),
+            claiming,
+            checkpoints,
             monotonic_ms,
             wall_ms,
             sequencers=sequencers,

@@ -1,0 +1,146 @@
+"""Transactional nodes on a log in memory, turn by turn: takeovers, checkpoints, and what a new node has to read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from examples.bank import program
+from nodes.log.memory import MemoryLog
+from nodes.machine.claiming import Claiming
+from nodes.sim.store import MemoryCheckpoints
+from nodes.transactions.checkpointing import TransactionCheckpoints
+from nodes.transactions.client import TransactionClient
+from nodes.transactions.driver import TransactionDriver
+from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics, begin, create_topics
+from transactional import Aborted
+
+SEQUENCERS = 2
+INTERVAL_MS = 100
+SUSPECT_AFTER_MS = 300
+
+
+class Stage:
+    """A log, a store, a clock, and nodes that take turns while a client waits."""
+
+    def __init__(self) -> None:
+        self.now_ms = 0
+        self.log = MemoryLog(on_wait=lambda seconds: self.turn())
+        self.store = MemoryCheckpoints()
+        self.nodes: dict[str, TransactionDriver] = {}
+        self.topics: TransactionTopics = create_topics(self.log, program, SEQUENCERS)
+        begin(self.log, self.topics, program, SEQUENCERS)
+        self.client = TransactionClient(self.log)
+
+    def start(self, name: str) -> TransactionDriver:
+        units = SEQUENCERS + program.partitions
+        claiming = Claiming(name, -1, FIRST_INCARNATION, units, suspect_after_ms=SUSPECT_AFTER_MS)
+        checkpoints = TransactionCheckpoints(
+            self.store, program.name, name, claiming.ownership, sequencers=SEQUENCERS, interval_ms=INTERVAL_MS
+        )
+        self.nodes[name] = TransactionDriver(
+            program,
+            self.topics,
+            self.log,
+            claiming,
+            checkpoints,
+            lambda: self.now_ms,
+            lambda: 1_000_000 + self.now_ms,
+            sequencers=SEQUENCERS,
+        )
+        return self.nodes[name]
+
+    def turn(self, times: int = 1) -> None:
+        for _ in range(times):
+            self.now_ms += 5
+            for name in sorted(self.nodes):
+                self.nodes[name].turn()
+
+    def call(self, key: str, function: str, args: Any = None, request_id: str | None = None) -> Any:
+        return self.client.call("account", key, function, args, request_id=request_id, timeout_s=60)
+
+    def busy(self, rounds: int) -> None:
+        """Deposits to all accounts, and time for checkpoints."""
+        for _ in range(rounds):
+            for number in range(8):
+                self.call(f"a{number}", "deposit", [1])
+            self.turn(INTERVAL_MS // 4)
+
+
+def test_two_nodes_share_the_work_and_answer() -> None:
+    stage = Stage()
+    one, other = stage.start("one"), stage.start("other")
+    stage.turn(200)
+    assert stage.call("a", "deposit", [10]) == 10
+    assert stage.call("a", "transfer", {"to": "b", "amount": 4}) == 6
+    assert stage.call("a", "transfer", ["b", 7]) == Aborted("InsufficientFunds", ("a", 6))
+    assert len(one.node.partitions) + len(other.node.partitions) == program.partitions
+    assert one.node.partitions and other.node.partitions
+
+
+def test_a_survivor_takes_everything_over() -> None:
+    stage = Stage()
+    stage.start("one"), stage.start("other")
+    stage.turn(200)
+    assert stage.call("a", "deposit", [10]) == 10
+    del stage.nodes["one"]
+    assert stage.call("a", "deposit", [1]) == 11
+    assert stage.call("b", "deposit", [1]) == 1
+    stage.turn(200)
+    assert sorted(stage.nodes["other"].node.partitions) == list(range(program.partitions))
+
+
+def test_a_new_node_begins_at_the_checkpoints_and_reads_no_epoch_before_them() -> None:
+    stage = Stage()
+    stage.start("one")
+    stage.busy(rounds=6)
+    ran = stage.nodes.pop("one").node.ledger.done
+    assert ran > 20
+    other = stage.start("other")
+    assert stage.call("a3", "deposit", [1]) == 7
+    assert 0 < other.begun < ran
+    assert not other.node.ledger.epoch(other.begun).cuts
+    assert stage.call("a0", "balance") == 6
+
+
+def test_a_reply_is_remembered_across_a_checkpoint() -> None:
+    stage = Stage()
+    stage.start("one")
+    assert stage.call("a", "deposit", [5], request_id="once") == 5
+    stage.busy(rounds=6)
+    del stage.nodes["one"]
+    stage.start("other")
+    assert stage.call("a", "deposit", [5], request_id="once") == 5
+    assert stage.call("a", "balance") == 5
+
+
+def test_damaged_checkpoints_cost_time_and_nothing_else() -> None:
+    stage = Stage()
+    stage.start("one")
+    stage.busy(rounds=6)
+    del stage.nodes["one"]
+    for name, data in stage.store.files.items():
+        stage.store.files[name] = data[:-1] + bytes([data[-1] ^ 1])
+    other = stage.start("other")
+    assert stage.call("a3", "deposit", [1]) == 7
+    assert other.begun == 0
+
+
+def test_one_damaged_partition_makes_the_node_read_all() -> None:
+    stage = Stage()
+    stage.start("one")
+    stage.busy(rounds=6)
+    del stage.nodes["one"]
+    last = SEQUENCERS + program.partitions - 1
+    for name in stage.store.list(f"{program.name}-txn", FIRST_INCARNATION, last):
+        stage.store.files[name] = b"nothing"
+    stage.start("other")
+    for number in range(8):
+        assert stage.call(f"a{number}", "deposit", [1]) == 7
+
+
+def test_old_epochs_are_forgotten() -> None:
+    stage = Stage()
+    one = stage.start("one")
+    stage.busy(rounds=12)
+    assert one.begun > 0
+    assert len(one.node.ledger._epochs) <= one.node.ledger.done - one.begun + 2
