@@ -1,6 +1,6 @@
 """Checkpoints of state partitions: when they are due, what is durable before them, and with which a node begins.
 
-Order: the partition's replies are acknowledged, then its snapshot is saved, then ``CheckpointSaved`` is on the control topic.
+Order: the partition's replies are acknowledged, then its snapshot is saved, then ``CheckpointSaved`` is on the log.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ class TransactionCheckpoints:
         self.interval_ms = interval_ms
         self._saver = DirectSaver() if saver is None else saver
         self._saved: list[m.CheckpointSaved] = []
+        self._distrusted = 0
         self._looked_ms: dict[int, int] = {}
         self._idle: dict[int, int] = {}
         self._epochs: dict[int, int] = {}
@@ -60,7 +61,13 @@ class TransactionCheckpoints:
     def first_epoch_needed(self) -> int:
         """Epochs after this one are needed by some checkpoint that may be begun with; 0: all are."""
         kept = [self.ownership.checkpoints(unit) for unit in range(self.sequencers, self.ownership.partitions)]
-        return min(saved[-1].offset for saved in kept) if all(kept) else 0
+        needed = min(saved[-1].offset for saved in kept) if all(kept) else 0
+        return needed if needed > self._distrusted else 0
+
+    def distrust(self) -> None:
+        """Some checkpoints that are known by now are damaged: until all kept ones are newer, none may be needed."""
+        known = [self.ownership.checkpoint(unit) for unit in range(self.ownership.partitions)]
+        self._distrusted = max((saved.offset for saved in known if saved is not None), default=0)
 
     def ledger(self) -> LedgerState | None:
         """Where a node begins to read the epochs topic; None: at its start."""

@@ -82,7 +82,10 @@ class TransactionDriver:
     def waits_for(self) -> dict[TopicPartition, int]:
         """The positions at which something new would concern this node."""
         topics = self.topics
-        found = {TopicPartition(topics.control, 0): self._control_at, TopicPartition(topics.epochs, 0): self.node.ledger.position}
+        found = {
+            TopicPartition(topics.control, 0): self._control_at,
+            TopicPartition(topics.epochs, 0): self.node.ledger.position,
+        }
         for number, partition in self.node.partitions.items():
             found[TopicPartition(topics.calls, number)] = partition.position
         for number, sequencer in self.node.sequencers.items():
@@ -104,7 +107,10 @@ class TransactionDriver:
             chunk = self.log.read(self.topics.control, 0, self._control_at)
             self._control_at = chunk.next_offset
             self.claiming.control(chunk.values, False, self.clock_ms())
-        self._start(self.checkpoints.ledger())
+        begin = self.checkpoints.ledger()
+        if begin is None:
+            self.checkpoints.distrust()
+        self._start(begin)
 
     def _start(self, begin: LedgerState | None) -> None:
         self.begun = 0 if begin is None else begin.done
@@ -164,6 +170,7 @@ class TransactionDriver:
                     self._tell(n.SequencerLost(unit))
             elif unit in owned and number not in self.node.partitions:
                 if not self._take(number):
+                    self.checkpoints.distrust()
                     self._start(None)
                     return  # all that this node owns is taken again in the next turn
             elif unit not in owned and number in self.node.partitions:

@@ -62,9 +62,7 @@ class TransactionProcess:
         self.parent = os.getppid()
         units = sequencers + program.partitions
         node = f"{number}-{uuid.uuid4().hex[:12]}"
-        claiming = Claiming(
-            node, number, FIRST_INCARNATION, units, suspect_after_ms=settings.node.suspect_after_ms
-        )
+        claiming = Claiming(node, number, FIRST_INCARNATION, units, suspect_after_ms=settings.node.suspect_after_ms)
         checkpoints = TransactionCheckpoints(
             open_checkpoints(settings),
             program.name,
