@@ -82,6 +82,7 @@ class Driver:
         self._joining = Joining(log, checkpoints, node.run, node.ownership, report)
         self._fetching = Fetching(self._joining, self._fetch)
         self._begun = False
+        self._full = False
         self.hearing = Hearing(log, self.topics)
         self._control = TopicPartition(self.topics.control, 0)
         self._broadcast = [TopicPartition(self.topics.broadcast, p) for p in range(node.run.partitions)]
@@ -113,6 +114,7 @@ class Driver:
         moved |= self._turn_broadcast(ready)
         self.hurry |= self._turn_outputs()
         moved |= self._turn_input(ready) or self.hurry
+        self._tell_uncovered()
         if not moved:
             self.tell(e.Ticked())
         return moved
@@ -220,6 +222,18 @@ class Driver:
                 self.tell(e.InputRead(wanted.partition, wanted.version, run, self._is_cut(chunk)))
                 return True
         return False
+
+    def _tell_uncovered(self) -> None:
+        """Once when input begins to wait for checkpoints, and once when it goes on."""
+        uncovered = self.node.work.uncovered
+        if uncovered.over != self._full:
+            self._full = uncovered.over
+            self.report(
+                f"input waits: {uncovered.total_bytes >> 20} MB of deltas are in no checkpoint, above the "
+                f"{uncovered.limit_bytes >> 20} MB of node.uncovered_max_mb; it goes on when checkpoints are saved"
+                if self._full
+                else "input goes on: checkpoints cover what was broadcast"
+            )
 
     def _wanted(self) -> list[Wanted]:
         """None while all slots are on their way: what they hold decides who can go on here."""

@@ -68,6 +68,7 @@ def node_config(settings: Settings, number: int, expected: int) -> NodeConfig:
         watermark_max_ahead_ms=node.watermark_max_ahead_ms,
         merge_interval_ms=node.merge_interval_ms,
         trims=node.trim,
+        uncovered_max_bytes=node.uncovered_max_mb << 20,
         expected=expected,
         replicas=node.replicas,
         standby_after_ms=node.standby_after_ms,

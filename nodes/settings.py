@@ -64,6 +64,9 @@ class NodeSettings(Section):
     checkpoint_interval_ms: Positive = Field(1000, description="time between checkpoints of a partition")
     merge_interval_ms: NotNegative = Field(10_000, description="time between merged checkpoints of the job; 0: never")
     trim: bool = Field(True, description="delete what no merged checkpoint needs of the job's own topics")
+    uncovered_max_mb: NotNegative = Field(
+        256, description="deltas in no checkpoint above which input waits; 0: no limit"
+    )
     watermark_max_ahead_ms: Positive = Field(60_000, description="event time that a partition may be ahead of others")
     replicas: Positive = Field(1, description="copies of each partition in all; more than 1: hot standbys")
     standby_after_ms: Positive = Field(30, description="how late results may be before a standby publishes them")

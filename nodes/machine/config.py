@@ -18,6 +18,8 @@ class NodeConfig:
     Every ``merge_interval_ms`` (0: never) some node saves a merged checkpoint and, if it ``trims``, deletes what nobody
     needs any more of the job's own topics. A member that has been silent for ``forget_after_ms`` is said to have left.
 
+    Input waits while more than ``uncovered_max_bytes`` (0: no limit) of deltas are in no checkpoint (``uncovered.py``).
+
     Fleets of more than ``group_beats_above`` members pass signs of life on in groups (``beats.py``).
     """
 
@@ -36,6 +38,7 @@ class NodeConfig:
     trims: bool = False
     forget_after_ms: int = 60_000
     group_beats_above: int = 32
+    uncovered_max_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

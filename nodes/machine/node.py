@@ -205,12 +205,14 @@ class Node:
                 if message.incarnation != self.run.incarnation:
                     continue
                 if isinstance(message, m.PieceSent):
+                    self.work.uncovered.piece(partition, len(value))
                     message = self._pieces.take(partition, message)
                     if message is None:
                         continue
                 if isinstance(message, m.PunctuationSent):
                     self.replica.punctuate(message.punctuation)
                 else:
+                    self.work.uncovered.delta(message.delta, len(value))
                     self.work.copies.heard(message.delta)
                     if not self.work.filling.can_take(message.delta):
                         unfit = True

@@ -19,6 +19,7 @@ from nodes.machine.filling import Filling
 from nodes.machine.idleness import Idleness
 from nodes.machine.ownership import Ownership
 from nodes.machine.runner import Phase, Runner
+from nodes.machine.uncovered import Uncovered
 from wcrdt.codec import DecodeError
 from wcrdt.replica import Replica
 from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
@@ -37,6 +38,7 @@ class Workload:
         self.idleness = Idleness(replica)
         self.copies = Copies(self)
         self.filling = Filling(self)
+        self.uncovered = Uncovered(ownership, config.uncovered_max_bytes)
         self.effects: list[Effect] = []
         self.now_ms = 0
         self.stopping = False
@@ -151,6 +153,7 @@ class Workload:
             case f.SlotAsked(partition, by) if by != me:
                 self._slot_asked(partition)
             case f.CheckpointRecorded():
+                self.uncovered.recorded(fact.partition)
                 self.filling.drop_windows()
             case _:
                 pass
@@ -244,9 +247,13 @@ class Workload:
     def wanted(self) -> list[Wanted]:
         """Input that could be processed now, the partition that is furthest behind first."""
         found = []
+        full = self.uncovered.over
         for runner in self.running():
             task = runner.task
             if task.waiting or task.records.ended or self._too_far_ahead(runner):
+                continue
+            # Who has saved all may go on by a batch: its next checkpoint may be the one that all wait for.
+            if full and (runner.standby is not None or not runner.settled):
                 continue
             limit = self.copies.limit(runner, runner.input_limit(self.ownership.end_offset(runner.partition)))
             if limit is None or task.next_offset < limit:
@@ -319,7 +326,7 @@ class Workload:
 
     def _maybe_checkpoint(self, runner: Runner) -> None:
         runner.leaving = self.stopping
-        if runner.wants_checkpoint(self.now_ms, self.config.checkpoint_interval_ms):
+        if runner.wants_checkpoint(self.now_ms, 0 if self.uncovered.over else self.config.checkpoint_interval_ms):
             self._flush(runner, always=True)
             runner.begin_checkpoint(self.now_ms)
         save = runner.ready_checkpoint()

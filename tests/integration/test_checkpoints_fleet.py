@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import uuid
 from collections.abc import Iterator
@@ -11,13 +12,18 @@ import pytest
 
 from nodes.checkpoints import BlobCheckpoints
 from nodes.checkpoints_opening import open_checkpoints
+from nodes.jobs import declare_end
+from nodes.reader import OutputReader
 from tests.integration.checkpoint_samples import newer
 from tests.integration.fleet_support import PARTITIONS, Stage, owners, run_command
+from tests.integration.jobs_large import digest, text_of
+from tests.integration.jobs_mixed import OUTPUT
 from tests.integration.processes import until
 from tests.integration.store_proxy import Fault, Refused, StoreProxy
 from tests.integration.store_servers import KEYS, RedisProcess, S3Server
 
 SLOW_DOWN = Refused(503, "SlowDown")
+BULKY = "tests.integration.jobs_large:bulky"
 
 
 @pytest.fixture
@@ -27,11 +33,11 @@ def proxy(s3_server: S3Server) -> Iterator[StoreProxy]:
     proxy.close()
 
 
-def s3_stage(folder: Path, server: S3Server, endpoint: str) -> Stage:
+def s3_stage(folder: Path, server: S3Server, endpoint: str, *definitions: str) -> Stage:
     bucket = server.make_bucket(f"b{uuid.uuid4().hex}")
     keys = [f"checkpoints.{key}={value}" for key, value in KEYS.items()]
     where = [f"checkpoints.url=s3://{bucket}/holon", f"checkpoints.endpoint={endpoint}"]
-    return Stage(folder, *where, *keys, "checkpoints.timeout_ms=2000", "checkpoints.leave_after_ms=1000")
+    return Stage(folder, *where, *keys, "checkpoints.timeout_ms=2000", "checkpoints.leave_after_ms=1000", *definitions)
 
 
 def checkpoints_of(stage: Stage) -> BlobCheckpoints:
@@ -66,6 +72,31 @@ def test_a_fleet_resumes_from_checkpoints_elsewhere_and_leaves_no_orphans(
         names = store.list(run.job.name, run.incarnation, partition)
         # What the control topic names is kept beside the newest three.
         assert 1 <= len(names) <= 6 and store.load(names[0])
+    stage.log.close()
+
+
+def test_input_waits_once_too_much_is_in_no_checkpoint_and_goes_on_when_the_store_is_back(
+    tmp_path: Path, s3_server: S3Server, proxy: StoreProxy
+) -> None:
+    """8 MB of texts in one window, of which at most 1 MB may be uncovered: a few batches of each partition."""
+    stage = s3_stage(tmp_path, s3_server, proxy.endpoint, "node.uncovered_max_mb=1")
+    run = stage.open(BULKY)
+    with run_command(stage, "--nodes", "2", job=BULKY) as command:
+        monitor = stage.monitor(run)
+        stage.feed(100)
+        stage.until(monitor, lambda: sum(monitor.taken()) == 100, "all is checkpointed")
+        proxy.always(SLOW_DOWN)
+        stage.feed(4000)
+        command.says("input waits")
+        monitor.poll()
+        assert monitor.consumed < 3000, "much of it is not read"
+        proxy.heal()
+        stage.until(monitor, lambda: sum(monitor.taken()) == 4100, "all is checkpointed")
+        declare_end(stage.log, run)
+        assert command.json()["accepted"] == 4100
+    (result,) = [o.value for o in OutputReader(stage.log, OUTPUT, decode=json.loads).read_available()]
+    texts = [text_of(event) for events in stage.events.values() for event in events]
+    assert (result["count"], result["digest"]) == (4100, digest(texts))
     stage.log.close()
 
 

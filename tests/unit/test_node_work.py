@@ -342,3 +342,50 @@ def test_a_full_slot_without_windows_that_an_own_runner_reads_is_not_taken() -> 
     node.broadcast(1, m.encode(m.SlotSent(0, full)))
     assert node.take().splitlines()[-1] == "  rewind broadcast [1]"
     assert node.node.replica.slots[1].record.position == (0, 0)
+
+
+# --- what no checkpoint covers ------------------------------------------------------------------------------------
+
+
+def test_input_waits_while_too_much_is_in_no_checkpoint_and_goes_on_with_the_next_ones() -> None:
+    node = running(uncovered_max_bytes=100)
+    work = node.node.work
+    read = 0
+    while not work.uncovered.over:
+        assert work.wanted(), "below the limit it reads"
+        read += 1
+        node.records(0, 1, read - 1, {"ts": 10 * read})
+        node.broadcast(0, *written(node))
+        assert read < 50
+    assert not work.wanted() and node.node.wanted() == []
+    node.tick()  # it is saved although the interval is not over
+    node.acknowledged(0, 1)
+    node.stored()
+    node.read_back()
+    assert not work.uncovered.over and work.wanted()
+
+
+def test_a_history_that_checkpoints_cover_counts_for_nothing() -> None:
+    first = running()
+    first.records(0, 1, 0, {"ts": 3}, {"ts": 12})
+    deltas = written(first)
+    node = follower(uncovered_max_bytes=10)
+    node.control(m.CheckpointSaved(0, "a", 0, 1, "file", 2, 12, 12, 0, False, 0, (2, 0, 0, 0)))
+    node.broadcast(0, *deltas)
+    assert node.node.work.uncovered.total_bytes == 0
+
+
+def test_who_takes_over_what_nobody_could_save_may_work_although_too_much_is_uncovered() -> None:
+    """Its checkpoint is the one that all wait for."""
+    first = running()
+    first.records(0, 1, 0, {"ts": 3}, {"ts": 12})
+    node = follower(uncovered_max_bytes=10)
+    node.broadcast(0, *written(first))
+    assert node.node.work.uncovered.over
+    node.control(m.Claim(0, "b", 0, 2))
+    node.run_partition(0, 2)
+    node.tick()
+    node.acknowledged(0, 2)
+    node.stored()
+    node.read_back()
+    assert [wanted.offset for wanted in node.node.work.wanted()] == [0]
