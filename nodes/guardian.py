@@ -27,6 +27,14 @@ RECORD_FILE = os.path.join("holon", "record_track.py")
 WINDOW_FILE = os.path.join("holon", "window_track.py")
 
 
+class Asked(NamedTuple):
+    """What the loop waits for the log to read."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
 class Place(NamedTuple):
     """Where the job's code is being called: ``offset`` is where a replay would start, ``at`` says it to people."""
 
@@ -41,7 +49,9 @@ class Watched:
 
     Args: ``beat`` is written to ``topic`` while the loop does not turn; ``hung`` is called with the place and the
     stack's text when a call of the job's code has made no progress for ``hang_after_ms``, again and again until it
-    does; ``leave`` is called once when the process ``parent`` (if any) has gone.
+    does; ``leave`` is called once when the process ``parent`` (if any) has gone. A node that has waited for
+    ``deaf_after_ms`` for the log to read something to it says nothing more until it has it: it does not hear what
+    others say either, so nobody is to believe that it works.
     """
 
     log: Log
@@ -49,6 +59,7 @@ class Watched:
     beat: bytes
     interval_ms: int
     hang_after_ms: int
+    deaf_after_ms: int
     hung: Callable[[Place, str], None]
     leave: Callable[[], None]
     parent: int | None = None
@@ -101,11 +112,12 @@ class Guardian:
             now_at = self._place()
             if now_at != place:
                 place, stuck_ms = now_at, 0.0  # slow, but it moves
-            self.slow_but_moving = place is not None and stuck_ms < self.watched.hang_after_ms
-            if stuck_ms < self.watched.hang_after_ms:
-                self._beat()
-            elif place is not None:
+            hangs = stuck_ms >= self.watched.hang_after_ms
+            self.slow_but_moving = isinstance(place, Place) and not hangs
+            if hangs and isinstance(place, Place):
                 self.watched.hung(place, self._stack())
+            elif not hangs and not (isinstance(place, Asked) and stuck_ms >= self.watched.deaf_after_ms):
+                self._beat()
 
     def _look_for_parent(self) -> None:
         if self.watched.parent is not None and not self._orphaned and os.getppid() != self.watched.parent:
@@ -122,8 +134,9 @@ class Guardian:
                 logger.warning("no sign of life: %s", error)
             self._silent = True
 
-    def _place(self) -> Place | None:
-        """Where the job's code is being called, None if it is not."""
+    def _place(self) -> Place | Asked | None:
+        """Where the job's code is being called, or what is asked of the log; None if it is neither."""
+        asked = None
         frame: FrameType | None = sys._current_frames().get(self._main)
         while frame is not None:
             track = frame.f_locals.get("self")
@@ -134,8 +147,10 @@ class Guardian:
             if isinstance(track, WindowTrack):
                 at = f"the window after {track.position[0]} ms"
                 return Place(track.ctx.partition, track.scope.record.position[0], at)
+            if isinstance(track, Log) and frame.f_code.co_name == Log.read.__name__:
+                asked = Asked(*(frame.f_locals[name] for name in Asked._fields))
             frame = frame.f_back
-        return None
+        return asked
 
     def _stack(self) -> str:
         """Where the watched thread stands, innermost call last, from the job's code on."""

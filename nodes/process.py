@@ -123,6 +123,7 @@ class NodeProcess:
                 m.encode(m.Heartbeat(run.incarnation, config.node, 0)),
                 config.heartbeat_interval_ms,
                 settings.node.hang_after_ms,
+                config.suspect_after_ms,
                 self._hung,
                 self._stop.set,
                 parent,

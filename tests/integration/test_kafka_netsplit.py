@@ -11,7 +11,7 @@ import pytest
 from nodes.monitor import Monitor
 from tests.integration.fleet_support import owners
 from tests.integration.kafka_broker import session_bootstrap
-from tests.integration.kafka_proxy import PRODUCE, Proxy, Rule
+from tests.integration.kafka_proxy import FETCH, PRODUCE, Proxy, Rule
 from tests.integration.kafka_stage import KafkaStage
 from tests.integration.processes import until
 
@@ -67,4 +67,11 @@ def test_a_node_whose_signs_of_life_alone_are_lost_does_no_harm(stage: KafkaStag
     """What it appends to the heartbeat topic, or to the control topic, is held; all else goes through."""
     topics = [f"{stage.prefix}_holon.mixed.{name}" for name in ("heartbeats", "control")]
     cut_off(stage, proxy, [lambda t=t: proxy.hold("request", key=PRODUCE, topic=t) for t in topics], least_s=2.0)
+    stage.assert_exact()
+
+
+def test_a_node_whose_reads_alone_are_cut_is_not_believed(stage: KafkaStage, proxy: Proxy) -> None:
+    """All that it sends arrives, also that it lives; it falls silent once it waits in vain for what others say."""
+    stage.definitions = (*stage.definitions, "node.hang_after_ms=600000")  # until then it would be believed
+    cut_off(stage, proxy, [lambda: proxy.hold("reply", key=FETCH)], least_s=2.0)
     stage.assert_exact()
