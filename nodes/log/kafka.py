@@ -106,7 +106,9 @@ class KafkaLog(Log):
 
         ``name`` is the ``transactional.id``, which must be this writer's own: it ends those of others with that name.
         """
-        config = kafka_config.in_transactions(self._sending, name, timeout_ms)
+        smallest = min((self._topics.limit(topic) for topic in topics), default=self._batch_bytes)
+        batch_bytes = min(self._sending["batch.size"], smallest - BATCH_OVERHEAD_BYTES)  # one client for all of them
+        config = kafka_config.in_transactions({**self._sending, "batch.size": batch_bytes}, name, timeout_ms)
         sender = kafka_transactions.TransactionalSender(config, self._connection, self._timeout_s)
         self._transactional.update(dict.fromkeys(topics, sender))
 

@@ -19,6 +19,7 @@ from tests.integration.fleet_support import OUTPUT
 from tests.integration.kafka_broker import session_bootstrap, session_log
 from tests.integration.kafka_stage import KafkaStage
 from tests.integration.processes import ROOT, until
+from tests.integration.test_kafka_log import create_limited
 
 A, B = "a", "b"
 
@@ -72,6 +73,20 @@ def test_what_is_sent_together_shows_together(log: KafkaLog, tmp_path: Path) -> 
         assert sorted(told) == [("a0", 2), ("b0", 2), ("b1", 2)]
         writer.send(A, 0, [b"taken back"])
     assert all_seen(log, committed=True)[0] == [b"a0"] * 2, "a log that is closed takes back what is open"
+
+
+def test_topics_with_small_limits_take_what_is_sent_together(log: KafkaLog, tmp_path: Path) -> None:
+    """The client joins what is on its way to batches; none may be too large for the topic with the smallest limit."""
+    create_limited(log, 50_000)
+    values = [b"%06d" % number * 100 for number in range(1000)]
+    with session_log(tmp_path) as writer:
+        writer.use_transactions([A, "limited"], f"{log.prefix}writer")
+        ends: list[int] = []
+        for at in range(0, 1000, 20):
+            writer.send("limited", 0, values[at : at + 20], done=ends.append)
+        writer.delivered(wait=True)
+    assert ends == list(range(20, 1001, 20))
+    assert seen(log.prefix + "limited", 0, committed=True) == values
 
 
 def test_of_a_killed_writer_nothing_shows_and_readers_wait_until_its_time_is_over(
