@@ -1,0 +1,112 @@
+"""Following partitions of Kafka when what arrives is damaged: nothing behind the damage is given out before it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from confluent_kafka import KafkaError
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from nodes.log.contract import TopicPartition
+from nodes.log.kafka_errors import Connection
+from nodes.log.kafka_follow import Follower
+
+T = TopicPartition("t", 0)
+RECORDS = 4
+
+
+class Arrived:
+    """What a consumer hands out: a record, or (``error``) an event about the partition."""
+
+    def __init__(self, offset: int, error: KafkaError | None = None) -> None:
+        self._offset, self._error = offset, error
+
+    def topic(self) -> str:
+        return T.topic
+
+    def partition(self) -> int:
+        return T.partition
+
+    def offset(self) -> int:
+        return self._offset
+
+    def error(self) -> KafkaError | None:
+        return self._error
+
+    def value(self) -> bytes:
+        return b"%d" % self._offset
+
+    def key(self) -> None:
+        return None
+
+    def headers(self) -> None:
+        return None
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 1000
+
+    def __len__(self) -> int:
+        return 1
+
+
+class DamagedOnce:
+    """A consumer whose first fetch is damaged in the middle, and which hands out all the same what comes behind it.
+
+    librdkafka does so where a fetch holds several batches and one of them does not fit its checksum.
+    """
+
+    def __init__(self) -> None:
+        self.assigned: list[int] = []
+        self._arriving: deque[Arrived] = deque()
+
+    def incremental_assign(self, places: Sequence[KafkaPartition]) -> None:
+        (place,) = places
+        self.assigned.append(place.offset)
+        first = len(self.assigned) == 1
+        for offset in range(place.offset, RECORDS):
+            damaged = first and offset == 1
+            self._arriving.append(Arrived(offset, KafkaError(KafkaError._BAD_MSG) if damaged else None))
+
+    def incremental_unassign(self, places: Sequence[KafkaPartition]) -> None:
+        self._arriving.clear()
+
+    def list_topics(self, name: str, timeout: float) -> None:
+        pass
+
+    def consume(self, most: int, timeout_s: float) -> list[Arrived]:
+        return [self._arriving.popleft() for _ in range(min(most, len(self._arriving)))]
+
+
+class Ends:
+    """What the broker says about the partition."""
+
+    def offsets(self, places: Sequence[TopicPartition], at_end: bool) -> dict[TopicPartition, int]:
+        return dict.fromkeys(places, RECORDS if at_end else 0)
+
+
+def follower(consumer: Any) -> Follower:
+    ends: Any = Ends()
+    return Follower(consumer, ends, Connection("b:1"), "", timeout_s=5.0)
+
+
+def test_what_is_followed_behind_a_damaged_record_waits_until_that_was_fetched_again() -> None:
+    consumer = DamagedOnce()
+    log = follower(consumer)
+    values: list[bytes] = []
+    offset = 0
+    for _ in range(20):
+        chunk = log.follow(T, offset, 100, 1 << 20)
+        assert chunk.offsets.tolist() == list(range(offset, chunk.next_offset)), "no record is left out"
+        values, offset = values + chunk.values, chunk.next_offset
+        log._pumped_s = 0.0  # as if some time had passed
+    assert values == [b"0", b"1", b"2", b"3"]
+    assert consumer.assigned == [0, 1]
+
+
+def test_what_is_read_behind_a_damaged_record_waits_too() -> None:
+    consumer = DamagedOnce()
+    chunk = follower(consumer).read(T, 0, 100, 1 << 20)
+    assert chunk.values == [b"0", b"1", b"2", b"3"] and chunk.next_offset == RECORDS
+    assert consumer.assigned == [0, 1]
