@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
 from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException
@@ -73,7 +74,7 @@ class Topics:
         wish = NewTopic(name, num_partitions=partitions, replication_factor=-1, config=config)
         try:
             made = self._admin.create_topics([wish], request_timeout=self._timeout_s)
-            made[name].result(self._timeout_s)
+            _answer(made[name], self._timeout_s)
         except KafkaException as error:
             if reason(error).code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 raise self._connection.translated(reason(error), f"creating topic {topic!r}") from error
@@ -86,7 +87,7 @@ class Topics:
             return
         for name, deleted in self._admin.delete_topics(names, request_timeout=self._timeout_s).items():
             try:
-                deleted.result(self._timeout_s)
+                _answer(deleted, self._timeout_s)
             except KafkaException as error:
                 if reason(error).code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                     raise self._connection.translated(reason(error), f"deleting topic {name!r}") from error
@@ -97,7 +98,7 @@ class Topics:
             resource = ConfigResource(ResourceType.TOPIC, self._prefix + topic)
             try:
                 asked = self._admin.describe_configs([resource], request_timeout=self._timeout_s)
-                self._limits[topic] = int(asked[resource].result(self._timeout_s)["max.message.bytes"].value)
+                self._limits[topic] = int(_answer(asked[resource], self._timeout_s)["max.message.bytes"].value)
             except KafkaException as error:
                 if reason(error).code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
                     raise self._connection.translated(reason(error), f"asking for limits of {topic!r}") from error
@@ -109,7 +110,7 @@ class Topics:
         wish = KafkaPartition(self._prefix + topic, partition, offset)
         try:
             asked = self._admin.delete_records([wish], request_timeout=self._timeout_s)
-            return asked[wish].result(self._timeout_s).low_watermark
+            return _answer(asked[wish], self._timeout_s).low_watermark
         except KafkaException as error:
             what = f"deleting before offset {offset} in topic {topic!r} partition {partition}"
             raise self._connection.translated(reason(error), what) from error
@@ -144,7 +145,10 @@ class Topics:
         answers = self._admin.list_offsets(
             wishes, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=min(left_s, 5.0)
         )
-        return {where: answers[partition].result(left_s + 1.0).offset for where, partition in asked.items()}
+        found = {where: _answer(answers[partition], left_s + 1.0).offset for where, partition in asked.items()}
+        if min(found.values(), default=0) < 0:  # where the connection breaks meanwhile, "no offset" comes as an answer
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT, "no offset was told"))
+        return found
 
     def _when_ready(self, topic: str) -> int:
         """Its partitions, once each has a leader: before that it cannot be read or written."""
@@ -159,3 +163,11 @@ class Topics:
             if time.monotonic() > deadline:
                 raise LogError(f"Kafka {self._connection.bootstrap}: topic {topic!r} was created and has no leader yet")
             time.sleep(_LOOK_S)
+
+
+def _answer(asked: Future[Any], timeout_s: float) -> Any:
+    """What the broker says. Raises ``KafkaException`` also if it says nothing for so long."""
+    try:
+        return asked.result(timeout_s)
+    except TimeoutError as error:
+        raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from error

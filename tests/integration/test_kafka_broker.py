@@ -110,12 +110,15 @@ def test_a_log_without_its_broker_says_so_and_appends_no_more(folder: Path) -> N
     with KafkaLog(up(folder)) as patient:
         patient.create_topic("u", 1)
         patient.append("u", 0, [b"before"])
-    with KafkaLog(up(folder), timeout_s=4.0) as log:
+    with KafkaLog(up(folder), timeout_s=4.0) as log, KafkaLog(up(folder), timeout_s=4.0) as newcomer:
+        log.append("u", 0, [b"just before"])
         kill(folder)
         with pytest.raises(LogUnavailable, match=r"'u' partition 0.*nobody knows whether.*holon kafka status"):
             log.append("u", 0, [b"during"])
         with pytest.raises(LogUnavailable, match="asking for offsets"):
             log.end_offset("u", 0)
+        with pytest.raises(LogUnavailable, match="asking for limits"):
+            newcomer.append("u", 0, [b"during"])
         up(folder)
         with pytest.raises(LogUnavailable, match="would leave a gap; open it again"):
             log.append("u", 0, [b"after"])

@@ -13,11 +13,13 @@ import pytest
 
 from nexmark.queries import QUERIES
 
+pytestmark = pytest.mark.timeout(600)
+
 # Small batches and frequent heartbeats: on a fast machine the run would be over before its progress is heard of.
 FINE = ("-D", "node.batch_max_records=1000", "-D", "node.heartbeat_interval_ms=10")
 
 
-def holon(*arguments: str, timeout_s: float = 280) -> tuple[int, Any, str]:
+def holon(*arguments: str, timeout_s: float = 550) -> tuple[int, Any, str]:
     """Run the command line: (exit code, JSON of standard output, standard error)."""
     done = subprocess.run(
         [sys.executable, "-m", "nodes.cli", *arguments, "--json"],
