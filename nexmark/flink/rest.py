@@ -38,6 +38,11 @@ class JobManager:
         except (urllib.error.URLError, OSError):
             return None
 
+    def busy(self) -> list[str]:
+        """Task managers all of whose slots are taken, by their resource ids, sorted."""
+        found = ask(f"{self.url}/taskmanagers")["taskmanagers"]
+        return sorted(one["id"] for one in found if one["slotsNumber"] and not one["freeSlots"])
+
     def job(self, job: str) -> dict[str, Any]:
         """All about a job."""
         return ask(f"{self.url}/jobs/{job}")

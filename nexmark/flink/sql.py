@@ -33,8 +33,15 @@ def statements(peer: Path, query: str, place: Place) -> list[str]:
     text = (peer / "queries" / f"{query}.sql").read_text(encoding="utf-8")
     key = ", PRIMARY KEY (category) NOT ENFORCED" if query in CHANGELOGS and place.results else ""
     filled = Template(text).substitute(SOURCE=_options(source(place)), SINK=_options(sink(query, place)), KEY=key)
-    lines = "\n".join(line for line in filled.splitlines() if not line.startswith("--"))
-    return [part.strip() for part in lines.split(";") if part.strip()]
+    return _split(filled)
+
+
+def latency_statements(peer: Path, query: str, place: Place, window_ms: int) -> list[str]:
+    """As ``statements``, for the query with windows of ``window_ms`` whose results leave at once."""
+    text = (peer / "latency" / f"{query}.sql").read_text(encoding="utf-8")
+    at_once = sink(query, place) | {"properties.linger.ms": "0"}
+    window = f"{window_ms // 1000}.{window_ms % 1000:03d}"
+    return _split(Template(text).substitute(SOURCE=_options(source(place)), SINK=_options(at_once), WINDOW_S=window))
 
 
 def source(place: Place) -> dict[str, str]:
@@ -61,6 +68,11 @@ def sink(query: str, place: Place) -> dict[str, str]:
     if query in CHANGELOGS:
         return {"connector": "upsert-kafka", "key.format": "json", "value.format": "json", **options}
     return {"connector": "kafka", "format": "json", "json.timestamp-format.standard": "SQL", **options}
+
+
+def _split(text: str) -> list[str]:
+    lines = "\n".join(line for line in text.splitlines() if not line.startswith("--"))
+    return [part.strip() for part in lines.split(";") if part.strip()]
 
 
 def _options(options: Mapping[str, str]) -> str:

@@ -13,6 +13,7 @@ from nodes.api import (
     DefineOption,
     JsonOption,
     LogLevelOption,
+    MissingDependency,
     RunFailed,
     SettingsError,
     UnknownName,
@@ -98,7 +99,11 @@ def failover(
     seconds: SecondsOption = 40.0,
     nodes: Annotated[int | None, typer.Option("--nodes", help="Default: 3 for single, else 5.")] = None,
     replicas: ReplicasOption = 1,
-    engines: Annotated[str, typer.Option("--engines", help="holon (flink comes with a later release).")] = "holon",
+    engines: Annotated[str, typer.Option("--engines", help="holon, flink.")] = "holon",
+    flink: Annotated[
+        str, typer.Option("--flink", help="How Flink is set up: tuned, default, paper, each also with :spare.")
+    ] = "tuned,tuned:spare",
+    allow_missing_peers: Annotated[bool, typer.Option("--allow-missing-peers", help="Go on without.")] = False,
     window: WindowOption = 100,
     partitions: Annotated[
         int | None, typer.Option("--partitions", help="Default: 6 for single, else one for each node.")
@@ -114,33 +119,39 @@ def failover(
     """Measure what a failure does to latency: a run without, then the same with nodes that are killed (kill -9).
 
     single: one node. concurrent: two at once, started again after 10 s. subsequent: two within 5 s, started again after
-    10 s each. crash: two at once, for good. The first kill comes after 30 % of the time.
+    10 s each. crash: two at once, for good. The first kill comes after 30 % of the time. Flink has a task manager with
+    one slot for each node, and with :spare as many more as are killed.
     """
+    from nexmark.flink.profiles import profile_of
     from nexmark.latency.plan import Plan, with_scenario
     from nexmark.latency.plot import check_plot, plot_failover
-    from nexmark.latency.report import as_text, failover_row
+    from nexmark.latency.report import as_text
+    from nexmark.latency.scenarios import Scenario
 
-    _check_engines(engines)
+    names = _engines(engines, log)
+    profiles = [profile_of(text) for text in flink.split(",")] if "flink" in names else []
     count = nodes if nodes is not None else 3 if scenario == "single" else 5
     parts = partitions if partitions is not None else 6 if scenario == "single" else count
     healthy = Plan(query, rate, seconds, count, replicas, window, parts, warmup, seed)
-    failing = with_scenario(healthy, scenario)
+    asked = Scenario(scenario, healthy, with_scenario(healthy, scenario), log)
     check_plot(plot)
-    baseline, measured = _measured(
-        [healthy, failing], log, bootstrap, lambda given: begin(ctx, config, [*given, *(define or ())], log_level)
-    )
+
+    def load(given: list[str]) -> Settings:
+        return begin(ctx, config, [*given, f"node.replicas={replicas}", *(define or ())], log_level)
+
+    done = asked.run(names, profiles, bootstrap, load, note)
     if plot is not None:
-        plot_failover(plot, [(scenario, measured)], baseline)
-    row = failover_row(measured, baseline, log, scenario)
+        plot_failover(plot, done.runs, done.baseline)
     if as_json:
-        emit_json(
-            {"query": query, "log": log, "scenario": scenario, "nodes": count, "replicas": replicas, "rows": [row]}
-        )
+        found: dict[str, object] = {"query": query, "log": log, "scenario": scenario, "nodes": count}
+        emit_json(found | {"replicas": replicas, "rows": done.rows, "missing_peers": done.missing})
     else:
-        typer.echo(as_text(row))
-    _refuse_wrong([row])
-    if baseline.differences:
-        raise RunFailed(f"results of the run without failures are wrong: {baseline.differences} differences")
+        typer.echo("\n".join(as_text(row) for row in done.rows))
+    _refuse_wrong(done.rows)
+    if done.baseline_differences:
+        raise RunFailed(f"results of the runs without failures are wrong: {done.baseline_differences} differences")
+    if done.missing and not allow_missing_peers:
+        raise MissingDependency(f"left out (--allow-missing-peers goes on without): {done.missing}")
 
 
 def _measured(
@@ -154,12 +165,14 @@ def _measured(
         return [measure(plan, settings, note, place.broker) for plan in plans]
 
 
-def _check_engines(engines: str) -> None:
-    for engine in engines.split(","):
+def _engines(engines: str, log: str) -> list[str]:
+    names = engines.split(",")
+    for engine in names:
         if engine not in ENGINES:
             raise UnknownName("engine", engine, ENGINES)
-        if engine != "holon":
-            raise SettingsError(f"--engines {engine}: this release measures Holon alone; Flink comes with the next one")
+    if "flink" in names and log != "kafka":
+        raise SettingsError(f"--engines {engines}: Flink reads Kafka, not --log {log}")
+    return names
 
 
 def _refuse_wrong(reports: Sequence[LatencyReport]) -> None:

@@ -86,16 +86,17 @@ def delays(outputs: Sequence[Any], columns: Sequence[InputColumns], since_ms: in
     for output in outputs:
         end_ms = output.identity.position
         if end_ms not in closed:
-            closed[end_ms] = _closing_ms(end_ms, columns)
-        closing_ms = closed[end_ms]
-        if closing_ms is not None and closing_ms >= since_ms:
-            found.append((closing_ms, output.timestamp_ms - closing_ms))
+            closed[end_ms] = closing_ms(end_ms, columns)
+        closing = closed[end_ms]
+        if closing is not None and closing >= since_ms:
+            found.append((closing, output.timestamp_ms - closing))
     found.sort()
     rows = np.array(found, dtype=np.int64).reshape(-1, 2)
     return Delays(rows[:, 0], rows[:, 1])
 
 
-def _closing_ms(end_ms: int, columns: Sequence[InputColumns]) -> int | None:
+def closing_ms(end_ms: int, columns: Sequence[InputColumns]) -> int | None:
+    """When the record came that closes a window, None if none did."""
     latest = 0
     for column in columns:
         offset = int(np.searchsorted(column.times_ms, end_ms, side="left"))
@@ -107,8 +108,14 @@ def _closing_ms(end_ms: int, columns: Sequence[InputColumns]) -> int | None:
 
 def differences(query: str, columns: Sequence[InputColumns], window_ms: int, outputs: Sequence[Any]) -> int:
     """How many results are missing, or are not as they should be, computed from the input alone."""
-    expected = {"q7max": _highest, "query1": _ratio}[query](columns, window_ms)
-    return compare(expected, (json.loads(output.value) for output in outputs)).differences
+    return compare(
+        expected_rows(query, columns, window_ms), (json.loads(output.value) for output in outputs)
+    ).differences
+
+
+def expected_rows(query: str, columns: Sequence[InputColumns], window_ms: int) -> Iterator[dict[str, int]]:
+    """The results that the input must give once it has ended."""
+    return {"q7max": _highest, "query1": _ratio}[query](columns, window_ms)
 
 
 def _ends(column: InputColumns, window_ms: int) -> tuple[Numbers, Numbers]:

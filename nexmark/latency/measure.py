@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -54,9 +54,9 @@ def measure(plan: Plan, settings: Settings, say: Say, broker: int | None = None)
         job = windowed_job(plan.query, plan.window_ms, run)
         opened = open_job(log, job)
         fleet = Fleet(plan.reference(run), settings, plan.nodes)
-        ran = _Run(plan, fleet, Monitor(log, opened), say, broker)
+        ran = Running(plan, fleet, Monitor(log, opened), say, broker)
         spec = FeedSpec(topic, plan.partitions, plan.rate, plan.events, plan.seed)
-        feed = stack.enter_context(_Producer(spec, settings))
+        feed = stack.enter_context(Producer(spec, settings))
         stack.enter_context(fleet)
         ran.until_owned()
         fed = ran.through(feed)
@@ -65,7 +65,7 @@ def measure(plan: Plan, settings: Settings, say: Say, broker: int | None = None)
         return _evaluated(ran, log, topic, job.name, fed)
 
 
-def _evaluated(ran: _Run, log: Log, topic: str, results: str, fed: Fed) -> Measured:
+def _evaluated(ran: Running, log: Log, topic: str, results: str, fed: Fed) -> Measured:
     ran.say("reading results")
     plan, columns = ran.plan, read_input(log, topic)
     reader = OutputReader(log, results, verify_repeats=True)
@@ -87,7 +87,7 @@ def _evaluated(ran: _Run, log: Log, topic: str, results: str, fed: Fed) -> Measu
     )
 
 
-class _Producer:
+class Producer:
     """The producer's process."""
 
     def __init__(self, spec: FeedSpec, settings: Settings) -> None:
@@ -95,7 +95,7 @@ class _Producer:
         self._environment = {**os.environ, **settings.environment()}
         self.process: subprocess.Popen[str] | None = None
 
-    def __enter__(self) -> _Producer:
+    def __enter__(self) -> Producer:
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(self._command, env=self._environment, stdin=pipe, stdout=pipe, text=True)
         return self
@@ -136,13 +136,31 @@ class _Due:
     restart_after_s: float | None = None
 
 
+class Member(Protocol):
+    """A process that can be killed."""
+
+    @property
+    def process(self) -> subprocess.Popen[bytes]: ...
+
+
+class Members(Protocol):
+    """What is measured: a fleet of Holon's nodes, or another engine's processes that behave as one."""
+
+    awaited: int
+
+    def running(self) -> Sequence[Member]: ...
+    def kill(self, number: int) -> bool: ...
+    def add(self, number: int) -> object: ...
+    def check(self) -> None: ...
+
+
 @dataclass(slots=True)
-class _Run:
+class Running:
     """The time in which the fleet runs. It looks rarely, since it shares the machine with what is measured."""
 
     plan: Plan
-    fleet: Fleet
-    monitor: Monitor
+    fleet: Members
+    monitor: Monitor | None
     say: Say
     broker: int | None
     began_ms: int = 0
@@ -155,6 +173,7 @@ class _Run:
     def until_owned(self) -> None:
         """All partitions have owners, and all nodes have come."""
         self.say(f"starting {self.plan.nodes} nodes")
+        assert self.monitor is not None, "a fleet of Holon's is watched"
         ownership = self.monitor.ownership
         self._wait(
             lambda: (
@@ -165,7 +184,7 @@ class _Run:
             "the nodes to share the partitions",
         )
 
-    def through(self, feed: _Producer) -> Fed:
+    def through(self, feed: Producer) -> Fed:
         """Produce, and kill on time."""
         plan = self.plan
         feed.begin()
@@ -198,9 +217,12 @@ class _Run:
 
     def until_done(self) -> None:
         """Every window is answered, durably."""
-        self._wait(lambda: self.monitor.done, FINISH_S, "all windows to be answered")
+        monitor = self.monitor
+        assert monitor is not None, "a fleet of Holon's is watched"
+        self._wait(lambda: monitor.done, FINISH_S, "all windows to be answered")
 
     def _wait(self, done: Callable[[], bool], limit_s: float, what: str) -> None:
+        assert self.monitor is not None, "a fleet of Holon's is watched"
         deadline_s = time.monotonic() + limit_s
         self.monitor.poll()
         while not done():
@@ -212,7 +234,7 @@ class _Run:
             time.sleep(LOOK_S)
             self.monitor.poll()
 
-    def _look(self, meter: LoadMeter, feed: _Producer) -> None:
+    def _look(self, meter: LoadMeter, feed: Producer) -> None:
         self.fleet.check()
         ids = [member.process.pid for member in self.fleet.running()]
         producer = [] if feed.process is None else [feed.process.pid]

@@ -35,10 +35,16 @@ class LatencyReport(msgspec.Struct, kw_only=True):
 
 
 class FailoverRow(LatencyReport, kw_only=True):
-    """``baseline_ms``: latency of a run of the same plan without failures."""
+    """``baseline_ms``: latency of a run of the same plan without failures.
+
+    ``profile``: how a peer was set up. ``unfinished``: windows without a result when the run was over; each counts with
+    the time until then.
+    """
 
     scenario: str
     engine: str
+    profile: str = ""
+    unfinished: int = 0
     killed: list[int]
     longest_delay_ms: float | None
     recovered_ms: float | None
@@ -51,13 +57,24 @@ def latency_report(measured: Measured, log: str) -> LatencyReport:
     return LatencyReport(**_common(measured, log))
 
 
-def failover_row(measured: Measured, baseline: Measured, log: str, scenario: str) -> FailoverRow:
+def failover_row(
+    measured: Measured,
+    baseline: Measured,
+    log: str,
+    scenario: str,
+    *,
+    engine: str = "holon",
+    profile: str = "",
+    unfinished: int = 0,
+) -> FailoverRow:
     """Of a run with failures and one without."""
     kill_ms = measured.kills_ms[0]
     return FailoverRow(
         **_common(measured, log),
         scenario=scenario,
-        engine="holon",
+        engine=engine,
+        profile=profile,
+        unfinished=unfinished,
         killed=measured.killed,
         longest_delay_ms=longest_delay_ms(measured.found, kill_ms),
         recovered_ms=recovered_ms(measured.found, kill_ms),
@@ -94,8 +111,9 @@ def as_text(report: LatencyReport) -> str:
     load = report.load_cores
     broker = "" if load.broker is None else f", broker {load.broker}"
     verdict = "exact" if report.differences == 0 else f"WRONG: {report.differences} differences"
+    whose = f"{report.engine} {report.profile}".strip() + ": " if isinstance(report, FailoverRow) else ""
     lines = [
-        f"{report.query} on {report.log}: {report.rate:,} events/s for {report.seconds:g} s, windows of "
+        f"{whose}{report.query} on {report.log}: {report.rate:,} events/s for {report.seconds:g} s, windows of "
         f"{report.window_ms} ms, {report.nodes} nodes, {report.replicas} copies",
         f"  {report.results:,} results, {verdict}, {report.repeats_dropped} repeats dropped",
         f"  latency: {spelled(report.latency_ms)}",
@@ -106,7 +124,8 @@ def as_text(report: LatencyReport) -> str:
         lines.insert(
             4,
             f"  {report.scenario}, killed {report.killed}: longest delay {report.longest_delay_ms} ms, recovered after "
-            f"{report.recovered_ms} ms, sensitivity {report.sensitivity} ms*s",
+            f"{report.recovered_ms} ms, sensitivity {report.sensitivity} ms*s"
+            + (f", {report.unfinished} windows never answered" if report.unfinished else ""),
         )
     return "\n".join(lines)
 

@@ -1,0 +1,207 @@
+"""Flink's side of the failure scenarios: the same producer, the same kills, latency from the same log."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nexmark.flink.cluster import Cluster
+from nexmark.flink.home import flink_home
+from nexmark.flink.profiles import Profile
+from nexmark.flink.rest import ENDED
+from nexmark.flink.sql import Place, latency_statements
+from nexmark.latency.feed import FeedSpec
+from nexmark.latency.figures import Delays, InputColumns, closing_ms, delays, expected_rows, read_input
+from nexmark.latency.jobs import input_topic
+from nexmark.latency.measure import Measured, Producer, Running, Say
+from nexmark.latency.plan import Plan
+from nexmark.oracle import compare
+from nexmark.times import parse_time_ms
+from nodes.api import Log, RunFailed, Settings, SettingsError, open_job_log
+
+TASK_MANAGER_MB = 1024
+START_S = 120.0
+QUIET_S = 60.0
+"""After the producer's end, for results to come where some are still missing."""
+LOOK_S = 0.5
+
+
+class FlinkMeasured(NamedTuple):
+    """``unfinished``: windows that were closed by the input and have no result."""
+
+    measured: Measured
+    unfinished: int
+
+
+class At(NamedTuple):
+    """Which window a result is of, as Holon's identities say it."""
+
+    position: int
+
+
+class Result(NamedTuple):
+    """A result on the log."""
+
+    identity: At
+    timestamp_ms: int
+    value: bytes
+
+
+@dataclass(slots=True)
+class Worker:
+    """A task manager."""
+
+    process: subprocess.Popen[bytes]
+
+
+@dataclass(slots=True)
+class TaskManagers:
+    """Behaves as a fleet. Node n is the n-th of the task managers that work for the job."""
+
+    cluster: Cluster
+    job: str
+    awaited: int = 0
+
+    def running(self) -> list[Worker]:
+        """Those that live."""
+        return [Worker(process) for process in self.cluster.task_managers if process.poll() is None]
+
+    def kill(self, number: int) -> bool:
+        """``kill -9``; nobody tells the job manager. False if nobody works."""
+        living = [
+            number
+            for number, process in enumerate(self.cluster.task_managers)
+            if process.poll() is None and f"task-manager-{number}" in self.cluster.jobs.busy()
+        ]
+        if not living:
+            return False
+        process = self.cluster.task_managers[living[number % len(living)]]
+        process.kill()
+        process.wait()
+        return True
+
+    def add(self, number: int) -> object:
+        """Another one, in place of one that was killed."""
+        return self.cluster.add_task_manager()
+
+    def check(self) -> None:
+        """Raises ``RunFailed`` if the job has ended."""
+        state = self.cluster.jobs.state(self.job)
+        if state in ENDED:
+            raise RunFailed(f"Flink's job is {state}: {self.cluster.jobs.failure(self.job)}")
+
+
+def measure_flink(
+    plan: Plan, profile: Profile, settings: Settings, folder: Path, say: Say, broker: int | None = None
+) -> FlinkMeasured:
+    """Run the plan with Flink in place of Holon's nodes, one task manager with one slot for each of them."""
+    if plan.query != "q7max":
+        raise SettingsError(f"Flink's side of {plan.query} is not there; --engines flink needs q7max")
+    assert settings.log.bootstrap is not None, "Flink reads Kafka"
+    spare = max((len(fault.nodes) for fault in plan.faults), default=0) if profile.spare else 0
+    run = time.time_ns() // 1_000_000
+    topic, results = input_topic(run), f"flink-latency-{run}"
+    more = profile.settings | {"parallelism.default": str(plan.nodes)}
+    home = flink_home()
+    with ExitStack() as stack:
+        log = stack.enter_context(open_job_log(settings))
+        log.create_topic(topic, plan.partitions)
+        log.create_topic(results, 1)
+        spec = FeedSpec(topic, plan.partitions, plan.rate, plan.events, plan.seed)
+        feed = stack.enter_context(Producer(spec, settings))
+        say(f"starting Flink, {profile.title}: {plan.nodes} task managers and {spare} to spare")
+        cluster = stack.enter_context(
+            Cluster(
+                home, folder / f"flink-{run}", cores=plan.nodes + spare, memory_mb=TASK_MANAGER_MB, more=more,
+                task_managers=plan.nodes + spare,
+            )
+        )  # fmt: skip
+        place = Place(settings.log.bootstrap, settings.log.prefix + topic, settings.log.prefix + results, False)
+        job = cluster.sql.submit(latency_statements(home.peer, plan.query, place, plan.window_ms), {})
+        _wait(lambda: cluster.jobs.all_running(job), START_S, "Flink's tasks to run")
+        ran = Running(plan, TaskManagers(cluster, job), None, say, broker)
+        fed = ran.through(feed)
+        say("reading results")
+        columns = read_input(log, topic)
+        outputs, repeats = _results(log, results, columns, plan)
+        measured = Measured(
+            plan=plan, began_ms=ran.began_ms, ended_ms=ran.ended_ms, kills_ms=ran.kills_ms, killed=ran.killed,
+            found=with_unfinished(delays(outputs, columns, ran.began_ms), columns, plan, outputs, ran),
+            results=len(outputs), repeats_dropped=repeats, differences=_differences(plan, columns, outputs), feed=fed,
+            load=ran.load,
+        )  # fmt: skip
+        return FlinkMeasured(measured, len(_closed_ends(columns, plan) - {o.identity.position for o in outputs}))
+
+
+def _results(log: Log, topic: str, columns: Sequence[InputColumns], plan: Plan) -> tuple[list[Result], int]:
+    """Results without repeats, and how many there were; waits for those that are due, but not for ever."""
+    wanted = _closed_ends(columns, plan)
+    deadline_s = time.monotonic() + QUIET_S
+    while True:
+        outputs, repeats = _read(log, topic)
+        if wanted <= {output.identity.position for output in outputs} or time.monotonic() > deadline_s:
+            return outputs, repeats
+        time.sleep(LOOK_S)
+
+
+def _read(log: Log, topic: str) -> tuple[list[Result], int]:
+    outputs: dict[int, Result] = {}
+    repeats = 0
+    offset, end = log.start_offset(topic, 0), log.end_offset(topic, 0)
+    while offset < end:
+        chunk = log.read(topic, 0, offset)
+        for value, stamp_ms in zip(chunk.values, chunk.timestamps_ms.tolist(), strict=True):
+            row: dict[str, Any] = json.loads(value)
+            row["window_end"] = parse_time_ms(row["window_end"])
+            repeats += row["window_end"] in outputs
+            outputs.setdefault(row["window_end"], Result(At(row["window_end"]), stamp_ms, json.dumps(row).encode()))
+        offset = chunk.next_offset
+    return list(outputs.values()), repeats
+
+
+def _closed_ends(columns: Sequence[InputColumns], plan: Plan) -> set[int]:
+    """Ends of the windows that the input has closed."""
+    rows = expected_rows(plan.query, columns, plan.window_ms)
+    return {row["window_end"] for row in rows if closing_ms(row["window_end"], columns) is not None}
+
+
+def _differences(plan: Plan, columns: Sequence[InputColumns], outputs: Sequence[Result]) -> int:
+    """Results that are not as they should be. One that is missing is not wrong, but unfinished."""
+    there = {output.identity.position for output in outputs}
+    rows = expected_rows(plan.query, columns, plan.window_ms)
+    expected = [row for row in rows if row["window_end"] in there]
+    return compare(expected, (json.loads(output.value) for output in outputs)).differences
+
+
+def with_unfinished(
+    found: Delays, columns: Sequence[InputColumns], plan: Plan, outputs: Sequence[Result], ran: Running
+) -> Delays:
+    """The delays, with those of windows that have no result: at least the time until the end of the run."""
+    missing = sorted(_closed_ends(columns, plan) - {output.identity.position for output in outputs})
+    closed = [closing for end in missing if (closing := closing_ms(end, columns)) is not None]
+    late = [closing for closing in closed if ran.began_ms <= closing <= ran.ended_ms]
+    if not late:
+        return found
+    closes = np.concatenate([found.closed_ms, np.array(late, np.int64)])
+    waits = np.concatenate([found.delays_ms, ran.ended_ms - np.array(late, np.int64)])
+    order = np.argsort(closes, kind="stable")
+    return Delays(closes[order], waits[order])
+
+
+def _wait(done: Callable[[], bool], limit_s: float, what: str) -> None:
+    deadline_s = time.monotonic() + limit_s
+    while not done():
+        if time.monotonic() > deadline_s:
+            raise RunFailed(f"waited {limit_s:.0f} s in vain for {what}")
+        time.sleep(LOOK_S)
+
+
+__all__ = ["FlinkMeasured", "TaskManagers", "measure_flink", "with_unfinished"]
