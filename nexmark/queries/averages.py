@@ -10,12 +10,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from holon import WCRDT, Assigner, Batch, Context, Global, ProcessingFunction, Window, WLocal, on_window
 from nexmark.model import AUCTION, BID, PERSON, WINDOW_MS
-from nexmark.queries.bag import Bag
+from nexmark.queries.bag import Bag, Columns
+from nexmark.queries.best import Best, highest
 from nexmark.times import parse_times_ms
-from wcrdt import GSet, MapOf, Max, Tumbling
+from wcrdt import Tumbling
 
 FAR_FUTURE_MS = 2**52
 """Event times are below; the end of the global window is not."""
@@ -25,9 +27,9 @@ class Averages(ProcessingFunction[Any]):
     """The windowed form, as Holon evaluates it: auctions and bids of the same window meet."""
 
     windows: Assigner = Tumbling(WINDOW_MS)
-    sales = WCRDT(GSet(), windows)
+    sales = WCRDT(Bag(4), windows)
     bids = WLocal(Bag(3), windows)
-    best: WCRDT[Any, Any] = WCRDT(MapOf(Max()), windows, stage=1)
+    best = WCRDT(Best(), windows, stage=1)
 
     def process_batch(self, batch: Batch[Any], ctx: Context, /) -> None:
         subjects, kinds = batch["subject"], batch["kind"]
@@ -48,27 +50,18 @@ class Averages(ProcessingFunction[Any]):
 
     @on_window(sales)
     async def join(self, window: Window, ctx: Context) -> None:
-        auctions, times, prices = await self.bids.window_value(window)
-        if len(auctions) == 0:
-            return
-        order = np.argsort(auctions, kind="stable")
-        auctions, times, prices = auctions[order], times[order], prices[order]
-        for sale, category, opens, expires in sorted(await self.sales.window_value(window)):
-            first, last = np.searchsorted(auctions, (sale, sale + 1))
-            if first < last:
-                valid = (times[first:last] >= opens) & (times[first:last] <= expires)
-                if valid.any():
-                    highest = int(prices[first:last][valid].max())
-                    self.best.insert(((sale, category), highest), min(window.end_ms, FAR_FUTURE_MS) - 1)
+        sales = await self.sales.window_value(window)
+        found = best_bids(sales, await self.bids.window_value(window))
+        if found.shape[1]:
+            at = np.full(found.shape[1], min(window.end_ms, FAR_FUTURE_MS) - 1, dtype=np.int64)
+            self.best.insert_many(tuple(found), at)
 
     @on_window(best, once=True)
     async def answer(self, window: Window, ctx: Context) -> None:
-        finals: dict[int, list[int]] = {}
-        best: dict[tuple[int, int], int] = await self.best.window_value(window)
-        for (_, category), price in best.items():
-            finals.setdefault(category, []).append(price)
-        for category in sorted(finals):
-            total, count = sum(finals[category]), len(finals[category])
+        _, categories, prices = await self.best.window_value(window)
+        for category in np.unique(categories).tolist():
+            finals: list[int] = prices[categories == category].tolist()
+            total, count = sum(finals), len(finals)
             average = total // count if total >= 0 else -(-total // count)  # SQL truncates towards zero
             ctx.emit(self.row(window, category, average))
 
@@ -80,9 +73,9 @@ class Averages(ProcessingFunction[Any]):
 class OfficialAverages(Averages):
     """The official form, not windowed: the final state of a bounded input."""
 
-    sales = WCRDT(GSet(), Global())
+    sales = WCRDT(Bag(4), Global())
     bids = WLocal(Bag(3), Global())
-    best: WCRDT[Any, Any] = WCRDT(MapOf(Max()), Global(), stage=1)
+    best = WCRDT(Best(), Global(), stage=1)
 
     @on_window(sales)
     async def join(self, window: Window, ctx: Context) -> None:
@@ -94,6 +87,20 @@ class OfficialAverages(Averages):
 
     def row(self, window: Window, category: int, average: int) -> dict[str, int]:
         return {"category": category, "avg": average}
+
+
+def best_bids(sales: Columns, bids: Columns) -> NDArray[np.int64]:
+    """For each sale and category the price of the best bid that came while the sale was open; rows of ``Best``."""
+    order = np.argsort(sales[0], kind="stable")
+    sale, category, opens, expires = (column[order] for column in sales)
+    auctions, times, prices = bids
+    first, last = np.searchsorted(sale, auctions, "left"), np.searchsorted(sale, auctions, "right")
+    matches = last - first
+    bid = np.repeat(np.arange(len(auctions)), matches)
+    match = np.arange(len(bid)) + np.repeat(first - (np.cumsum(matches) - matches), matches)
+    valid = (times[bid] >= opens[match]) & (times[bid] <= expires[match])
+    bid, match = bid[valid], match[valid]
+    return highest(np.vstack([sale[match], category[match], prices[bid]]))
 
 
 def sales_and_bids(columns: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,18 +22,23 @@ class Columns(tuple[NDArray[np.int64], ...]):
     __hash__ = None  # type: ignore[assignment]
 
 
+Segment = tuple[int, NDArray[np.int64]]
+"""Consecutive rows of one actor: the place of the first, and an array of shape (width, rows), never changed."""
+
+
 class Bag(Lattice[tuple[int, ...], Columns]):
     """Rows of ``width`` int64, in the order of their insertion by each actor; the value is their columns.
 
-    Of one actor's rows two states hold prefixes of the same sequence, so the longer one is the join.
+    An actor's row has its place in the actor's sequence, so the join is the union of places. A delta holds the places
+    that are new.
     """
 
-    __slots__ = ("_pieces", "width")
+    __slots__ = ("_segments", "width")
     tag: ClassVar[str] = "nexmark-bag"
 
     def __init__(self, width: int) -> None:
         self.width = width
-        self._pieces: dict[int, list[NDArray[np.int64]]] = {}  # actor -> pieces of shape (width, rows)
+        self._segments: dict[int, list[Segment]] = {}  # by actor: ascending, apart or adjacent, none empty
 
     def bottom(self) -> Self:
         return type(self)(self.width)
@@ -40,57 +46,106 @@ class Bag(Lattice[tuple[int, ...], Columns]):
     def shape(self) -> int:
         return self.width
 
-    def _rows(self, actor: int) -> NDArray[np.int64]:
-        pieces = self._pieces.get(actor)
-        if not pieces:
-            return np.empty((self.width, 0), dtype=np.int64)
-        if len(pieces) > 1:
-            pieces[:] = [np.concatenate(pieces, axis=1)]
-        return pieces[0]
-
     def insert(self, element: tuple[int, ...], *, actor: int = 0) -> Self:
         return self.insert_many(tuple(np.array([value], dtype=np.int64) for value in element), actor=actor)
 
     def insert_many(self, elements: Any, *, actor: int = 0) -> Self:
-        """Columns of int64, one for each position. The delta is the actor's whole sequence, shared until it grows."""
+        """Columns of int64, one for each position."""
         columns = elements if isinstance(elements, tuple) else tuple(zip(*elements, strict=True))
         piece = np.array(columns, dtype=np.int64).reshape(self.width, -1)
-        if piece.shape[1]:
-            self._pieces.setdefault(actor, []).append(piece)
         delta = self.bottom()
-        if actor in self._pieces:
-            delta._pieces[actor] = list(self._pieces[actor])
+        if piece.shape[1]:
+            mine = self._segments.setdefault(actor, [])
+            segment = (_end(mine[-1]) if mine else 0, piece)
+            mine.append(segment)
+            delta._segments[actor] = [segment]
         return delta
 
     def merge(self, other: Self) -> bool:
         changed = False
-        for actor in sorted(other._pieces):
-            theirs = other._rows(actor)
-            if theirs.shape[1] > self._rows(actor).shape[1]:
-                self._pieces[actor] = [theirs]
+        for actor in sorted(other._segments):
+            mine, theirs = self._segments.get(actor), other._segments[actor]
+            if mine is None:
+                self._segments[actor] = list(theirs)
                 changed = True
+            elif theirs[0][0] >= _end(mine[-1]):
+                mine += theirs
+                changed = True
+            else:
+                missing = [part for segment in theirs for part in _without(segment, mine)]
+                self._segments[actor] = sorted(mine + missing, key=_start)
+                changed |= bool(missing)
         return changed
 
     def leq(self, other: Self) -> bool:
-        return all(self._rows(actor).shape[1] <= other._rows(actor).shape[1] for actor in self._pieces)
+        return not any(
+            next(_without(segment, other._segments.get(actor, [])), None)
+            for actor, mine in self._segments.items()
+            for segment in mine
+        )
+
+    def _joined(self, actor: int) -> list[Segment]:
+        """The actor's segments, adjacent ones made one: the same for equal values."""
+        found: list[list[Segment]] = []
+        for segment in self._segments[actor]:
+            if found and _end(found[-1][-1]) == segment[0]:
+                found[-1].append(segment)
+            else:
+                found.append([segment])
+        joined = [
+            run[0] if len(run) == 1 else (run[0][0], np.concatenate([rows for _, rows in run], axis=1)) for run in found
+        ]
+        self._segments[actor] = joined
+        return joined
 
     @property
     def value(self) -> Columns:
-        pieces = [self._rows(actor) for actor in sorted(self._pieces)]
+        pieces = [rows for actor in sorted(self._segments) for _, rows in self._joined(actor)]
         together = np.concatenate(pieces, axis=1) if pieces else np.empty((self.width, 0), dtype=np.int64)
         return Columns(together)
 
     def to_wire(self) -> Any:
-        return [[actor, self._rows(actor).astype("<i8").tobytes()] for actor in sorted(self._pieces)]
+        return [
+            [actor, start, rows.astype("<i8").tobytes()]
+            for actor in sorted(self._segments)
+            for start, rows in self._joined(actor)
+        ]
 
     def from_wire(self, wire: Any) -> Self:
         fresh = self.bottom()
+        last = -1
         try:
-            for actor, data in wire:
+            for actor, start, data in wire:
                 rows = np.frombuffer(data, dtype="<i8").astype(np.int64).reshape(self.width, -1)
-                if type(actor) is not int or rows.shape[1] == 0 or actor <= max(fresh._pieces, default=actor - 1):
-                    raise ValueError(f"rows of actor {actor!r}")
-                fresh._pieces[actor] = [rows]
+                mine = fresh._segments.get(actor, []) if type(actor) is int else []
+                least = _end(mine[-1]) + 1 if mine else 0  # adjacent ones would be one
+                if type(actor) is not int or type(start) is not int or actor < last or not least <= start < 2**62:
+                    raise ValueError(f"rows of actor {actor!r} from {start!r}")
+                if rows.shape[1] == 0 or (last == actor) != bool(mine):
+                    raise ValueError(f"no rows of actor {actor}")
+                fresh._segments.setdefault(actor, []).append((start, rows))
+                last = actor
         except (TypeError, ValueError) as error:
             raise DecodeError(f"not a bag of width {self.width}: {error}") from error
         return fresh
+
+
+def _start(segment: Segment) -> int:
+    return segment[0]
+
+
+def _end(segment: Segment) -> int:
+    return segment[0] + segment[1].shape[1]
+
+
+def _without(segment: Segment, others: list[Segment]) -> Iterator[Segment]:
+    """The parts of a segment that no other covers."""
+    start, stop = segment[0], _end(segment)
+    for other in others:
+        if other[0] >= stop:
+            break
+        if start < other[0]:
+            yield start, segment[1][:, start - segment[0] : other[0] - segment[0]]
+        start = max(start, _end(other))
+    if start < stop:
+        yield start, segment[1][:, start - segment[0] :]

@@ -4,6 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from nexmark.queries.bag import Bag
+from nexmark.queries.best import Best
 from nexmark.queries.counts import Counts
 from wcrdt import check_laws
 
@@ -35,3 +36,20 @@ def test_counts_of_actors_add_up() -> None:
     keys, numbers = counts.value
     assert keys.tolist() == [3, 7, 2**60]
     assert numbers.tolist() == [1, 3, 1]
+
+
+def test_the_best_of_pairs_keeps_the_laws() -> None:
+    few = st.sampled_from([-(2**63), 0, 1, 2**63 - 1])
+    check_laws(Best(), st.tuples(few, few, NUMBERS))
+
+
+def test_a_delta_of_a_bag_has_only_what_is_new_and_fits_wherever_it_comes() -> None:
+    bag, first, second = Bag(1), Bag(1), Bag(1)
+    deltas = [bag.insert_many((np.arange(start, start + 3),), actor=1) for start in (0, 3, 6)]
+    assert [len(delta.value[0]) for delta in deltas] == [3, 3, 3]
+    for delta in deltas:
+        first.merge(delta)
+    for delta in (deltas[2], deltas[0], bag, deltas[1]):
+        second.merge(delta)
+    assert first == second == bag
+    assert second.value[0].tolist() == list(range(9))

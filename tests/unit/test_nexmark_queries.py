@@ -25,7 +25,7 @@ def event(kind: int, second: int, number: int) -> bytes:
 EVENTS = st.builds(event, st.integers(0, 2), st.integers(0, 45), st.integers(1, 3))
 
 
-@pytest.mark.parametrize("query", ["q5", "q7", "q7max", "q8"])
+@pytest.mark.parametrize("query", ["q4", "q4official", "q5", "q7", "q7max", "q8"])
 def test_a_query_gives_what_the_oracle_expects_however_disordered_its_input_is(query: str) -> None:
     @settings(deadline=None, max_examples=60)
     @given(
