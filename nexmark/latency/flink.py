@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -132,18 +132,19 @@ def measure_flink(
         say("reading results")
         columns = read_input(log, topic)
         outputs, repeats = _results(log, results, columns, plan)
+        missing = closed_ends(plan, columns) - {output.identity.position for output in outputs}
+        found = delays(outputs, columns, ran.began_ms)
         measured = Measured(
             plan=plan, began_ms=ran.began_ms, ended_ms=ran.ended_ms, kills_ms=ran.kills_ms, killed=ran.killed,
-            found=with_unfinished(delays(outputs, columns, ran.began_ms), columns, plan, outputs, ran),
-            results=len(outputs), repeats_dropped=repeats, differences=_differences(plan, columns, outputs), feed=fed,
-            load=ran.load,
+            found=with_unfinished(found, columns, missing, ran.began_ms, ran.ended_ms), results=len(outputs),
+            repeats_dropped=repeats, differences=_differences(plan, columns, outputs), feed=fed, load=ran.load,
         )  # fmt: skip
-        return FlinkMeasured(measured, len(_closed_ends(columns, plan) - {o.identity.position for o in outputs}))
+        return FlinkMeasured(measured, len(missing))
 
 
 def _results(log: Log, topic: str, columns: Sequence[InputColumns], plan: Plan) -> tuple[list[Result], int]:
     """Results without repeats, and how many there were; waits for those that are due, but not for ever."""
-    wanted = _closed_ends(columns, plan)
+    wanted = closed_ends(plan, columns)
     deadline_s = time.monotonic() + QUIET_S
     while True:
         outputs, repeats = _read(log, topic)
@@ -167,7 +168,7 @@ def _read(log: Log, topic: str) -> tuple[list[Result], int]:
     return list(outputs.values()), repeats
 
 
-def _closed_ends(columns: Sequence[InputColumns], plan: Plan) -> set[int]:
+def closed_ends(plan: Plan, columns: Sequence[InputColumns]) -> set[int]:
     """Ends of the windows that the input has closed."""
     rows = expected_rows(plan.query, columns, plan.window_ms)
     return {row["window_end"] for row in rows if closing_ms(row["window_end"], columns) is not None}
@@ -182,16 +183,12 @@ def _differences(plan: Plan, columns: Sequence[InputColumns], outputs: Sequence[
 
 
 def with_unfinished(
-    found: Delays, columns: Sequence[InputColumns], plan: Plan, outputs: Sequence[Result], ran: Running
+    found: Delays, columns: Sequence[InputColumns], missing: Iterable[int], began_ms: int, ended_ms: int
 ) -> Delays:
-    """The delays, with those of windows that have no result: at least the time until the end of the run."""
-    missing = sorted(_closed_ends(columns, plan) - {output.identity.position for output in outputs})
+    """The delays, with those of windows (by their ends) without a result: at least the time until the run's end."""
     closed = [closing for end in missing if (closing := closing_ms(end, columns)) is not None]
-    late = [closing for closing in closed if ran.began_ms <= closing <= ran.ended_ms]
-    if not late:
-        return found
-    closes = np.concatenate([found.closed_ms, np.array(late, np.int64)])
-    waits = np.concatenate([found.delays_ms, ran.ended_ms - np.array(late, np.int64)])
+    late = np.array([closing for closing in closed if began_ms <= closing <= ended_ms], dtype=np.int64)
+    closes, waits = np.concatenate([found.closed_ms, late]), np.concatenate([found.delays_ms, ended_ms - late])
     order = np.argsort(closes, kind="stable")
     return Delays(closes[order], waits[order])
 
@@ -204,4 +201,4 @@ def _wait(done: Callable[[], bool], limit_s: float, what: str) -> None:
         time.sleep(LOOK_S)
 
 
-__all__ = ["FlinkMeasured", "TaskManagers", "measure_flink", "with_unfinished"]
+__all__ = ["FlinkMeasured", "TaskManagers", "closed_ends", "measure_flink", "with_unfinished"]

@@ -10,6 +10,8 @@ import pytest
 from holon.identity import OutputId, Track
 from nexmark.latency import figures
 from nexmark.latency.figures import Delays, InputColumns
+from nexmark.latency.flink import closed_ends, with_unfinished
+from nexmark.latency.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -72,3 +74,11 @@ def test_a_kill_is_over_with_the_last_result_that_is_later_than_any_before_it() 
 def test_sensitivity_is_the_area_above_the_curve_without_failures() -> None:
     assert figures.sensitivity(FAILED, HEALTHY, 100, 500) == pytest.approx(248 * 0.1 + 148 * 0.1)
     assert figures.sensitivity(HEALTHY, HEALTHY, 100, 500) == 0
+
+
+def test_a_window_without_a_result_counts_until_the_end_of_the_run() -> None:
+    assert closed_ends(Plan("q7max", 1, 1.0, window_ms=10), COLUMNS) == {10, 20}
+    answered = figures.delays([result(10, 121)], COLUMNS, since_ms=0)
+    found = with_unfinished(answered, COLUMNS, {20}, began_ms=0, ended_ms=200)
+    assert (found.closed_ms.tolist(), found.delays_ms.tolist()) == ([118, 131], [3, 69])
+    assert with_unfinished(answered, COLUMNS, {20}, began_ms=0, ended_ms=130).delays_ms.tolist() == [3]

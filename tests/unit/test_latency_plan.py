@@ -66,6 +66,12 @@ def test_pictures_that_cannot_be_drawn(tmp_path: Path) -> None:
         check_plot(tmp_path / "none" / "x.png")
 
 
-def test_another_engine_comes_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(SettingsError, match="next"):
-        failover(ctx=None, engines="holon,flink")  # type: ignore[arg-type]
+def test_other_engines_are_known_by_name_and_read_kafka_alone() -> None:
+    with pytest.raises(SettingsError, match="Flink reads Kafka"):
+        failover(ctx=None, engines="holon,flink", log="embedded")  # type: ignore[arg-type]
+    with pytest.raises(UnknownName, match="flonk"):
+        failover(ctx=None, engines="holon,flonk")  # type: ignore[arg-type]
+    with pytest.raises(UnknownName, match="tuned"):
+        failover(ctx=None, engines="flink", flink="tunes")  # type: ignore[arg-type]
+    with pytest.raises(SettingsError, match="NAME:spare"):
+        failover(ctx=None, engines="flink", flink="tuned:span")  # type: ignore[arg-type]
