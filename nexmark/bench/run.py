@@ -111,6 +111,8 @@ class _Runner:
         """Every variant, the engines in turn, as often as there are pairs."""
         runs: list[Run] = []
         for variant in self.plan.variants:
+            if variant.checkpoints and "flink" not in self.engines:
+                continue
             for number in range(self.plan.pairs):
                 for name, engine in self.engines.items():
                     if name == "holon" and variant.checkpoints:
