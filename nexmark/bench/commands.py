@@ -41,7 +41,7 @@ def bench(
     partitions: Annotated[int, typer.Option("--partitions", help="Partitions of the topic.")] = 4,
     nodes: Annotated[int, typer.Option("--nodes", help="Holon's node processes.")] = 2,
     pairs: Annotated[int, typer.Option("--pairs", help="How often each engine runs, in turn.")] = 3,
-    memory_mb: Annotated[int, typer.Option("--memory-mb", help="Memory of each engine.")] = 4096,
+    memory_mb: Annotated[int, typer.Option("--memory-mb", help="Memory of each engine.")] = 8192,
     cores: Annotated[str | None, typer.Option("--cores", help="Pin everything to these (0,1); default: all.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the stream.")] = 0,
     generator: Annotated[str, typer.Option("--generator", help="auto, spark or plain.")] = "auto",

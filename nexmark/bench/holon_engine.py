@@ -23,7 +23,7 @@ from nodes.api import (
 )
 
 LIMIT_S = 1800.0
-LOOK_S = 0.02
+LOOK_S = 0.05
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ import psutil
 
 from nodes.api import private_bytes
 
-LOOK_S = 0.25
+LOOK_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)

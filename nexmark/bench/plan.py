@@ -45,7 +45,7 @@ class Plan:
     partitions: int = 4
     nodes: int = 2
     pairs: int = 3
-    memory_mb: int = 4096
+    memory_mb: int = 8192
     seed: int = 0
     cores: tuple[int, ...] = ()
     generator: Generator = "auto"

@@ -46,7 +46,7 @@ class Cluster:
             "CORES": cores // task_managers, "MEMORY_MB": memory_mb, "RPC_PORT": rpc, "REST_PORT": rest,
             "FOLDER": folder,
         }  # fmt: skip
-        self.settings = _settings((home.peer / "config.yaml").read_text(encoding="utf-8"), values, more or {})
+        self.settings = filled((home.peer / "config.yaml").read_text(encoding="utf-8"), values, more or {})
         self.jobs = JobManager(f"http://127.0.0.1:{rest}")
         self.sql = Gateway(f"http://127.0.0.1:{self._gateway_port}")
         self.task_managers: list[subprocess.Popen[bytes]] = []
@@ -152,7 +152,7 @@ class Cluster:
                 process.wait()
 
 
-def _settings(text: str, values: Mapping[str, object], more: Mapping[str, str]) -> dict[str, str]:
+def filled(text: str, values: Mapping[str, object], more: Mapping[str, str]) -> dict[str, str]:
     """The file's settings, filled in, with others in their place."""
     found = dict(
         line.split(": ", 1) for line in Template(text).substitute(values).splitlines() if line and line[0] != "#"

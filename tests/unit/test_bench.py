@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from nexmark.bench.agree import agreement, digest
 from nexmark.bench.jobs import NOWHERE, bench_job, q7
-from nexmark.bench.meter import Measure
+from nexmark.bench.meter import Measure, Meter
 from nexmark.bench.plan import QUERIES, Plan, Variant, cores_of, listed
 from nexmark.bench.report import markdown, plot
 from nexmark.bench.result import BenchResult, Run, other_load, over_memory, ratios_of, rows_of
+from nexmark.flink.cluster import filled
 from nexmark.flink.home import PEER, check_hashes
-from nexmark.flink.sql import Place, queries, statements
+from nexmark.flink.profiles import PROFILES, profile_of
+from nexmark.flink.sql import Place, latency_statements, queries, statements
+from nexmark.latency.flink import TaskManagers
 from nodes.api import SettingsError, UnknownName, Unreachable
 
 HERE = Place("127.0.0.1:9092", "x.nexmark", "x.results")
@@ -150,3 +155,63 @@ def test_jars_that_are_not_those_that_were_asked_for_are_refused(tmp_path: Path)
     (tmp_path / "a.jar").write_bytes(b"other")
     with pytest.raises(Unreachable, match="is not the file"):
         check_hashes(tmp_path / "sums", tmp_path)
+
+
+def test_a_meter_counts_the_engine_and_leaves_the_rest_to_others() -> None:
+    meter = Meter(lambda: [os.getpid()])
+    meter.begin()
+    found = meter.end(2.0)
+    assert found.seconds == 2.0 and found.cpu_s >= 0 and found.others_s >= 0
+    assert 1 < found.peak_process_mb <= found.peak_all_mb
+    gone = Meter(lambda: [2**22 + 1])  # beyond the highest process id
+    gone.begin()
+    assert gone.end(1.0).cpu_s == gone.end(1.0).peak_all_mb == 0
+
+
+def test_every_setting_of_the_peer_is_filled_in_and_can_be_replaced() -> None:
+    values = {"CORES": 2, "MEMORY_MB": 4096, "RPC_PORT": 1, "REST_PORT": 2, "FOLDER": "/x"}
+    found = filled((PEER / "config.yaml").read_text(), values, PROFILES["tuned"])
+    assert found["taskmanager.memory.process.size"] == "4096m" and found["parallelism.default"] == "2"
+    assert found["execution.checkpointing.dir"] == "file:///x/checkpoints" and "$" not in "".join(found.values())
+    assert found["table.exec.mini-batch.enabled"] == "false" and found["heartbeat.timeout"] == "2500 ms"
+    assert found["pipeline.object-reuse"] == "true"
+
+
+class Jobs:
+    """A job manager's answer."""
+
+    def __init__(self, busy: list[str]) -> None:
+        self.taken = busy
+
+    def busy(self) -> list[str]:
+        return self.taken
+
+
+class Machines:
+    """A cluster of processes that do nothing."""
+
+    def __init__(self, count: int, busy: list[str]) -> None:
+        self.jobs = Jobs(busy)
+        self.task_managers = [subprocess.Popen(["sleep", "600"]) for _ in range(count)]
+
+
+def test_a_kill_hits_a_task_manager_that_works_and_a_living_one() -> None:
+    cluster = Machines(3, ["task-manager-0", "task-manager-2"])
+    try:
+        fleet = TaskManagers(cluster, "job")  # type: ignore[arg-type]
+        assert fleet.kill(1) and [process.poll() for process in cluster.task_managers] == [None, None, -9]
+        assert fleet.kill(1) and [process.poll() for process in cluster.task_managers] == [-9, None, -9]
+        assert not fleet.kill(1), "the one that is left is idle"
+        assert [worker.process for worker in fleet.running()] == [cluster.task_managers[1]]
+    finally:
+        for process in cluster.task_managers:
+            process.kill()
+            process.wait()
+
+
+def test_profiles_of_the_peer_are_known_by_name() -> None:
+    assert profile_of("paper:spare").title == "paper:spare" and not profile_of("paper").spare
+    assert profile_of("paper").settings["heartbeat.timeout"] == "6 s"
+    (window,) = [part for part in latency_statements(PEER, "q7max", HERE, 100) if part.startswith("INSERT")]
+    assert "INTERVAL '0.100' SECOND" in window
+    assert "INTERVAL '2.500' SECOND" in latency_statements(PEER, "q7max", HERE, 2500)[-1]
