@@ -36,6 +36,8 @@ class Snapshot(msgspec.Struct, array_like=True, frozen=True):
 
     ``output_ends`` is set by the node when it checkpoints: the end offsets of the output partitions at which
     everything before this snapshot was acknowledged, so that a new owner scans only what comes after.
+    ``known_ends``: how far they went when it was saved, and all of its results with them; a log that ends before has
+    lost some.
     """
 
     partition: int
@@ -43,6 +45,7 @@ class Snapshot(msgspec.Struct, array_like=True, frozen=True):
     window: WindowPart
     punctuations: int
     output_ends: dict[str, dict[int, int]] = {}
+    known_ends: dict[str, dict[int, int]] = {}
 
     def to_bytes(self) -> bytes:
         return msgspec.msgpack.encode((VERSION, self))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from functools import partial
 
 from holon.record_track import Input
@@ -18,7 +19,7 @@ from nodes.hearing import Hearing
 from nodes.in_flight import InFlight
 from nodes.jobs import Topics
 from nodes.joining import Joining
-from nodes.log.contract import Chunk, Log, LogDamaged, OffsetOutOfRange, RecordTooLarge, TopicPartition
+from nodes.log.contract import Chunk, Log, LogTruncated, OffsetOutOfRange, RecordTooLarge, TopicPartition
 from nodes.machine import effects as x
 from nodes.machine import events as e
 from nodes.machine.config import Wanted
@@ -26,6 +27,7 @@ from nodes.machine.node import Node
 from nodes.machine.pieces import PIECE_BYTES, cut
 from nodes.saver import DirectSaver, Saver
 from nodes.storing import Storing
+from nodes.truncation import Truncation
 
 CONTROL_BATCH = 1000
 ASSIGN_INTERVAL_MS = 20
@@ -81,6 +83,7 @@ class Driver:
         self._storing = Storing(checkpoints, node.run, node.ownership, crashpoint, report)
         self._joining = Joining(log, checkpoints, node.run, node.ownership, report)
         self._fetching = Fetching(self._joining, self._fetch)
+        self.truncation = Truncation(node, log, report)
         self._begun = False
         self._full = False
         self.hearing = Hearing(log, self.topics)
@@ -100,6 +103,11 @@ class Driver:
         ``ready``: of what ``waits_for`` names, look only where ``Log.wait`` has found something; at everything all the
         same every ``LOOK_INTERVAL_MS``, and at the first turn.
         """
+        with self.truncation.telling():
+            return self._turn(ready)
+
+    def _turn(self, ready: Collection[TopicPartition] | None) -> bool:
+        self.truncation.check()
         now = self.now_ms()
         self.hurry = False
         if not self._begun:
@@ -109,6 +117,8 @@ class Driver:
             ready, self._looked_ms = None, now
         self._turn_writes()
         moved = self._turn_control(ready)
+        if self.node.left is not None:
+            return True  # what it read from here on would be taken for known
         if ready is None:
             self.hurry |= self._turn_heartbeats()
         moved |= self._turn_broadcast(ready)
@@ -120,8 +130,12 @@ class Driver:
         return moved
 
     def finish(self) -> None:
-        """Wait until the log has acknowledged all that was written."""
-        self.log.delivered(wait=True)
+        """Wait until the log has acknowledged all that was written; where the job is done, see that it is there."""
+        with self.truncation.telling():
+            self.log.delivered(wait=True)
+            self.truncation.check()
+            if self.node.left is not None and self.node.left.ending is x.Ending.DONE:
+                self.truncation.last_look()
 
     def waits_for(self) -> dict[TopicPartition, int]:
         """The positions at which something new would concern this node."""
@@ -158,7 +172,8 @@ class Driver:
         try:
             chunk = read(self.topics.control, 0, self._control_at, max_records=CONTROL_BATCH)
         except OffsetOutOfRange as error:
-            raise self._joining.fell_behind(self.topics.control, 0, self._control_at) from error
+            lost = self.truncation.beyond_end(self.topics.control, 0, self._control_at)
+            raise lost or self._joining.fell_behind(self.topics.control, 0, self._control_at) from error
         if not chunk.values and not due:
             return False
         self._control_at = chunk.next_offset
@@ -189,8 +204,11 @@ class Driver:
             offset = self._broadcast_at[partition]
             try:
                 chunk = self.log.follow(self.topics.broadcast, partition, offset, max_records=CONTROL_BATCH)
-            except OffsetOutOfRange:  # trimmed past where this node was going to read, or stood for long
-                self._go_on_from(self._fetching.again(partition, offset))
+            except (LogTruncated, OffsetOutOfRange) as error:
+                if self.truncation.broadcast_lost(partition, offset, error):
+                    self._reread(partition)
+                else:  # trimmed past where this node was going to read, or stood for long
+                    self._go_on_from(self._fetching.again(partition, offset))
                 moved = self.hurry = True
                 continue
             self._broadcast_at_end &= len(chunk.values) < CONTROL_BATCH
@@ -199,6 +217,12 @@ class Driver:
                 self.tell(e.BroadcastRead(partition, chunk.values, chunk.next_offset))
                 moved = True
         return moved
+
+    def _reread(self, partition: int) -> None:
+        """The end of a broadcast partition is gone, and may be another one now: begin it again."""
+        self.node.merging.rewound(partition)
+        self._broadcast_at[partition] = 0
+        self._go_on_from(self._fetching.rewind(partition))
 
     def _turn_outputs(self) -> bool:
         """Read on the output partitions that standbys here follow; True if there is more."""
@@ -211,6 +235,8 @@ class Driver:
         return not read.at_end
 
     def _turn_input(self, ready: Collection[TopicPartition] | None) -> bool:
+        if ready is None:
+            self.truncation.look_at_inputs(self.now_ms())
         for wanted in self._wanted():
             if ready is not None and TopicPartition(self.topics.source, wanted.partition) not in ready:
                 continue
@@ -250,19 +276,9 @@ class Driver:
         topic = self.topics.source
         try:
             chunk = self.log.follow(topic, wanted.partition, wanted.offset, max_records=limit)
-        except OffsetOutOfRange as error:
-            where = f"node {self.node.config.node}, job {self.node.run.job.name!r}: input {topic}[{wanted.partition}]"
-            if wanted.offset > self.log.end_offset(topic, wanted.partition):
-                raise LogDamaged(
-                    f"{where} has lost its end, and the job has read up to offset {wanted.offset}: {error}. "
-                    f"Acknowledged records are gone (unclean leader election, lost disk, topic made anew), and results "
-                    f"rest on them; start again with --reset"
-                ) from error
-            raise OffsetOutOfRange(
-                f"{where} no longer holds offset {wanted.offset}, where the job stands: {error}. Records that it has "
-                f"not read were deleted; keep them longer, or start again with --reset"
-            ) from error
-        return chunk if wanted.limit is None else _cut(chunk, wanted.limit)
+        except (LogTruncated, OffsetOutOfRange) as error:
+            raise self.truncation.input_gone(wanted, error) from error
+        return chunk if wanted.limit is None else chunk.before(wanted.limit)
 
     # --- effects ----------------------------------------------------------------------------------------------------
 
@@ -290,7 +306,7 @@ class Driver:
             case x.LoadCheckpoint():
                 return self._load(effect)
             case x.ReadTail():
-                return read_tail(self.log, self.topics, self.node.run, effect)
+                return read_tail(self.log, self.topics, self.node.run, effect, self.truncation)
             case x.SaveCheckpoint():
                 return self.saver.save(self._storing.saving(effect))
             case x.RewindBroadcast(only):
@@ -319,9 +335,12 @@ class Driver:
         if found is None:
             awaited = self._fetching.awaited
             return e.MergedAwaited(awaited) if set(awaited) != self.node.merging.awaited else None
-        for full in found.slots:
-            self._broadcast_at[full.partition] = found.offsets[full.partition]
-        return found
+        offsets = list(found.offsets)
+        for p in (full.partition for full in found.slots):
+            if found.rewound:
+                offsets[p] = self.truncation.resumed_at(p, offsets[p])
+            self._broadcast_at[p] = offsets[p]
+        return replace(found, offsets=offsets)
 
     def _fetch(self, work: Callable[[], Fetched]) -> Fetched | None:
         done = self.loader.save(work)
@@ -332,7 +351,7 @@ class Driver:
     def _send_delta(self, write: x.WriteBroadcast) -> None:
         self.crashpoint("before-delta")
         self._in_flight.began(write)
-        done = partial(self._delivered, write, None)
+        done = partial(self._delivered, write, None, 0)
         pieces = cut(self.node.run.incarnation, write.value, self.piece_bytes)
         self.log.send(self.topics.broadcast, write.partition, pieces, done=done)
         self.crashpoint("after-delta")
@@ -344,7 +363,7 @@ class Driver:
         self._in_flight.began(write)
         output, partition = write.to
         keys = write.keys if any(key is not None for key in write.keys) else None
-        done = partial(self._delivered, write, write.to)
+        done = partial(self._delivered, write, write.to, len(write.values))
         topic = self.topics.outputs[output]
         try:
             self.log.send(topic, partition, write.values, headers=write.headers, keys=keys, done=done)
@@ -354,7 +373,11 @@ class Driver:
         self.crashpoint("after-output")
         return None
 
-    def _delivered(self, write: x.WriteBroadcast | x.WriteOutput, to: e.OutputPartition | None, end: int) -> None:
+    def _delivered(
+        self, write: x.WriteBroadcast | x.WriteOutput, to: e.OutputPartition | None, count: int, end: int
+    ) -> None:
+        if to is not None:
+            self.truncation.acknowledged(to, count, end)
         self._in_flight.done(write, {} if to is None else {to: end})
 
     def _load(self, wish: x.LoadCheckpoint) -> e.Event | None:
@@ -364,18 +387,3 @@ class Driver:
         self.loading += done is None
         assert not isinstance(done, Fetched)
         return done
-
-
-def _cut(chunk: Chunk, limit: int) -> Chunk:
-    """Leave out what lies at or beyond ``limit`` (offsets may have gaps)."""
-    if chunk.next_offset <= limit:
-        return chunk
-    keep = int((chunk.offsets < limit).sum())
-    return Chunk(
-        chunk.offsets[:keep],
-        chunk.timestamps_ms[:keep],
-        chunk.values[:keep],
-        chunk.headers[:keep],
-        None if chunk.keys is None else chunk.keys[:keep],
-        limit,
-    )

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from holon.identity import IdentityError, LastSeen, OutputId, ascents
+from holon.identity import IdentityError, LastSeen, OutputId, Track, ascents
 from holon.job import UNSTABLE
 from nodes.jobs import Topics
-from nodes.log.contract import Log, OffsetOutOfRange
+from nodes.log.contract import Log, LogTruncated, OffsetOutOfRange
 from nodes.machine import effects as x
 from nodes.machine import events as e
 from nodes.machine.config import JobRun
 from nodes.machine.events import Followed, OutputPartition
+from nodes.truncation import Truncation
 
 FOLLOW_BATCH = 10_000
 
@@ -32,9 +33,13 @@ def follow(log: Log, topics: Topics, run: JobRun, places: Mapping[OutputPartitio
         topic, partition = topics.outputs[to[0]], to[1]
         try:
             chunk = log.follow(topic, partition, start, max_records=FOLLOW_BATCH)
-        except OffsetOutOfRange:  # deleted before anybody here was concerned with it; or a broker has lost its end
-            end = max(log.start_offset(topic, partition), min(start, log.end_offset(topic, partition)))
-            read.news.append(Followed(to, start, end, {}))
+        except OffsetOutOfRange as error:
+            if start > log.written_end(topic, partition):
+                raise LogTruncated(
+                    f"job {run.job.name!r}: {error}. Results are gone; start again with --reset"
+                ) from error
+            # Deleted before anybody here was concerned with it.
+            read.news.append(Followed(to, start, log.start_offset(topic, partition), {}))
             read.at_end = False
             continue
         if chunk.next_offset > start:
@@ -44,18 +49,33 @@ def follow(log: Log, topics: Topics, run: JobRun, places: Mapping[OutputPartitio
     return read
 
 
-def read_tail(log: Log, topics: Topics, run: JobRun, wish: x.ReadTail) -> e.TailRead:
-    """Scan what other owners may have written after the checkpoint."""
+def read_tail(log: Log, topics: Topics, run: JobRun, wish: x.ReadTail, truncation: Truncation) -> e.TailRead:
+    """Scan what other owners may have written after the checkpoint.
+
+    Raises ``LogTruncated`` where less is there than the checkpoint knew of.
+    """
     last: dict[e.OutputPartition, dict[int, LastSeen]] = {}
     ends: dict[e.OutputPartition, int] = {}
     for output, declared in run.job.outputs.items():
         if output == UNSTABLE:
             continue
+        topic = topics.outputs[output]
         partitions = range(run.output_partitions[output]) if declared.route_by_key else [wish.partition]
         for partition in partitions:
             start = wish.since.get(output, {}).get(partition, 0)
+            known = wish.known.get(output, {}).get(partition, 0)
             to = (output, partition)
-            last[to], ends[to] = _scan(log, run, topics.outputs[output], partition, start, wish.partition)
+            try:
+                last[to], ends[to] = _scan(log, run, topic, partition, start, wish.partition)
+            except OffsetOutOfRange as error:
+                if (lost := truncation.beyond_end(topic, partition, start)) is not None:
+                    raise lost from error
+                last[to], ends[to] = {}, start  # it is there, behind another's open transaction
+            # The scan has just learned the end, so whoever takes over does not wait for it again.
+            if ends[to] < known and (lost := truncation.beyond_end(topic, partition, known)) is not None:
+                raise lost
+            if (seen := last[to].get(int(Track.RECORD))) is not None:
+                truncation.saw_tail(wish.partition, seen[0])
     return e.TailRead(wish.partition, wish.version, last, ends)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from holon.job import Job
 from nodes.errors import RunFailed
-from nodes.log.contract import Log, OffsetOutOfRange
+from nodes.log.contract import Log, LogTruncated, OffsetOutOfRange
 from nodes.machine import messages as m
 from nodes.machine.control_state import ControlCheckpoint, decode_control_checkpoint
 from nodes.machine.ownership import Ownership
@@ -52,9 +52,17 @@ class History:
 
     def _begin(self) -> None:
         start = self._log.start_offset(self.job.control_topic, 0)
-        end = self._log.end_offset(self.job.control_topic, 0)
-        for _, checkpoint in read_control_checkpoints(self._log, self.job):
-            if start <= checkpoint.offset <= end:
+        checkpoints = read_control_checkpoints(self._log, self.job)
+        end = self._log.end_offset(self.job.control_topic, 0)  # asked last: checkpoints never lie beyond it
+        for _, checkpoint in checkpoints:
+            if checkpoint.offset > end:
+                raise LogTruncated(
+                    f"job {self.job.name!r}: {self.job.control_topic}[0] ends at offset {end}, and was known up to "
+                    f"{checkpoint.offset}: acknowledged records are gone (unclean leader election, lost disk, topic "
+                    f"made anew). The job's state cannot be known; start again under another job name, or delete "
+                    f"the topic and {control_checkpoints_topic(self.job)}"
+                )
+            if start <= checkpoint.offset:
                 self.ownership, self.offset = Ownership.restored(checkpoint.state), checkpoint.offset
                 break
         else:

@@ -122,10 +122,13 @@ def ask_retry(log: Log, run: JobRun) -> None:
 
 
 def declare_end(log: Log, run: JobRun, offsets: list[int] | None = None) -> list[int]:
-    """Say that the input is complete: it ends at ``offsets`` (default: where the topic ends now). First word wins."""
-    topic = run.job.source.topic
+    """Say that the input is complete: it ends at ``offsets`` (default: where the topic ends now). First word wins.
+
+    Offsets that are given may still be to come.
+    """
+    topic, reached = run.job.source.topic, offsets is None
     ends = [log.end_offset(topic, p) for p in range(run.partitions)] if offsets is None else offsets
-    values = [m.encode(m.EndOfInput(run.incarnation, p, end)) for p, end in enumerate(ends)]
+    values = [m.encode(m.EndOfInput(run.incarnation, p, end, reached)) for p, end in enumerate(ends)]
     log.append(run.job.control_topic, 0, values)
     return ends
 

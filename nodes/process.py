@@ -21,7 +21,7 @@ from nodes.guardian import Guardian, Place, Watched
 from nodes.history import History
 from nodes.jobs import heartbeat_topic, open_history, with_policy
 from nodes.joining import FellBehind
-from nodes.log import Log, LogError, TopicPartition
+from nodes.log import Log, LogError, LogTruncated, TopicPartition
 from nodes.machine import messages as m
 from nodes.machine.config import JobRun, NodeConfig
 from nodes.machine.effects import Ending
@@ -147,6 +147,8 @@ class NodeProcess:
         try:
             self._turn_until_left()
             self.driver.finish()
+        except LogTruncated as error:
+            raise self.driver.truncation.tell(error) from error.__cause__
         except (LogError, CheckpointError) as error:
             error.args = (f"node {self.config.node}: {error} ({self._stood()})",)
             raise

@@ -115,6 +115,7 @@ class Replica:
         self.shapes = dict(shapes)
         self.zeros = {name: shape.zero for name, shape in self.shapes.items()}
         self.lateness_ms = lateness_ms
+        self._last_stage = max((shape.stage for shape in self.shapes.values()), default=0)
         self.slots = [Slot() for _ in range(partitions)]
         self.dropped_through_ms = BEFORE_TIME_MS
         self.changes = 0
@@ -131,6 +132,9 @@ class Replica:
         """
         slot = self._slot(delta.partition)
         record, window, void = Applied.OLD, Applied.OLD, False
+        through_ms = delta.dropped_through_ms
+        lacks_nothing = through_ms == BEFORE_TIME_MS or self.is_closed(delta.partition, through_ms)
+        kept_through_ms = through_ms if lacks_nothing else BEFORE_TIME_MS
         self._frontier = None
         self.changes += 1
         if delta.record is not None and delta.record.to > slot.record.position:
@@ -139,12 +143,13 @@ class Replica:
             elif delta.punctuations > slot.punctuation_count and not delta.record.full:
                 record = Applied.GAP  # a punctuation was lost on the way here
             else:
-                record = slot.record.apply(delta.record, self.zeros, self.dropped_through_ms)
+                record = slot.record.apply(delta.record, self.zeros, self.dropped_through_ms, kept_through_ms)
                 if record is Applied.ADVANCED and delta.record.full:
                     slot.take_punctuations(delta.punctuations, delta.recent)
-                    self.drop_through(delta.dropped_through_ms)  # what its maker lacks is lacking here too
+                    if not lacks_nothing:
+                        self.drop_through(through_ms)  # what its maker lacks is lacking here too
         if delta.window is not None:
-            window = slot.window.apply(delta.window, self.zeros, self.dropped_through_ms)
+            window = slot.window.apply(delta.window, self.zeros, self.dropped_through_ms, kept_through_ms)
         self._index(delta.record, record)
         self._index(delta.window, window)
         return Received(record, window, void)
@@ -154,6 +159,18 @@ class Replica:
             for change in delta.changes:
                 if change.end_ms > self.dropped_through_ms:
                     self._ends[change.state].add(Window(change.start_ms, change.end_ms))
+
+    def is_closed(self, partition: int, end_ms: int) -> bool:
+        """True if all that the partition will ever add to windows that end at or before ``end_ms`` is known here.
+
+        A full slot that lacks those windows takes nothing away then.
+        """
+        slot = self._slot(partition)
+        through_ms = slot.record.watermark_ms
+        if through_ms < END_OF_TIME_MS:
+            through_ms -= self.lateness_ms
+        answered = self._last_stage == 0 or slot.window.position >= (end_ms, self._last_stage)
+        return end_ms <= through_ms and answered
 
     def punctuate(self, punctuation: Punctuation) -> bool:
         """Take a punctuation if it stands where the partition's prefix ends; False if it is void or a repeat.

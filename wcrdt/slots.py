@@ -70,11 +70,18 @@ class TrackSlot:
         self.watermark_ms = BEFORE_TIME_MS
         self.contributions: Contributions = {}
 
-    def apply(self, delta: TrackDelta, zeros: Mapping[str, AnyLattice], dropped_through_ms: int) -> Applied:
+    def apply(
+        self,
+        delta: TrackDelta,
+        zeros: Mapping[str, AnyLattice],
+        dropped_through_ms: int,
+        kept_through_ms: int = BEFORE_TIME_MS,
+    ) -> Applied:
         """Bring the track to ``delta.to`` if that is ahead and nothing is missing in between.
 
         ``zeros`` gives the shape of each state; changes of windows that end at or before ``dropped_through_ms`` are
-        not taken up again. Raises ``DecodeError`` for an unknown state or a malformed value, with the slot unchanged.
+        not taken up again, and those that end at or before ``kept_through_ms`` stay although a full delta lacks them.
+        Raises ``DecodeError`` for an unknown state or a malformed value, with the slot unchanged.
         """
         if delta.to <= self.position:
             return Applied.OLD
@@ -82,7 +89,10 @@ class TrackSlot:
             return Applied.GAP
         decoded = [(c.state, Window(c.start_ms, c.end_ms), _decode(c, zeros)) for c in delta.changes]
         if delta.full:
-            self.contributions = {}
+            self.contributions = {
+                state: {window: value for window, value in windows.items() if window.end_ms <= kept_through_ms}
+                for state, windows in self.contributions.items()
+            }
         for state, window, value in decoded:
             if window.end_ms > dropped_through_ms:
                 self.take(state, window, value)

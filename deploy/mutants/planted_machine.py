@@ -161,7 +161,7 @@ MACHINE = (
     Mutant(
         "a full slot with holes is taken",
         "nodes/machine/keeping.py",
-        "    if delta.dropped_through_ms > unread_after_ms(job, runners.values()):\n        return False\n",
+        "    if lacks and not replica.is_closed(delta.partition, delta.dropped_through_ms):\n        return False\n",
         "",
         tests=(WORK + "test_a_full_slot_without_windows_that_an_own_runner_reads_is_not_taken",),
     ),

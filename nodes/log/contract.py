@@ -48,6 +48,20 @@ class Chunk:
     def __len__(self) -> int:
         return len(self.values)
 
+    def before(self, limit: int) -> Chunk:
+        """Without what lies at or beyond the offset ``limit``."""
+        if self.next_offset <= limit:
+            return self
+        keep = int((self.offsets < limit).sum())
+        return Chunk(
+            self.offsets[:keep],
+            self.timestamps_ms[:keep],
+            self.values[:keep],
+            self.headers[:keep],
+            None if self.keys is None else self.keys[:keep],
+            limit,
+        )
+
 
 class LogError(Exception):
     """Any failure of the log; the message says what, where (topic, partition, offset) and what to do."""
@@ -75,6 +89,10 @@ class LogFull(LogError):
 
 class LogDamaged(LogError):
     """What is stored cannot be read (truncated or overwritten file, unknown format version)."""
+
+
+class LogTruncated(LogDamaged):
+    """Acknowledged records at the end of a partition are gone."""
 
 
 class LogUnavailable(LogError):
@@ -163,6 +181,10 @@ class Log(ABC):
     @abstractmethod
     def end_offset(self, topic: str, partition: int) -> int:
         """The offset that the next record will get."""
+
+    def written_end(self, topic: str, partition: int) -> int:
+        """As ``end_offset``, but never below what was acknowledged: somebody's open transaction holds that back."""
+        return self.end_offset(topic, partition)
 
     @abstractmethod
     def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> list[TopicPartition]:

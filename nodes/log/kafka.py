@@ -186,6 +186,10 @@ class KafkaLog(Log):
         with self._lock:
             return self._follower.end(where)
 
+    def written_end(self, topic: str, partition: int) -> int:
+        where = self._found(topic, partition)
+        return self._topics.offsets([where], at_end=True, committed=False)[where]
+
     def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> list[TopicPartition]:
         self._check()
         found = {self._found(*where): position for where, position in positions.items()}

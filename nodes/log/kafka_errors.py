@@ -7,7 +7,15 @@ import time
 
 from confluent_kafka import KafkaError, KafkaException
 
-from nodes.log.contract import LogDamaged, LogError, LogUnavailable, OffsetOutOfRange, RecordTooLarge, UnknownTopic
+from nodes.log.contract import (
+    LogDamaged,
+    LogError,
+    LogTruncated,
+    LogUnavailable,
+    OffsetOutOfRange,
+    RecordTooLarge,
+    UnknownTopic,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -106,7 +114,7 @@ class Connection:
         if code in OUT_OF_RANGE:
             return OffsetOutOfRange(f"{where}: {said}")
         if code == KafkaError._LOG_TRUNCATION:
-            return LogDamaged(
+            return LogTruncated(
                 f"{where}: the log was truncated behind what had been read ({said}); a broker lost acknowledged "
                 "records (unclean leader election, lost disk). Results may rest on them: start again with --reset"
             )

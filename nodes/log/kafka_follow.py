@@ -10,7 +10,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from nodes.log.checks import out_of_range
-from nodes.log.contract import Chunk, LogDamaged, TopicPartition
+from nodes.log.contract import Chunk, LogTruncated, TopicPartition
 from nodes.log.kafka_errors import DAMAGED, OUT_OF_RANGE, PASSING, Connection, is_truncation, reason
 from nodes.log.kafka_tail import Tail, Taken
 from nodes.log.kafka_topics import Topics
@@ -213,8 +213,8 @@ class Follower:
             raise self._lost_its_end(wanted.where, wanted.fetched, f"it ends at {wanted.end}")
         self._sweep(asked_s)
 
-    def _lost_its_end(self, where: TopicPartition, offset: int, how: str) -> LogDamaged:
-        return LogDamaged(
+    def _lost_its_end(self, where: TopicPartition, offset: int, how: str) -> LogTruncated:
+        return LogTruncated(
             f"Kafka {self._connection.bootstrap}: topic {where.topic!r} partition {where.partition} was cut off before "
             f"offset {offset}, up to which it had been read ({how}): a broker lost acknowledged records (unclean "
             "leader election, lost disk, topic made anew). Results may rest on them: start again with --reset"

@@ -94,15 +94,22 @@ class Topics:
 
     def limit(self, topic: str) -> int:
         """Bytes that a batch of this topic may have."""
-        if topic not in self._limits:
+        deadline = time.monotonic() + self._timeout_s
+        while topic not in self._limits:
             resource = ConfigResource(ResourceType.TOPIC, self._prefix + topic)
+            left_s = max(deadline - time.monotonic(), 0.1)
             try:
-                asked = self._admin.describe_configs([resource], request_timeout=self._timeout_s)
-                self._limits[topic] = int(_answer(asked[resource], self._timeout_s)["max.message.bytes"].value)
+                asked = self._admin.describe_configs([resource], request_timeout=left_s)
+                self._limits[topic] = int(_answer(asked[resource], left_s + 1.0)["max.message.bytes"].value)
             except KafkaException as error:
-                if reason(error).code() != KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                    raise self._connection.translated(reason(error), f"asking for limits of {topic!r}") from error
-                self._limits[topic] = DEFAULT_MESSAGE_BYTES
+                if reason(error).code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                    self._limits[topic] = DEFAULT_MESSAGE_BYTES
+                    break
+                problem = self._connection.translated(reason(error), f"asking for limits of {topic!r}")
+                waits = isinstance(problem, LogUnavailable) and self._connection.refused is None
+                if not waits or time.monotonic() > deadline:
+                    raise problem from error
+                time.sleep(_LOOK_S)
         return self._limits[topic]
 
     def delete_before(self, topic: str, partition: int, offset: int) -> int:
@@ -115,14 +122,20 @@ class Topics:
             what = f"deleting before offset {offset} in topic {topic!r} partition {partition}"
             raise self._connection.translated(reason(error), what) from error
 
-    def offsets(self, wheres: Iterable[TopicPartition], *, at_end: bool) -> dict[TopicPartition, int]:
-        """The ends, or the first retained offsets, as of now; of many partitions in one request to each broker."""
+    def offsets(
+        self, wheres: Iterable[TopicPartition], *, at_end: bool, committed: bool = True
+    ) -> dict[TopicPartition, int]:
+        """The ends, or the first retained offsets, as of now; of many partitions in one request to each broker.
+
+        Where transactions are open, the end is that of what is ``committed``, or else of all that is there.
+        """
+        isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         which = OffsetSpec.latest() if at_end else OffsetSpec.earliest()
         asked = {where: KafkaPartition(self._prefix + where.topic, where.partition) for where in wheres}
         deadline = time.monotonic() + self._timeout_s
         while True:
             try:
-                return self._offsets(asked, which, deadline)
+                return self._offsets(asked, which, isolation, deadline)
             except KafkaException as error:
                 problem = self._connection.translated(reason(error), "asking for offsets")
                 if not isinstance(problem, LogUnavailable) or self._connection.refused is not None:
@@ -138,13 +151,11 @@ class Topics:
             self._admin.list_topics(timeout=1.0)
 
     def _offsets(
-        self, asked: Mapping[TopicPartition, KafkaPartition], which: Any, deadline: float
+        self, asked: Mapping[TopicPartition, KafkaPartition], which: Any, isolation: IsolationLevel, deadline: float
     ) -> dict[TopicPartition, int]:
         left_s = max(deadline - time.monotonic(), 0.1)
         wishes: dict[Any, Any] = dict.fromkeys(asked.values(), which)
-        answers = self._admin.list_offsets(
-            wishes, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=min(left_s, 5.0)
-        )
+        answers = self._admin.list_offsets(wishes, isolation_level=isolation, request_timeout=min(left_s, 5.0))
         found = {where: _answer(answers[partition], left_s + 1.0).offset for where, partition in asked.items()}
         if min(found.values(), default=0) < 0:  # where the connection breaks meanwhile, "no offset" comes as an answer
             raise KafkaException(KafkaError(KafkaError._TRANSPORT, "no offset was told"))

@@ -39,6 +39,10 @@ class _Records:
             del column[:count]
         self.start += count
 
+    def cut(self, end: int) -> None:
+        for column in (self.timestamps_ms, self.values, self.headers, self.keys):
+            del column[end - self.start :]
+
 
 class MemoryLog(Log):
     """Topics in memory. Belongs to one thread.
@@ -141,6 +145,13 @@ class MemoryLog(Log):
             raise out_of_range(f"topic {topic!r} partition {partition}", offset, records.start, records.end)
         records.drop(max(offset - records.start, 0))
         return records.start
+
+    def truncate(self, topic: str, partition: int, end: int) -> int:
+        """Lose what was acknowledged from ``end`` on, as a broker may; for simulations. Returns the new end."""
+        records = self._records(topic, partition)
+        if records.start <= end < records.end:
+            records.cut(end)
+        return records.end
 
     def flush(self) -> None:
         self._check()

@@ -23,6 +23,7 @@ class PartitionState(msgspec.Struct, array_like=True):
     end_offset: int | None = None
     checkpoints: list[m.CheckpointSaved] = []  # oldest first
     failures: list[m.Failed] = []  # one for each code hash, in log order
+    end_reached: bool = False
 
     def copied(self) -> PartitionState:
         """One that goes its own way."""

@@ -163,13 +163,13 @@ class Copies:
     def can_use(self, delta: SlotDelta) -> bool:
         """False for a full slot that lacks windows that a runner here still reads; standbys that do are given up."""
         work = self.work
-        if keeping.usable(work.job, delta, work.runners):
+        if keeping.usable(work.job, delta, work.runners, work.replica):
             return True
         owned = {partition: runner for partition, runner in work.runners.items() if runner.standby is None}
-        if not keeping.usable(work.job, delta, owned):
+        if not keeping.usable(work.job, delta, owned, work.replica):
             return False
         for partition, runner in list(work.runners.items()):
-            if partition not in owned and not keeping.usable(work.job, delta, {partition: runner}):
+            if partition not in owned and not keeping.usable(work.job, delta, {partition: runner}, work.replica):
                 self.give_up(partition)
         return True
 

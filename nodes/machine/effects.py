@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from nodes.machine.events import OutputPartition
@@ -56,11 +56,15 @@ class LoadCheckpoint:
 
 @dataclass(frozen=True, slots=True)
 class ReadTail:
-    """Find the newest identities of the source partition in all output partitions, from these offsets on."""
+    """Find the newest identities of the source partition in all output partitions, from these offsets on.
+
+    ``known``: how far they have to go at least.
+    """
 
     partition: int
     version: int
     since: dict[str, dict[int, int]]
+    known: dict[str, dict[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,9 +48,10 @@ def lacks_history(job: Job, replica: Replica, runner: Runner) -> bool:
     )
 
 
-def usable(job: Job, delta: SlotDelta, runners: dict[int, Runner]) -> bool:
-    """False for a full slot whose maker had dropped what one of these runners still reads."""
-    if delta.dropped_through_ms > unread_after_ms(job, runners.values()):
+def usable(job: Job, delta: SlotDelta, runners: dict[int, Runner], replica: Replica) -> bool:
+    """False for a full slot whose maker had dropped what one of these runners still reads, and the replica lacks."""
+    lacks = delta.dropped_through_ms > unread_after_ms(job, runners.values())
+    if lacks and not replica.is_closed(delta.partition, delta.dropped_through_ms):
         return False
     own = runners.get(delta.partition)
     return own is None or own.phase is Phase.LOADING or delta.punctuations - len(delta.recent) <= own.task.punctuations

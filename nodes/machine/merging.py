@@ -125,5 +125,7 @@ class Merging:
         if self.maker(ownership) != self.config.node:
             return False
         newest = ownership.merged()[:1]
+        if newest and any(at < had for at, had in zip(self.broadcast_at, newest[0].broadcast_offsets, strict=True)):
+            return False  # read again, or cut off: nobody would take it
         control_at, read = (newest[0].control_offset, newest[0].broadcast_offsets) if newest else (0, [0])
         return sum(self.broadcast_at) > sum(read) or self.control_at - control_at > IDLE_RECORDS

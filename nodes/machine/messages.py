@@ -163,10 +163,14 @@ class SlotWanted(Message, frozen=True, tag="want"):
 
 
 class EndOfInput(Message, frozen=True, tag="end"):
-    """The bounded input of the partition ends before ``offset``; the first such record of a partition wins."""
+    """The bounded input of the partition ends before ``offset``; the first such record of a partition wins.
+
+    ``reached``: it was so long already when this was said; else somebody is still writing it.
+    """
 
     partition: Partition
     offset: Natural
+    reached: bool = False
 
 
 class Failed(Message, frozen=True, tag="failed"):

@@ -184,7 +184,7 @@ class Ownership:
         state = self._partitions[end.partition]
         if state.end_offset is not None:
             return []
-        state.end_offset = end.offset
+        state.end_offset, state.end_reached = end.offset, end.reached
         return [f.EndDeclared(end.partition, end.offset)]
 
     def _failed(self, failed: m.Failed) -> list[Fact]:
@@ -252,6 +252,11 @@ class Ownership:
     def end_offset(self, partition: int) -> int | None:
         """Where the bounded input of a partition ends; None while nobody has declared an end."""
         return self._partitions[partition].end_offset
+
+    def known_end(self, partition: int) -> int:
+        """How far the input went at least when its end was declared; 0 if that is not known."""
+        state = self._partitions[partition]
+        return state.end_offset if state.end_reached and state.end_offset is not None else 0
 
     def failure(self, partition: int, code_hash: str) -> m.Failed | None:
         """Why nobody may take up this partition with this code, if so."""

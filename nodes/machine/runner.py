@@ -100,6 +100,7 @@ class Runner:
         self.emitted = 0
         self.taken = 0  # records of the input up to here, counted apart from what became of them
         self.punctuated: tuple[Position, int] | None = None
+        self.known_ends: dict[str, dict[int, int]] = {}
         self._skip: dict[OutputPartition, dict[int, LastSeen]] = {}
         self._held: list[Held] = []
         self._closes: tuple[object, int] = (None, BEFORE_TIME_MS)
@@ -115,7 +116,7 @@ class Runner:
         if data is not None:
             snapshot = Snapshot.from_bytes(data)
             self.task.restore(snapshot)
-            since = snapshot.output_ends
+            since, self.known_ends = snapshot.output_ends, snapshot.known_ends
             self.saved_position = (self.task.scope.record.position, self.task.windows.position)
             self.taken = self.task.records.counts.taken
         self.phase = Phase.SCANNING
@@ -306,13 +307,16 @@ class Runner:
 
     def begin_checkpoint(self, now_ms: int) -> None:
         """Keep a snapshot of now; the caller has just flushed outputs and delta."""
-        ends: dict[str, dict[int, int]] = {}
-        for (output, partition), end in sorted(self.output_ends.items()):
-            ends.setdefault(output, {})[partition] = end
-        snapshot = msgspec.structs.replace(self.task.snapshot(), output_ends=ends)
+        snapshot = msgspec.structs.replace(self.task.snapshot(), output_ends=self._ends())
         handover = self.releasing_to is not None
         self.pending = Pending(snapshot, self.ticket, self.task.done, self.task.watermark_ms, handover)
         self.last_checkpoint_ms = now_ms
+
+    def _ends(self) -> dict[str, dict[int, int]]:
+        ends: dict[str, dict[int, int]] = {}
+        for (output, partition), end in sorted(self.output_ends.items()):
+            ends.setdefault(output, {})[partition] = end
+        return ends
 
     def ready_checkpoint(self) -> SaveCheckpoint | None:
         """The save, once all outputs and deltas before the snapshot are on the log."""
@@ -320,7 +324,7 @@ class Runner:
         if pending is None or pending.sent or self.acknowledged < pending.ticket or not self._confirmed(pending):
             return None
         pending.sent = True
-        snapshot = pending.snapshot
+        snapshot = msgspec.structs.replace(pending.snapshot, known_ends=self._ends())
         return SaveCheckpoint(
             self.partition,
             self.key,

@@ -183,7 +183,7 @@ class Workload:
             # Checkpoints are damaged or gone: replay from so far back needs what was dropped here.
             self.replica.reset()
             self.effects.append(RewindBroadcast())
-        self.effects.append(ReadTail(runner.partition, runner.key, since))
+        self.effects.append(ReadTail(runner.partition, runner.key, since, runner.known_ends))
 
     def _tail_read(self, tail: e.TailRead) -> None:
         """From here on the partition runs; whoever has a gap in its slot can fill it now."""

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from nodes.log.checks import out_of_range
-from nodes.log.contract import Appended, Chunk, Log, TopicPartition
+from nodes.log.contract import Appended, Chunk, Log, LogTruncated, TopicPartition
 from nodes.sim.transit import Parcel, Transit
 
 
@@ -49,6 +49,18 @@ class NodeLog(Log):
         self._meddler = meddler
         self.transit = Transit()
         self._trimmed = trimmed
+        self._reached: dict[TopicPartition, int] = {}
+        self._cut: dict[TopicPartition, int] = {}
+
+    def was_cut(self, where: TopicPartition, end: int) -> None:
+        """The broker has lost what was there from ``end`` on: who read beyond it hears so, as by leaders' epochs."""
+        if self._reached.get(where, 0) > end:
+            self._cut[where] = end
+
+    def _hear_of_cut(self, where: TopicPartition, offset: int) -> None:
+        end = self._cut.pop(where, None)
+        if end is not None and offset > end and offset == self._reached[where]:
+            raise LogTruncated(f"{where.topic}[{where.partition}] was cut off at {end}, before offset {offset}")
 
     def create_topic(self, topic: str, partitions: int, *, retention_ms: int | None = None) -> None:
         self._log.create_topic(topic, partitions, retention_ms=retention_ms)
@@ -111,6 +123,13 @@ class NodeLog(Log):
     def read(
         self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20
     ) -> Chunk:
+        chunk = self._read(topic, partition, offset, max_records, max_bytes)
+        self._reached[TopicPartition(topic, partition)] = chunk.next_offset
+        return chunk
+
+    def _read(self, topic: str, partition: int, offset: int, max_records: int, max_bytes: int) -> Chunk:
+        if self._cut:
+            self._hear_of_cut(TopicPartition(topic, partition), offset)
         limit = self._meddler.max_records(topic, max_records)
         end = self._meddler.visible_end(topic, partition)
         if end is not None:
@@ -135,8 +154,8 @@ class NodeLog(Log):
         return max(self._log.start_offset(topic, partition), self._trimmed.get((topic, partition), 0))
 
     def end_offset(self, topic: str, partition: int) -> int:
-        seen = self._meddler.visible_end(topic, partition)
-        return self._log.end_offset(topic, partition) if seen is None else seen
+        """Always the true one: it is asked of who leads the partition, or there is no answer."""
+        return self._log.end_offset(topic, partition)
 
     def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> list[TopicPartition]:
         return self._log.wait(positions, timeout_s)

@@ -11,6 +11,9 @@ ISOLATIONS = ("whole", "appends", "control", "heartbeats")
 """A node that only reads nothing is not here: it says that it is alive, and is believed."""
 
 
+TRUNCATIONS = ("input", "output", "broadcast", "control")
+
+
 @dataclass(frozen=True, slots=True)
 class Faults:
     """Rates are chances for one occasion: a turn, an append, a read, a save. 0 switches a fault off.
@@ -50,6 +53,7 @@ class Options:
     """One run. Times in virtual ms, event times in ms.
 
     ``arrival``: the chance of all that was sent to a partition of the log to be there at the sender's next turn.
+    ``truncation``: what loses its end once, at ``truncation_ms``, while nodes run or while none does.
     ``isolation``: how one node is cut off while nothing else happens; empty where anything may happen.
     """
 
@@ -83,6 +87,9 @@ class Options:
     faults: Faults
     arrival: float = 1.0
     isolation: str = ""
+    truncation: str = ""
+    truncation_ms: int = 0
+    truncation_alive: bool = False
     merge_interval_ms: int = 0
     trims: bool = False
     forget_after_ms: int = 60_000
@@ -143,7 +150,8 @@ def draw(
     options = replace(options, replicas=copies if replicas is None else replicas, standby_after_ms=patience_ms)
     if not calm and rng.random() < 0.15:
         options = _with_losses(options)
-    return _with_loads(_with_merging(options if calm else _with_isolation(_with_arrivals(_with_cuts(options)))))
+    options = _with_loads(_with_merging(options if calm else _with_isolation(_with_arrivals(_with_cuts(options)))))
+    return options if calm else _with_truncation(options)
 
 
 def _stream(options: Options, name: str) -> random.Random:
@@ -215,6 +223,33 @@ def _with_loads(options: Options) -> Options:
     """A third of the seeds have a slow store: nodes live on while what they load is on its way."""
     rng = _stream(options, "loads")
     return replace(options, load_ms=rng.choice([0, 0, 0, 0, 10, 60]))
+
+
+def _with_truncation(options: Options) -> Options:
+    """Some seeds lose the end of a topic, with no fault beside that could keep a node from noticing it.
+
+    Where a job allows idleness, the order of the broadcast decides, which no checkpoint tells: it is cut while nodes
+    run or not at all.
+    """
+    rng = _stream(options, "lost ends")
+    chosen, alive, case = rng.choice(TRUNCATIONS), rng.random() < 0.5, CASES[options.case]
+    if rng.random() >= 0.06 or options.isolation or case.fails:
+        return options
+    kept = options.faults
+    return replace(
+        options,
+        truncation=chosen,
+        truncation_ms=rng.randint(200, options.safety_ms - 200),
+        truncation_alive=alive or (case.idle and chosen == "broadcast"),
+        records=max(120, options.records),
+        feed_ms=2500,
+        faults=Faults(
+            restart=0.2,
+            delta_repeated=kept.delta_repeated,
+            delta_swapped=kept.delta_swapped,
+            delta_corrupt=kept.delta_corrupt,
+        ),
+    )
 
 
 def _copies(seed: int) -> tuple[int, int]:

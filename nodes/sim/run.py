@@ -103,7 +103,7 @@ def _live(world: World) -> None:
     if not world.input_ended:
         if not world.run_until(lambda: world.quiet(), until_ms):
             raise InvariantBroken(f"no quiescence {_bound_ms(options)} ms after the faults: {_where(world)}")
-        if not world.failed:
+        if not (world.failed or world.truncating.refuses):
             world.trace.add(world.now_ms, "quiet")
             check_replicas(world, world.current())
             check_idle_progress(world)
@@ -111,6 +111,8 @@ def _live(world: World) -> None:
         until_ms = world.now_ms + _bound_ms(options)
     if not world.run_until(world.all_done, until_ms):
         raise InvariantBroken(f"not done {_bound_ms(options)} ms after the faults: {_where(world)}")
+    if world.truncating.told:
+        return  # the job has ended by name, and whoever came later has said so too
     check_results(world)
     if not world.failed:
         check_replicas(world, _done(world), behind=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from nodes import checkpoint_format as fmt
 from nodes.checkpoints import StoreUnavailable
 from nodes.jobs import ask_stop, declare_end, open_job
-from nodes.log.contract import LogError
+from nodes.log.contract import LogError, LogTruncated
 from nodes.log.memory import MemoryLog
 from nodes.machine import messages as m
 from nodes.machine.effects import Ending
@@ -26,6 +26,7 @@ from nodes.sim.life import Crash, InvariantBroken, Life
 from nodes.sim.options import Faults, Options
 from nodes.sim.store import MemoryCheckpoints
 from nodes.sim.trace import Trace
+from nodes.sim.truncating import Truncating
 
 CALM = Faults()
 MAX_RESETS = 2
@@ -68,6 +69,7 @@ class World:
         self.run = open_job(self.log, self.case.make(options))
         for _ in range(options.nodes):
             self.start_node()
+        self.truncating = Truncating(self)
         self.isolation = Isolation(self) if options.isolation else None
 
     # --- the loop -----------------------------------------------------------------------------------------------
@@ -135,13 +137,15 @@ class World:
             self.trace.add(self.now_ms, "left", f"{life.name} {left.ending.value} {left.reason.splitlines()[:1]}")
             self.gone.append((life, left.ending, left.reason))
             self.lives.remove(life)
-            if left.ending is Ending.FAILED and not self.case.fails:
+            if left.ending is Ending.FAILED and not self.case.fails and not self.truncating.named(left.reason):
                 raise InvariantBroken(f"{life.name} failed: {left.reason}")
 
     def _gave_up(self, life: Life, error: LogError | StoreUnavailable) -> None:
         """A log that has refused something takes nothing any more from this node."""
         if isinstance(error, LogError):
             life.log.transit.clear()
+        if isinstance(error, LogTruncated):
+            self.truncating.noticed(error)
         self._end(life, f"gave up: {type(error).__name__}")
 
     def _end(self, life: Life, why: str) -> None:
@@ -154,11 +158,17 @@ class World:
     # --- input --------------------------------------------------------------------------------------------------
 
     def _feed(self) -> None:
-        while self._fed < len(self.feeds) and self.feeds[self._fed].at_ms <= self.now_ms:
+        while (
+            not self.truncating.holds_feed()
+            and self._fed < len(self.feeds)
+            and self.feeds[self._fed].at_ms <= self.now_ms
+        ):
             feed: Feed = self.feeds[self._fed]
             self.log.append(TOPIC, feed.partition, [feed.payload])
             self.appended_ms = self.now_ms  # nobody may have read it yet
             self._fed += 1
+            if self.truncating.lost is not None:  # producers were held up: the fleet is not quiet yet
+                self.appended_ms = self.now_ms
         if self._end_early and self.all_fed and not self.healed:
             self.end_input()
 
@@ -183,7 +193,11 @@ class World:
             taken = {life.name for life in self.lives}
             number = next(n for n in range(self.options.max_nodes + 1) if f"node-{n}" not in taken)
         self.born += 1
-        life = Life(self, f"node-{number}", number)
+        try:
+            life = Life(self, f"node-{number}", number)
+        except LogTruncated as error:
+            self.truncating.refused(error)
+            return
         self.lives.append(life)
         self.appended_ms = self.now_ms
         self.trace.add(self.now_ms, "start", life.name)
@@ -204,6 +218,7 @@ class World:
             self.start_node()
         if self._chance(faults.checkpoints_lost):
             self._lose_checkpoints(rng.randrange(self.options.partitions))
+        self.truncating.look()
         if self.run.incarnation < MAX_RESETS and self._chance(faults.reset):
             self._reset()
         if self._chance(faults.stop_all):
@@ -274,7 +289,7 @@ class World:
         partition = parsed.key.partition
         if not self.options.trims or partition == fmt.MERGED:
             return True
-        kept = [saved.name for saved in self._folded().checkpoints(partition)]
+        kept = [saved.name for saved in self.folded().checkpoints(partition)]
         harmed = self._harmed.get(partition)
         if harmed is not None and (
             not kept or harmed in kept or fmt.parse_name(harmed).age_order > fmt.parse_name(kept[0]).age_order
@@ -311,15 +326,17 @@ class World:
         )
         if any(True for life in self.lives for _ in life.log.transit.waiting()):
             return False
+        if self.truncating.refuses:
+            return True
         return self.all_fed and (self.failed or (bool(self.lives) and self.now_ms - self.appended_ms > wait_ms))
 
     def all_done(self) -> bool:
         """True once the log says that everything is answered, and every node has left."""
         if self.lives:
             return False
-        return self.failed or self._folded().all_done()
+        return self.failed or self.truncating.refuses or self.folded().all_done()
 
-    def _folded(self) -> Ownership:
+    def folded(self) -> Ownership:
         """The control topic folded to its end, from where the last call stopped."""
         chunk = self.log.read(self.run.job.control_topic, 0, self._folded_to)
         while chunk.values:
@@ -328,6 +345,10 @@ class World:
             self._folded_to = chunk.next_offset
             chunk = self.log.read(self.run.job.control_topic, 0, self._folded_to)
         return self._ownership
+
+    def forget_fold(self) -> None:
+        """The control topic is not what was folded."""
+        self._ownership, self._folded_to = Ownership(self.options.partitions), 0
 
     @property
     def failed(self) -> bool:

@@ -258,6 +258,20 @@ def test_a_punctuation_that_comes_after_more_records_is_void() -> None:
     assert replica.frontier_ms == 3
 
 
+@pytest.mark.parametrize(("watermark_ms", "answered_ms", "stays"), [(55, 50, True), (54, 50, False), (55, 49, False)])
+def test_windows_that_a_full_slot_lacks_stay_where_nothing_more_can_be_added_to_them(
+    watermark_ms: int, answered_ms: int, stays: bool
+) -> None:
+    replica = Replica(2, {"s": StateShape("s", GCounter()), "t": StateShape("t", GCounter(), stage=1)}, lateness_ms=5)
+    record = TrackDelta((0, 0), (1, 0), watermark_ms, [Change("s", 40, 50, [[4, 1]])])
+    window = TrackDelta(WINDOW_START, (answered_ms, 1), answered_ms, [Change("t", 40, 50, [[5, 1]])])
+    replica.receive(SlotDelta(1, 0, record, window))
+    record, window = TrackDelta((9, 0), (9, 0), 90, [], full=True), TrackDelta((90, 0), (90, 0), 90, [], full=True)
+    replica.receive(SlotDelta(1, 0, record, window, [], dropped_through_ms=50))
+    assert list(replica.windows("s")) + list(replica.windows("t")) == [Window(40, 50)] * 2 * stays
+    assert replica.dropped_through_ms == (BEFORE_TIME_MS if stays else 50)
+
+
 @pytest.mark.parametrize(
     "change", [Change("unknown", 0, 10, [[4, 1]]), Change("s", 0, 10, [[4, -1]]), Change("s", 0, 10, "x")]
 )

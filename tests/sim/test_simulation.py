@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from itertools import count
 from pathlib import Path
 
 import pytest
 
 from nodes.sim.jobs import CASES
 from nodes.sim.many import explain
+from nodes.sim.options import TRUNCATIONS, draw
 from nodes.sim.run import simulate
 
 CHUNKS = 24
@@ -45,3 +47,19 @@ def test_every_job_is_right_without_faults(case: str) -> None:
         verdict = simulate(seed, case=case, calm=True)
         assert verdict.ok, explain(verdict)
         assert "died" not in verdict.counts
+
+
+@pytest.mark.parametrize("kind", TRUNCATIONS)
+@pytest.mark.parametrize("alive", [True, False])
+def test_a_topic_that_loses_its_end_costs_nothing_or_ends_the_job_by_name(kind: str, alive: bool) -> None:
+    cut, tried = 0, 0
+    for seed in count():
+        options = draw(seed, case="running")
+        if (options.truncation, options.truncation_alive) != (kind, alive):
+            continue
+        verdict, tried = simulate(seed, case="running"), tried + 1
+        assert verdict.ok, explain(verdict)
+        cut += verdict.counts.get(f"truncated-{kind}", 0)
+        if cut == 2:
+            return
+        assert tried < 10, "nothing was cut"

@@ -12,7 +12,7 @@ from nodes.machine import events as e
 from nodes.machine import messages as m
 from tests.unit.node_dialogue import CountPerWindow, Dialogue, joined, running
 from wcrdt.replica import SlotDelta
-from wcrdt.slots import Change, TrackDelta
+from wcrdt.slots import WINDOW_START, Change, TrackDelta
 from wcrdt.windows import BEFORE_TIME_MS
 
 KEY = -1
@@ -305,3 +305,22 @@ def test_a_checkpoint_waits_for_results_that_waited_for_their_delta() -> None:
     node.tick(60)
     node.acknowledged(0, 1)
     assert any(isinstance(effect, x.SaveCheckpoint) for effect in node.effects)
+
+
+def test_a_full_slot_without_windows_that_nothing_more_can_be_added_to_is_taken_and_they_stay() -> None:
+    """A standby that is promoted sends one, where the last deltas of the owner never got to the log."""
+    node = joined(partitions=2, others=["b"])
+    node.control(m.Claim(0, "a", 0, 1), m.Claim(0, "b", 1, 1))
+    node.run_partition(0, 1)
+    changes = [Change("count", 0, 10, [[2, 1]]), Change("count", 50, 60, [[2, 1]])]
+    delta = SlotDelta(1, 0, TrackDelta((0, 0), (5, 0), 55, changes), TrackDelta(WINDOW_START, WINDOW_START, 0, []))
+    node.broadcast(1, m.encode(m.SlotSent(0, delta)))
+    node.take()
+    track = TrackDelta((9, 0), (9, 0), 90, [Change("count", 50, 60, [[2, 3]])], full=True)
+    full = SlotDelta(1, 0, track, TrackDelta((90, 0), (90, 0), 90, [], full=True), [], dropped_through_ms=50)
+    node.broadcast(1, m.encode(m.SlotSent(0, full)))
+    assert "rewind" not in node.take()
+    replica = node.node.replica
+    assert replica.slots[1].record.position == (9, 0)
+    assert sorted(window.end_ms for window in replica.slots[1].record.contributions["count"]) == [10, 60]
+    assert replica.dropped_through_ms == BEFORE_TIME_MS

@@ -1,0 +1,116 @@
+"""A broker that comes back without acknowledged records at the end of a topic, once in a run.
+
+While nodes run, those that had read further hear of it at their next read, as by the leaders' epochs; the topic grows
+again at once. While none runs, nothing is appended before they had time to look: a loss that was overgrown while nobody
+was there cannot be seen (``faults.md``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nodes.jobs import Topics, declare_end
+from nodes.log.contract import LogTruncated, TopicPartition
+from nodes.sim.life import InvariantBroken
+
+if TYPE_CHECKING:
+    from nodes.sim.world import World
+
+MOST = 12
+HOLD_MS = 4000
+
+
+class Truncating:
+    """``lost``: what was cut; ``told``: some node has ended with the named error; ``refuses``: none can begin."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.lost: TopicPartition | None = None
+        self.told = False
+        self.refuses = False
+        self._topics = Topics.of(world.run)
+        self._least = {self._topics.control: world.log.end_offset(self._topics.control, 0)}
+        self._hold_until_ms = 0
+
+    def holds_feed(self) -> bool:
+        """True while producers wait."""
+        return self.world.now_ms < self._hold_until_ms and not self.told
+
+    def noticed(self, error: LogTruncated) -> None:
+        """A node has given up by name. Raises it where nothing was lost, or nothing that cannot be made again."""
+        if self.lost is None or self._is_made_good:
+            raise InvariantBroken(f"nothing was lost that cannot be made again, and a node ended: {error}")
+        self.refuses |= self.told  # where nobody gets as far as to read what the first one has written
+        self.told = True
+
+    def refused(self, error: LogTruncated) -> None:
+        """A node could not begin."""
+        self.noticed(error)
+        self.refuses = True
+        self.world.trace.add(self.world.now_ms, "refused-to-begin")
+
+    def named(self, reason: str) -> bool:
+        """True if a node may leave as failed: something was lost, and it says what to do."""
+        self.told |= self.lost is not None and not self._is_made_good and "--reset" in reason
+        return self.told
+
+    @property
+    def _is_made_good(self) -> bool:
+        """Lost deltas are, unless punctuations were among them."""
+        return self.world.options.truncation == "broadcast" and not self.world.case.idle
+
+    def look(self) -> None:
+        """To be called at every step of the safety phase."""
+        world, options = self.world, self.world.options
+        if not options.truncation or self.lost is not None or world.now_ms < options.truncation_ms or world.depth:
+            return
+        if world.folded().all_done():
+            return  # nobody goes on
+        places = [
+            place for place in self._places(options.truncation) if self._floor(place) < world.log.end_offset(*place)
+        ]
+        if not places:
+            return
+        if not options.truncation_alive:
+            for life in list(world.lives):
+                world.kill(life)
+            self._hold_until_ms = world.now_ms + HOLD_MS
+        self._cut(world.rng.choice(places))
+
+    def _places(self, kind: str) -> list[TopicPartition]:
+        """Of outputs only those that one input partition writes to: another's results would hide the loss."""
+        world, topics = self.world, self._topics
+        several = range(world.run.partitions)
+        if kind == "input":
+            return [TopicPartition(topics.source, p) for p in several]
+        if kind == "broadcast":
+            return [TopicPartition(topics.broadcast, p) for p in several]
+        if kind == "control":
+            return [TopicPartition(topics.control, 0)]
+        return [
+            TopicPartition(topics.outputs[output], p)
+            for output, declared in sorted(world.run.job.outputs.items())
+            for p in range(world.run.output_partitions[output])
+            if world.run.partitions == 1 or not declared.route_by_key
+        ]
+
+    def _floor(self, place: TopicPartition) -> int:
+        return max(self._least.get(place.topic, 0), self.world.trimmed.get((place.topic, place.partition), 0))
+
+    def _cut(self, place: TopicPartition) -> None:
+        world = self.world
+        had = world.log.end_offset(*place)
+        end = world.log.truncate(*place, max(self._floor(place), had - world.rng.randint(1, MOST)))
+        self.lost = place
+        world.appended_ms = world.now_ms
+        world.trace.add(
+            world.now_ms, f"truncated-{world.options.truncation}", f"{place.topic}[{place.partition}] {end} of {had}"
+        )
+        for life in world.lives:
+            life.log.was_cut(place, end)
+        if place.topic == self._topics.source:
+            world.unsent.clear()  # of records that never were, for all who come later
+        if place.topic == self._topics.control:
+            world.forget_fold()
+            if world.input_ended:  # whoever has asked for something that nobody remembers asks again
+                declare_end(world.log, world.run)

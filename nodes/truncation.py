@@ -1,0 +1,187 @@
+"""Truncation: the log has lost acknowledged records at the end of a topic, as after an unclean leader election.
+
+Two rules for this file: what results rest on is not lost in silence; whoever notices it writes it to the control
+topic (``Failed``), so that neither another node nor a restart goes on as if nothing had happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from nodes.jobs import Topics
+from nodes.log.contract import Log, LogError, LogTruncated, OffsetOutOfRange
+from nodes.machine import messages as m
+from nodes.machine.config import Wanted
+from nodes.machine.events import OutputPartition
+from nodes.machine.node import Node
+
+PATIENCE_MS = 1000
+"""So long a node may be behind what is known of an input, before the log is asked how far it goes."""
+
+
+class Truncation:
+    """What one node knows of how far topics went."""
+
+    def __init__(self, node: Node, log: Log, report: Callable[[str], None]) -> None:
+        self.node = node
+        self.log = log
+        self.report = report
+        self.topics = Topics.of(node.run)
+        self._ends: dict[OutputPartition, int] = {}
+        self._problem: LogTruncated | None = None
+        self._lacking_since_ms: dict[int, int] = {}
+        self._told = False
+        self._looked_ms: int | None = None
+        self._tails: dict[int, int] = {}
+
+    def check(self) -> None:
+        """Raise what an acknowledgement has shown."""
+        if self._problem is not None:
+            raise self._problem
+
+    @contextmanager
+    def telling(self) -> Iterator[None]:
+        """What is found to be lost in here is told."""
+        try:
+            yield
+        except LogTruncated as error:
+            raise self.tell(error) from error.__cause__
+
+    def tell(self, error: LogTruncated, partition: int = 0, offset: int = 0) -> LogTruncated:
+        """Write the loss to the control topic, once: the job stays failed until it is reset."""
+        if not self._told:
+            self._told = True
+            node = self.node
+            name, code, text = node.config.node, node.code_hash, str(error)
+            if not text.startswith(f"node {name}"):
+                text = f"node {name}: {text}"
+                error.args = (text,)
+            failed = m.Failed(node.run.incarnation, name, partition, offset, code, text)
+            try:
+                self.log.send(self.topics.control, 0, [m.encode(failed)])
+                self.log.delivered(wait=True)
+            except LogError as other:
+                self.report(f"could not say that the log was truncated: {other}")
+        return error
+
+    # --- input ------------------------------------------------------------------------------------------------------
+
+    def input_gone(self, wanted: Wanted, error: LogTruncated | OffsetOutOfRange) -> LogError:
+        """What to raise where the input has nothing, or not the same, at the offset at which the job stands."""
+        topic, partition = self.topics.source, wanted.partition
+        where = self._where(topic, partition)
+        if isinstance(error, LogTruncated) or wanted.offset > self.log.written_end(topic, partition):
+            return self.input_lost(wanted, f"the job has read up to offset {wanted.offset}: {error}")
+        return OffsetOutOfRange(
+            f"{where} no longer holds offset {wanted.offset}, where the job stands: {error}. Records that it has "
+            f"not read were deleted; keep them longer, or start again with --reset"
+        )
+
+    def input_lost(self, wanted: Wanted, how: str) -> LogTruncated:
+        """Results rest on records that are gone."""
+        lost = LogTruncated(
+            f"{self._where(self.topics.source, wanted.partition)} has lost its end, and {how}. Acknowledged records "
+            f"are gone (unclean leader election, lost disk, topic made anew), and results rest on them; start again "
+            f"with --reset"
+        )
+        return self.tell(lost, wanted.partition, wanted.offset)
+
+    def look_at_inputs(self, now_ms: int) -> None:
+        """Of some partition somebody has processed more than this node, or its declared end is further: is it there?
+
+        Who takes up a partition from a checkpoint reads up to where the log ends now, and would wait there, or go on
+        with what is appended meanwhile. One question each time: a node that catches up on many has work to do.
+        """
+        if self._looked_ms is not None and 0 <= now_ms - self._looked_ms < PATIENCE_MS // 10:
+            return
+        self._looked_ms = now_ms
+        running = {runner.partition: runner for runner in self.node.work.running()}
+        needed = {partition: self._known_offset(partition) for partition in running}
+        lacking = [p for p, runner in running.items() if needed[p] > runner.task.next_offset]
+        self._lacking_since_ms = {p: self._lacking_since_ms.get(p, now_ms) for p in lacking}
+        if not lacking:
+            return
+        partition = min(lacking, key=lambda p: self._lacking_since_ms[p])
+        if 0 <= now_ms - self._lacking_since_ms[partition] < PATIENCE_MS:
+            return
+        self._lacking_since_ms[partition] = now_ms
+        end = self.log.written_end(self.topics.source, partition)
+        if end < needed[partition]:
+            runner = running[partition]
+            how = f"ends at {end}; the job knows it up to offset {needed[partition]}"
+            raise self.input_lost(Wanted(partition, runner.key, runner.task.next_offset, None), how)
+
+    def _known_offset(self, partition: int) -> int:
+        """How far the input went, by outputs, the broadcast, the checkpoints and the declared end."""
+        ownership = self.node.ownership
+        known = [self.node.replica.slots[partition].record.position[0], ownership.known_end(partition)]
+        known += [saved.offset for saved in ownership.checkpoints(partition)[:1]]
+        return max(*known, self._tails.get(partition, 0))
+
+    # --- the job's own topics -----------------------------------------------------------------------------------------
+
+    def beyond_end(self, topic: str, partition: int, offset: int) -> LogTruncated | None:
+        """The error for a position that a topic no longer reaches; None if it does."""
+        if offset <= 0 or offset <= (end := self.log.written_end(topic, partition)):
+            return None
+        return LogTruncated(
+            f"{self._where(topic, partition)} ends at {end}, and the job has known it up to offset {offset}: "
+            f"acknowledged records are gone (unclean leader election, lost disk, topic made anew); start again with "
+            f"--reset"
+        )
+
+    def resumed_at(self, partition: int, offset: int) -> int:
+        """Where to go on with the broadcast behind a merged checkpoint that may have read more than there is now."""
+        lost = self.beyond_end(self.topics.broadcast, partition, offset)
+        return offset if lost is None else self._made_good(partition, lost)
+
+    def broadcast_lost(self, partition: int, offset: int, error: LogTruncated | OffsetOutOfRange) -> bool:
+        """Why the broadcast cannot be read on here: True if its end is gone, False if its beginning is."""
+        gone = isinstance(error, LogTruncated)
+        lost = error if gone else self.beyond_end(self.topics.broadcast, partition, offset)
+        if lost is not None:
+            self._made_good(partition, lost)
+        return lost is not None
+
+    def _made_good(self, partition: int, lost: LogTruncated) -> int:
+        """Deltas are made again, or whole slots are asked for; returns where the broadcast ends now.
+
+        The order of punctuations is not made again, so where a job allows idleness this raises ``LogTruncated``.
+        """
+        if self.node.run.job.source.idle_timeout_ms is not None:
+            raise lost
+        self.report(f"the broadcast was truncated, what is missing is asked for ({str(lost).split(': ')[0]})")
+        return self.log.end_offset(self.topics.broadcast, partition)
+
+    # --- outputs ------------------------------------------------------------------------------------------------------
+
+    def acknowledged(self, to: OutputPartition, count: int, end: int) -> None:
+        """A write was acknowledged: it lies behind the last one, unless the log was cut between them."""
+        known = self._ends.get(to, 0)
+        if end - count < known:
+            topic = self.topics.outputs[to[0]]
+            self._problem = LogTruncated(
+                f"{self._where(topic, to[1])} was acknowledged up to offset {known}, and then {count} more up to "
+                f"{end}: acknowledged results are gone (unclean leader election, lost disk, topic made anew); start "
+                f"again with --reset"
+            )
+        self._ends[to] = max(known, end)
+
+    def saw_tail(self, partition: int, offset: int) -> None:
+        """A result of the record at ``offset`` of an input partition stands in an output."""
+        self._tails[partition] = max(offset + 1, self._tails.get(partition, 0))
+
+    def last_look(self) -> None:
+        """Before this node says that the job is done: what it wrote, and what it was made from, is there."""
+        places = [(self.topics.outputs[output], p, end) for (output, p), end in sorted(self._ends.items())]
+        places += [(self.topics.source, p, r.task.next_offset) for p, r in sorted(self.node.work.runners.items())]
+        for topic, partition, offset in places:
+            lost = self.beyond_end(topic, partition, offset)
+            if lost is not None:
+                raise lost
+
+    def _where(self, topic: str, partition: int) -> str:
+        job, source = self.node.run.job.name, self.topics.source
+        what = "input " if topic == source else ""
+        return f"node {self.node.config.node}, job {job!r}: {what}{topic}[{partition}]"
