@@ -6,10 +6,9 @@ its partition, and any node may take it over.
 
 from __future__ import annotations
 
-from collections import deque
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 
 from transactional.ledger import Ledger
 from transactional.messages import Cut, Forward, Request, to_bytes
@@ -45,7 +44,8 @@ class Sequencer:
         if first_open is not None:
             needed = first_open.from_offset
         self.position = max(0, needed - config.id_window)
-        self._requests: deque[tuple[int, Request]] = deque()  # (state partition, request), of epochs that are not done
+        self._requests: list[tuple[int, Request]] = []  # (state partition, request), of epochs that are not done
+        self._offsets: list[int] = []  # theirs
         self._waiting_since_ms: int | None = None
         self._last_ms = 0
         self._sent_cut: Cut | None = None
@@ -54,12 +54,13 @@ class Sequencer:
     @property
     def waiting(self) -> bool:
         """Whether requests wait to be cut."""
-        return bool(self._between(self.ledger.next_cut(self.number)[1], self.position))
+        return bool(self._offsets) and self._offsets[-1] >= self.ledger.next_cut(self.number)[1]
 
     def read(self, offsets: Sequence[int], values: Sequence[bytes], next_offset: int) -> None:
         """Records of the request partition, from ``position`` on."""
         for offset, value in zip(offsets, values, strict=True):
             self._requests.append(self.admission.admit(offset, value))
+            self._offsets.append(offset)
         self.position = next_offset
 
     def advance(self, now_ms: int, out: list[Append]) -> bool:
@@ -74,8 +75,7 @@ class Sequencer:
     # --- cutting ----------------------------------------------------------------------------------------------------
 
     def _maybe_cut(self, number: int, start: int, now_ms: int, out: list[Append]) -> bool:
-        pending = self._between(start, self.position)
-        if not pending:
+        if not self.waiting:
             self._waiting_since_ms = None
         elif self._waiting_since_ms is None:
             self._waiting_since_ms = now_ms
@@ -85,12 +85,12 @@ class Sequencer:
         waited = (
             since_ms is not None and not 0 <= now_ms - since_ms < self.config.interval_ms
         )  # a clock may be set back
-        full = len(pending) >= self.config.max_requests
+        first = bisect_left(self._offsets, start)
+        full = len(self._offsets) - first >= self.config.max_requests
         if not (waited or full or self.ledger.is_open(number)):
             return False
-        pending = pending[: self.config.max_requests]
-        rest = len(pending) == self.config.max_requests
-        end = pending[-1][1].offset + 1 if rest else self.position
+        pending = self._requests[first : first + self.config.max_requests]
+        end = pending[-1][1].offset + 1 if full else self.position
         self._last_ms = max(now_ms, self._last_ms)
         records = self._records(number, pending)
         sends = [(to, digest(data)) for to, data in records]
@@ -109,7 +109,7 @@ class Sequencer:
         return [(to, to_bytes(Forward(self.number, number, by_place[to]))) for to in sorted(by_place)]
 
     def _between(self, start: int, end: int) -> list[tuple[int, Request]]:
-        return [each for each in self._requests if start <= each[1].offset < end]
+        return self._requests[bisect_left(self._offsets, start) : bisect_left(self._offsets, end)]
 
     # --- forwarding -------------------------------------------------------------------------------------------------
 
@@ -126,8 +126,9 @@ class Sequencer:
             self._forwarded += 1
         open_cut = self.ledger.epoch(self.ledger.done + 1).cuts.get(self.number)
         needed = self.ledger.next_cut(self.number)[1] if open_cut is None else open_cut.from_offset
-        for _ in list(takewhile(lambda each: each[1].offset < needed, self._requests)):
-            self._requests.popleft()
+        old = bisect_left(self._offsets, needed)
+        if old:
+            del self._requests[:old], self._offsets[:old]
         return moved
 
     def _forward_again(self, cut: Cut, out: list[Append]) -> None:

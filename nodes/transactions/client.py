@@ -65,10 +65,14 @@ class TransactionClient:
     def send(self, operator: str, key: str, function: str, args: Any = None, *, request_id: str | None = None) -> str:
         """Ask without waiting; gives the request's id, under which ``take`` finds the reply."""
         name = uuid.uuid4().hex if request_id is None else request_id
-        record = request_record(WireRequest(name, operator, key, function, args))
-        self._waiting.add(name)
-        self.log.send(self.topics.requests, murmur2(name.encode()) % self._sequencers, [record])
-        return name
+        return self.ask(WireRequest(name, operator, key, function, args))
+
+    def ask(self, request: WireRequest) -> str:
+        """As ``send``."""
+        self._waiting.add(request.id)
+        partition = murmur2(request.id.encode()) % self._sequencers
+        self.log.send(self.topics.requests, partition, [request_record(request)])
+        return request.id
 
     def receive(self, timeout_s: float) -> int:
         """Read replies, waiting for one if there is none; gives how many have come."""
@@ -90,6 +94,13 @@ class TransactionClient:
         reply = self._replies.pop(name)
         self._waiting.discard(name)
         return reply.outcome
+
+    def take_all(self) -> list[tuple[str, Any]]:
+        """All outcomes that are here, with the ids of their requests, each once."""
+        found = [(name, reply.outcome) for name, reply in self._replies.items()]
+        self._replies.clear()
+        self._waiting.difference_update(name for name, _ in found)
+        return found
 
     def _read(self) -> int:
         found = 0

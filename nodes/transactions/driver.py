@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nodes.log.contract import Log, TopicPartition
+from nodes.log.contract import Log, OffsetOutOfRange, TopicPartition
 from nodes.machine import messages as m
 from nodes.machine.claiming import Claiming
 from nodes.transactions.checkpointing import TransactionCheckpoints
@@ -17,6 +17,7 @@ from transactional.sequencer import EpochConfig
 from transactional.snapshots import LedgerState
 
 CONTROL_INTERVAL_MS = 20
+CONTROL_BATCH = 1000
 TAIL_RECORDS = 100
 
 
@@ -139,14 +140,14 @@ class TransactionDriver:
         if self._looked_ms is not None and 0 <= now - self._looked_ms < CONTROL_INTERVAL_MS:
             return False
         self._looked_ms = now
-        beats = self.log.follow(self.topics.heartbeats, 0, self._heartbeats_from())
-        self._heartbeats_at = beats.next_offset
-        self.claiming.heard(beats.values, now)
-        chunk = self.log.read(self.topics.control, 0, self._control_at)
+        self.claiming.heard(self._heartbeats(), now)
+        # Where the node has to know that nothing more is there, the log is asked how far it goes.
+        asked = self.claiming.needs_end(now)
+        read = self.log.read if asked else self.log.follow
+        chunk = read(self.topics.control, 0, self._control_at, max_records=CONTROL_BATCH)
         self._control_at = chunk.next_offset
-        written = self.claiming.control(
-            chunk.values, chunk.next_offset >= self.log.end_offset(self.topics.control, 0), now
-        )
+        at_end = len(chunk.values) < CONTROL_BATCH and (asked or not self.claiming.needs_end(now))
+        written = self.claiming.control(chunk.values, at_end, now)
         if written:
             self.log.send(self.topics.control, 0, written)
         self.begun = max(self.begun, self.checkpoints.first_epoch_needed())
@@ -154,9 +155,15 @@ class TransactionDriver:
         self._follow_claims()
         return bool(chunk.values or written)
 
-    def _heartbeats_from(self) -> int:
-        """Old ones are deleted."""
-        return max(self._heartbeats_at, self.log.start_offset(self.topics.heartbeats, 0))
+    def _heartbeats(self) -> list[bytes]:
+        """New ones. Old ones are deleted after a while, perhaps under a node that stood still."""
+        try:
+            chunk = self.log.follow(self.topics.heartbeats, 0, self._heartbeats_at)
+        except OffsetOutOfRange:
+            self._heartbeats_at = self.log.start_offset(self.topics.heartbeats, 0)
+            return []
+        self._heartbeats_at = chunk.next_offset
+        return chunk.values
 
     def _follow_claims(self) -> None:
         owned = set(self.claiming.owned)

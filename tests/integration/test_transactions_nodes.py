@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -123,3 +124,13 @@ def test_the_command_calls_a_function_and_says_what_is_wrong(tmp_path: Path) -> 
             command = [sys.executable, "-m", "nodes.cli", "txn", "call", "account", "a", "deposit", arguments, *options]
             done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PLENTY_S, check=False)
             assert (done.returncode, said in done.stdout + done.stderr) == (code, True), done
+
+
+def test_the_bench_kills_a_node_and_finds_all_the_money(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "nodes.cli", "txn", "bench", "ycsb-t", "--zipf", "0.9", "--transactions", "600"]
+    command += ["--accounts", "50", "--kill", "1@0.1", "--log-dir", str(tmp_path / "log"), "--json", *PATIENT]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=4 * PLENTY_S, check=False)
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout)
+    assert (result["transactions"], result["invariants"], result["user_aborted"]) == (600, True, 0)
+    assert result["conflicts"] == result["reruns"] > 0 and result["log"] == "embedded"

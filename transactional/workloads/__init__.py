@@ -1,0 +1,1 @@
+"""Workloads with their invariants: programs, and requests as functions of seed and number."""
