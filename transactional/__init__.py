@@ -1,6 +1,7 @@
 """Transactions on the log: functions, epochs, commit, snapshots and migration, as a pure protocol."""
 
 from transactional.context import Context
+from transactional.entities import Entity
 from transactional.errors import Aborted, BadArguments, CallFailed, LimitExceeded, UnknownFunction
 from transactional.operators import Limits, Operator, Program
 from transactional.serial import Serial
@@ -12,6 +13,7 @@ __all__ = [
     "BadValue",
     "CallFailed",
     "Context",
+    "Entity",
     "LimitExceeded",
     "Limits",
     "Operator",

@@ -21,11 +21,12 @@ from transactional.values import digest
 class EpochConfig:
     """When an epoch is cut. Idle sequencers cut only where others do.
 
-    ``max_requests`` of one cut; ``interval_ms`` is how long the first request waits for company; ``ahead``: how many
+    ``max_requests`` and ``max_bytes`` (of arguments) are of one cut; ``interval_ms`` is how long the first request waits for company; ``ahead``: how many
     epochs may be cut before the one in work is done; ``id_window``: a request id is known for so many offsets.
     """
 
     max_requests: int = 1000
+    max_bytes: int = 1 << 18
     interval_ms: int = 1
     ahead: int = 2
     id_window: int = 100_000
@@ -89,8 +90,9 @@ class Sequencer:
         full = len(self._offsets) - first >= self.config.max_requests
         if not (waited or full or self.ledger.is_open(number)):
             return False
-        pending = self._requests[first : first + self.config.max_requests]
-        end = pending[-1][1].offset + 1 if full else self.position
+        pending = self._within_bytes(self._requests[first : first + self.config.max_requests])
+        whole = first + len(pending) == len(self._requests)
+        end = self.position if whole else pending[-1][1].offset + 1
         self._last_ms = max(now_ms, self._last_ms)
         records = self._records(number, pending)
         sends = [(to, digest(data)) for to, data in records]
@@ -100,6 +102,15 @@ class Sequencer:
         self._sent_cut = cut
         self._waiting_since_ms = None
         return True
+
+    def _within_bytes(self, requests: list[tuple[int, Request]]) -> list[tuple[int, Request]]:
+        """As many as fit into ``max_bytes``, at least one."""
+        left = self.config.max_bytes
+        for index, (_, request) in enumerate(requests):
+            left -= len(request.arguments)
+            if left < 0:
+                return requests[: max(1, index)]
+        return requests
 
     def _records(self, number: int, requests: Sequence[tuple[int, Request]]) -> list[tuple[int, bytes]]:
         """One record for each state partition that has a request among these, by partition."""

@@ -1,0 +1,105 @@
+"""Entity classes: fields are state, methods call other entities as if these were local."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from transactional import Aborted, Program, Serial
+from transactional.context import Call
+from transactional.entities import Entity
+from transactional.execution import Execution, RemoteCall
+from transactional.store import Store
+from transactional.values import decode
+
+
+class OutOfStock(Exception):
+    """Declared by the shop."""
+
+
+class Item(Entity, partitions=3):
+    price: int = 5
+    stock: int = 3
+
+    async def take(self, quantity: int) -> int:
+        if quantity > self.stock:
+            raise OutOfStock(self.key, self.stock)
+        self.stock -= quantity
+        return self.price * quantity
+
+
+class Cart(Entity, partitions=2):
+    total: int = 0
+    items: dict[str, int] = {}  # noqa: RUF012  # each entity has its own
+    favourite: str = ""
+
+    async def add(self, item: Item, quantity: int) -> int:
+        self.items[item.key] = self.items.get(item.key, 0) + quantity
+        self.total += await item.take(quantity)
+        self.favourite = item.key
+        return self.total
+
+    async def add_all(self, items: list[str]) -> dict[str, int]:
+        for key in items:
+            try:
+                await self.add(Item(key), 1)
+            except OutOfStock as error:
+                self.items[error.args[0]] = -1
+        return self.items
+
+    async def merge(self, other: Cart) -> int:
+        self.total += 1
+        self.total += await other.give_back(Cart(self.key))
+        return self.total
+
+    async def give_back(self, to: Cart) -> int:
+        return await to.seen()
+
+    async def seen(self) -> int:
+        self.items["seen"] = self.total
+        return self.total
+
+    async def look(self) -> dict[str, int]:
+        return self.items
+
+
+program = Program("shop", [Item.operator, Cart.operator], errors=[OutOfStock])
+
+
+def both(*calls: tuple[Any, ...]) -> list[Any]:
+    """Outcomes, the same from the plain executor and the protocol's."""
+    serial, store, outcomes = Serial(program), Store(), []
+    for tid, call in enumerate(calls, 1):
+        target = program.target(*call)
+        execution = Execution(program, tid, 0, store, None)
+        execution.take(RemoteCall(Call((), (), target), None))
+        assert execution.outcome == serial.run(target, tid, 0)
+        if not isinstance(execution.outcome, Aborted):
+            store.apply(execution.writes)
+        outcomes.append(execution.outcome if isinstance(execution.outcome, Aborted) else decode(execution.outcome))
+    assert store.items == serial.state
+    return outcomes
+
+
+def test_methods_change_fields_of_several_entities_as_one_transaction() -> None:
+    outcomes = both(
+        ("cart", "c", "add", ["pen", 2]),
+        ("cart", "c", "add", {"item": "pen", "quantity": 1}),
+        ("cart", "c", "add", ["pen", 1]),
+        ("cart", "c", "look"),
+        ("cart", "other", "look"),
+    )
+    assert outcomes == [10, 15, Aborted("OutOfStock", ("pen", 0)), {"pen": 3}, {}]
+
+
+def test_a_method_catches_what_another_entity_raises() -> None:
+    (outcome,) = both(("cart", "c", "add_all", [["pen"] * 4]))
+    assert outcome == {"pen": -1}
+
+
+def test_an_entity_that_is_called_back_has_what_was_changed_before_and_is_read_again_after() -> None:
+    assert both(("cart", "a", "merge", ["b"]), ("cart", "a", "look")) == [2, {"seen": 1}]
+
+
+def test_arguments_have_to_fit_the_method() -> None:
+    (outcome,) = both(("cart", "c", "add", ["pen"]))
+    assert isinstance(outcome, Aborted) and outcome.kind == "BadArguments"
