@@ -21,9 +21,8 @@ from transactional.values import digest
 class EpochConfig:
     """When an epoch is cut. Idle sequencers cut only where others do.
 
-    ``max_requests`` and ``max_bytes`` (of arguments) are of one cut; ``interval_ms`` is how long the first request may
-    wait for company; ``ahead``: how many epochs may be cut before the one in work is done; ``id_window``: a request id is
-    known for so many offsets.
+    ``max_requests`` and ``max_bytes`` (of arguments) are of one cut. The first request waits ``interval_ms`` for more.
+    Up to ``ahead`` epochs are cut before the one in work is done. An id is known for ``id_window`` offsets.
     """
 
     max_requests: int = 1000
