@@ -94,6 +94,9 @@ class Entity(metaclass=_EntityType):
     key: str
     ctx: Context
 
+    def __init__(self, key: str) -> None:
+        raise AssertionError("calling the class gives a reference")
+
     def __init_subclass__(cls, *, partitions: int, colocate: str | None = None, name: str | None = None) -> None:
         cls.operator = Operator(name or cls.__name__.lower(), partitions=partitions, colocate=colocate)
         for method_name, method in vars(cls).items():
@@ -174,5 +177,5 @@ def _key_of(value: Any) -> Any:
 
 def _argument(kind: Any, value: Any) -> Any:
     if isinstance(kind, type) and issubclass(kind, Entity) and isinstance(value, str):
-        return kind(value)
+        return Reference(kind, value)
     return value

@@ -6,18 +6,27 @@ import os
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 from tests.sim.transactions_oracle import Check, Tally
 from tests.sim.transactions_scripts import Scripts, make_program
 from tests.sim.transactions_world import World
+from transactional.ledger import Ledger
 from transactional.requests import WireRequest
 from transactional.sequencer import EpochConfig
 
 SEEDS_EACH = 60
 PARTS = 5
+POSTPONING = (19, 85, 107, 122, 199)
+"""Seeds of runs in which transactions are postponed, which is rare."""
 
 
 def simulate(seed: int) -> Tally:
+    """One run, judged."""
+    return Check(healed(seed)).run()
+
+
+def healed(seed: int) -> World:
     """One run; everything in it is drawn from the seed."""
     draw = Random(seed)
     program = make_program(draw.randrange(1, 5))
@@ -42,7 +51,7 @@ def simulate(seed: int) -> Tally:
             world.forget()
         world.act()
     world.heal()
-    return Check(world).run()
+    return world
 
 
 def ask(world: World, draw: Random, scripts: Scripts, asked: list[WireRequest]) -> None:
@@ -74,3 +83,28 @@ def test_random_transactions_equal_one_plain_loop(part: int) -> None:
         except AssertionError as error:
             raise AssertionError(f"seed {seed}: {error}") from error
     assert tally.restored and tally.crashes and tally.reruns and tally.races and tally.failed and tally.committed, tally
+
+
+def test_a_ledger_that_begins_at_a_snapshot_knows_what_one_knows_that_has_read_all() -> None:
+    carried = pending = 0
+    for seed in (*POSTPONING, *range(int(os.environ["SIM_BASE_SEED"]), int(os.environ["SIM_BASE_SEED"]) + 20)):
+        world = healed(seed)
+        values = world.epochs_topic()
+        whole = Ledger(world.program, world.sequencers)
+        for value in values:
+            whole.apply(value)
+        folded = Ledger(world.program, world.sequencers)
+        for at, value in enumerate(values, 1):
+            folded.apply(value)
+            folded.position = at
+            if Random(at).random() < 0.1 or folded.epoch(folded.done + 1).carried:
+                state = folded.snapshot()
+                carried, pending = carried + bool(state.carried), pending + bool(state.marks)
+                begun = Ledger.restored(world.program, world.sequencers, state)
+                for later in values[at:]:
+                    begun.apply(later)
+                assert begun.done == whole.done
+                assert begun.snapshot() == replace(whole.snapshot(), epochs_offset=at)
+                for number in range(state.done + 1, whole.done + 1):
+                    assert begun.epoch(number) == whole.epoch(number), f"seed {seed}, record {at}, epoch {number}"
+    assert carried and pending
