@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from nodes.checkpoint_format import MERGED, CheckpointDamaged, CheckpointKey, CheckpointMissing, CheckpointNewer
 from nodes.checkpoints import CheckpointStore, StoreUnavailable
 from nodes.errors import Unreachable
-from nodes.history import CHECKPOINTS_READ
+from nodes.history import CHECKPOINTS_READ, read_control_checkpoints
 from nodes.jobs import Topics
 from nodes.log.contract import Log, LogError, OffsetOutOfRange
 from nodes.machine import effects as x
@@ -118,6 +118,9 @@ class Joining:
         """
         if len(kept) < KEPT_MERGED or any(self._load(saved) is None for saved in kept):
             return
+        found = read_control_checkpoints(self.log, self.run.job)
+        if not any(checkpoint.offset >= kept[-1].control_offset for _, checkpoint in found):
+            return  # the one that was just written is damaged, and there is no other
         for partition, offset in enumerate(kept[-1].broadcast_offsets):
             self.log.delete_before(self.topics.broadcast, partition, offset)
         self.log.delete_before(self.topics.control, 0, kept[-1].control_offset)
