@@ -43,6 +43,8 @@ LOADING_WAIT_S = 0.002
 LOADING_WAITS = 500
 GC_THRESHOLDS = (20_000, 20, 50)
 """Collect cycles more rarely than Python's 700 objects: a batch makes far more, nearly none of them in cycles."""
+DEAF_AFTER_MS = 1000
+"""A read that takes so long is more than a slow broker's: then nobody is to rely on this node."""
 FAILED_EXIT = 1
 INTERRUPTED_EXIT = 130
 JOIN_ATTEMPTS = 5
@@ -123,7 +125,7 @@ class NodeProcess:
                 m.encode(m.Heartbeat(run.incarnation, config.node, 0)),
                 config.heartbeat_interval_ms,
                 settings.node.hang_after_ms,
-                config.suspect_after_ms,
+                max(2 * config.suspect_after_ms, DEAF_AFTER_MS),
                 self._hung,
                 self._stop.set,
                 parent,

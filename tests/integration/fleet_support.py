@@ -193,7 +193,7 @@ class Command:
 
     def finish(self) -> tuple[int, str, str]:
         """Exit code, standard output, standard error."""
-        out, err = self.process.communicate(timeout=120)
+        out, err = self.process.communicate(timeout=2 * PLENTY_S)
         return self.process.returncode, out, err
 
     def json(self, exit_code: int = 0) -> dict[str, Any]:
