@@ -13,6 +13,9 @@ from nodes.settings import Settings, load_settings
 from tests.integration.fleet_support import PARTITIONS, QUICK, Stage
 from tests.integration.jobs_mixed import INPUT
 
+OUTLASTS_ALL_CUTS = "log.timeout_ms=240000"
+"""For tests in which a node that is cut off must not give its broker up, however slow the machine is."""
+
 
 class KafkaStage(Stage):
     """Its topics have a prefix of their own, so that many stages share a broker."""

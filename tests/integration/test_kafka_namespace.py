@@ -19,7 +19,7 @@ import pytest
 from tests.integration.fleet_support import owners
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.kafka_proxy import Proxy
-from tests.integration.kafka_stage import KafkaStage
+from tests.integration.kafka_stage import OUTLASTS_ALL_CUTS, KafkaStage
 from tests.integration.processes import until
 
 NET = f"10.{10 + os.getpid() % 90}.{os.getpid() // 90 % 10}"
@@ -58,7 +58,7 @@ def cable() -> Iterator[tuple[str, str] | None]:
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[KafkaStage]:
-    stage = KafkaStage(tmp_path, session_bootstrap())
+    stage = KafkaStage(tmp_path, session_bootstrap(), OUTLASTS_ALL_CUTS)
     yield stage
     stage.log.close()
 

@@ -12,13 +12,13 @@ from nodes.monitor import Monitor
 from tests.integration.fleet_support import owners
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.kafka_proxy import FETCH, PRODUCE, Proxy, Rule
-from tests.integration.kafka_stage import KafkaStage
+from tests.integration.kafka_stage import OUTLASTS_ALL_CUTS, KafkaStage
 from tests.integration.processes import until
 
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[KafkaStage]:
-    stage = KafkaStage(tmp_path, session_bootstrap())
+    stage = KafkaStage(tmp_path, session_bootstrap(), OUTLASTS_ALL_CUTS)
     yield stage
     stage.log.close()
 
