@@ -29,7 +29,7 @@ class EpochConfig:
     max_bytes: int = 1 << 18
     interval_ms: int = 1
     ahead: int = 2
-    id_window: int = 100_000
+    id_window: int = 20_000
 
 
 class Sequencer:

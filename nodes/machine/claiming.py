@@ -36,8 +36,10 @@ class Claiming:
 
     def needs_end(self, now_ms: int) -> bool:
         """Whether the control topic has to be known to its end now: joining, a stall, the work of a silent node."""
+        if not self.joined or self.detector.stalled(now_ms):
+            return True
         others = [node for node in self.ownership.members if node != self.node]
-        return not self.joined or self.detector.stalled(now_ms) or bool(self.detector.suspects(others, now_ms))
+        return any(self.ownership.owned_by(node) for node in self.detector.suspects(others, now_ms))
 
     def heard(self, values: list[bytes], now_ms: int) -> None:
         """Records of the heartbeat topic."""

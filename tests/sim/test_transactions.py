@@ -15,7 +15,7 @@ from transactional.ledger import Ledger
 from transactional.requests import WireRequest
 from transactional.sequencer import EpochConfig
 
-SEEDS_EACH = 60
+SEEDS_EACH = 200
 PARTS = 5
 POSTPONING = (19, 85, 107, 122, 199)
 """Seeds of runs in which transactions are postponed, which is rare."""

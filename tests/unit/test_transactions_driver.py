@@ -87,6 +87,7 @@ def test_a_survivor_takes_everything_over() -> None:
     assert stage.call("b", "deposit", [1]) == 1
     stage.turn(200)
     assert sorted(stage.nodes["other"].node.partitions) == list(range(program.partitions))
+    assert not stage.nodes["other"].claiming.needs_end(stage.now_ms), "a dead node without partitions concerns nobody"
 
 
 def test_a_new_node_begins_at_the_checkpoints_and_reads_no_epoch_before_them() -> None:
