@@ -272,7 +272,7 @@ def check_replicas(world: Checked, lives: Sequence[Known], behind: bool = False)
 
     ``behind``: a node that has left may lack deltas that were lost on the way to it; what it has must be right. So may
     all while the partition's owner, who makes it again, has not come so far. With copies a node may know more than the
-    log holds: what a standby of its own made before it began anew is used, and will be published by whoever makes it again.
+    log holds: what a standby of its own made before it began anew is used, and whoever makes it again publishes it.
     """
     made = {p: r.task.scope.record.position for life in lives for p, r in _owned(life)}
     fresh = Replica(world.run.partitions, world.run.job.program.shapes(), world.run.job.allowed_lateness_ms)
