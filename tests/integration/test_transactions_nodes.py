@@ -82,7 +82,7 @@ def run_with_a_kill(log: Log, *options: str) -> None:
         assert any(isinstance(outcome, Aborted) for outcome in outcomes)
         assert any(isinstance(outcome, int) for outcome in outcomes)
         processes[1].send_signal(signal.SIGTERM)
-        assert processes[1].wait(PLENTY_S) == 0
+        assert processes[1].wait(PLENTY_S) == 0, "it leaves in order"
     assert money(log) == 50 * ACCOUNTS
 
 
@@ -96,7 +96,8 @@ def test_the_same_on_kafka(tmp_path: Path) -> None:
     prefix = f"{tmp_path.name}."
     with KafkaLog(bootstrap, prefix=prefix) as log:
         try:
-            run_with_a_kill(log, "--bootstrap", bootstrap, "-D", f"log.prefix={prefix}")
+            checkpoints = f"checkpoints.url={tmp_path / 'checkpoints'}"
+            run_with_a_kill(log, "--bootstrap", bootstrap, "-D", f"log.prefix={prefix}", "-D", checkpoints)
         finally:
             log.delete_topics(list(log.topics()))
 
