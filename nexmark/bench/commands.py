@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -66,6 +67,7 @@ def bench(
         listed(engines), listed(queries), events, partitions, nodes, pairs, memory_mb, seed, cores_of(cores),
         _generator(generator),
     )  # fmt: skip
+    signal.signal(signal.SIGTERM, _leave)
     with _place(bootstrap) as (definitions, folder):
         settings = begin(ctx, config, [*definitions, *(define or ())], log_level)
         result = compare_engines(plan, settings, folder, note)
@@ -76,6 +78,11 @@ def bench(
     else:
         typer.echo(as_text(result))
     _refuse(result, allow_missing_peers)
+
+
+def _leave(number: int, frame: object) -> None:
+    """SIGTERM ends the run as a Ctrl-C does: what was started is stopped."""
+    raise KeyboardInterrupt
 
 
 @contextmanager
