@@ -93,6 +93,8 @@ main() {
     make_venv
     install_locked
     offer_java
+    # What numba compiles is kept for all checkouts; without it the first node that starts would do it.
+    "$VENV/bin/python" -m nodes.compiled || true
     printf '%s\n' "$before" >"$STAMP"
     say "done; the command is $VENV/bin/holon"
 }

@@ -9,9 +9,11 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from holon.columnar.payloads import Texts
+
 E = TypeVar("E")
 
-Column = Any  # a numpy array or a list, one entry a row
+Column = Any  # a numpy array, texts or a list, one entry a row
 Columns = Mapping[str, Column]
 
 
@@ -47,12 +49,14 @@ class Batch(Generic[E]):
 
 
 def take_columns(columns: Columns, index: NDArray[np.intp]) -> dict[str, Column]:
-    """Rows of every column: arrays by fancy index, lists element by element."""
+    """Rows of every column: arrays and texts by fancy index, lists element by element."""
     positions: list[int] = []
     taken: dict[str, Column] = {}
     for name, column in columns.items():
         if isinstance(column, np.ndarray):
             taken[name] = column[index]
+        elif isinstance(column, Texts):
+            taken[name] = column.take(index)
         else:
             positions = positions or index.tolist()
             taken[name] = [column[i] for i in positions]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +15,7 @@ class Input:
 
     offsets: NDArray[np.int64]
     timestamps_ms: NDArray[np.int64]
-    payloads: list[bytes]
+    payloads: Sequence[bytes]
     next_offset: int
 
     def cut(self, start: int, stop: int) -> Input:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 
+from holon.columnar.payloads import size_of
 from holon.record_track import Input
 from nodes.checkpoints import CheckpointStore
 from nodes.fetching import Fetched, Fetching
@@ -267,7 +268,7 @@ class Driver:
 
     def _is_cut(self, chunk: Chunk) -> bool:
         """True if the read ended because it was large enough, as it does where there is a backlog."""
-        return len(chunk) >= self.batch_max_records or sum(map(len, chunk.values)) >= LARGE_READ_BYTES
+        return len(chunk) >= self.batch_max_records or size_of(chunk.values) >= LARGE_READ_BYTES
 
     def _read_input(self, wanted: Wanted) -> Chunk:
         limit = self.batch_max_records

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
+from holon.columnar.payloads import size_of
 from nodes.checkpoints import CheckpointKey, CheckpointStore
 from nodes.jobs import Topics
 from nodes.log.contract import Chunk, Log
@@ -145,7 +146,7 @@ class MeteredLog:
             meter.records_in[partition] = meter.records_in.get(partition, 0) + len(chunk)
         elif chunk.values and topic == self._broadcast:
             meter.received += len(chunk)
-            meter.received_bytes += sum(map(len, chunk.values))
+            meter.received_bytes += size_of(chunk.values)
         return chunk
 
     def send(

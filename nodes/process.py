@@ -13,6 +13,7 @@ from collections.abc import Callable
 from types import FrameType
 
 from holon.job import Job
+from nodes import compiled
 from nodes.checkpoints import CheckpointError, CheckpointStore
 from nodes.checkpoints_opening import open_checkpoints
 from nodes.driver import Driver
@@ -93,6 +94,8 @@ class NodeProcess:
         parent: int | None = None,
         history: History | None = None,
     ) -> None:
+        if getattr(run.job.source.format, "compiled", False) and compiled.ensure():
+            log.use_columns()
         self.run = run
         self.log = log
         self.config = config

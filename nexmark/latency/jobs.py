@@ -22,8 +22,7 @@ def highest(window_ms: int) -> type[ProcessingFunction[Any]]:
         best = WCRDT(RecordOf(count=GCounter(), highest=Max()), assigner)
 
         def process_batch(self, batch: Batch[Any], ctx: Context, /) -> None:
-            prices = np.array([bid.price for bid in batch["subject"]], dtype=np.int64)
-            self.best.insert_many((np.ones(len(batch), dtype=np.int64), prices), batch.ts_ms)
+            self.best.insert_many((np.ones(len(batch), dtype=np.int64), batch["bid.price"]), batch.ts_ms)
 
         @on_window(best, once=True)
         async def answer(self, window: Window, ctx: Context) -> None:

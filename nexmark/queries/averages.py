@@ -16,7 +16,6 @@ from holon import WCRDT, Assigner, Batch, Context, Global, ProcessingFunction, W
 from nexmark.model import AUCTION, BID, PERSON, WINDOW_MS
 from nexmark.queries.bag import Bag, Columns
 from nexmark.queries.best import Best, highest
-from nexmark.times import parse_times_ms
 from wcrdt import Tumbling
 
 FAR_FUTURE_MS = 2**52
@@ -32,21 +31,16 @@ class Averages(ProcessingFunction[Any]):
     best = WCRDT(Best(), windows, stage=1)
 
     def process_batch(self, batch: Batch[Any], ctx: Context, /) -> None:
-        subjects, kinds = batch["subject"], batch["kind"]
+        kinds = batch["kind"]
         rows = np.flatnonzero(kinds == AUCTION)
         if len(rows):
-            sold = [subjects[row] for row in rows.tolist()]
-            expires = parse_times_ms([auction.expires for auction in sold]).tolist()
-            opens = batch.ts_ms[rows].tolist()
-            offers = [(a.id, a.category, start, end) for a, start, end in zip(sold, opens, expires, strict=True)]
+            columns = (batch["auction.id"], batch["auction.category"], batch.ts_ms, batch["auction.expires"])
+            offers = tuple(column[rows] for column in columns)
             self.sales.insert_many(offers, batch.ts_ms[rows], rows=rows)
         rows = np.flatnonzero(kinds == BID)
         if len(rows):
-            found = [subjects[row] for row in rows.tolist()]
-            auctions = np.array([bid.auction for bid in found], dtype=np.int64)
-            prices = np.array([bid.price for bid in found], dtype=np.int64)
             times = batch.ts_ms[rows]
-            self.bids.insert_many((auctions, times, prices), times, rows=rows)
+            self.bids.insert_many((batch["bid.auction"][rows], times, batch["bid.price"][rows]), times, rows=rows)
 
     @on_window(sales)
     async def join(self, window: Window, ctx: Context) -> None:

@@ -1,35 +1,46 @@
 """Nexmark records of a topic as columns: kind, event time, and the fields that a query names.
 
-A record is dead unless it is a JSON object (RFC 8259, UTF-8) whose ``event_type`` names a sub-object that has the
-fields that the query needs, with their types, and a valid time. What else is in it does not matter.
+A record is dead unless ``parsing.py`` takes it and its times are valid. Where the process has compiled loops, they read
+what has a layout that they know; the rest, and everything else, is msgspec's. Both say the same of every record.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
-from holon import Decoded, DecodeFailure
-from nexmark.model import AUCTION, BID, PERSON
+from holon import Decoded
+from holon.batch import take_columns
+from holon.columnar.loops import Loops, installed
+from holon.columnar.payloads import Payloads, Texts
+from holon.columnar.projection import Kind, Projector
+from nexmark.model import AUCTION
+from nexmark.queries.parsing import SUBJECTS, Parsed, Parser
 from nexmark.times import INVALID_TIME, parse_times_ms
 
-Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
-
-SUBJECTS = ("person", "auction", "bid")
 TIME = {"dateTime": str}
+TIMES = ("expires",)
+"""Fields beside ``dateTime`` whose columns hold epoch ms."""
+FEW = 24
+"""Records of a run below which msgspec is as quick."""
 
-_ENCODED_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
+Column = NDArray[np.int64] | Texts | list[str]
 
 
 class NexmarkColumns:
-    """Columns ``kind`` (int8), ``time_ms`` (int64) and ``subject``: one Struct a row with the fields asked for.
+    """Columns ``kind`` (int8), ``time_ms`` (int64), and one for each field asked for: ``bid.price``, ``auction.id``...
+
+    Integers are int64, 0 where a row is of another kind; texts are sequences of str, "" there; ``auction.expires`` is
+    epoch ms. Only what is asked for is decoded.
 
     Args: ``bid``, ``auction``, ``person``: field name -> ``int`` or ``str``, on the wire names; ``dateTime`` is always
-    there. Only these are decoded.
+    decoded, and is a column too where it is asked for.
     """
+
+    compiled = True
 
     def __init__(
         self,
@@ -37,117 +48,107 @@ class NexmarkColumns:
         auction: Mapping[str, type] | None = None,
         person: Mapping[str, type] | None = None,
     ) -> None:
-        self.fields = tuple({**(wanted or {}), **TIME} for wanted in (person, auction, bid))
-        self.types = [_struct(name, fields) for name, fields in zip(SUBJECTS, self.fields, strict=True)]
-        optional = [(name, kind | None, None) for name, kind in zip(SUBJECTS, self.types, strict=True)]
-        event = msgspec.defstruct("Event", [("event_type", int), *optional], gc=False)
-        self._event: Callable[[bytes], Any] = msgspec.json.Decoder(event).decode
-        self._subjects = [msgspec.json.Decoder(kind).decode for kind in self.types]
-        self._outer = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+        self.asked = [wanted or {} for wanted in (person, auction, bid)]
+        self.fields = tuple({**wanted, **TIME} for wanted in self.asked)
+        self._parser = Parser(self.fields)
+        self._projector: Projector | None = None
 
     def describe(self) -> str:
         """Canonical text, part of the job's fingerprint."""
         asked = [f"{name}({', '.join(sorted(fields))})" for name, fields in zip(SUBJECTS, self.fields, strict=True)]
         return f"nexmark json {' '.join(asked)}"
 
+    def projector(self, loops: Loops) -> Projector:
+        """What reads records by these loops."""
+        if self._projector is None:
+            fields = {kind: self._projected(kind) for kind in range(len(SUBJECTS))}
+            self._projector = Projector(loops, fields, ("event_type",))
+        return self._projector
+
+    def _projected(self, kind: int) -> list[tuple[tuple[str, ...], str, Kind]]:
+        """What the compiled loops read of records of this kind: path, column, what it becomes."""
+        subject = SUBJECTS[kind]
+        found: list[tuple[tuple[str, ...], str, Kind]] = [((subject, "dateTime"), "time_ms", "time")]
+        for name, of in self.asked[kind].items():
+            becomes: Kind = "time" if name in TIMES else "int" if of is int else "text"
+            found.append(((subject, name), f"{subject}.{name}", becomes))
+        return found
+
     def decode(self, payloads: Sequence[bytes]) -> Decoded[Any]:
         """Decode a run of payloads."""
-        bad: list[tuple[int, str]] = []
-        rows: list[int] | None = None
-        try:
-            kinds, subjects = self._decode_fast(payloads)
-        except (*_ENCODED_ERRORS, DecodeFailure):
-            kinds, subjects, rows, bad = self._decode_each(payloads)
-        times = parse_times_ms([subject.dateTime for subject in subjects])
-        good = times != INVALID_TIME
-        for name in ("expires",) if "expires" in self.fields[AUCTION] else ():
-            good &= _valid_times(name, kinds, subjects)
-        index = None if rows is None else np.array(rows, dtype=np.intp)
-        kind_column = np.array(kinds, dtype=np.int8)
-        if not good.all():
-            index = np.arange(len(payloads)) if index is None else index
-            bad += [(int(row), "not a valid time") for row in index[~good]]
-            keep = np.flatnonzero(good)
-            index, kind_column, times = index[keep], kind_column[keep], times[keep]
-            subjects = [subjects[i] for i in keep.tolist()]
-        bad.sort()
-        return Decoded(index, columns={"kind": kind_column, "time_ms": times, "subject": subjects}, bad=bad)
+        loops = installed()
+        if loops is not None and len(payloads) >= FEW:
+            return self._decode_projected(self.projector(loops), Payloads.of(payloads))
+        parsed = self._parser.parse(payloads)
+        index = None if parsed.rows is None else np.array(parsed.rows, dtype=np.intp)
+        kinds = np.array(parsed.kinds, dtype=np.int8)
+        columns = self._columns_of(parsed, kinds)
+        return self._timed(kinds, columns, index, parsed.bad, len(payloads))
 
-    def _decode_fast(self, payloads: Sequence[bytes]) -> tuple[list[int], list[Any]]:
-        """The common case in a few C-speed loops; raises if any record needs a closer look."""
-        if not all(map(bytes.isascii, payloads)):
-            raise DecodeFailure("skipped text is only checked to be UTF-8 one by one")
-        decode = self._event
-        events = [decode(payload) for payload in payloads]
-        kinds = [event.event_type for event in events]
-        subjects = [event.bid for event in events]
-        for row, kind in enumerate(kinds):
-            if kind != BID:
-                subjects[row] = _other(events[row], kind)
-        if None in subjects:
-            raise DecodeFailure("no sub-object of the kind")
-        return kinds, subjects
-
-    def _decode_each(self, payloads: Sequence[bytes]) -> tuple[list[int], list[Any], list[int], list[tuple[int, str]]]:
-        kinds: list[int] = []
-        subjects: list[Any] = []
-        rows: list[int] = []
-        bad: list[tuple[int, str]] = []
-        for row, payload in enumerate(payloads):
-            try:
-                kind, subject = self._decode_one(payload)
-            except (*_ENCODED_ERRORS, DecodeFailure) as error:
-                bad.append((row, str(error) or type(error).__name__))
+    def _columns_of(self, parsed: Parsed, kinds: NDArray[np.int8]) -> dict[str, Column]:
+        """The columns of what msgspec has read."""
+        subjects = parsed.subjects
+        columns: dict[str, Column] = {"time_ms": parse_times_ms([subject.dateTime for subject in subjects])}
+        for kind, asked in enumerate(self.asked):
+            if not asked:
                 continue
-            kinds.append(kind)
-            subjects.append(subject)
-            rows.append(row)
-        return kinds, subjects, rows, bad
+            rows = np.flatnonzero(kinds == kind)
+            mine = subjects if len(rows) == len(subjects) else [subjects[row] for row in rows.tolist()]
+            for name, of in asked.items():
+                values = [getattr(subject, name) for subject in mine]
+                columns[f"{SUBJECTS[kind]}.{name}"] = _spread(name, of, values, rows, len(subjects))
+        return columns
 
-    def _decode_one(self, payload: bytes) -> tuple[int, Any]:
-        """Looks only at what the record's own kind needs: another kind's sub-object may hold anything."""
-        payload.decode("utf-8")
-        outer = self._outer(payload)
-        kind = msgspec.json.decode(outer.get("event_type", b"null"))
-        if type(kind) is not int or not PERSON <= kind <= BID:
-            raise DecodeFailure(f"event_type is {kind!r}, not 0, 1 or 2")
-        raw = outer.get(SUBJECTS[kind])
-        if raw is None:
-            raise DecodeFailure(f"no {SUBJECTS[kind]}")
-        try:
-            return kind, self._subjects[kind](raw)
-        except msgspec.ValidationError:
-            return kind, self._last_fields(kind, raw)
+    def _decode_projected(self, projector: Projector, payloads: Payloads) -> Decoded[Any]:
+        found = projector.project(payloads)
+        kinds = found.case.astype(np.int8)
+        columns: dict[str, Column] = {**found.integers, **found.texts}
+        if not len(found.rest):
+            return self._timed(kinds, columns, None, [], len(payloads))
+        parsed = self._parser.parse_each(payloads, found.rest.tolist())
+        rows = np.array(parsed.rows, dtype=np.intp)
+        kinds[rows] = parsed.kinds
+        for name, column in self._columns_of(parsed, kinds[rows]).items():
+            into = columns[name]
+            if isinstance(into, Texts):
+                columns[name] = into.replaced(rows, column)  # type: ignore[arg-type]
+            else:
+                into[rows] = column  # type: ignore[index]
+        index = None
+        if parsed.bad:
+            index = np.delete(np.arange(len(payloads)), [row for row, _ in parsed.bad])
+            kinds, columns = kinds[index], take_columns(columns, index)
+        return self._timed(kinds, columns, index, parsed.bad, len(payloads))
 
-    def _last_fields(self, kind: int, raw: msgspec.Raw) -> Any:
-        """Of repeated names the last one counts, also where an earlier one has a wrong type."""
-        fields = self._outer(raw)
-        wanted = {name: fields[name] for name in self.fields[kind] if name in fields}
-        types = {"int": Int64, "str": str}
-        values = {
-            name: msgspec.json.decode(value, type=types[self.fields[kind][name].__name__])
-            for name, value in wanted.items()
-        }
-        return msgspec.convert(values, self.types[kind])
+    def _timed(
+        self,
+        kinds: NDArray[np.int8],
+        columns: dict[str, Column],
+        index: NDArray[np.intp] | None,
+        bad: list[tuple[int, str]],
+        count: int,
+    ) -> Decoded[Any]:
+        """Leave out the rows whose times are none."""
+        good = columns["time_ms"] != INVALID_TIME
+        if "auction.expires" in columns:
+            good &= (kinds != AUCTION) | (columns["auction.expires"] != INVALID_TIME)
+        if not good.all():  # type: ignore[union-attr]
+            index = np.arange(count) if index is None else index
+            bad = sorted([*bad, *((int(row), "not a valid time") for row in index[~good])])
+            keep = np.flatnonzero(good)
+            index, kinds, columns = index[keep], kinds[keep], take_columns(columns, keep)
+        return Decoded(index, columns={"kind": kinds, **columns}, bad=bad)
 
 
-def _struct(name: str, fields: Mapping[str, type]) -> Any:
-    typed = [(field, Int64 if kind is int else str) for field, kind in fields.items()]
-    return msgspec.defstruct(name.capitalize(), typed, gc=False)
-
-
-def _other(event: Any, kind: int) -> Any:
-    if kind == PERSON:
-        return event.person
-    if kind == AUCTION:
-        return event.auction
-    raise DecodeFailure(f"event_type is {kind}, not 0, 1 or 2")
-
-
-def _valid_times(name: str, kinds: Sequence[int], subjects: Sequence[Any]) -> Any:
-    """Rows whose further time is valid too (auctions only)."""
-    good = np.ones(len(subjects), dtype=np.bool_)
-    rows = [row for row, kind in enumerate(kinds) if kind == AUCTION]
-    if rows:
-        good[rows] = parse_times_ms([getattr(subjects[row], name) for row in rows]) != INVALID_TIME
-    return good
+def _spread(name: str, of: type, values: list[Any], rows: NDArray[np.intp], height: int) -> Column:
+    """A column of the values at some rows, nothing at the others."""
+    if of is str and name not in TIMES:
+        if len(rows) == height:
+            return values
+        texts = [""] * height
+        for row, value in zip(rows.tolist(), values, strict=True):
+            texts[row] = value
+        return texts
+    column = np.zeros(height, np.int64)
+    column[rows] = parse_times_ms(values) if name in TIMES else values
+    return column

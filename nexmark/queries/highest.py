@@ -19,7 +19,7 @@ class Q7Max(ProcessingFunction[Any]):
     bids = WCRDT(RecordOf(count=GCounter(), highest=Max()), TEN_SECONDS)
 
     def process_batch(self, batch: Batch[Any], ctx: Context, /) -> None:
-        prices = np.array([bid.price for bid in batch["subject"]], dtype=np.int64)
+        prices = batch["bid.price"]
         self.bids.insert_many((np.ones(len(batch), dtype=np.int64), prices), batch.ts_ms)
 
     @on_window(bids, once=True)
@@ -42,13 +42,11 @@ class Q7(ProcessingFunction[Any]):
     before: Local[tuple[int, int]] = Local((0, 0), type=tuple[int, int], track="window")
 
     def process_batch(self, batch: Batch[Any], ctx: Context, /) -> None:
-        subjects = batch["subject"]
-        prices = np.array([bid.price for bid in subjects], dtype=np.int64)
+        prices = batch["bid.price"]
         for state, rows in ((self.highest, _leading(prices, batch.ts_ms)), (self.border, _at_border(batch.ts_ms))):
             if len(rows) == 0:
                 continue
-            found = [(subjects[row], int(batch.offsets[row])) for row in rows.tolist()]
-            payloads = [(b.auction, b.bidder, b.dateTime, b.extra, ctx.partition, offset) for b, offset in found]
+            payloads = [_payload(batch, row, ctx.partition) for row in rows.tolist()]
             if state is self.highest:
                 state.insert_many((prices[rows], payloads), batch.ts_ms[rows], rows=rows)
             else:
@@ -69,6 +67,12 @@ class Q7(ProcessingFunction[Any]):
                     if at_border == highest:
                         ctx.emit(_row(at_border, payload, end_ms))
         self.before.value = (window.end_ms, price)
+
+
+def _payload(batch: Batch[Any], row: int, partition: int) -> tuple[int, int, str, str, int, int]:
+    """What is kept of a bid; partition and offset make equal ones distinct."""
+    auction, bidder = int(batch["bid.auction"][row]), int(batch["bid.bidder"][row])
+    return auction, bidder, batch["bid.dateTime"][row], batch["bid.extra"][row], partition, int(batch.offsets[row])
 
 
 def _row(price: int, payload: Any, window_end: int) -> dict[str, Any]:

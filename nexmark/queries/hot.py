@@ -31,7 +31,7 @@ class Hot(ProcessingFunction[Any]):
     open = WCRDT(BoolOr(), WINDOWS)
 
     def process_batch(self, batch: Batch[Any], ctx: Context, /) -> None:
-        auctions = np.array([bid.auction for bid in batch["subject"]], dtype=np.int64)
+        auctions = batch["bid.auction"]
         times = batch.ts_ms
         for _, rows in SLICES.split(times):
             rows = np.arange(len(times))[rows] if isinstance(rows, slice) else rows

@@ -19,15 +19,15 @@ class NewSellers(ProcessingFunction[Any]):
     sellers = WCRDT(GSet(), windows)
 
     def process_batch(self, batch: Batch[Any], ctx: Context, /) -> None:
-        subjects, kinds = batch["subject"], batch["kind"]
+        kinds = batch["kind"]
         rows = np.flatnonzero(kinds == PERSON)
         if len(rows):
-            came = [(subjects[row].id, subjects[row].name) for row in rows.tolist()]
+            ids, names = batch["person.id"], batch["person.name"]
+            came = [(int(ids[row]), names[row]) for row in rows.tolist()]
             self.persons.insert_many(came, batch.ts_ms[rows], rows=rows)
         rows = np.flatnonzero(kinds == AUCTION)
         if len(rows):
-            sellers = np.array([subjects[row].seller for row in rows.tolist()], dtype=np.int64)
-            self.sellers.insert_many(sellers, batch.ts_ms[rows], rows=rows)
+            self.sellers.insert_many(batch["auction.seller"][rows], batch.ts_ms[rows], rows=rows)
 
     @on_window(persons, once=True)
     async def answer(self, window: Window, ctx: Context) -> None:

@@ -40,7 +40,7 @@ class Chunk:
 
     offsets: NDArray[np.int64]
     timestamps_ms: NDArray[np.int64]
-    values: list[bytes]
+    values: Sequence[bytes]
     headers: list[bytes]
     keys: list[bytes | None] | None
     next_offset: int
@@ -173,6 +173,10 @@ class Log(ABC):
         For who reads on and on. It saves asking how far the log goes, where that costs a question to another machine.
         """
         return self.read(topic, partition, offset, max_records=max_records, max_bytes=max_bytes)
+
+    def use_columns(self) -> bool:
+        """Give values as ``Payloads`` from now on, where this log can: the same records, without an object for each."""
+        return False
 
     @abstractmethod
     def start_offset(self, topic: str, partition: int) -> int:

@@ -11,12 +11,14 @@ import numpy as np
 from confluent_kafka import Consumer, KafkaException
 from numpy.typing import NDArray
 
+from nodes import compiled
 from nodes.log import kafka_config, kafka_transactions
 from nodes.log.checks import MAX_RECORD_BYTES, check_batch, check_new_topic, out_of_range
 from nodes.log.contract import Appended, Chunk, Log, LogError, TopicPartition, UnknownTopic
 from nodes.log.kafka_append import BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, Appender
 from nodes.log.kafka_errors import Connection
 from nodes.log.kafka_follow import Follower
+from nodes.log.kafka_native import NativeConsumer, open_library
 from nodes.log.kafka_send import Sender
 from nodes.log.kafka_topics import Topics
 from nodes.log.own_process import OWN
@@ -58,7 +60,8 @@ class KafkaLog(Log):
         base = kafka_config.common(bootstrap, properties or {})
         try:
             self._topics = Topics(kafka_config.admin(base, connection.note), connection, prefix, timeout_s)
-            consumer = Consumer(kafka_config.consumer(base, connection.note))
+            self._consuming = kafka_config.consumer(base, connection.note)
+            consumer = Consumer(self._consuming)
             writer = kafka_config.producer(base, connection.note, self._batch_bytes, timeout_s)
             self._appender = Appender(writer, connection, timeout_s)
             self._sending = kafka_config.sender(base, connection.note, self._batch_bytes, timeout_s)
@@ -70,6 +73,7 @@ class KafkaLog(Log):
         self._transactional: dict[str, Sender] = {}
         self._limited: dict[int, Sender] = {}
         parts = (self._topics, self._follower, self._appender, self._sender, self._transactional, self._limited)
+        self._parts = parts
         self._finalizer = weakref.finalize(self, _release, *parts, self._pid)
         try:
             self._known = self._topics.listed(connect_timeout_s)
@@ -111,6 +115,20 @@ class KafkaLog(Log):
         config = kafka_config.in_transactions({**self._sending, "batch.size": batch_bytes}, name, timeout_ms)
         sender = kafka_transactions.TransactionalSender(config, self._connection, self._timeout_s)
         self._transactional.update(dict.fromkeys(topics, sender))
+
+    def use_columns(self) -> bool:
+        found, library = compiled.loops(), open_library()
+        if found is None or library is None:
+            return False
+        with self._lock:
+            consumer = NativeConsumer(library, found, self._consuming)
+            old = self._follower
+            self._follower = Follower(consumer, self._topics, self._connection, self.prefix, self._timeout_s)
+            self._finalizer.detach()
+            self._parts = (self._topics, self._follower, *self._parts[2:])
+            self._finalizer = weakref.finalize(self, _release, *self._parts, self._pid)
+            old.close()
+        return True
 
     def append(
         self,

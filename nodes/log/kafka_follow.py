@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
@@ -11,8 +12,10 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from nodes.log.checks import out_of_range
 from nodes.log.contract import Chunk, LogTruncated, TopicPartition
+from nodes.log.kafka_columns import ColumnTail
 from nodes.log.kafka_errors import DAMAGED, OUT_OF_RANGE, PASSING, Connection, is_truncation, reason
-from nodes.log.kafka_tail import Tail, Taken
+from nodes.log.kafka_native import Event, NativeConsumer
+from nodes.log.kafka_tail import Tail
 from nodes.log.kafka_topics import Topics
 
 END_MAX_AGE_S = 0.005
@@ -31,9 +34,16 @@ class Follower:
     """Belongs to one thread at a time. ``prefix`` stands before the topics' names on the broker."""
 
     def __init__(
-        self, consumer: Consumer, topics: Topics, connection: Connection, prefix: str, timeout_s: float
+        self,
+        consumer: Consumer | NativeConsumer,
+        topics: Topics,
+        connection: Connection,
+        prefix: str,
+        timeout_s: float,
     ) -> None:
-        self._consumer = consumer
+        self._consumer: Any = consumer
+        self._native = consumer if isinstance(consumer, NativeConsumer) else None
+        self._tail_type = Tail if self._native is None else ColumnTail
         self._topics = topics
         self._connection = connection
         self._prefix = prefix
@@ -49,7 +59,7 @@ class Follower:
         """As the contract says; the partition is known to exist."""
         tail = self._tail_at(where, offset)
         tail.drop_before(offset)
-        taken = Taken(max(max_records, 1), max_bytes)
+        taken = tail.new_taken(max(max_records, 1), max_bytes)
         deadline, looked = time.monotonic() + self._timeout_s, False
         while not taken.fill(tail):
             if tail.fetched < tail.end:
@@ -59,7 +69,7 @@ class Follower:
             else:
                 self._look_at_ends(tail)
                 looked = True
-        next_offset = tail.start if tail.messages else tail.fetched
+        next_offset = tail.start if tail.has_some() else tail.fetched
         return taken.chunk(max(next_offset, offset))
 
     def follow(self, where: TopicPartition, offset: int, max_records: int, max_bytes: int) -> Chunk:
@@ -68,16 +78,16 @@ class Follower:
         tail.drop_before(offset)
         if not tail.attached:
             self._attach(tail)
-        if not tail.messages and tail.problem is None:
+        if not tail.has_some() and tail.problem is None:
             if time.monotonic() - self._pumped_s > PUMP_INTERVAL_S:
                 self._pump(0)
-            if not tail.messages and tail.problem is None:
+            if not tail.has_some() and tail.problem is None:
                 return Chunk(_NO_NUMBERS, _NO_NUMBERS, [], [], None, max(tail.fetched, offset))
-        taken = Taken(max(max_records, 1), max_bytes)
+        taken = tail.new_taken(max(max_records, 1), max_bytes)
         taken.fill(tail)
         if tail.problem is not None and not taken.offsets and not self._fetches_again(tail):
             self._raise_problem(tail)
-        next_offset = tail.start if tail.messages else tail.fetched
+        next_offset = tail.start if tail.has_some() else tail.fetched
         return taken.chunk(max(next_offset, offset))
 
     def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> list[TopicPartition]:
@@ -142,7 +152,7 @@ class Follower:
             KafkaError.OFFSET_OUT_OF_RANGE,
         ):
             raise self._connection.translated(problem, _reading(where, offset))
-        tail = self._tails[where] = Tail(where, offset)
+        tail = self._tails[where] = self._tail_type(where, offset)
         tail.end, tail.end_s = end, now_s
         self._attach(tail)
         return tail
@@ -151,7 +161,7 @@ class Follower:
         tail = self._tails.get(where)
         if tail is None or not tail.covers(position):
             self.forget(where)
-            tail = self._tails[where] = Tail(where, position)
+            tail = self._tails[where] = self._tail_type(where, position)
             tail.end = self.end(where)
         tail.used_s = time.monotonic()
         if not tail.attached and tail.problem is None and not tail.is_full():
@@ -163,7 +173,7 @@ class Follower:
         tail.used_s = time.monotonic()
         if tail.problem is not None:
             return self.end(tail.where) > position
-        return bool(tail.messages) and tail.messages[-1].offset() >= position  # type: ignore[operator]
+        return tail.has_some() and tail.last_offset() >= position
 
     def _fetch_more(self, tail: Tail, deadline: float) -> None:
         """Take what arrives while something of this partition is known to be on its way."""
@@ -252,6 +262,9 @@ class Follower:
 
     def _pump(self, timeout_s: float) -> None:
         """Wait for one message at most so long, and take all that are there then."""
+        if self._native is not None:
+            self._pump_pieces(self._native, timeout_s)
+            return
         touched: dict[TopicPartition, Tail] = {}
         try:
             arrived = self._consumer.consume(1, timeout_s)
@@ -281,13 +294,36 @@ class Follower:
                 self._detach(tail)
         self._pumped_s = time.monotonic()
 
-    def _tail_of(self, message: Message) -> Tail | None:
+    def _pump_pieces(self, native: NativeConsumer, timeout_s: float) -> None:
+        """As ``_pump``, where what arrives are pieces."""
+        count, arrived = native.take(1, timeout_s)
+        taken = count
+        while count and taken < _TAKE:
+            count, more = native.take(_TAKE, 0)
+            taken += count
+            arrived += more
+        for one in arrived:
+            if isinstance(one, Event):
+                self._noted(one, one.error())
+                continue
+            topic, partition, piece = one
+            tail = self._tail_at_place(topic, partition)
+            if isinstance(tail, ColumnTail) and tail.problem is None:
+                tail.add_piece(piece)
+                if tail.is_full():
+                    self._detach(tail)
+        self._pumped_s = time.monotonic()
+
+    def _tail_of(self, message: Message | Event) -> Tail | None:
         topic: str = message.topic()  # type: ignore[assignment]
         partition: int = message.partition()  # type: ignore[assignment]
+        return self._tail_at_place(topic, partition)
+
+    def _tail_at_place(self, topic: str, partition: int) -> Tail | None:
         tail = self._tails.get(TopicPartition(topic[len(self._prefix) :], partition))
         return tail if tail is not None and tail.attached else None
 
-    def _noted(self, message: Message, error: KafkaError) -> None:
+    def _noted(self, message: Message | Event, error: KafkaError) -> None:
         """An event that comes as a message. Without a partition it concerns the connection."""
         if message.topic() is None:
             if error.fatal() or error.code() not in PASSING:

@@ -55,6 +55,18 @@ class Tail:
             self.buffered -= len(self.messages.popleft())
         self.start = max(self.start, offset)
 
+    def has_some(self) -> bool:
+        """Whether something has arrived that was not read."""
+        return bool(self.messages)
+
+    def last_offset(self) -> int:
+        """Of the last record that has arrived; there is one."""
+        return self.messages[-1].offset()  # type: ignore[return-value]
+
+    def new_taken(self, max_records: int, max_bytes: int) -> Any:
+        """What its records are to be moved to."""
+        return Taken(max_records, max_bytes)
+
     def is_full(self) -> bool:
         """Whether enough has arrived for now: a partition that nobody reads on must not fill the memory."""
         return len(self.messages) > BUFFER_RECORDS or self.buffered > BUFFER_BYTES

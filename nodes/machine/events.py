@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from holon.identity import Ascent, LastSeen
@@ -24,7 +25,7 @@ class ControlRead:
     Not ``asked``: no more had arrived, but there may be some on the log. ``next_offset``: where the next read begins.
     """
 
-    values: list[bytes]
+    values: Sequence[bytes]
     at_end: bool
     asked: bool = True
     next_offset: int = 0
@@ -34,7 +35,7 @@ class ControlRead:
 class HeartbeatsRead:
     """Records of the heartbeat topic."""
 
-    values: list[bytes]
+    values: Sequence[bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class BroadcastRead:
     """Records of one partition of the broadcast topic, in order; ``next_offset`` is where the next read begins."""
 
     partition: int
-    values: list[bytes]
+    values: Sequence[bytes]
     next_offset: int = 0
 
 

@@ -10,6 +10,8 @@ recovery as "stealing" from a checkpoint. Deviation: who works on what is settle
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from holon.errors import UserFunctionError
 from nodes.machine import events as e
 from nodes.machine import facts as f
@@ -175,7 +177,7 @@ class Node:
                 self.sharing.assign(self.code_hash, self._now_ms, waited_ms)
             self._ask_missing()
 
-    def _heartbeats_read(self, values: list[bytes]) -> None:
+    def _heartbeats_read(self, values: Sequence[bytes]) -> None:
         for value in values:
             try:
                 message = m.decode_control(value)
@@ -197,7 +199,7 @@ class Node:
         if node is not None and message.incarnation == self.run.incarnation:
             self.detector.heard(node, self._now_ms)
 
-    def _broadcast_read(self, partition: int, values: list[bytes]) -> None:
+    def _broadcast_read(self, partition: int, values: Sequence[bytes]) -> None:
         unfit = behind = False
         for value in values:
             try:

@@ -235,7 +235,7 @@ class Life:
             raise LogUnavailable(f"{topic}[{partition}]: cannot be read, cut off by the simulator")
         return self.cut.frozen.setdefault((topic, partition), self.world.log.end_offset(topic, partition))
 
-    def disturbed(self, topic: str, partition: int, values: list[bytes]) -> list[bytes]:
+    def disturbed(self, topic: str, partition: int, values: Sequence[bytes]) -> Sequence[bytes]:
         """Deltas are lost, repeated, swapped and corrupted on the way to this one reader."""
         faults = self.world.faults
         if topic != self.topics.broadcast or not self.world.disturbs:

@@ -6,7 +6,7 @@ is what each would have by itself; a node that is not shared, in the same fleet,
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from nodes.driver import Driver
@@ -165,7 +165,7 @@ class SharedNode(Node):
         self._shared.inboxes[self.config.node] = []
         self._folded(read)
 
-    def _heartbeats_read(self, values: list[bytes]) -> None:
+    def _heartbeats_read(self, values: Sequence[bytes]) -> None:
         for value in values:
             self._hear(self._shared.decoded(value))
 

@@ -107,7 +107,7 @@ class TransactionDriver:
         while self._control_at < end:
             chunk = self.log.read(self.topics.control, 0, self._control_at)
             self._control_at = chunk.next_offset
-            self.claiming.control(chunk.values, False, self.clock_ms())
+            self.claiming.control(list(chunk.values), False, self.clock_ms())
         begin = self.checkpoints.ledger()
         if begin is None:
             self.checkpoints.distrust()
@@ -147,7 +147,7 @@ class TransactionDriver:
         chunk = read(self.topics.control, 0, self._control_at, max_records=CONTROL_BATCH)
         self._control_at = chunk.next_offset
         at_end = len(chunk.values) < CONTROL_BATCH and (asked or not self.claiming.needs_end(now))
-        written = self.claiming.control(chunk.values, at_end, now)
+        written = self.claiming.control(list(chunk.values), at_end, now)
         if written:
             self.log.send(self.topics.control, 0, written)
         self.begun = max(self.begun, self.checkpoints.first_epoch_needed())
@@ -163,7 +163,7 @@ class TransactionDriver:
             self._heartbeats_at = self.log.start_offset(self.topics.heartbeats, 0)
             return []
         self._heartbeats_at = chunk.next_offset
-        return chunk.values
+        return list(chunk.values)
 
     def _follow_claims(self) -> None:
         owned = set(self.claiming.owned)
@@ -205,24 +205,24 @@ class TransactionDriver:
         end = self.log.end_offset(self.topics.epochs, 0)
         while self.node.ledger.position < end:
             chunk = self.log.read(self.topics.epochs, 0, self.node.ledger.position)
-            self._tell(n.EpochsRead(chunk.values, chunk.next_offset))
+            self._tell(n.EpochsRead(list(chunk.values), chunk.next_offset))
 
     def _turn_epochs(self) -> bool:
         chunk = self.log.follow(self.topics.epochs, 0, self.node.ledger.position)
         if chunk.values:
-            self._tell(n.EpochsRead(chunk.values, chunk.next_offset))
+            self._tell(n.EpochsRead(list(chunk.values), chunk.next_offset))
         return bool(chunk.values)
 
     def _turn_calls(self, partition: int) -> bool:
         chunk = self.log.follow(self.topics.calls, partition, self.node.partitions[partition].position)
         if chunk.values:
-            self._tell(n.CallsRead(partition, chunk.offsets.tolist(), chunk.values))
+            self._tell(n.CallsRead(partition, chunk.offsets.tolist(), list(chunk.values)))
         return bool(chunk.values)
 
     def _turn_requests(self, sequencer: int) -> bool:
         chunk = self.log.follow(self.topics.requests, sequencer, self.node.sequencers[sequencer].position)
         if chunk.values:
-            self._tell(n.RequestsRead(sequencer, chunk.offsets.tolist(), chunk.values, chunk.next_offset))
+            self._tell(n.RequestsRead(sequencer, chunk.offsets.tolist(), list(chunk.values), chunk.next_offset))
         return bool(chunk.values)
 
     def _tell(self, event: n.Event) -> bool:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from holon.columnar.loops import install
+from nodes import compiled
 from nodes.log import EmbeddedLog, Log, MemoryLog
 from tests.integration.kafka_broker import session_log
 
@@ -45,8 +47,18 @@ def _kafka(folder: Path, clock: HandClock | None) -> Log:
     return session_log(folder, max_record_bytes=6 << 20)
 
 
+def _kafka_columns(folder: Path, clock: HandClock | None) -> Log:
+    """The reader by compiled loops, which must be all that the plain one is."""
+    log = _kafka(folder, clock)
+    assert compiled.ensure(), "numba is part of the development environment"
+    assert log.use_columns()
+    install(None)  # the log keeps them; other tests of this process do without
+    return log
+
+
 MAKERS = {
     "memory": Maker(_memory, has_clock=True, shared=False, max_record_bytes=6 << 20),
     "embedded": Maker(_embedded, has_clock=True, shared=True, max_record_bytes=6 << 20),
     "kafka": Maker(_kafka, has_clock=False, shared=True, max_record_bytes=6 << 20),
+    "kafka-columns": Maker(_kafka_columns, has_clock=False, shared=True, max_record_bytes=6 << 20),
 }

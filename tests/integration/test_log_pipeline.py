@@ -25,7 +25,7 @@ def follow_until(log: Log, partition: int, count: int) -> list[bytes]:
     values, offset = [], 0
     while len(values) < count:
         chunk = log.follow("t", partition, offset, max_records=100)
-        values, offset = values + chunk.values, chunk.next_offset
+        values, offset = [*values, *chunk.values], chunk.next_offset
         if not chunk.values:
             assert log.wait({TopicPartition("t", partition): offset}, PLENTY_S)
     return values

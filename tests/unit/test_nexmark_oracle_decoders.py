@@ -16,6 +16,7 @@ from nexmark.oracle import plain, spark_parse
 from nexmark.oracle.plain_queries import QUERIES as PLAIN
 from nexmark.oracle.spark_queries import SPARK_QUERIES
 from nexmark.queries import QUERIES as ENGINE
+from nexmark.queries.parsing import SUBJECTS
 from nexmark.times import INVALID_TIME, MAX_TIME_MS, MIN_TIME_MS, format_time_ms, parse_time_ms
 from tests.unit.nexmark_records import ALIVE, DEAD, GOOD, auction, person
 
@@ -56,18 +57,25 @@ def by_engine(query: str, value: bytes) -> Reading | None:
     if found.bad:
         assert len(found.columns["kind"]) == 0
         return None
-    kind, subject = int(found.columns["kind"][0]), found.columns["subject"][0]
-    fields = {name: getattr(subject, name) for name in columns.fields[kind]}
-    if "expires" in fields:
-        fields["expires"] = parse_time_ms(fields["expires"])
+    kind = int(found.columns["kind"][0])
+    asked = {name: found.columns[f"{SUBJECTS[kind]}.{name}"][0] for name in columns.asked[kind]}
+    fields = {name: one if isinstance(one, str) else int(one) for name, one in asked.items()}
     return kind, int(found.columns["time_ms"][0]), fields
 
 
 def agree(query: str, value: bytes) -> Reading | None:
     expected = by_plain(query, value)
     assert by_spark(query, value) == expected, value[:300]
-    assert by_engine(query, value) == expected, value[:300]
+    assert by_engine(query, value) == _asked(query, expected), value[:300]
     return expected
+
+
+def _asked(query: str, reading: Reading | None) -> Reading | None:
+    """The engine keeps the text of a time only where the query needs it."""
+    if reading is None:
+        return None
+    kind, time_ms, fields = reading
+    return kind, time_ms, {name: fields[name] for name in ENGINE[query].format.asked[kind]}
 
 
 @pytest.mark.parametrize("query", QUERIES)

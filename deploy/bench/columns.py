@@ -1,0 +1,131 @@
+"""What it costs to read Nexmark's records as columns: decoding alone, and a whole topic of Kafka or the embedded log.
+
+    python deploy/bench/columns.py [--bootstrap HOST:PORT] [--events N] [--json]
+
+Events a CPU-second of this process (the broker's is its own), in Python and by the compiled loops, best of a few
+runs each in turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
+
+from holon.columnar.encoding import encode_rows  # noqa: E402
+from holon.columnar.loops import install, installed  # noqa: E402
+from holon.columnar.payloads import Payloads  # noqa: E402
+from nexmark.generator import GeneratorConfig, encode_json, generate_slice  # noqa: E402
+from nexmark.loading import Stream, load  # noqa: E402
+from nexmark.queries import QUERIES, TOPIC  # noqa: E402
+from nodes import compiled, kafka_broker  # noqa: E402
+from nodes.log import Log, TopicPartition, open_log  # noqa: E402
+
+PARTITIONS = 4
+BATCH = 20_000
+ROUNDS = 5
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bootstrap", help="a broker that runs already")
+    parser.add_argument("--events", type=int, default=1_000_000)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    if not compiled.ensure():
+        sys.exit("the extra fast is not installed: there is nothing to compare")
+    rows = decoding()
+    with tempfile.TemporaryDirectory(prefix="columns-bench-") as name:
+        folder = Path(name)
+        rows |= reading(f"embedded:{folder / 'log'}", options.events)
+        bootstrap = options.bootstrap or kafka_broker.up(folder / "kafka").bootstrap
+        try:
+            rows |= reading(f"kafka:{bootstrap}", options.events)
+        finally:
+            if options.bootstrap is None:
+                kafka_broker.down(folder / "kafka")
+    rows["load"] = round(os.getloadavg()[0], 1)
+    if options.json:
+        print(json.dumps(rows))
+        return
+    for what, value in rows.items():
+        print(f"{what:48} {value:>14,}")
+
+
+def decoding() -> dict[str, float]:
+    """A batch in memory to columns, and columns to JSON."""
+    records = encode_json(generate_slice(GeneratorConfig(seed=7), 0, BATCH))
+    payloads = Payloads.of(records)
+    rows: dict[str, float] = {}
+    for query in ("q0", "q7max"):
+        columns = QUERIES[query].format
+        plain, loops = in_turn(lambda columns=columns: columns.decode(records), lambda c=columns: c.decode(payloads))
+        rows |= {f"decode {query}, msgspec": plain, f"decode {query}, compiled": loops}
+    found = QUERIES["q0"].format.decode(payloads).columns
+    fields = {name: found[f"bid.{name}"] for name in ("auction", "bidder", "price", "dateTime", "extra")}
+    plain, loops = in_turn(lambda: encode_rows(fields, BATCH), lambda: encode_rows(fields, BATCH))
+    return rows | {"encode q0, msgspec": plain, "encode q0, compiled": loops}
+
+
+def in_turn(plain: Callable[[], object], by_loops: Callable[[], object]) -> list[float]:
+    """Rows a CPU-second of both, the best of some rounds."""
+    loops, best = installed(), [float("inf")] * 2
+    for _ in range(ROUNDS):
+        for number, (have, work) in enumerate(((None, plain), (loops, by_loops))):
+            install(have)
+            began_s = time.process_time()
+            work()
+            best[number] = min(best[number], time.process_time() - began_s)
+    install(loops)
+    return [round(BATCH / seconds) for seconds in best]
+
+
+def reading(address: str, events: int) -> dict[str, float]:
+    """A topic from its start to its end: bytes only, and with the decoding of q7max."""
+    prefix = f"columns-{uuid.uuid4().hex[:8]}-"
+    loops, rows = installed(), {}
+    with open_log(address, prefix=prefix) as log:
+        load(log, Stream(TOPIC, events, PARTITIONS, GeneratorConfig(seed=7)))
+    for _ in range(3):
+        for how in ("plain", "compiled"):
+            for decoded in (False, True):
+                with open_log(address, prefix=prefix) as log:
+                    install(loops if how == "compiled" else None)
+                    if how == "compiled":
+                        log.use_columns()
+                    wall_s, cpu_s = time.monotonic(), time.process_time()
+                    for values in chunks(log):
+                        if decoded:
+                            QUERIES["q7max"].format.decode(values)
+                    cpu_s, wall_s = time.process_time() - cpu_s, time.monotonic() - wall_s
+                what = f"{address.split(':')[0]}, read{' and decode q7max' * decoded}, {how}"
+                rows[what] = max(rows.get(what, 0), round(events / cpu_s))
+                rows[f"{what}, wall"] = max(rows.get(f"{what}, wall", 0), round(events / wall_s))
+    install(loops)
+    return rows
+
+
+def chunks(log: Log) -> Iterator[Sequence[bytes]]:
+    """All records of the topic, partition after partition in turn."""
+    ends = [log.end_offset(TOPIC, partition) for partition in range(PARTITIONS)]
+    at = [0] * PARTITIONS
+    while at != ends:
+        log.wait({TopicPartition(TOPIC, partition): offset for partition, offset in enumerate(at)}, 1.0)
+        for partition in range(PARTITIONS):
+            chunk = log.follow(TOPIC, partition, at[partition], max_records=BATCH)
+            at[partition] = chunk.next_offset
+            if len(chunk):
+                yield chunk.values
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""The compiled loops, where the process has them: the runtime installs them, formats and encoders ask.
+
+They change the speed of what is done and never its result; without them everything is done in Python.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Loops(Protocol):
+    """What ``kernel.py`` has compiled. All arguments are int64: addresses and counts, as its functions say."""
+
+    def project(self, *arguments: int) -> int: ...
+
+    def compose(self, *arguments: int) -> int: ...
+
+
+_installed: list[Loops] = []
+
+
+def install(loops: Loops | None) -> None:
+    """From now on this process has these loops (None: none)."""
+    _installed[:] = [] if loops is None else [loops]
+
+
+def installed() -> Loops | None:
+    """The loops, if the process has them."""
+    return _installed[0] if _installed else None

@@ -1,0 +1,164 @@
+"""Byte strings and texts as one buffer with places in it: made into Python objects only when somebody asks for one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
+from typing import Any, Self, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+Places = NDArray[np.int64]
+
+PAD_BYTES = 32
+"""A buffer is so much longer than what it holds, so that compiled loops may load whole vectors."""
+_PADDING = bytes(PAD_BYTES)
+_MANY = 64
+
+
+class Spans:
+    """Rows ``buffer[starts[i]:ends[i]]``; the buffer is shared, never written, and padded by ``PAD_BYTES``."""
+
+    __slots__ = ("buffer", "ends", "starts")
+
+    def __init__(self, buffer: NDArray[np.uint8], starts: Places, ends: Places) -> None:
+        self.buffer = buffer
+        self.starts = starts
+        self.ends = ends
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    def take(self, index: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Self:
+        """The rows of an index, a mask or a slice; copies no bytes."""
+        return type(self)(self.buffer, self.starts[index], self.ends[index])
+
+    @property
+    def size(self) -> int:
+        """Bytes of all rows."""
+        return int(self.ends.sum() - self.starts.sum())
+
+    def _bytes_at(self, row: int) -> bytes:
+        return self.buffer[self.starts[row] : self.ends[row]].tobytes()
+
+    def _all_bytes(self) -> list[bytes]:
+        if len(self) < _MANY:
+            return [self._bytes_at(row) for row in range(len(self))]
+        low, high = int(self.starts.min()), int(self.ends.max())
+        data = self.buffer[low:high].tobytes()
+        return [data[a:b] for a, b in zip((self.starts - low).tolist(), (self.ends - low).tolist(), strict=True)]
+
+
+class Payloads(Spans, Sequence[bytes]):
+    """Records' values as columns; everything that takes a sequence of bytes takes it."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, values: Sequence[bytes]) -> Payloads:
+        """The same values in one buffer (as they are, if they are that already)."""
+        if isinstance(values, Payloads):
+            return values
+        ends = np.fromiter(accumulate(map(len, values)), np.int64, len(values))
+        starts = np.zeros_like(ends)
+        starts[1:] = ends[:-1]
+        return cls(np.frombuffer(b"".join([*values, _PADDING]), np.uint8), starts, ends)
+
+    @classmethod
+    def joined(cls, parts: Sequence[Payloads]) -> Payloads:
+        """The rows of all parts, in one buffer."""
+        if len(parts) == 1:
+            return parts[0]
+        buffers: list[NDArray[np.uint8]] = []
+        starts, ends, at = [np.empty(0, np.int64)], [np.empty(0, np.int64)], 0
+        for part in parts:
+            if len(part):
+                low, high = int(part.starts.min()), int(part.ends.max())
+                buffers.append(part.buffer[low:high])
+                starts.append(part.starts + (at - low))
+                ends.append(part.ends + (at - low))
+                at += high - low
+        buffers.append(np.zeros(PAD_BYTES, np.uint8))
+        return cls(np.concatenate(buffers), np.concatenate(starts), np.concatenate(ends))
+
+    @overload
+    def __getitem__(self, row: int) -> bytes: ...
+    @overload
+    def __getitem__(self, row: slice) -> Payloads: ...
+    def __getitem__(self, row: int | slice) -> bytes | Payloads:
+        return self.take(row) if isinstance(row, slice) else self._bytes_at(row)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._all_bytes())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Payloads({list(self[:3])!r}{'...' if len(self) > 3 else ''}, {len(self)} rows)"
+
+
+def size_of(values: Sequence[bytes]) -> int:
+    """Bytes of all values."""
+    return values.size if isinstance(values, Payloads) else sum(map(len, values))
+
+
+class Texts(Spans, Sequence[str]):
+    """A column of texts (UTF-8)."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, values: Sequence[str]) -> Texts:
+        """The same texts in one buffer."""
+        if isinstance(values, Texts):
+            return values
+        encoded = Payloads.of([value.encode("utf-8", "surrogatepass") for value in values])
+        return cls(encoded.buffer, encoded.starts, encoded.ends)
+
+    @overload
+    def __getitem__(self, row: int) -> str: ...
+    @overload
+    def __getitem__(self, row: slice) -> Texts: ...
+    def __getitem__(self, row: int | slice) -> str | Texts:
+        return self.take(row) if isinstance(row, slice) else self._bytes_at(row).decode("utf-8", "surrogatepass")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter([value.decode("utf-8", "surrogatepass") for value in self._all_bytes()])
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and not isinstance(other, str) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Texts({list(self[:3])!r}{'...' if len(self) > 3 else ''}, {len(self)} rows)"
+
+    def tolist(self) -> list[str]:
+        """All of them as Python strings."""
+        return list(self)
+
+    def replaced(self, rows: NDArray[np.intp], values: Sequence[str]) -> Texts:
+        """With other texts at some rows; copies the buffer."""
+        more = Texts.of(values)
+        shift = len(self.buffer)
+        starts, ends = self.starts.copy(), self.ends.copy()
+        starts[rows], ends[rows] = more.starts + shift, more.ends + shift
+        return Texts(np.concatenate([self.buffer, more.buffer]), starts, ends)
+
+    def to_arrow(self) -> Any:
+        """A pyarrow ``large_string`` array; needs the extra ``arrow``."""
+        import pyarrow as pa
+
+        lengths = self.ends - self.starts
+        offsets = np.zeros(len(self) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        if len(self) and bool(np.all(self.starts[1:] == self.ends[:-1])):  # one after the other: nothing is copied
+            data = self.buffer[int(self.starts[0]) : int(self.ends[-1])]
+        else:
+            place = np.arange(int(offsets[-1])) + np.repeat(self.starts - offsets[:-1], lengths)
+            data = self.buffer[place]
+        return pa.LargeStringArray.from_buffers(len(self), pa.py_buffer(offsets), pa.py_buffer(data))

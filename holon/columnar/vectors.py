@@ -1,0 +1,104 @@
+"""What Python cannot say: loads and stores at an address, compiled to single instructions.
+
+Whoever calls these answers for the address: the buffers are padded (``PAD_BYTES``). Compiled functions that hand arrays
+to each other count references with locked instructions, four a call; addresses cost nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+_BYTE, _WORD, _MASK = ir.IntType(8), ir.IntType(64), ir.IntType(16)
+_LANES = 16
+
+
+@intrinsic
+def load_word(typing_context: Any, address: Any) -> Any:
+    """The eight bytes at an address, as the machine orders them."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = builder.inttoptr(arguments[0], _WORD.as_pointer())
+        return builder.load(pointer, align=1)
+
+    return types.uint64(types.int64), generate
+
+
+@intrinsic
+def number_at(typing_context: Any, table: Any, index: Any) -> Any:
+    """``table[index]`` of a column of int64 at an address."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load(_place(builder, arguments), align=8)
+
+    return types.int64(types.int64, types.int64), generate
+
+
+@intrinsic
+def put_number(typing_context: Any, table: Any, index: Any, value: Any) -> Any:
+    """``table[index] = value`` for a column of int64 at an address."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.store(arguments[2], _place(builder, arguments), align=8)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+@intrinsic
+def put_byte(typing_context: Any, address: Any, value: Any) -> Any:
+    """Store one byte."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = builder.inttoptr(arguments[0], _BYTE.as_pointer())
+        builder.store(builder.trunc(arguments[1], _BYTE), pointer)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+@intrinsic
+def copy_sixteen(typing_context: Any, to: Any, source: Any) -> Any:
+    """Copy sixteen bytes."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointers = [builder.inttoptr(address, ir.VectorType(_BYTE, _LANES).as_pointer()) for address in arguments]
+        builder.store(builder.load(pointers[1], align=1), pointers[0], align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+def _place(builder: Any, arguments: Any) -> Any:
+    table, index = arguments[:2]
+    offset = builder.shl(index, ir.Constant(_WORD, 3))
+    return builder.inttoptr(builder.add(table, offset), _WORD.as_pointer())
+
+
+@intrinsic
+def plain_bytes(typing_context: Any, address: Any) -> Any:
+    """How many of the sixteen bytes at an address stand before the first that ends or spoils a plain JSON text.
+
+    Those are the quotation mark, the backslash, control characters and everything that is not ASCII.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        vector = ir.VectorType(_BYTE, _LANES)
+        pointer = builder.inttoptr(arguments[0], vector.as_pointer())
+        found = builder.load(pointer, align=1)
+
+        def each(byte: int) -> Any:
+            return ir.Constant(vector, [ir.Constant(_BYTE, byte)] * _LANES)
+
+        # Signed: what is not ASCII is below the blank too.
+        mask = builder.icmp_signed("<", found, each(0x20))
+        for byte in b'"\\':
+            mask = builder.or_(mask, builder.icmp_unsigned("==", found, each(byte)))
+        bits = builder.zext(builder.bitcast(mask, _MASK), _WORD)
+        bits = builder.or_(bits, ir.Constant(_WORD, 1 << _LANES))
+        return builder.cttz(bits, ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(types.int64), generate

@@ -1,0 +1,198 @@
+"""The compiled loops of ``holon.columnar``: kept as machine code beside other caches, loaded without the compiler.
+
+Numba compiles them once for a machine and a release, in a process of its own (``compiled_build.py``); importing it
+would cost each node half a second and 100 MB. What is kept has no symbol that it needs from outside.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import hashlib
+import importlib.util
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from holon.columnar.loops import install, installed
+from nodes.kafka_jars import cache_folder
+
+logger = logging.getLogger(__name__)
+
+SOURCES = ("holon.columnar.kernel", "holon.columnar.layout", "holon.columnar.vectors", "nodes.log.kafka_kernel",
+           "nodes.log.kafka_table")  # fmt: skip
+"""Modules of which the machine code is made."""
+NAMES = {
+    "project": ("holon.columnar.kernel", 14),
+    "compose": ("holon.columnar.kernel", 7),
+    "scan": ("nodes.log.kafka_kernel", 8),
+    "gather": ("nodes.log.kafka_kernel", 7),
+    "release": ("nodes.log.kafka_kernel", 3),
+}
+"""Compiled functions: where they stand, and how many arguments they take."""
+BUILD_TIMEOUT_S = 300
+_MAGIC = b"HOLON-LOOPS-1\n"
+_DIGEST_BYTES = 32
+_KEPT: list[Any] = []  # engines: they own the code
+
+
+class Compiled:
+    """Calls machine code as numba compiles it: with a place for its result, and one for an exception."""
+
+    def __init__(self, addresses: dict[str, int]) -> None:
+        for name, (_, arguments) in NAMES.items():
+            setattr(self, name, _function(addresses[name], arguments))
+
+    project: Callable[..., int]
+    compose: Callable[..., int]
+    scan: Callable[..., int]
+    gather: Callable[..., int]
+    release: Callable[..., int]
+
+
+def _function(address: int, arguments: int) -> Callable[..., int]:
+    kind = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int64] * arguments)
+    code = kind(address)
+
+    def call(*values: int) -> int:
+        result, unused = ctypes.c_int64(), ctypes.c_void_p()
+        status = code(ctypes.addressof(result), ctypes.addressof(unused), *values)
+        assert status == 0, f"a compiled loop gave status {status}"
+        return result.value
+
+    return call
+
+
+def loops() -> Compiled | None:
+    """Those of this process, if it has some."""
+    found = installed()
+    return found if isinstance(found, Compiled) else None
+
+
+def ensure(*, build: bool = True) -> bool:
+    """Have the loops in this process, if that is possible: load them, or compile them first where ``build``.
+
+    False where the extra ``fast`` is not installed, or this machine cannot run what it compiles: then everything is
+    done in Python.
+    """
+    if installed() is not None:
+        return True
+    if importlib.util.find_spec("llvmlite") is None:
+        return False
+    path = _place()
+    if build and not path.exists():
+        _build(path)
+    found = load(path)
+    install(found)
+    return found is not None
+
+
+def load(path: Path) -> Compiled | None:
+    """The loops of a file that ``compiled_build`` wrote; None if there is none, or it is not whole."""
+    import llvmlite.binding as llvm
+
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return None
+    parts = unpacked(data) if data else None
+    if not data:
+        return None  # this machine cannot make them
+    if parts is None:
+        logger.warning("%s is damaged; without it decoding is slower. Delete it, and it is made again", path)
+        return None
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    machine = llvm.Target.from_default_triple().create_target_machine(jit=True)
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    for _, code in parts.values():
+        engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    _KEPT.append(engine)
+    return Compiled({name: engine.get_function_address(symbol) for name, (symbol, _) in parts.items()})
+
+
+def packed(parts: dict[str, tuple[str, bytes]]) -> bytes:
+    """Symbol and object code by name, as a file: a digest first, lengths before texts."""
+    body = b""
+    for name, (symbol, code) in parts.items():
+        for text in (name.encode(), symbol.encode(), code):
+            body += len(text).to_bytes(4, "big") + text
+    return _MAGIC + hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest() + body
+
+
+def unpacked(data: bytes) -> dict[str, tuple[str, bytes]] | None:
+    """The reverse; None if it is not whole."""
+    head = len(_MAGIC) + _DIGEST_BYTES
+    body = data[head:]
+    digest = hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest()
+    if data[: len(_MAGIC)] != _MAGIC or data[len(_MAGIC) : head] != digest:
+        return None
+    texts, at = [], 0
+    while at < len(body):
+        length = int.from_bytes(body[at : at + 4], "big")
+        texts.append(body[at + 4 : at + 4 + length])
+        at += 4 + length
+    rows = zip(texts[::3], texts[1::3], texts[2::3], strict=True)
+    parts = {name.decode(): (symbol.decode(), code) for name, symbol, code in rows}
+    return parts if set(parts) == set(NAMES) else None
+
+
+def _place() -> Path:
+    """The file for this release, compiler and processor."""
+    import llvmlite.binding as llvm
+
+    texts = [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), llvm.get_process_triple()]
+    for package in ("numba", "llvmlite"):
+        try:
+            texts.append(version(package))
+        except PackageNotFoundError:
+            texts.append("none")
+    digest = hashlib.blake2b("\n".join(texts).encode(), digest_size=12)
+    for source in _sources():
+        digest.update(source.read_bytes())
+    return cache_folder() / "loops" / f"{digest.hexdigest()}.bin"
+
+
+def _sources() -> Iterable[Path]:
+    for name in SOURCES:
+        spec = importlib.util.find_spec(name)
+        assert spec is not None and spec.origin is not None, name
+        yield Path(spec.origin)
+
+
+def _build(path: Path) -> None:
+    """Compile into ``path``; one process does it, others wait for it. Failures are told and cost speed only."""
+    if importlib.util.find_spec("numba") is None:
+        return
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with open(path.with_suffix(".lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if path.exists():
+                return
+            command = [sys.executable, "-m", "nodes.compiled_build", str(path)]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        logger.warning("the compiled loops could not be made (%s); decoding is slower without them", error)
+        return
+    if done.returncode != 0:
+        path.touch()  # empty: it is not tried again and again
+        last = (done.stderr or done.stdout).strip()[-500:]
+        logger.warning("the compiled loops could not be made; decoding is slower without them: %s", last)
+
+
+def write(path: Path, data: bytes) -> None:
+    """Put a file in its place at once."""
+    temporary = path.with_suffix(f".{os.getpid()}")
+    temporary.write_bytes(data)
+    temporary.replace(path)
+
+
+if __name__ == "__main__":
+    ensure()

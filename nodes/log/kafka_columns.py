@@ -1,0 +1,158 @@
+"""What a batch of librdkafka's messages becomes: pieces of one partition as columns, and events.
+
+``kafka_native`` takes messages from the library, compiled loops fill the table of their fields; here runs of the same
+partition become pieces, and a tail keeps the pieces until they are read.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holon.columnar.payloads import Payloads, Places
+from nodes.log.contract import Chunk, TopicPartition
+from nodes.log.kafka_tail import BUFFER_BYTES, BUFFER_RECORDS, Tail
+
+
+@dataclass(slots=True, frozen=True)
+class Piece:
+    """A run of records of one partition; ``headers`` and ``keys`` None: none has one."""
+
+    offsets: Places
+    timestamps_ms: Places
+    values: Payloads
+    headers: Payloads | None
+    keys: list[bytes | None] | None
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    def cut(self, start: int, stop: int) -> Piece:
+        """Rows from ``start`` to below ``stop``."""
+        return Piece(
+            self.offsets[start:stop],
+            self.timestamps_ms[start:stop],
+            self.values[start:stop],
+            None if self.headers is None else self.headers[start:stop],
+            None if self.keys is None else self.keys[start:stop],
+        )
+
+    def sizes(self) -> NDArray[np.int64]:
+        """Bytes of each record: value, header and key."""
+        sizes = self.values.ends - self.values.starts
+        if self.headers is not None:
+            sizes = sizes + (self.headers.ends - self.headers.starts)
+        if self.keys is not None:
+            sizes = sizes + np.array([len(key or b"") for key in self.keys], np.int64)
+        return sizes
+
+
+class ColumnTail(Tail):
+    """A tail that keeps pieces instead of messages."""
+
+    __slots__ = ("pieces", "records")
+
+    def __init__(self, where: TopicPartition, offset: int) -> None:
+        super().__init__(where, offset)
+        self.pieces: deque[Piece] = deque()
+        self.records = 0
+
+    def has_some(self) -> bool:
+        return bool(self.pieces)
+
+    def last_offset(self) -> int:
+        return int(self.pieces[-1].offsets[-1])
+
+    def add_piece(self, piece: Piece) -> None:
+        """What has arrived, without what is known already."""
+        known = int(np.searchsorted(piece.offsets, self.fetched))
+        if known == len(piece):
+            return
+        piece = piece.cut(known, len(piece)) if known else piece
+        self.damaged = 0
+        self.pieces.append(piece)
+        self.records += len(piece)
+        self.buffered += int(piece.sizes().sum())
+        self.fetched = int(piece.offsets[-1]) + 1
+
+    def drop_before(self, offset: int) -> None:
+        while self.pieces and self.pieces[0].offsets[0] < offset:
+            first = self.pieces[0]
+            self._drop(int(np.searchsorted(first.offsets, offset)))
+        self.start = max(self.start, offset)
+
+    def _drop(self, rows: int) -> None:
+        """Of the first piece."""
+        first = self.pieces[0]
+        gone = first.cut(0, rows)
+        self.records -= rows
+        self.buffered -= int(gone.sizes().sum())
+        if rows == len(first):
+            self.pieces.popleft()
+        else:
+            self.pieces[0] = first.cut(rows, len(first))
+
+    def is_full(self) -> bool:
+        return self.records > BUFFER_RECORDS or self.buffered > BUFFER_BYTES
+
+    def new_taken(self, max_records: int, max_bytes: int) -> ColumnTaken:
+        return ColumnTaken(max_records, max_bytes)
+
+
+class ColumnTaken:
+    """Pieces that are given out together, up to a limit."""
+
+    def __init__(self, max_records: int, max_bytes: int) -> None:
+        self._records_left = max_records
+        self._bytes_left = max_bytes
+        self._pieces: list[Piece] = []
+
+    @property
+    def offsets(self) -> list[Piece]:
+        """True if there is something."""
+        return self._pieces
+
+    def fill(self, tail: ColumnTail) -> bool:
+        """Move records out of the tail; True if no more are to be taken."""
+        while tail.pieces:
+            if self._records_left <= 0:
+                return True
+            piece = tail.pieces[0]
+            ends = np.cumsum(piece.sizes())
+            fit = min(int(np.searchsorted(ends, self._bytes_left, side="right")), self._records_left, len(piece))
+            if fit == 0:
+                if self._pieces:
+                    return True
+                fit = 1  # at least one
+            self._records_left -= fit
+            self._bytes_left -= int(ends[fit - 1])
+            self._pieces.append(piece.cut(0, fit) if fit < len(piece) else piece)
+            tail._drop(fit)
+            tail.start = int(piece.offsets[fit - 1]) + 1
+            if self._bytes_left <= 0:
+                return True
+        return self._records_left <= 0
+
+    def chunk(self, next_offset: int) -> Chunk:
+        """The columns."""
+        pieces = self._pieces
+        if len(pieces) == 1:
+            only = pieces[0]
+            headers = [b""] * len(only) if only.headers is None else list(only.headers)
+            return Chunk(only.offsets, only.timestamps_ms, only.values, headers, only.keys, next_offset)
+        nothing = np.empty(0, np.int64)
+        keys = headers = None
+        if any(piece.keys is not None for piece in pieces):
+            keys = [key for piece in pieces for key in piece.keys or [None] * len(piece)]
+        headers = [h for piece in pieces for h in (piece.headers or [b""] * len(piece))]
+        return Chunk(
+            np.concatenate([nothing, *(piece.offsets for piece in pieces)]),
+            np.concatenate([nothing, *(piece.timestamps_ms for piece in pieces)]),
+            Payloads.joined([piece.values for piece in pieces]),
+            headers,
+            keys,
+            next_offset,
+        )

@@ -1,0 +1,235 @@
+"""A consumer on librdkafka itself: the library inside of confluent-kafka, called by its public C interface.
+
+It does what the follower needs of ``confluent_kafka.Consumer``, but gives what has arrived as pieces of columns: no
+Python object for each record. Two rules for this file: every message that the library gives is given back; what the
+library may call from its threads touches nothing of Python.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import glob
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import confluent_kafka
+import numpy as np
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from holon.columnar.payloads import PAD_BYTES, Payloads, Places
+from nodes.compiled import Compiled
+from nodes.log import kafka_table as table
+from nodes.log.kafka_append import HEADER
+from nodes.log.kafka_columns import Piece
+
+_CONSUMER = 1
+_TEXT_BYTES = 512
+_CONF_OK = 0
+_ERROR_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
+_ADDRESSES = ("rd_kafka_message_timestamp", "rd_kafka_message_headers", "rd_kafka_header_get_last",
+              "rd_kafka_message_destroy")  # fmt: skip
+_NAME = HEADER.encode() + b"\0"
+
+
+class Event:
+    """A message that is none: the end of a partition, or an error; as ``confluent_kafka.Message`` says it."""
+
+    def __init__(self, topic: str | None, partition: int, offset: int, error: KafkaError) -> None:
+        self._topic = topic
+        self._partition = partition
+        self._offset = offset
+        self._error = error
+
+    def topic(self) -> str | None:
+        return self._topic
+
+    def partition(self) -> int:
+        return self._partition
+
+    def offset(self) -> int:
+        return self._offset
+
+    def error(self) -> KafkaError:
+        return self._error
+
+
+class _Partition(ctypes.Structure):
+    """The beginning of ``rd_kafka_topic_partition_t``."""
+
+    _fields_ = (("topic", ctypes.c_char_p), ("partition", ctypes.c_int32), ("offset", ctypes.c_int64))
+
+
+def open_library() -> ctypes.CDLL | None:
+    """The library that confluent-kafka has loaded; None where it is not beside it (built by hand, other system)."""
+    folder = os.path.dirname(os.path.dirname(confluent_kafka.__file__))
+    found = glob.glob(os.path.join(folder, "confluent_kafka.libs", "librdkafka-*.so*"))
+    if len(found) != 1 or ctypes.sizeof(ctypes.c_void_p) != 8:
+        return None
+    library = ctypes.CDLL(found[0])
+    pointer, text, number, many = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_size_t
+    for name, result, arguments in (
+        ("conf_new", pointer, ()),
+        ("conf_set", number, (pointer, text, text, text, many)),
+        ("conf_destroy", None, (pointer,)),
+        ("conf_set_error_cb", None, (pointer, _ERROR_CALLBACK)),
+        ("conf_set_log_cb", None, (pointer, pointer)),
+        ("new", pointer, (number, pointer, text, many)),
+        ("poll_set_consumer", number, (pointer,)),
+        ("queue_get_consumer", pointer, (pointer,)),
+        ("queue_destroy", None, (pointer,)),
+        ("consume_batch_queue", ctypes.c_ssize_t, (pointer, number, pointer, many)),
+        ("topic_partition_list_new", pointer, (number,)),
+        ("topic_partition_list_add", ctypes.POINTER(_Partition), (pointer, text, ctypes.c_int32)),
+        ("topic_partition_list_destroy", None, (pointer,)),
+        ("incremental_assign", pointer, (pointer, pointer)),
+        ("incremental_unassign", pointer, (pointer, pointer)),
+        ("error_code", number, (pointer,)),
+        ("error_string", text, (pointer,)),
+        ("error_destroy", None, (pointer,)),
+        ("topic_new", pointer, (pointer, text, pointer)),
+        ("topic_name", text, (pointer,)),
+        ("topic_destroy", None, (pointer,)),
+        ("metadata", number, (pointer, number, pointer, pointer, number)),
+        ("metadata_destroy", None, (pointer,)),
+        ("message_errstr", text, (pointer,)),
+        ("consumer_close", number, (pointer,)),
+        ("destroy", None, (pointer,)),
+    ):
+        function = getattr(library, f"rd_kafka_{name}")
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
+class NativeConsumer:
+    """One client. ``config`` as for ``confluent_kafka.Consumer``; raises ``KafkaException`` for what is refused."""
+
+    def __init__(self, library: ctypes.CDLL, loops: Compiled, config: Mapping[str, Any]) -> None:
+        self._lib = library
+        self._loops = loops
+        self._on_error: Callable[[KafkaError], None] = config.get("error_cb", lambda error: None)
+        self._error_callback = _ERROR_CALLBACK(self._failed)  # lives as long as the client
+        self._functions = [ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in _ADDRESSES]
+        self._name = ctypes.create_string_buffer(_NAME)
+        self._room = (ctypes.c_int64 * 4)()
+        self._client = self._open(config)
+        library.rd_kafka_poll_set_consumer(self._client)
+        self._queue = library.rd_kafka_queue_get_consumer(self._client)
+
+    def _open(self, config: Mapping[str, Any]) -> int:
+        said = ctypes.create_string_buffer(_TEXT_BYTES)
+        conf = self._lib.rd_kafka_conf_new()
+        for key, value in config.items():
+            if key in ("error_cb", "logger"):
+                continue
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            if self._lib.rd_kafka_conf_set(conf, key.encode(), text.encode(), said, _TEXT_BYTES) != _CONF_OK:
+                self._lib.rd_kafka_conf_destroy(conf)
+                raise KafkaException(KafkaError(KafkaError._INVALID_ARG, said.value.decode()))
+        self._lib.rd_kafka_conf_set_error_cb(conf, self._error_callback)
+        self._lib.rd_kafka_conf_set_log_cb(conf, None)
+        client = self._lib.rd_kafka_new(_CONSUMER, conf, said, _TEXT_BYTES)
+        if not client:
+            self._lib.rd_kafka_conf_destroy(conf)
+            raise KafkaException(KafkaError(KafkaError._FAIL, said.value.decode()))
+        return client
+
+    def _failed(self, client: int, code: int, reason: bytes, opaque: int) -> None:
+        """Called by the library, in the thread that takes messages."""
+        self._on_error(KafkaError(code, reason.decode("utf-8", "replace")))
+
+    def close(self) -> None:
+        """Leave the brokers; safe to call twice."""
+        if self._client:
+            client, self._client = self._client, 0
+            self._lib.rd_kafka_consumer_close(client)
+            self._lib.rd_kafka_queue_destroy(self._queue)
+            self._lib.rd_kafka_destroy(client)
+
+    # --- which partitions --------------------------------------------------------------------------------------------
+
+    def list_topics(self, name: str, timeout: float) -> None:
+        """Ask for a topic's leaders, so that the client knows them."""
+        topic = self._lib.rd_kafka_topic_new(self._client, name.encode(), None)
+        found = ctypes.c_void_p()
+        code = self._lib.rd_kafka_metadata(self._client, 0, topic, ctypes.byref(found), int(timeout * 1000))
+        if code == 0:
+            self._lib.rd_kafka_metadata_destroy(found)
+        self._lib.rd_kafka_topic_destroy(topic)
+        if code != 0:
+            raise KafkaException(KafkaError(code))
+
+    def incremental_assign(self, partitions: Sequence[KafkaPartition]) -> None:
+        self._change(self._lib.rd_kafka_incremental_assign, partitions)
+
+    def incremental_unassign(self, partitions: Sequence[KafkaPartition]) -> None:
+        self._change(self._lib.rd_kafka_incremental_unassign, partitions)
+
+    def _change(self, call: Callable[[Any, Any], int | None], partitions: Sequence[KafkaPartition]) -> None:
+        listed = self._lib.rd_kafka_topic_partition_list_new(len(partitions))
+        for one in partitions:
+            added = self._lib.rd_kafka_topic_partition_list_add(listed, one.topic.encode(), one.partition)
+            added.contents.offset = one.offset
+        failed = call(self._client, listed)
+        self._lib.rd_kafka_topic_partition_list_destroy(listed)
+        if failed:
+            error = KafkaError(self._lib.rd_kafka_error_code(failed), self._lib.rd_kafka_error_string(failed).decode())
+            self._lib.rd_kafka_error_destroy(failed)
+            raise KafkaException(error)
+
+    # --- what has arrived --------------------------------------------------------------------------------------------
+
+    def take(self, count: int, timeout_s: float) -> tuple[int, list[tuple[str, int, Piece] | Event]]:
+        """Wait until so many messages have arrived, or the time is over: how many, and what they are, in order."""
+        messages = np.empty(count, np.int64)
+        found = self._lib.rd_kafka_consume_batch_queue(self._queue, int(timeout_s * 1000), messages.ctypes.data, count)
+        if found <= 0:
+            return 0, []
+        try:
+            return found, list(self._read(messages, found))
+        finally:
+            self._loops.release(messages.ctypes.data, found, self._functions[3])
+
+    def _read(self, messages: Places, count: int) -> Iterator[tuple[str, int, Piece] | Event]:
+        fields = np.empty((count, table.WIDTH), np.int64)
+        stamp, headers, last, _ = self._functions
+        self._loops.scan(
+            messages.ctypes.data, count, fields.ctypes.data, stamp, headers, last,
+            ctypes.addressof(self._name), ctypes.addressof(self._room),
+        )  # fmt: skip
+        what = fields[:, : table.PARTITION + 1]
+        cuts = np.flatnonzero((what[1:] != what[:-1]).any(axis=1)) + 1
+        bounds = [0, *cuts.tolist(), count]
+        for first, end in pairwise(bounds):
+            if fields[first, table.ERROR]:
+                yield from (self._event(int(messages[row]), fields[row]) for row in range(first, end))
+            else:
+                topic, partition = self._lib.rd_kafka_topic_name(int(fields[first, table.TOPIC])), fields[first]
+                yield topic.decode(), int(partition[table.PARTITION]), self._piece(fields, first, end)
+
+    def _event(self, message: int, row: Places) -> Event:
+        code = int(row[table.ERROR]) - (1 << 32 if row[table.ERROR] >= 1 << 31 else 0)
+        said = self._lib.rd_kafka_message_errstr(message) or b""
+        topic = self._lib.rd_kafka_topic_name(int(row[table.TOPIC])) if row[table.TOPIC] else None
+        error = KafkaError(code, said.decode("utf-8", "replace"))
+        return Event(topic and topic.decode(), int(row[table.PARTITION]), int(row[table.OFFSET]), error)
+
+    def _piece(self, fields: Places, first: int, end: int) -> Piece:
+        rows = fields[first:end]
+        headers = keys = None
+        if rows[:, table.HEADER_BYTES].any():
+            headers = self._gathered(fields, first, end, table.HEADER, table.HEADER_BYTES)
+        if rows[:, table.KEY].any():
+            found = self._gathered(fields, first, end, table.KEY, table.KEY_BYTES)
+            keys = [key if at else None for key, at in zip(found, rows[:, table.KEY].tolist(), strict=True)]
+        values = self._gathered(fields, first, end, table.VALUE, table.VALUE_BYTES)
+        return Piece(rows[:, table.OFFSET].copy(), rows[:, table.STAMP].copy(), values, headers, keys)
+
+    def _gathered(self, fields: Places, first: int, end: int, pointer: int, size: int) -> Payloads:
+        count = end - first
+        buffer = np.empty(int(fields[first:end, size].sum()) + PAD_BYTES, np.uint8)
+        ends = np.empty(count + 1, np.int64)
+        self._loops.gather(fields.ctypes.data, first, count, pointer, size, buffer.ctypes.data, ends.ctypes.data)
+        return Payloads(buffer, ends[:-1], ends[1:])

@@ -1,0 +1,62 @@
+"""Rows that the compiled loops write are those that msgspec writes, byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holon.columnar.encoding import FEW, Field, Thousandths, encode_rows
+from holon.columnar.loops import install, installed
+from holon.columnar.payloads import Payloads, Texts
+from nodes.compiled import ensure
+
+INTEGERS = [0, 1, -1, 9, 10, 99, 100, -1000, 10**17, 10**18 - 1, 10**18, 2**63 - 1, -(2**63), 1234567]
+TEXTS = ["", "a", "x" * 15, "x" * 16, "x" * 17, "y" * 300, 'with "quotes"', "back\\slash", "tab\t",
+         "\x7f", "\x1f", "é", "😀", "z" * 15 + '"', "z" * 16 + "\n", "z" * 31 + "ä"]  # fmt: skip
+
+
+@pytest.fixture(autouse=True, scope="module")
+def loops() -> Iterator[None]:
+    assert ensure(), "numba is part of the development environment"
+    yield
+    install(None)
+
+
+def agree(fields: Mapping[str, Field], count: int) -> Sequence[bytes]:
+    found = encode_rows(fields, count)
+    loops = installed()
+    install(None)
+    try:
+        assert list(found) == list(encode_rows(fields, count))
+    finally:
+        install(loops)
+    return found
+
+
+def test_all_kinds_of_values_are_written_as_msgspec_writes_them() -> None:
+    count = 10 * len(INTEGERS)
+    numbers = np.array(INTEGERS * 10, np.int64)
+    texts = (TEXTS * 20)[:count]
+    thousandths = Thousandths(np.where(numbers == -(2**63), 0, numbers))
+    agree({"a": numbers, "t": Texts.of(texts), "e": thousandths, "l": texts, "z": numbers}, count)
+    agree({'odd "name" é': numbers}, count)
+
+
+def test_plain_rows_are_one_buffer() -> None:
+    found = agree({"n": np.arange(FEW), "t": Texts.of(["plain"] * FEW)}, FEW)
+    assert isinstance(found, Payloads)
+    assert found[1] == b'{"n":1,"t":"plain"}'
+
+
+def test_rows_of_no_columns_are_empty_objects() -> None:
+    assert list(agree({}, 0)) == []
+
+
+@given(st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), st.text(max_size=40)), min_size=FEW, max_size=2 * FEW))
+def test_any_rows_are_written_as_msgspec_writes_them(rows: list[tuple[int, str]]) -> None:
+    numbers, texts = np.array([n for n, _ in rows], np.int64), [t for _, t in rows]
+    agree({"n": numbers, "t": Texts.of(texts)}, len(rows))
