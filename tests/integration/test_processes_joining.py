@@ -20,7 +20,7 @@ from tests.integration.kafka_stage import KafkaStage
 from tests.integration.processes import PLENTY_S, until
 
 # Three of them are how far a busy machine may keep a node from reading before it has to be started again.
-MERGING = ("node.merge_interval_ms=700",)
+MERGING = ("node.merge_interval_ms=1500",)
 
 
 EVERYWHERE = pytest.mark.parametrize("kind", ["embedded", "kafka"])
