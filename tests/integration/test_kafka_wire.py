@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaException, Producer
 
+from holon.columnar.loops import install
+from nodes import compiled
 from nodes.log import LogDamaged, LogUnavailable, TopicPartition
 from nodes.log.kafka import KafkaLog
 from tests.integration.fleet_support import owners
@@ -33,10 +35,14 @@ def direct(tmp_path: Path) -> Iterator[KafkaLog]:
         yield log
 
 
-@pytest.fixture
-def behind(direct: KafkaLog, proxy: Proxy) -> Iterator[KafkaLog]:
-    """The same log through the proxy."""
+@pytest.fixture(params=["plain", "columns"])
+def behind(direct: KafkaLog, proxy: Proxy, request: pytest.FixtureRequest) -> Iterator[KafkaLog]:
+    """The same log through the proxy, by the plain reader and by the one on librdkafka itself."""
     with KafkaLog(proxy.bootstrap, prefix=direct.prefix) as log:
+        if request.param == "columns":
+            assert compiled.ensure(), "numba is part of the development environment"
+            assert log.use_columns()
+            install(None)  # the log keeps them; other tests of this process do without
         yield log
 
 
