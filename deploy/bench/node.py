@@ -78,8 +78,8 @@ def _run(folder: str, query: str, incarnation: int, profiled: bool, queue: Any) 
         peak = [0]
         turn = process.driver.turn
 
-        def watched() -> bool:
-            moved = turn()
+        def watched(*arguments: Any) -> bool:
+            moved = turn(*arguments)
             if process.node.left is not None or process.driver.input_records % 400_000 < 20_000:
                 peak[0] = max(peak[0], private_bytes(os.getpid()))
             return moved
