@@ -13,7 +13,6 @@ from nexmark.flink.sql import CHANGELOGS, Place, statements
 from nodes.api import RunFailed, Settings, open_job_log
 
 LIMIT_S = 1800.0
-START_LOOK_S = 0.05
 LOOK_S = 0.25
 """Rarely, since each look costs the job manager CPU on the same cores; times come from Flink's own clock."""
 
@@ -45,12 +44,9 @@ class FlinkEngine:
         workers = [process.pid for process in self.cluster.task_managers]
         meter = Meter(lambda: workers)
         jobs = self.cluster.jobs
-        job = self.cluster.sql.submit(statements(self.cluster.home.peer, variant.query, place), settings)
+        meter.begin()
         try:
-            while not jobs.all_running(job):
-                self._check(job)
-                time.sleep(START_LOOK_S)
-            meter.begin()
+            job = self.cluster.sql.submit(statements(self.cluster.home.peer, variant.query, place), settings)
             deadline_s = time.monotonic() + LIMIT_S
             while jobs.state(job) not in ENDED:
                 if time.monotonic() > deadline_s:
@@ -58,7 +54,7 @@ class FlinkEngine:
                 time.sleep(LOOK_S)
             self._check(job)
             times = jobs.times(job)
-            return meter.end((times.ended_ms - times.began_ms) / 1000), topic
+            return meter.end(times.began_ms / 1000, times.ended_ms / 1000), topic
         finally:
             meter.stop()
 

@@ -68,10 +68,9 @@ class HolonEngine:
     def _measured(self, fleet: Fleet, monitor: Monitor, meter: Meter) -> Measure:
         parts = range(self.plan.partitions)
         _wait(fleet, monitor, lambda: all(monitor.ownership.owner(part) is not None for part in parts))
-        began_s = time.monotonic()
         meter.begin()
         _wait(fleet, monitor, lambda: monitor.done)
-        return meter.end(time.monotonic() - began_s)
+        return meter.end()
 
     def rows(self, topic: str) -> list[bytes]:
         """Results of a run, without repeats."""

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
 import psutil
 
 from nodes.api import private_bytes
 
-LOOK_S = 0.5
+LOOK_S = 0.1
+MEMORY_LOOKS = 5
+"""Memory is looked at every so many looks at CPU time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,33 +33,39 @@ class Measure:
 class Meter:
     """Between ``begin`` and ``end``. ``engine`` gives the ids of the engine's processes.
 
-    The memory of the engine is looked at beside the run, in a thread; times come from the caller.
+    They are looked at beside the run, in a thread; when the engine began to work and was done, the caller says.
     """
 
     engine: Callable[[], Sequence[int]]
     _cpu: dict[int, float] = field(default_factory=dict)
     _peaks: dict[int, int] = field(default_factory=dict)
     _peak_all: int = 0
+    _used: list[tuple[float, float]] = field(default_factory=list)
     _busy_s: float = 0.0
     _ours_s: dict[int, float] = field(default_factory=dict)
     _over: threading.Event = field(default_factory=threading.Event)
     _watch: threading.Thread | None = None
 
     def begin(self) -> None:
-        """The engine begins to work."""
+        """Look from now on; the engine begins to work now or later."""
         self._cpu = {pid: cpu_s(pid) for pid in self.engine()}
         self._busy_s, self._ours_s = busy_s(), ours_s()
+        self._note()
         self._watch = threading.Thread(target=self._run, name="bench-memory", daemon=True)
         self._watch.start()
 
-    def end(self, seconds: float) -> Measure:
-        """The engine is done; it took so many seconds."""
-        used = sum(cpu_s(pid) - before for pid, before in self._cpu.items())
+    def end(self, began_s: float | None = None, ended_s: float | None = None) -> Measure:
+        """The engine is done. It worked between these times (of ``time.time``), or since ``begin``."""
+        self.stop()
+        self._note()
+        times, used = zip(*self._used, strict=True)
+        first, last = times[0] if began_s is None else began_s, times[-1] if ended_s is None else ended_s
+        cpu = float(np.interp(last, times, used) - np.interp(first, times, used))
         busy = busy_s() - self._busy_s
         ours = sum(after - self._ours_s.get(pid, 0.0) for pid, after in ours_s().items())
-        self.stop()
-        peak = max(self._peaks.values(), default=0)
-        return Measure(seconds, used, peak / 1e6, self._peak_all / 1e6, max(0.0, busy - ours))
+        others = max(0.0, busy - ours) / max(times[-1] - times[0], 1e-3)
+        seconds = max(last - first, 1e-3)
+        return Measure(seconds, cpu, max(self._peaks.values(), default=0) / 1e6, self._peak_all / 1e6, others * seconds)
 
     def stop(self) -> None:
         """Look no more; safe to call twice."""
@@ -64,10 +74,17 @@ class Meter:
             self._watch.join()
 
     def _run(self) -> None:
+        looks = 0
         while True:
-            self._look()
+            self._note()
+            if looks % MEMORY_LOOKS == 0:
+                self._look()
+            looks += 1
             if self._over.wait(LOOK_S):
                 return
+
+    def _note(self) -> None:
+        self._used.append((time.time(), sum(cpu_s(pid) - before for pid, before in self._cpu.items())))
 
     def _look(self) -> None:
         total = 0
