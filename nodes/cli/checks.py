@@ -20,6 +20,7 @@ from nodes.settings import Settings
 CORE = ("lmdb", "msgspec", "numpy", "obstore", "psutil", "pydantic", "rich", "structlog", "typer")
 EXTRAS = {
     "arrow": ("pyarrow",),
+    "fast": ("numba",),
     "kafka": ("confluent-kafka",),
     "metrics": ("prometheus-client",),
     "plots": ("matplotlib",),
