@@ -108,8 +108,12 @@ class Follower:
         return self.start(where), self.end(where)
 
     def end(self, where: TopicPartition) -> int:
-        """The end, asked of the broker now."""
-        return self._topics.offsets([where], at_end=True)[where]
+        """The end, asked of the broker now. Whoever has been told it reads up to it."""
+        end = self._topics.offsets([where], at_end=True)[where]
+        tail = self._tails.get(where)
+        if tail is not None:
+            tail.end = max(tail.end, end)
+        return end
 
     def start(self, where: TopicPartition) -> int:
         """The first retained offset, asked of the broker now."""

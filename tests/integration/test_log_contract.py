@@ -184,6 +184,13 @@ class TestRead:
         assert len(log.read("t", 0, 0, max_bytes=1)) == 1
         assert len(read_all(log, max_bytes=2500)) == 10
 
+    def test_goes_to_an_end_that_was_told_however_soon_after_another_read(self, log: Log) -> None:
+        for number in range(50):
+            assert len(log.read("t", 0, number)) == 0
+            log.append("t", 0, [b"v"])
+            assert log.end_offset("t", 0) == number + 1
+            assert len(log.read("t", 0, number)) == 1
+
     def test_at_the_end_is_empty(self, log: Log) -> None:
         assert log.read("t", 0, 0).next_offset == 0
         log.append("t", 0, [b"a", b"b"])
