@@ -113,15 +113,11 @@ class WindowTrack:
                 by_end.setdefault(window.end_ms, {}).setdefault(state, {})[window] = None
         return sorted(by_end.items(), key=_end, reverse=True)
 
-    def _windows(self, state: str) -> Any:
-        if self.scope.windowed[state].shared:
-            return self.replica.windows(state)
-        return self.scope.private.contributions.get(state, {}).keys()
-
     def _ended(self, state: str, after_ms: int, through_ms: int) -> list[Window]:
         if self.scope.windowed[state].shared:
             return self.replica.ended(state, after_ms, through_ms)
-        return [window for window in self._windows(state) if after_ms < window.end_ms <= through_ms]
+        mine = self.scope.private.contributions.get(state, ())
+        return [window for window in mine if after_ms < window.end_ms <= through_ms]
 
     def _answer(self, end_ms: int, stage: int) -> bool:
         """Run all handlers of one stage for the windows with this end."""

@@ -66,7 +66,6 @@ class Driver:
     ) -> None:
         self.node = node
         self.log = log
-        self.checkpoints = checkpoints
         self.now_ms = now_ms
         self.topics = Topics.of(node.run)
         self.batch_max_records = batch_max_records
@@ -90,6 +89,7 @@ class Driver:
         self.hearing = Hearing(log, self.topics)
         self._control = TopicPartition(self.topics.control, 0)
         self._broadcast = [TopicPartition(self.topics.broadcast, p) for p in range(node.run.partitions)]
+        self._source = [TopicPartition(self.topics.source, p) for p in range(node.run.partitions)]
         self._broadcast_at = [0] * node.run.partitions
         self.hurry = False  # the next turn is wanted at once, for something that ``Log.wait`` does not tell
         self._looked_ms = -LOOK_INTERVAL_MS
@@ -145,7 +145,7 @@ class Driver:
             if not self._fetching.waits(partition):
                 positions[self._broadcast[partition]] = offset
         for wanted in self._wanted():
-            positions[TopicPartition(self.topics.source, wanted.partition)] = wanted.offset
+            positions[self._source[wanted.partition]] = wanted.offset
         return positions
 
     def _turn_writes(self) -> None:
@@ -239,7 +239,7 @@ class Driver:
         if ready is None:
             self.truncation.look_at_inputs(self.now_ms())
         for wanted in self._wanted():
-            if ready is not None and TopicPartition(self.topics.source, wanted.partition) not in ready:
+            if ready is not None and self._source[wanted.partition] not in ready:
                 continue
             chunk = self._read_input(wanted)
             if chunk.next_offset > wanted.offset:

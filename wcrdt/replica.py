@@ -268,8 +268,7 @@ class Replica:
     def current_value(self, state: str, window: Window) -> AnyLattice:
         """The join of what has arrived so far: not deterministic while the window is open."""
         value = self.zeros[state].bottom()
-        for slot in self.slots:
-            track = slot.record if self.shapes[state].stage == 0 else slot.window
+        for track in self._tracks(state):
             contribution = track.contributions.get(state, {}).get(window)
             if contribution is not None:
                 value.merge(contribution)
