@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import psutil
 
+from nexmark.processor_time import busy_s, cpu_s
 from nodes.api import private_bytes
 
 LOOK_S = 0.1
@@ -48,7 +49,7 @@ class Meter:
 
     def begin(self) -> None:
         """Look from now on; the engine begins to work now or later."""
-        self._cpu = {pid: cpu_s(pid) for pid in self.engine()}
+        self._cpu = {pid: cpu_s(pid) or 0.0 for pid in self.engine()}
         self._busy_s, self._ours_s = busy_s(), ours_s()
         self._note()
         self._watch = threading.Thread(target=self._run, name="bench-memory", daemon=True)
@@ -84,7 +85,7 @@ class Meter:
                 return
 
     def _note(self) -> None:
-        self._used.append((time.time(), sum(cpu_s(pid) - before for pid, before in self._cpu.items())))
+        self._used.append((time.time(), sum((cpu_s(pid) or 0.0) - before for pid, before in self._cpu.items())))
 
     def _look(self) -> None:
         total = 0
@@ -98,22 +99,7 @@ class Meter:
         self._peak_all = max(self._peak_all, total)
 
 
-def cpu_s(pid: int) -> float:
-    """CPU-seconds of a process so far; 0 if it is gone."""
-    try:
-        times = psutil.Process(pid).cpu_times()
-    except psutil.Error:
-        return 0.0
-    return times.user + times.system
-
-
 def ours_s() -> dict[int, float]:
     """CPU-seconds by process: this one and all that came from it."""
     me = psutil.Process(os.getpid())
-    return {pid: cpu_s(pid) for pid in [me.pid, *(child.pid for child in me.children(recursive=True))]}
-
-
-def busy_s() -> float:
-    """CPU-seconds of the whole machine."""
-    times = psutil.cpu_times()
-    return sum(times) - times.idle - getattr(times, "iowait", 0.0) - getattr(times, "guest", 0.0)
+    return {pid: cpu_s(pid) or 0.0 for pid in [me.pid, *(child.pid for child in me.children(recursive=True))]}

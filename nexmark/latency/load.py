@@ -6,7 +6,8 @@ import time
 from collections.abc import Mapping
 
 import msgspec
-import psutil
+
+from nexmark.processor_time import busy_s, cpu_s
 
 
 class Load(msgspec.Struct):
@@ -23,7 +24,7 @@ class LoadMeter:
 
     def __init__(self) -> None:
         self._began_s = time.monotonic()
-        self._busy_s = _busy_s()
+        self._busy_s = busy_s()
         self._first: dict[tuple[str, int], float] = {}
         self._last: dict[tuple[str, int], float] = {}
 
@@ -31,11 +32,9 @@ class LoadMeter:
         """Note what processes (ids, by role) have used; call it now and then."""
         for role, ids in processes.items():
             for pid in ids:
-                try:
-                    times = psutil.Process(pid).cpu_times()
-                except psutil.Error:
+                used_s = cpu_s(pid)
+                if used_s is None:
                     continue
-                used_s = times.user + times.system
                 self._first.setdefault((role, pid), used_s)
                 self._last[role, pid] = used_s
 
@@ -45,7 +44,7 @@ class LoadMeter:
         cores = {"nodes": 0.0, "feed": 0.0, "broker": 0.0}
         for (role, pid), used_s in self._last.items():
             cores[role] += (used_s - self._first[role, pid]) / passed_s
-        everybody = (_busy_s() - self._busy_s) / passed_s
+        everybody = (busy_s() - self._busy_s) / passed_s
         broker = any(role == "broker" for role, _ in self._last)
         return Load(
             nodes=round(cores["nodes"], 2),
@@ -53,9 +52,3 @@ class LoadMeter:
             broker=round(cores["broker"], 2) if broker else None,
             others=round(max(0.0, everybody - sum(cores.values())), 2),
         )
-
-
-def _busy_s() -> float:
-    """CPU seconds of the whole machine, all cores added."""
-    times = psutil.cpu_times()
-    return sum(times) - times.idle - getattr(times, "iowait", 0.0) - getattr(times, "guest", 0.0)
