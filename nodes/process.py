@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import signal
 import threading
-import time
 import uuid
 from collections.abc import Callable
 from types import FrameType
@@ -30,32 +28,24 @@ from nodes.machine.events import StopRequested
 from nodes.machine.node import Node
 from nodes.meter import MeteredCheckpoints
 from nodes.metrics_node import NodeMetrics
-from nodes.opening import open_job_log, outputs_in_transactions
+from nodes.opening import outputs_in_transactions
 from nodes.patience import PatientCheckpoints
+from nodes.process_start import IDLE_WAIT_S, INTERRUPTED_EXIT, monotonic_ms, node_log
 from nodes.saver import ThreadSaver
 from nodes.settings import Settings
 from nodes.topic_watch import TopicWatch
 
 logger = logging.getLogger(__name__)
 
-IDLE_WAIT_S = 0.02
 LOADING_WAIT_S = 0.002
 """A checkpoint that arrives wakes nobody, and the partition's results wait for it: so the node looks often at first."""
 LOADING_WAITS = 500
-GC_THRESHOLDS = (20_000, 20, 50)
-"""Collect cycles more rarely than Python's 700 objects: a batch makes far more, nearly none of them in cycles."""
 DEAF_AFTER_MS = 1000
 """A read that takes so long is more than a slow broker's: then nobody is to rely on this node."""
 FAILED_EXIT = 1
-INTERRUPTED_EXIT = 130
 JOIN_ATTEMPTS = 5
 CRASHPOINT_VARIABLE = "CRASHPOINT"
 """``name:n`` in the environment kills the process, as ``kill -9`` does, at the n-th passing of that point."""
-
-
-def monotonic_ms() -> int:
-    """The node's clock: it only has to run."""
-    return time.monotonic_ns() // 1_000_000
 
 
 def node_config(settings: Settings, number: int, expected: int) -> NodeConfig:
@@ -226,12 +216,7 @@ def run_node(
     parent: int | None = None,
 ) -> tuple[Ending, Node]:
     """Open the log, join the job, work until it is over; signals SIGTERM and SIGINT drain."""
-    if not __debug__:
-        raise RunFailed("a node does not run under python -O: its checks of its own invariants would be gone")
-    with open_job_log(settings) as log:
-        gc.collect()
-        gc.freeze()  # what the imports made need not be looked at again
-        gc.set_threshold(*GC_THRESHOLDS)
+    with node_log(settings) as log:
         attempts = 0
         while True:
             attempts += 1

@@ -81,15 +81,15 @@ class ColumnTail(Tail):
     def drop_before(self, offset: int) -> None:
         while self.pieces and self.pieces[0].offsets[0] < offset:
             first = self.pieces[0]
-            self._drop(int(np.searchsorted(first.offsets, offset)))
+            rows = int(np.searchsorted(first.offsets, offset))
+            self._drop(rows, int(first.cut(0, rows).sizes().sum()))
         self.start = max(self.start, offset)
 
-    def _drop(self, rows: int) -> None:
-        """Of the first piece."""
+    def _drop(self, rows: int, size: int) -> None:
+        """Of the first piece; ``size`` of these rows in bytes."""
         first = self.pieces[0]
-        gone = first.cut(0, rows)
         self.records -= rows
-        self.buffered -= int(gone.sizes().sum())
+        self.buffered -= size
         if rows == len(first):
             self.pieces.popleft()
         else:
@@ -130,7 +130,7 @@ class ColumnTaken:
             self._records_left -= fit
             self._bytes_left -= int(ends[fit - 1])
             self._pieces.append(piece.cut(0, fit) if fit < len(piece) else piece)
-            tail._drop(fit)
+            tail._drop(fit, int(ends[fit - 1]))
             tail.start = int(piece.offsets[fit - 1]) + 1
             if self._bytes_left <= 0:
                 return True

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 import os
 import signal
@@ -15,7 +14,7 @@ from nodes.checkpoints_opening import open_checkpoints
 from nodes.errors import RunFailed, UnknownName
 from nodes.log import Log, LogError
 from nodes.machine.claiming import Claiming
-from nodes.opening import open_job_log
+from nodes.process_start import IDLE_WAIT_S, INTERRUPTED_EXIT, monotonic_ms, node_log
 from nodes.saver import ThreadSaver
 from nodes.settings import Settings
 from nodes.transactions.checkpointing import TransactionCheckpoints
@@ -25,11 +24,7 @@ from transactional.operators import Program
 from transactional.partition import Nondeterministic
 from transactional.sequencer import EpochConfig
 
-IDLE_WAIT_S = 0.02
-GC_THRESHOLDS = (20_000, 20, 50)
-"""Collect cycles more rarely than Python's 700 objects: an epoch makes far more, nearly none of them in cycles."""
 CUT_WAIT_S = 0.001
-INTERRUPTED_EXIT = 130
 
 
 def load_program(reference: str) -> Program:
@@ -43,11 +38,6 @@ def load_program(reference: str) -> Program:
     if attribute not in programs:
         raise UnknownName("program", reference, [f"{module_name}:{name}" for name in programs])
     return programs[attribute]
-
-
-def monotonic_ms() -> int:
-    """The node's clock: it only has to run."""
-    return time.monotonic_ns() // 1_000_000
 
 
 def wall_ms() -> int:
@@ -113,12 +103,7 @@ class TransactionProcess:
 
 def run_transaction_node(program: Program, settings: Settings, *, number: int, sequencers: int) -> None:
     """Open the log, join the job, work until told to stop (SIGTERM, SIGINT)."""
-    if not __debug__:
-        raise RunFailed("a node does not run under python -O: its checks of its own invariants would be gone")
-    with open_job_log(settings) as log:
-        gc.collect()
-        gc.freeze()  # what the imports made need not be looked at again
-        gc.set_threshold(*GC_THRESHOLDS)
+    with node_log(settings) as log:
         process = TransactionProcess(program, log, settings, number, sequencers)
         for signum in (signal.SIGTERM, signal.SIGINT):
             signal.signal(signum, process.request_stop)

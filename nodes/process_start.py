@@ -1,0 +1,35 @@
+"""What every node process does alike, whatever kind of node it is: its clock, its log, its exit."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from nodes.errors import RunFailed
+from nodes.log import Log
+from nodes.opening import open_job_log
+from nodes.settings import Settings
+
+IDLE_WAIT_S = 0.02
+GC_THRESHOLDS = (20_000, 20, 50)
+"""Collect cycles more rarely than Python's 700 objects: a batch makes far more, nearly none of them in cycles."""
+INTERRUPTED_EXIT = 130
+
+
+def monotonic_ms() -> int:
+    """The node's clock: it only has to run."""
+    return time.monotonic_ns() // 1_000_000
+
+
+@contextmanager
+def node_log(settings: Settings) -> Iterator[Log]:
+    """The log of a process that is a node and nothing else; raises ``RunFailed`` under ``python -O``."""
+    if not __debug__:
+        raise RunFailed("a node does not run under python -O: its checks of its own invariants would be gone")
+    with open_job_log(settings) as log:
+        gc.collect()
+        gc.freeze()  # what the imports made need not be looked at again
+        gc.set_threshold(*GC_THRESHOLDS)
+        yield log
