@@ -144,7 +144,9 @@ class KafkaLog(Log):
         if not values:
             return Appended(self.end_offset(*where), 0, time.time_ns() // 1_000_000)
         name = self.prefix + topic
-        return self._appender.append(name, partition, values, headers, keys, sizes, limit_bytes)
+        appended = self._appender.append(name, partition, values, headers, keys, sizes, limit_bytes)
+        self._follower.appended(where)
+        return appended
 
     def send(
         self,

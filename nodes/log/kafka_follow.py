@@ -115,6 +115,12 @@ class Follower:
             tail.end = max(tail.end, end)
         return end
 
+    def appended(self, where: TopicPartition) -> None:
+        """This process has appended: what is known of the end is old, however lately it was asked for."""
+        tail = self._tails.get(where)
+        if tail is not None:
+            tail.end_s = float("-inf")
+
     def start(self, where: TopicPartition) -> int:
         """The first retained offset, asked of the broker now."""
         return self._topics.offsets([where], at_end=False)[where]

@@ -191,6 +191,12 @@ class TestRead:
             assert log.end_offset("t", 0) == number + 1
             assert len(log.read("t", 0, number)) == 1
 
+    def test_sees_what_was_appended_here_however_soon_after_another_read(self, log: Log) -> None:
+        for number in range(50):
+            assert len(log.read("t", 0, number)) == 0
+            log.append("t", 0, [b"v"])
+            assert len(log.read("t", 0, number)) == 1
+
     def test_at_the_end_is_empty(self, log: Log) -> None:
         assert log.read("t", 0, 0).next_offset == 0
         log.append("t", 0, [b"a", b"b"])
