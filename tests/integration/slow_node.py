@@ -10,7 +10,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from nodes import process
+from nodes import process, process_start
 from nodes.jobs import load_job
 from nodes.log import EmbeddedLog, Log
 from nodes.log.contract import Appended
@@ -43,9 +43,10 @@ def opened(settings: Settings) -> Log:
 
 
 def main() -> None:
+    assert hasattr(process_start, "open_job_log"), "the place that opens the log has moved"
     reference, flag, delay_s, *definitions = sys.argv[1:]
     SlowLog.flag, SlowLog.delay_s = Path(flag), float(delay_s)
-    process.open_job_log = opened
+    process_start.open_job_log = opened
     process.run_node(load_job(reference), load_settings(definitions=definitions, environ={}), number=0)
 
 
