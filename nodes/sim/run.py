@@ -76,7 +76,7 @@ def run(options: Options, sink: Callable[[str], None] | None = None, replay: str
     problem, world = None, None
     try:
         world = World(options, trace)
-        _live(world)
+        live(world)
     except FINDINGS as error:
         problem = f"{type(error).__name__}: {error}"
         if not isinstance(error, InvariantBroken):
@@ -96,7 +96,8 @@ def run(options: Options, sink: Callable[[str], None] | None = None, replay: str
     )
 
 
-def _live(world: World) -> None:
+def live(world: World) -> None:
+    """From the first step to the last check. Raises ``InvariantBroken`` and whatever escapes a node."""
     options = world.options
     world.run_until(lambda: world.all_done() or world.healed, options.safety_ms + 20_000)
     until_ms = max(world.now_ms, options.feed_ms) + _bound_ms(options)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -19,9 +20,9 @@ END_MS = 2200
 SETTLED_MS = 300
 
 
-def options(case: str, replicas: int) -> Options:
+def options(case: str, replicas: int, **changes: Any) -> Options:
     """Three nodes that look at the log every few ms, input for two seconds, no fault, nobody is ever suspected."""
-    return replace(
+    calm = replace(
         draw(7, case=case, calm=True, replicas=replicas),
         nodes=3,
         max_nodes=3,
@@ -43,6 +44,7 @@ def options(case: str, replicas: int) -> Options:
         standby_after_ms=30,
         safety_ms=NEVER_MS,
     )
+    return replace(calm, **changes)
 
 
 def latest_ms(world: World) -> dict[str, int]:

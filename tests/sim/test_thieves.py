@@ -1,0 +1,116 @@
+"""Who takes over, when it goes wrong: two thieves of one partition at the same time, and a thief that dies at once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from functools import partial
+from typing import Any
+
+import pytest
+
+from nodes.jobs import Topics
+from nodes.machine import messages as m
+from nodes.machine.runner import Phase
+from nodes.sim.checks import whole
+from nodes.sim.cuts import make_cut
+from nodes.sim.life import Life
+from nodes.sim.run import live
+from nodes.sim.trace import Trace
+from nodes.sim.world import World
+from tests.sim.test_copies import END_MS, KILL_MS, options
+
+SUSPECT_MS = 120
+DEAF_MS = 300
+SEEDS = 3
+LONG_MS = 20_000
+CASES = ["query1", "two-stages"]
+
+
+def fleet(case: str, replicas: int, **changes: Any) -> World:
+    """Three nodes with equal timers, four partitions, a steady input, a slow store."""
+    world = World(options(case, replicas, suspect_after_ms=SUSPECT_MS, load_ms=20, **changes), Trace())
+    world.run_until(lambda: False, KILL_MS)
+    return world
+
+
+def named(world: World, name: str) -> Life:
+    return next(life for life in world.lives if life.name == name)
+
+
+def claims(world: World) -> Counter[tuple[int, int]]:
+    """How often each version of each partition was claimed."""
+    decoded = [m.decode_control(value) for value in whole(world.log, world.run.job.control_topic, 0).values]
+    return Counter((said.partition, said.version) for said in decoded if isinstance(said, m.Claim))
+
+
+def settled(world: World) -> bool:
+    """Whether each partition has one owner, at work, and all agree who that is."""
+    return all(
+        owner is not None and [life.name for life in world.lives if _owns(life, partition)] == [owner]
+        for partition, owner in world.folded().owners().items()
+    )
+
+
+def conclude(world: World) -> None:
+    world.run_until(lambda: world.all_fed, END_MS)
+    world.heal()
+    world.end_input()
+    live(world)
+
+
+def deafen(world: World) -> None:
+    """The two that are left do not hear each other, and take the same partitions at the same time."""
+    world.kill(named(world, "node-0"))
+    until_ms = world.now_ms + DEAF_MS
+    for life in world.lives:
+        life.cut_off(make_cut("heartbeats", life.topics, until_ms, 10 * DEAF_MS))
+    world.run_until(lambda: False, until_ms)
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize("case", CASES)
+def test_two_thieves_of_one_partition_leave_one_owner_and_one_answer(case: str, replicas: int) -> None:
+    rivals = 0
+    for seed in range(SEEDS):
+        # No checkpoint is a sign of life by chance, and claims are on their way for long enough to cross each other.
+        world = fleet(case, replicas, seed=seed, checkpoint_interval_ms=3000, merge_interval_ms=0, arrival=0.1)
+        deafen(world)
+        assert world.run_until(partial(settled, world), LONG_MS), f"seed {seed}: not one owner for each partition"
+        rivals += sum(times > 1 for times in claims(world).values())
+        conclude(world)
+    assert rivals > 0, "nobody claimed what another one claimed"
+
+
+@pytest.mark.parametrize(("phase", "replicas"), [(Phase.LOADING, 1), (Phase.RUNNING, 1), (Phase.RUNNING, 2)])
+@pytest.mark.parametrize("case", CASES)
+def test_a_thief_may_die_before_it_has_said_anything(case: str, phase: Phase, replicas: int) -> None:
+    world = fleet(case, replicas)
+    stolen = [p for p, owner in world.folded().owners().items() if owner == "node-0"]
+    world.kill(named(world, "node-0"))
+    heirs = list(world.lives)
+    said = {partition: _said(world, partition) for partition in stolen}
+
+    def found() -> Life | None:
+        for life in heirs:
+            for partition in stolen:
+                runner = life.node.work.runners.get(partition)
+                if runner is not None and runner.standby is None and runner.phase is phase:
+                    return life
+        return None
+
+    assert world.run_until(lambda: found() is not None, END_MS), f"nobody was {phase.value}"
+    thief = found()
+    assert thief is not None
+    if phase is Phase.LOADING:
+        assert {partition: _said(world, partition) for partition in stolen} == said, "it has said something"
+    world.kill(thief)
+    conclude(world)
+
+
+def _owns(life: Life, partition: int) -> bool:
+    return any(runner.partition == partition for runner in life.node.work.owned())
+
+
+def _said(world: World, partition: int) -> int:
+    """Where the broadcast of a partition ends."""
+    return whole(world.log, Topics.of(world.run).broadcast, partition).next_offset
