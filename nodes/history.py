@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from holon.job import Job
 from nodes.errors import RunFailed
-from nodes.log.contract import Log, LogTruncated, OffsetOutOfRange
+from nodes.log.contract import TRUNCATION_CAUSES, Log, LogTruncated, OffsetOutOfRange
 from nodes.machine import messages as m
 from nodes.machine.control_state import ControlCheckpoint, decode_control_checkpoint
 from nodes.machine.ownership import Ownership
@@ -58,8 +58,8 @@ class History:
             if checkpoint.offset > end:
                 raise LogTruncated(
                     f"job {self.job.name!r}: {self.job.control_topic}[0] ends at offset {end}, and was known up to "
-                    f"{checkpoint.offset}: acknowledged records are gone (unclean leader election, lost disk, topic "
-                    f"made anew). The job's state cannot be known; start again under another job name, or delete "
+                    f"{checkpoint.offset}: acknowledged records are gone ({TRUNCATION_CAUSES}). "
+                    f"The job's state cannot be known; start again under another job name, or delete "
                     f"the topic and {control_checkpoints_topic(self.job)}"
                 )
             if start <= checkpoint.offset:

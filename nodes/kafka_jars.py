@@ -58,10 +58,10 @@ def spark_connector(spark_version: str) -> Bundle:
     return Bundle(f"Spark's connector to Kafka, version {spark_version},", (module,))
 
 
-def find_java(environ: Mapping[str, str] = os.environ) -> str:
+def find_java(environ: Mapping[str, str] = os.environ, needed_by: str = "a Kafka broker") -> str:
     """The program: of JAVA_HOME, else of the path. Raises ``MissingDependency`` if there is none or it is too old."""
     program = java_program(environ)
-    what = f"a Kafka broker needs Java {JAVA_VERSION} or newer"
+    what = f"{needed_by} needs Java {JAVA_VERSION} or newer"
     if not program:
         raise MissingDependency(f"{what}, and there is none on the path; install it: {INSTALL_JAVA}")
     try:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from nodes.jobs import Topics
-from nodes.log.contract import Log, LogError, LogTruncated, OffsetOutOfRange
+from nodes.log.contract import TRUNCATION_CAUSES, Log, LogError, LogTruncated, OffsetOutOfRange
 from nodes.machine import messages as m
 from nodes.machine.config import Wanted
 from nodes.machine.events import OutputPartition
@@ -82,8 +82,7 @@ class Truncation:
         """Results rest on records that are gone."""
         lost = LogTruncated(
             f"{self._where(self.topics.source, wanted.partition)} has lost its end, and {how}. Acknowledged records "
-            f"are gone (unclean leader election, lost disk, topic made anew), and results rest on them; start again "
-            f"with --reset"
+            f"are gone ({TRUNCATION_CAUSES}), and results rest on them; start again with --reset"
         )
         return self.tell(lost, wanted.partition, wanted.offset)
 
@@ -127,8 +126,7 @@ class Truncation:
             return None
         return LogTruncated(
             f"{self._where(topic, partition)} ends at {end}, and the job has known it up to offset {offset}: "
-            f"acknowledged records are gone (unclean leader election, lost disk, topic made anew); start again with "
-            f"--reset"
+            f"acknowledged records are gone ({TRUNCATION_CAUSES}); start again with --reset"
         )
 
     def resumed_at(self, partition: int, offset: int) -> int:
@@ -163,8 +161,7 @@ class Truncation:
             topic = self.topics.outputs[to[0]]
             self._problem = LogTruncated(
                 f"{self._where(topic, to[1])} was acknowledged up to offset {known}, and then {count} more up to "
-                f"{end}: acknowledged results are gone (unclean leader election, lost disk, topic made anew); start "
-                f"again with --reset"
+                f"{end}: acknowledged results are gone ({TRUNCATION_CAUSES}); start again with --reset"
             )
         self._ends[to] = max(known, end)
 

@@ -49,7 +49,7 @@ def flink_home(cache: Path | None = None) -> FlinkHome:
     """
     if not PEER.is_dir():
         raise MissingDependency(f"the Flink peer is a part of the source tree ({PEER}), which is not here")
-    java = find_java()
+    java = find_java(needed_by="Flink")
     cache = cache or cache_folder()
     base, folder = cache / "flink", cache / "flink" / f"flink-{FLINK_VERSION}-kafka-{CONNECTOR_VERSION}"
     if not folder.is_dir():

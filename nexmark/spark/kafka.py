@@ -37,7 +37,7 @@ def connector_jars() -> list[Path]:
     import pyspark
 
     own = {jar.name for jar in Path(pyspark.__file__).parent.glob("jars/*.jar")}
-    folder = kafka_jars(find_java(), bundle=spark_connector(pyspark.__version__))
+    folder = kafka_jars(find_java(needed_by="Spark's connector to Kafka"), bundle=spark_connector(pyspark.__version__))
     return sorted(jar for jar in folder.glob("*.jar") if jar.name not in own)
 
 

@@ -95,6 +95,10 @@ class LogTruncated(LogDamaged):
     """Acknowledged records at the end of a partition are gone."""
 
 
+TRUNCATION_CAUSES = "unclean leader election, lost disk, topic made anew"
+"""What a message says of how that may have happened."""
+
+
 class LogUnavailable(LogError):
     """The log cannot be reached or opened (no permission, broker gone)."""
 

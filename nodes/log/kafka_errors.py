@@ -8,6 +8,7 @@ import time
 from confluent_kafka import KafkaError, KafkaException
 
 from nodes.log.contract import (
+    TRUNCATION_CAUSES,
     LogDamaged,
     LogError,
     LogTruncated,
@@ -116,7 +117,7 @@ class Connection:
         if code == KafkaError._LOG_TRUNCATION:
             return LogTruncated(
                 f"{where}: the log was truncated behind what had been read ({said}); a broker lost acknowledged "
-                "records (unclean leader election, lost disk). Results may rest on them: start again with --reset"
+                f"records ({TRUNCATION_CAUSES}). Results may rest on them: start again with --reset"
             )
         if code in (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE):
             return RecordTooLarge(f"{where}: {said}; raise max.message.bytes of the topic, or make records smaller")
