@@ -1,4 +1,4 @@
-"""Measures a workload on node processes, and checks its invariant afterwards."""
+"""Measures a workload on node processes, and checks its invariants afterwards."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import psutil
 
@@ -23,10 +24,10 @@ from transactional.errors import Aborted
 from transactional.ledger import FIRST_EPOCH, Ledger
 from transactional.messages import reply_message
 from transactional.requests import WireRequest
-from transactional.workloads import ycsb_t
+from transactional.workloads.contract import History, Shape, Workload, unexpected
 
 ANSWER_S = 120.0
-PROGRAM = "transactional.workloads.ycsb_t:program"
+VIOLATIONS_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,43 +37,35 @@ class BenchPlan:
     ``options`` of the command line tell the nodes where the log is.
     """
 
+    workload: Workload
+    shape: Shape
     transactions: int
     rate: float | None
-    zipf: float
     nodes: int
     sequencers: int
     kills: tuple[tuple[int, float], ...] = ()
-    seed: int = 1
-    accounts: int = ycsb_t.ACCOUNTS
     options: tuple[str, ...] = ()
-
-
-@dataclass(slots=True)
-class _Asked:
-    """Requests of one run: when each was sent and answered, in seconds."""
-
-    sent: dict[str, float] = field(default_factory=dict)
-    answered: dict[str, float] = field(default_factory=dict)
-    aborted: int = 0
 
 
 def run_bench(log: Log, plan: BenchPlan) -> dict[str, object]:
     """One line of JSON as ``docs/cli.md`` describes it. Raises ``RunFailed`` if replies stay out."""
-    create_topics(log, ycsb_t.program, plan.sequencers)
-    client = TransactionClient(log, ycsb_t.program.name)
+    workload = plan.workload
+    create_topics(log, workload.program, plan.sequencers)
+    client = TransactionClient(log, workload.program.name)
     with _nodes(plan) as processes:
-        _ask(client, ycsb_t.inserts(plan.accounts), None, [], ())
+        loaded = _ask(client, workload.load(plan.shape), None, [], ())
+        if any(isinstance(outcome, Aborted) for outcome in loaded.outcomes.values()):
+            raise RunFailed(f"{workload.name} was loaded in vain: {unexpected(workload, loaded)}; is its log new?")
         cpu = _cpu_s(processes)
-        asked = _ask(
-            client,
-            ycsb_t.transfers(0, plan.transactions, zipf=plan.zipf, seed=plan.seed, accounts=plan.accounts),
-            plan.rate,
-            processes,
-            plan.kills,
-        )
+        asked = _ask(client, workload.requests(plan.shape, 0, plan.transactions), plan.rate, processes, plan.kills)
         cpu_s = _cpu_s(processes) - cpu
-        balances = _balances(client, plan.accounts)
-    return {**_figures(plan, asked, cpu_s), **_counts(log, plan), "invariants": balances}
+
+        def ask(requests: Sequence[WireRequest]) -> dict[str, Any]:
+            return _ask(client, requests, None, [], ()).outcomes
+
+        wrong = unexpected(workload, asked) + workload.check(plan.shape, asked, ask)
+    figures = {**_figures(plan, asked, cpu_s), **_counts(log, plan)}
+    return {**figures, "invariants": not wrong, "violations": wrong[:VIOLATIONS_SHOWN]}
 
 
 def _ask(
@@ -81,9 +74,9 @@ def _ask(
     rate: float | None,
     processes: Sequence[subprocess.Popen[bytes]],
     kills: Sequence[tuple[int, float]],
-) -> _Asked:
+) -> History:
     """Send all, at ``rate`` a second or at once, and wait for all replies."""
-    asked, waiting, pending = _Asked(), list(kills), 0
+    asked, waiting, pending = History(list(requests)), list(kills), 0
     start = last = time.monotonic()
     while len(asked.answered) < len(requests):
         now = time.monotonic()
@@ -96,7 +89,7 @@ def _ask(
         now = time.monotonic()
         for name, outcome in client.take_all():
             asked.answered[name] = last = now
-            asked.aborted += isinstance(outcome, Aborted)
+            asked.outcomes[name] = outcome
         while waiting and len(asked.answered) >= waiting[0][1] * len(requests):
             processes[waiting.pop(0)[0]].send_signal(signal.SIGKILL)
         if now - last > ANSWER_S:
@@ -104,20 +97,7 @@ def _ask(
     return asked
 
 
-def _balances(client: TransactionClient, accounts: int) -> bool:
-    """Whether the money is all there."""
-    ids = [client.ask(request) for request in ycsb_t.reads("read", accounts)]
-    found: dict[str, int] = {}
-    end = time.monotonic() + ANSWER_S
-    while len(found) < len(ids):
-        client.receive(0.05)
-        found.update(client.take_all())
-        if time.monotonic() > end:
-            raise RunFailed("the accounts could not be read afterwards")
-    return sum(found[name] for name in ids) == accounts * ycsb_t.INITIAL_BALANCE
-
-
-def _figures(plan: BenchPlan, asked: _Asked, cpu_s: float) -> dict[str, object]:
+def _figures(plan: BenchPlan, asked: History, cpu_s: float) -> dict[str, object]:
     count = len(asked.answered)
     times = sorted(asked.answered.values())
     latencies = sorted(1000 * (asked.answered[name] - sent) for name, sent in asked.sent.items())
@@ -125,13 +105,14 @@ def _figures(plan: BenchPlan, asked: _Asked, cpu_s: float) -> dict[str, object]:
     quantiles = {name: latencies[math.ceil(share * count) - 1] for name, share in shares.items()}
     gaps = [later - sooner for sooner, later in pairwise(times)]
     return {
-        "workload": "ycsb-t",
-        "zipf": plan.zipf,
+        "workload": plan.workload.name,
+        "size": plan.shape.size,
+        "zipf": plan.shape.zipf,
         "nodes": plan.nodes,
         "rate": plan.rate,
         "transactions": count,
         "transactions_per_s": round(count / (times[-1] - min(asked.sent.values()))),
-        "user_aborted": asked.aborted,
+        "user_aborted": sum(isinstance(outcome, Aborted) for outcome in asked.outcomes.values()),
         "latency_ms": {"avg": sum(latencies) / count, **quantiles, "max": latencies[-1]},
         "longest_silence_ms": 1000 * max(gaps, default=0.0),
         "cpu_us_per_transaction": 1e6 * cpu_s / count,
@@ -139,9 +120,10 @@ def _figures(plan: BenchPlan, asked: _Asked, cpu_s: float) -> dict[str, object]:
 
 
 def _counts(log: Log, plan: BenchPlan) -> dict[str, object]:
-    """What the log says: of the loading and reading of accounts too, which never conflict."""
-    ledger = Ledger(ycsb_t.program, plan.sequencers)
-    topic = f"{ycsb_t.program.name}-txn-epochs"
+    """What the log says, of loading and checking too."""
+    program = plan.workload.program
+    ledger = Ledger(program, plan.sequencers)
+    topic = f"{program.name}-txn-epochs"
     end = log.end_offset(topic, 0)
     while ledger.position < end:
         chunk = log.read(topic, 0, ledger.position)
@@ -156,13 +138,15 @@ def _counts(log: Log, plan: BenchPlan) -> dict[str, object]:
         "conflicts": sum(len(decision.rerun) for decision in decisions),
         "reruns": sum(len(outcome.outcomes) for outcome in outcomes),
         "postponed": sum(len(outcome.postponed) for outcome in outcomes),
-        "repeats_dropped": sum(_repeats(log, partition) for partition in range(ycsb_t.program.partitions)),
+        "repeats_dropped": sum(
+            _repeats(log, f"{program.name}-txn-replies", partition) for partition in range(program.partitions)
+        ),
     }
 
 
-def _repeats(log: Log, partition: int) -> int:
+def _repeats(log: Log, topic: str, partition: int) -> int:
     """Reply records that a reader drops."""
-    topic, offset, last, found = f"{ycsb_t.program.name}-txn-replies", 0, (0, 0), 0
+    offset, last, found = 0, (0, 0), 0
     end = log.end_offset(topic, partition)
     while offset < end:
         chunk = log.read(topic, partition, offset)
@@ -176,8 +160,8 @@ def _repeats(log: Log, partition: int) -> int:
 
 @contextmanager
 def _nodes(plan: BenchPlan) -> Iterator[list[subprocess.Popen[bytes]]]:
-    command = [sys.executable, "-m", "nodes.cli", "txn", "node", PROGRAM, "--sequencers", str(plan.sequencers)]
-    command += plan.options
+    command = [sys.executable, "-m", "nodes.cli", "txn", "node", plan.workload.reference]
+    command += ["--sequencers", str(plan.sequencers), *plan.options]
     processes = [subprocess.Popen([*command, "--number", str(number)]) for number in range(plan.nodes)]
     try:
         yield processes

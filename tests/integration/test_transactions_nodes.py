@@ -6,8 +6,6 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
@@ -18,27 +16,12 @@ from nodes.transactions.client import TransactionClient
 from nodes.transactions.topics import create_topics
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.processes import PLENTY_S, ROOT, until
+from tests.integration.txn_processes import PATIENT, SEQUENCERS, nodes
 from tests.integration.txn_replay import Replay
 from transactional import Aborted
 
 ACCOUNTS = 20
-SEQUENCERS = 2
-# What is only slow must not be taken for dead all the time.
-PATIENT = ("-D", "node.suspect_after_ms=1000")
-
-
-@contextmanager
-def nodes(count: int, *options: str) -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Node processes of the bank; what is left of them is killed."""
-    command = [sys.executable, "-m", "nodes.cli", "txn", "node", "examples.bank:program"]
-    command += ["--sequencers", str(SEQUENCERS), *options, *PATIENT]
-    started = [subprocess.Popen([*command, "--number", str(number)], cwd=ROOT) for number in range(count)]
-    try:
-        yield started
-    finally:
-        for process in started:
-            process.kill()
-            process.wait(PLENTY_S)
+BANK = "examples.bank:program"
 
 
 def pay_around(client: TransactionClient, draw: Random, count: int) -> list[str]:
@@ -70,7 +53,7 @@ def money(log: Log) -> int:
 def run_with_a_kill(log: Log, *options: str) -> None:
     create_topics(log, program, SEQUENCERS)
     client, draw = TransactionClient(log, "bank"), Random(5)
-    with nodes(2, *options) as processes:
+    with nodes(2, BANK, *options) as processes:
         open_accounts(client)
         first = pay_around(client, draw, 150)
         answers(client, first, at_least=1)
@@ -105,7 +88,7 @@ def test_the_same_on_kafka(tmp_path: Path) -> None:
 def test_the_same_request_id_runs_once_and_gets_the_same_reply(tmp_path: Path) -> None:
     with open_log(f"embedded:{tmp_path / 'log'}") as log:
         create_topics(log, program, SEQUENCERS)
-        with nodes(1, "--log-dir", str(tmp_path / "log")):
+        with nodes(1, BANK, "--log-dir", str(tmp_path / "log")):
             client = TransactionClient(log)
             assert client.call("account", "a", "deposit", [5], request_id="once", timeout_s=PLENTY_S) == 5
             assert client.call("account", "a", "deposit", [5], request_id="once", timeout_s=PLENTY_S) == 5
@@ -120,7 +103,7 @@ def test_the_command_calls_a_function_and_says_what_is_wrong(tmp_path: Path) -> 
     with open_log(f"embedded:{tmp_path / 'log'}") as log:
         create_topics(log, program, SEQUENCERS)
     options = ("--log-dir", str(tmp_path / "log"))
-    with nodes(1, *options):
+    with nodes(1, BANK, *options):
         for arguments, code, said in [("[7]", 0, "7"), ('["x"]', 1, "TypeError"), ("{", 2, "no JSON")]:
             command = [sys.executable, "-m", "nodes.cli", "txn", "call", "account", "a", "deposit", arguments, *options]
             done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PLENTY_S, check=False)

@@ -60,7 +60,7 @@ class Replay:
         for tid, time_ms in self._order(by_tid, done):
             reply = by_tid[tid]
             asked = json.loads(requests[reply.sequencer][reply.offset])
-            target = self.program.target(asked["operator"], asked["key"], asked["function"], asked["args"])
+            target = self.program.target(asked["operator"], asked["key"], asked["function"], asked.get("args"))
             expected = done.serial.run(target, tid, time_ms)
             got: bytes | Aborted | None = reply.result if reply.failure is None else reply.failure
             assert got == expected, f"TID {tid}, {asked}: replied {got!r}, in series {expected!r}"

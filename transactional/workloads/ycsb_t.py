@@ -6,11 +6,12 @@ Source: Styx, section 9; the payer is uniform, the payee Zipf-distributed.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from transactional.context import Context
 from transactional.operators import Operator, Program
 from transactional.requests import WireRequest
+from transactional.workloads.contract import Ask, History, Shape, Workload, different
+from transactional.workloads.draws import uniform
 
 ACCOUNTS = 10_000
 INITIAL_BALANCE = 1_000_000
@@ -73,9 +74,9 @@ def reads(label: str, accounts: int = ACCOUNTS) -> list[WireRequest]:
 def transfers(first: int, count: int, *, zipf: float, seed: int, accounts: int = ACCOUNTS) -> list[WireRequest]:
     """Requests ``first`` to ``first + count``: the same for the same seed. ``zipf`` 0 is uniform."""
     numbers = np.arange(first, first + count, dtype=np.uint64)
-    payers = (_uniform(numbers, 2 * seed) * accounts).astype(np.int64)
+    payers = (uniform(numbers, 2 * seed) * accounts).astype(np.int64)
     weights = np.cumsum(1.0 / np.arange(1, accounts + 1) ** zipf)
-    payees = np.searchsorted(weights, _uniform(numbers, 2 * seed + 1) * weights[-1], side="right")
+    payees = np.searchsorted(weights, uniform(numbers, 2 * seed + 1) * weights[-1], side="right")
     payees = np.where(payees == payers, (payees + 1) % accounts, payees)
     pairs = zip(payers.tolist(), payees.tolist(), strict=True)
     return [
@@ -84,10 +85,27 @@ def transfers(first: int, count: int, *, zipf: float, seed: int, accounts: int =
     ]
 
 
-def _uniform(numbers: NDArray[np.uint64], stream: int) -> NDArray[np.float64]:
-    """In [0, 1), from SplitMix64 of (stream, number)."""
-    with np.errstate(over="ignore"):
-        z = (numbers + np.uint64(stream << 40)) * np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        return ((z ^ (z >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) / float(1 << 53)
+def check(shape: Shape, history: History, ask: Ask) -> list[str]:
+    """Every balance is what the acknowledged transfers make of it."""
+    expected = {account_key(number): INITIAL_BALANCE for number in range(shape.size)}
+    for request, _ in history.committed("transfer"):
+        to, amount = request.args
+        expected[request.key] -= amount
+        expected[to] += amount
+    asked = reads("read", shape.size)
+    found = ask(asked)
+    wrong = [each for r in asked for each in different(f"the balance of {r.key}", found[r.id], expected[r.key])]
+    return wrong + different("the sum of all balances", sum(found.values()), shape.size * INITIAL_BALANCE)
+
+
+workload = Workload(
+    name="ycsb-t",
+    program=program,
+    reference="transactional.workloads.ycsb_t:program",
+    size=ACCOUNTS,
+    counts="accounts",
+    load=lambda shape: inserts(shape.size),
+    requests=lambda shape, first, count: transfers(first, count, zipf=shape.zipf, seed=shape.seed, accounts=shape.size),
+    check=check,
+    expected_aborts=("NotEnough",),
+)

@@ -1,0 +1,28 @@
+"""Node processes of transactional programs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.integration.processes import PLENTY_S, ROOT
+
+SEQUENCERS = 2
+# What is only slow must not be taken for dead all the time.
+PATIENT = ("-D", "node.suspect_after_ms=1000")
+
+
+@contextmanager
+def nodes(count: int, program: str, *options: str) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Node processes of a program; what is left of them is killed."""
+    command = [sys.executable, "-m", "nodes.cli", "txn", "node", program]
+    command += ["--sequencers", str(SEQUENCERS), *options, *PATIENT]
+    started = [subprocess.Popen([*command, "--number", str(number)], cwd=ROOT) for number in range(count)]
+    try:
+        yield started
+    finally:
+        for process in started:
+            process.kill()
+            process.wait(PLENTY_S)

@@ -1,0 +1,97 @@
+"""Workloads: their invariants hold in the plain loop, and each check sees what breaks them."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.workload_runs import SerialRun
+from transactional import Aborted
+from transactional.requests import WireRequest
+from transactional.workloads.catalogue import WORKLOADS
+from transactional.workloads.contract import Shape
+
+REQUESTS = 300
+SIZES = {"ycsb-t": 20, "cycle": 10, "append": 5, "travel-busy": 4, "movies": 5, "cart": 5, "tpcc": 1, "tpcc-pay": 1}
+
+# A write that no reply tells of.
+SECRET = {
+    "ycsb-t": WireRequest("x", "account", "a0", "add", [1]),
+    "ycsb-a": WireRequest("x", "record", "000000/0000000000", "update", [3, "other"]),
+    "ycsb-b": WireRequest("x", "record", "000000/0000000000", "update", [3, "other"]),
+    "ycsb-c": WireRequest("x", "record", "000000/0000000000", "update", [3, "other"]),
+    "ycsb-d": WireRequest("x", "record", "000000/0000000001", "insert", [["other"]]),
+    "ycsb-e": WireRequest("x", "record", "000000/0000000001", "insert", [["other"]]),
+    "ycsb-f": WireRequest("x", "record", "000000/0000000000", "modify", [3, "other"]),
+    "movies": WireRequest("x", "movie_page", "m1", "add", ["nobody", 3]),
+    "travel": WireRequest("x", "hotel", "h0", "book_room"),
+    "travel-busy": WireRequest("x", "flight", "f3", "book_seat"),
+    "cart": WireRequest("x", "goods", "g0", "sell", [1]),
+    "cycle": WireRequest("x", "ring", "n0", "point", [0]),
+    "append": WireRequest("x", "register", "l0", "append", [7_000_000]),
+}
+
+
+def shape_of(name: str, zipf: float = 0.9) -> Shape:
+    return Shape(SIZES.get(name, 50), zipf, seed=3)
+
+
+def ran(name: str) -> SerialRun:
+    run = SerialRun(WORKLOADS[name], shape_of(name))
+    run.measure(REQUESTS)
+    return run
+
+
+@pytest.mark.parametrize("name", sorted(WORKLOADS))
+def test_invariants_hold_in_series(name: str) -> None:
+    run = ran(name)
+    assert run.wrong() == []
+    kinds = {outcome.kind for outcome in run.history.outcomes.values() if isinstance(outcome, Aborted)}
+    assert kinds <= set(run.workload.expected_aborts)
+
+
+@pytest.mark.parametrize("name", sorted(SECRET))
+def test_a_write_that_no_reply_tells_of_is_found(name: str) -> None:
+    run = ran(name)
+    run.run(SECRET[name])
+    assert run.wrong()
+
+
+@pytest.mark.parametrize("name", sorted(set(WORKLOADS) - {"cycle", "ycsb-c", "travel"}))
+def test_an_acknowledged_write_that_is_lost_is_found(name: str) -> None:
+    run = ran(name)
+    before = dict(run.serial.state)
+    for request in run.workload.requests(run.shape, REQUESTS, 100):
+        run.history.asked.append(request)
+        run.history.sent[request.id] = run.clock
+        run.history.outcomes[request.id] = run.run(request)
+        run.history.answered[request.id] = run.clock - 0.5
+        if run.serial.state != before and not isinstance(run.history.outcomes[request.id], Aborted):
+            break
+    else:
+        raise AssertionError("no request has changed anything")
+    run.serial.state = before
+    assert run.wrong()
+
+
+@pytest.mark.parametrize("name", sorted(WORKLOADS))
+def test_any_slice_of_the_requests_can_be_made_alone(name: str) -> None:
+    requests = WORKLOADS[name].requests
+    whole = requests(shape_of(name), 0, 120)
+    assert requests(shape_of(name), 50, 40) == whole[50:90]
+    assert len({request.id for request in whole}) == 120
+    assert requests(Shape(SIZES.get(name, 50), 0.9, seed=4), 0, 120) != whole
+
+
+def test_an_abort_that_the_rules_do_not_explain_is_a_violation() -> None:
+    run = ran("ycsb-t")
+    run.history.outcomes[run.history.asked[0].id] = Aborted("KeyError", ("x",))
+    assert any("KeyError" in each for each in run.wrong())
+
+
+def test_a_stale_read_is_found() -> None:
+    run = SerialRun(WORKLOADS["ycsb-a"], Shape(1, 0.0, seed=3))
+    run.measure(REQUESTS)
+    reads = [r for r in run.history.asked if r.function == "read"]
+    assert run.history.outcomes[reads[-1].id][0] > 0
+    run.history.outcomes[reads[-1].id] = run.history.outcomes[reads[0].id]
+    assert any("was acknowledged" in each for each in run.wrong())

@@ -1,0 +1,19 @@
+"""All workloads by name."""
+
+from __future__ import annotations
+
+from transactional.workloads import append, cart, cycle, movies, travel, ycsb, ycsb_t
+from transactional.workloads.contract import Workload
+
+WORKLOADS: dict[str, Workload] = {
+    each.name: each
+    for each in (
+        ycsb_t.workload,
+        *ycsb.workloads,
+        movies.workload,
+        *travel.workloads,
+        cart.workload,
+        cycle.workload,
+        append.workload,
+    )
+}

@@ -1,0 +1,80 @@
+"""What a workload is: a program, its requests as functions of seed and number, and what must hold after them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from transactional.errors import Aborted
+from transactional.operators import Program
+from transactional.requests import WireRequest
+
+Ask: TypeAlias = Callable[[Sequence[WireRequest]], dict[str, Any]]
+"""Runs requests, and gives their outcomes by id."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """``size`` counts what the workload says; ``zipf`` is the skew of its hot choice, 0 is uniform."""
+
+    size: int
+    zipf: float = 0.0
+    seed: int = 1
+
+
+@dataclass(slots=True)
+class History:
+    """What was asked and answered. ``sent`` and ``answered`` by request id, in seconds of one clock."""
+
+    asked: list[WireRequest] = field(default_factory=list)
+    outcomes: dict[str, Any] = field(default_factory=dict)
+    sent: dict[str, float] = field(default_factory=dict)
+    answered: dict[str, float] = field(default_factory=dict)
+
+    def committed(self, *functions: str) -> list[tuple[WireRequest, Any]]:
+        """Requests of these functions (none named: of all) that were not aborted, with their results."""
+        return [
+            (request, outcome)
+            for request in self.asked
+            if (not functions or request.function in functions)
+            and not isinstance(outcome := self.outcomes[request.id], Aborted)
+        ]
+
+    def before(self, first: str, then: str) -> bool:
+        """Whether one request was answered before the other was sent."""
+        return self.answered[first] < self.sent[then]
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """``reference`` is where a node process finds the program; ``size`` the default, of ``counts``.
+
+    ``load`` are the requests that make the first state; ``requests(shape, first, count)`` those that are measured.
+    ``check`` says what is wrong after all of them were answered, each in a sentence; nothing: the invariants hold.
+    ``expected_aborts``: what transactions may end with, by the workload's own rules.
+    """
+
+    name: str
+    program: Program
+    reference: str
+    size: int
+    counts: str
+    load: Callable[[Shape], list[WireRequest]]
+    requests: Callable[[Shape, int, int], list[WireRequest]]
+    check: Callable[[Shape, History, Ask], list[str]]
+    expected_aborts: tuple[str, ...] = ()
+
+
+def unexpected(workload: Workload, history: History) -> list[str]:
+    """Aborts that the workload's rules do not explain."""
+    kinds: dict[str, tuple[int, Aborted]] = {}
+    for outcome in history.outcomes.values():
+        if isinstance(outcome, Aborted) and outcome.kind not in workload.expected_aborts:
+            kinds[outcome.kind] = kinds.get(outcome.kind, (0, outcome))[0] + 1, outcome
+    return [f"{count} transactions ended with {kind}, such as {one}" for kind, (count, one) in sorted(kinds.items())]
+
+
+def different(what: str, found: object, expected: object) -> list[str]:
+    """A sentence if the two differ."""
+    return [] if found == expected else [f"{what} is {found!r}, and {expected!r} follows from the replies"]

@@ -1,0 +1,248 @@
+"""YCSB A to F: records of ten fields of 100 bytes, read, updated, inserted and scanned.
+
+Source: Cooper et al., *Benchmarking Cloud Serving Systems with YCSB* (SoCC 2010), table 2. Deviations: a record counts
+its updates, which makes lost and torn ones visible; every twentieth request inserts where the original draws one of
+twenty; a scan ends with its group of ``GROUP`` neighbours, since keys have an order only where they are co-located.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from transactional.context import Context
+from transactional.errors import Aborted
+from transactional.operators import Operator, Program
+from transactional.requests import WireRequest
+from transactional.workloads.contract import Ask, History, Shape, Workload, different
+from transactional.workloads.draws import Draws
+
+FIELDS = 10
+FIELD_BYTES = 100
+GROUP = 100
+MAX_SCAN = 20
+INSERT_EVERY = 20
+MIXES = {"a": 0.5, "b": 0.05, "c": 0.0, "d": 0.0, "e": 0.0, "f": 0.5}
+"""Share of requests that write an existing record: updates, in F reads that write back."""
+
+
+class Record(msgspec.Struct):
+    """``version`` counts updates."""
+
+    version: int
+    fields: list[str]
+
+
+class Missing(Exception):
+    """There is no such record."""
+
+
+record = Operator("record", partitions=4, colocate="/", state=Record)
+
+
+@record.register
+async def insert(ctx: Context, fields: list[str]) -> None:
+    """A new record."""
+    ctx.put(Record(0, fields))
+
+
+@record.register
+async def read(ctx: Context) -> list[Any] | None:
+    """Version and fields; nothing if there is no such record."""
+    found: Record | None = ctx.get()
+    return None if found is None else [found.version, found.fields]
+
+
+@record.register
+async def update(ctx: Context, field: int, value: str) -> int:
+    """Replace a field; gives the new version."""
+    found: Record | None = ctx.get()
+    if found is None:
+        raise Missing(ctx.key)
+    found.fields[field] = value
+    found.version += 1
+    ctx.put(found)
+    return found.version
+
+
+@record.register
+async def modify(ctx: Context, field: int, value: str) -> list[Any]:
+    """Read the record and write a field of it; gives version and fields as they were read."""
+    before = await read(ctx)
+    if before is None:
+        raise Missing(ctx.key)
+    await update(ctx, field, value)
+    return before
+
+
+@record.register
+async def scan(ctx: Context, count: int) -> list[list[Any]]:
+    """Key, version and fields of this and the following records of the group, at most ``count``."""
+    group = ctx.key.split("/")[0] + "/"
+    found = [(key, each) for key, each in ctx.scan(group) if key >= ctx.key]
+    return [[key, each.version, each.fields] for key, each in found[:count]]
+
+
+program = Program("ycsb", [record], errors=[Missing])
+
+
+def record_key(number: int) -> str:
+    """Records count from 0; those of one group are neighbours."""
+    return f"{number // GROUP:06}/{number:010}"
+
+
+def value_of(label: str, field: int) -> str:
+    """What an insert or an update writes."""
+    return f"{label}:{field}:".ljust(FIELD_BYTES, "x")
+
+
+def _fields(label: str) -> list[str]:
+    return [value_of(label, field) for field in range(FIELDS)]
+
+
+def load(shape: Shape) -> list[WireRequest]:
+    """All records."""
+    return [
+        WireRequest(f"load-{n}", "record", record_key(n), "insert", [_fields(f"load-{n}")]) for n in range(shape.size)
+    ]
+
+
+def _inserted(number: int) -> int:
+    """How many of the requests before this one insert."""
+    return number // INSERT_EVERY
+
+
+def requests(shape: Shape, first: int, count: int, *, mix: str) -> list[WireRequest]:
+    """``mix`` is a letter of the benchmark. Keys are Zipf-distributed; D reads what was inserted last most often."""
+    draws = Draws(shape.seed, first, count)
+    kinds = draws.share(0)
+    ranks = draws.zipf(1, shape.size, shape.zipf)
+    fields, lengths = draws.below(2, FIELDS), draws.below(3, MAX_SCAN)
+    made = []
+    for n in range(count):
+        number, name = first + n, f"{shape.seed}-{first + n}"
+        if mix in "de" and number % INSERT_EVERY == INSERT_EVERY - 1:
+            key, function, args = record_key(shape.size + _inserted(number)), "insert", [_fields(name)]
+        elif mix == "d":
+            key, function, args = record_key(shape.size + _inserted(number) - 1 - ranks[n]), "read", None
+        elif mix == "e":
+            key, function, args = record_key(ranks[n]), "scan", [1 + lengths[n]]
+        elif kinds[n] < MIXES[mix]:
+            function, args = "modify" if mix == "f" else "update", [fields[n], value_of(name, fields[n])]
+            key = record_key(ranks[n])
+        else:
+            key, function, args = record_key(ranks[n]), "read", None
+        made.append(WireRequest(name, "record", key, function, args))
+    return made
+
+
+class _Past:
+    """What each record has gone through, from the replies: by version its fields, and when that was acknowledged."""
+
+    def __init__(self, shape: Shape, history: History) -> None:
+        self.wrong: list[str] = []
+        self.history = history
+        self.versions: dict[str, list[list[str]]] = {record_key(n): [_fields(f"load-{n}")] for n in range(shape.size)}
+        self.inserts = {request.key: request.id for request, _ in history.committed("insert")}
+        writes: dict[str, dict[int, WireRequest]] = {}
+        for request, outcome in history.committed("insert", "update", "modify"):
+            if request.function == "insert":
+                self.versions[request.key] = [request.args[0]]
+                continue
+            version = outcome if request.function == "update" else outcome[0] + 1
+            other = writes.setdefault(request.key, {}).setdefault(version, request)
+            if other is not request:
+                self.wrong.append(f"{other.id} and {request.id} both made version {version} of {request.key}")
+        self.acknowledged: dict[str, tuple[list[float], list[int]]] = {}
+        for key, made in writes.items():
+            self.wrong += different(f"the versions of {key}", sorted(made), list(range(1, len(made) + 1)))
+            self._follow(key, made)
+
+    def _follow(self, key: str, made: dict[int, WireRequest]) -> None:
+        times: list[tuple[float, int]] = []
+        for version, request in sorted(made.items()):
+            fields = list(self.versions[key][-1])
+            fields[request.args[0]] = request.args[1]
+            self.versions[key].append(fields)
+            times.append((self.history.answered[request.id], version))
+        times.sort()
+        best, highest = 0, []
+        for _, version in times:
+            best = max(best, version)
+            highest.append(best)
+        self.acknowledged[key] = [time for time, _ in times], highest
+
+    def check(self, name: str, key: str, seen: list[Any] | None, sent: float | None) -> list[str]:
+        """What a request saw of a record; ``sent`` None: after all others."""
+        if seen is None:
+            return self._absent(name, key, sent)
+        version, fields = seen
+        known = self.versions.get(key, [])
+        if version >= len(known) or known[version] != fields:
+            return [f"{name} saw {key} as it never was: version {version}, {fields}"]
+        times, highest = self.acknowledged.get(key, ([], []))
+        before = len(times) if sent is None else bisect_left(times, sent)
+        least = highest[before - 1] if before else 0
+        return [f"{name} saw version {version} of {key} after {least} was acknowledged"] if version < least else []
+
+    def _absent(self, name: str, key: str, sent: float | None) -> list[str]:
+        if key not in self.versions:
+            return []
+        inserted = self.inserts.get(key)
+        if inserted is None or sent is None or self.history.answered[inserted] < sent:
+            return [f"{name} did not see {key}, which was there"]
+        return []
+
+
+def check(shape: Shape, history: History, ask: Ask) -> list[str]:
+    """Every record has had every update once, and whoever read one saw a version that was, none too old."""
+    past = _Past(shape, history)
+    wrong = past.wrong
+    for request in history.asked:
+        outcome = history.outcomes[request.id]
+        if isinstance(outcome, Aborted):
+            continue
+        sent = history.sent[request.id]
+        if request.function == "scan":
+            wrong += _check_scan(past, request, outcome, sent)
+        elif request.function in ("read", "modify"):
+            wrong += past.check(request.id, request.key, outcome, sent)
+    keys = sorted(past.versions)
+    found = ask([WireRequest(f"read-{key}", "record", key, "read") for key in keys])
+    for key in keys:
+        wrong += past.check("the last read", key, found[f"read-{key}"], None)
+    return wrong
+
+
+def _check_scan(past: _Past, request: WireRequest, outcome: list[list[Any]], sent: float) -> list[str]:
+    keys = [key for key, _, _ in outcome]
+    wrong = [each for key, *seen in outcome for each in past.check(request.id, key, seen, sent)]
+    group = request.key.split("/")[0]
+    last = keys[-1] if len(keys) == request.args[0] else group[:-1] + "0"  # what comes after "/"
+    there = sorted(key for key in past.versions if key.startswith(group) and request.key <= key <= last)
+    if keys != sorted(keys) or any(key < request.key or not key.startswith(group) for key in keys):
+        wrong.append(f"{request.id} scanned {keys} from {request.key}")
+    for key in there:
+        if key not in keys:
+            wrong += past.check(request.id, key, None, sent)
+    return wrong
+
+
+def _workload(mix: str) -> Workload:
+    return Workload(
+        name=f"ycsb-{mix}",
+        program=program,
+        reference="transactional.workloads.ycsb:program",
+        size=1_000,
+        counts="records",
+        load=load,
+        requests=partial(requests, mix=mix),
+        check=check,
+        expected_aborts=(),
+    )
+
+
+workloads = [_workload(mix) for mix in sorted(MIXES)]
