@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from datetime import UTC, datetime
-from typing import Any, NamedTuple, NoReturn, Protocol, TypeAlias
+from typing import Any, NoReturn, Protocol, TypeAlias
+
+import msgspec
 
 from transactional.chance import Chance
 from transactional.operators import Function, Operator, Program, StateKey, Target
-from transactional.values import BadValue, decode, encode
+from transactional.values import PACK_ERRORS, BadValue, decode, encode, pack
 
 Path: TypeAlias = tuple[int, ...]
 """Where in a strand a call is: for each caller, outermost first, the number of the call among its calls."""
@@ -16,7 +18,7 @@ Strand: TypeAlias = tuple[Path, ...]
 """Which queued call of which queued call this is; the root's strand is empty. Order: ``(len, itself)``."""
 
 
-class Call(NamedTuple):
+class Call(msgspec.Struct, frozen=True):
     """A call on its way: its place in the transaction, and its target."""
 
     strand: Strand
@@ -63,12 +65,13 @@ class Place(Protocol):
 class Context:
     """First argument of every transactional function. Belongs to one call."""
 
-    __slots__ = ("_calls", "_chance", "_operator", "_path", "_place", "_strand", "key")
+    __slots__ = ("_calls", "_chance", "_entity", "_operator", "_path", "_place", "_strand", "key")
 
     def __init__(self, place: Place, operator: Operator, key: str, strand: Strand, path: Path) -> None:
         self.key = key
         self._place = place
         self._operator = operator
+        self._entity = operator.name, key
         self._strand = strand
         self._path = path
         self._calls = 0
@@ -102,24 +105,30 @@ class Context:
 
     def get(self, default: Any = None) -> Any:
         """The entity's state: a fresh value, of the operator's ``state`` type; ``default`` if there is none."""
-        data = self._place.read(self._strand, (self._operator.name, self.key))
+        data = self._place.read(self._strand, self._entity)
         return default if data is None else decode(data, self._operator.state)
 
     def exists(self) -> bool:
         """Whether the entity has a state."""
-        return self._place.read(self._strand, (self._operator.name, self.key)) is not None
+        return self._place.read(self._strand, self._entity) is not None
 
     def put(self, value: Any) -> None:
         """Replace the entity's state; raises ``BadValue``."""
+        limit = self._place.program.limits.max_value_bytes
         try:
-            data = encode(value, self._place.program.limits.max_value_bytes)
-        except BadValue as error:
-            raise BadValue(f"the state of {self._operator.name} {self.key!r} {error}") from None
-        self._place.write(self._strand, (self._operator.name, self.key), data)
+            data = pack(value)
+        except PACK_ERRORS:
+            data = b""
+        if not 0 < len(data) <= limit:
+            try:
+                data = encode(value, limit)
+            except BadValue as error:
+                raise BadValue(f"the state of {self._operator.name} {self.key!r} {error}") from None
+        self._place.write(self._strand, self._entity, data)
 
     def delete(self) -> None:
         """Remove the entity's state."""
-        self._place.write(self._strand, (self._operator.name, self.key), None)
+        self._place.write(self._strand, self._entity, None)
 
     def scan(self, prefix: str) -> list[tuple[str, Any]]:
         """Co-located entities of this operator by prefix, in order of their keys; no other transaction adds to them.

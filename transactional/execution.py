@@ -1,16 +1,17 @@
 """One transaction at one place: its functions as far as they run here, its buffered writes, and what it has touched.
 
-Two rules for this file: it knows neither epochs nor messages, and what a function does depends on its arguments and on
-what it reads, never on the place. In a state partition a place runs the functions of its own keys and hands out the
-other calls; in a rerun (``here`` None) everything is here, and strands run strictly one after the other.
+Two rules for this file: it knows no epochs, and what a function does depends on its arguments and on what it reads,
+never on the place. In a state partition a place runs the functions of its own keys and sends the other calls; in a
+rerun (``here`` None) everything is here, and strands run strictly one after the other.
+
+It is the hot path: what most transactions do not need (scans, failures, waiting calls) is made when it is needed.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Generator
-from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, NoReturn, Protocol, TypeAlias
+from collections.abc import Mapping
+from typing import Any, Final, NoReturn, TypeAlias
 
 from transactional.context import Call, Context, Path, Strand
 from transactional.errors import (
@@ -23,114 +24,75 @@ from transactional.errors import (
     describe,
     restore,
 )
-from transactional.operators import Program, StateKey, bind
-from transactional.values import BadValue, decode, encode
+from transactional.messages import Request, WireCall, WireResult
+from transactional.operators import Program, StateKey, Target, bind
+from transactional.site import PARKED, Handing, Segment, Site
+from transactional.values import PACK_ERRORS, BadValue, decode, encode, pack, unpack
 
 ROOT: Final[Strand] = ()
+Called: TypeAlias = Request | Target | WireCall
 _SEVERAL: Final[Strand] = ((-1,),)
-
-
-class Base(Protocol):
-    """The state that a transaction runs against."""
-
-    def read(self, key: StateKey) -> bytes | None:
-        """Raises ``NotShipped`` where it cannot know."""
-        ...
-
-    def scan(self, operator: str, prefix: str) -> list[tuple[str, bytes]]:
-        """In order of the keys; raises ``NotShipped`` where it cannot know."""
-        ...
-
-
-class RemoteCall(NamedTuple):
-    """``caller``: the partition that waits for the result; None: nobody does."""
-
-    call: Call
-    caller: int | None
-
-
-class RemoteResult(NamedTuple):
-    """To partition ``to``: the encoded result, or how the callee failed."""
-
-    to: int
-    strand: Strand
-    path: Path
-    outcome: bytes | Aborted
-
-
-Sent: TypeAlias = RemoteCall | RemoteResult
-
-
-@dataclass(slots=True)
-class _Segment:
-    """Calls of a strand that wait for each other here; ``caller`` is the partition that waits for the bottom one."""
-
-    strand: Strand
-    path: Path
-    caller: int | None
-    frames: list[Any] = field(default_factory=list)
-
-
-class _Handing:
-    """Gives a call to the execution and its result to the function."""
-
-    __slots__ = ("_call",)
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
-
-    def __await__(self) -> Generator[Call, Any, Any]:
-        return (yield self._call)
+_NO_SCANS: Final[Mapping[tuple[str, str], Strand]] = {}
+_CANNOT_BEGIN = (LookupError, *PACK_ERRORS)
 
 
 class Execution:
-    """``begin`` it, or ``take`` what others sent; then read ``sent``, and at the end the outcome.
+    """``start`` it, or let it ``take`` what other partitions sent; what it sends is in the site.
 
     ``reads``, ``writes`` and ``scans`` are what conflicts are found by; ``race``: two strands met at a key here.
     """
 
-    def __init__(self, program: Program, tid: int, time_ms: int, base: Base, here: int | None) -> None:
-        self.program = program
+    __slots__ = (
+        "_closed", "_ended", "_queue", "_site", "_stopping", "_waiting", "_writers", "calls", "failures",
+        "missed", "over", "program", "race", "reads", "result", "scans", "tid", "time_ms", "writes",
+    )  # fmt: skip
+
+    def __init__(self, site: Site, tid: int, time_ms: int) -> None:
+        self._site = site
+        self.program = site.program
         self.tid = tid
         self.time_ms = time_ms
         self.reads: dict[StateKey, Strand] = {}
         self.writes: dict[StateKey, bytes | None] = {}
-        self.scans: dict[tuple[str, str], Strand] = {}
-        self.sent: list[Sent] = []
-        self.result: bytes | None = None
-        self.failures: list[tuple[Strand, Aborted]] = []
-        self.race = False
-        self.over = False
-        self.missed = False
-        self.calls = 0
-        self._base = base
-        self._here = here
         self._writers: dict[StateKey, Strand] = {}
-        self._queue: deque[Call] = deque()
-        self._waiting: dict[tuple[Strand, Path], _Segment] = {}
-        self._ended: set[Strand] = set()
+        self.scans: Mapping[tuple[str, str], Strand] = _NO_SCANS
+        self.calls = 0
+        self.race = self.over = self.missed = False
         self._closed = False
+        self._stopping = False  # over, missed, closed, or a strand was ended
+        self.result: bytes | None = None
+        self.failures: list[tuple[Strand, Aborted]] | None = None
+        self._queue: deque[Call] | None = None
+        self._waiting: dict[tuple[Strand, Path], Segment] | None = None
+        self._ended: set[Strand] | None = None
 
     # --- what comes from outside ------------------------------------------------------------------------------------
 
-    def take(self, item: RemoteCall | RemoteResult) -> None:
+    def start(self, root: Request | Target) -> None:
+        """The root call, and all that follows here."""
+        self._begin(ROOT, (), root, None)
+        if self._queue is not None:
+            self._run_queue(self._queue)
+
+    def take(self, item: WireCall | WireResult) -> None:
         """A call for an entity here, or the result of one from here; runs all that follows here."""
         if self.over:
             return
-        if isinstance(item, RemoteResult):
-            segment = self._waiting.pop((item.strand, item.path))
-            self._resume(segment, item.outcome)
+        if isinstance(item, WireCall):
+            self._begin(item.strand, item.path, item, item.caller)
         else:
-            self._begin(item.call, item.caller)
-        while self._queue and not self._stopped():
-            self._begin(self._queue.popleft(), None)
+            assert self._waiting is not None, f"transaction {self.tid} waits for no result"
+            self._resume(self._waiting.pop((item.strand, item.path)), item)
+        if self._queue is not None:
+            self._run_queue(self._queue)
 
     def close(self) -> None:
         """End what still waits, so that no user's code runs later."""
-        self._closed = True
-        for where in sorted(self._waiting):
-            self._drop(self._waiting[where])
-        self._waiting.clear()
+        self._closed = self._stopping = True
+        if self._waiting:
+            for where in sorted(self._waiting):
+                self._drop(self._waiting[where])
+            self._waiting.clear()
 
     @property
     def outcome(self) -> bytes | Aborted:
@@ -142,103 +104,158 @@ class Execution:
 
     # --- strands ----------------------------------------------------------------------------------------------------
 
-    def _stopped(self) -> bool:
-        return self.over or self.missed or (self._here is None and bool(self.failures))
+    def _run_queue(self, queue: deque[Call]) -> None:
+        again = self._site.here is None
+        while queue and not (self.over or self.missed or (again and self.failures)):
+            call = queue.popleft()
+            self._begin(call.strand, (), call.target, None)
 
-    def _begin(self, call: Call, caller: int | None) -> None:
-        segment = _Segment(call.strand, call.path, caller)
-        error = self._push(segment, call)
-        self._go(segment, None, error)
-
-    def _push(self, segment: _Segment, call: Call) -> Exception | None:
-        """Add a call to the segment; gives the exception that it begins with, as if its first line raised it."""
-        operator, key, name, arguments = call.target
-        ctx = Context(self, self.program.operators[operator], key, call.strand, call.path)
+    def _begin(self, strand: Strand, path: Path, target: Called, caller: int | None) -> None:
+        """A call for which nobody here waits. Most run to their end at once, and need no segment."""
+        site = self._site
         try:
-            segment.frames.append(bind(self.program.function(operator, name), ctx, arguments))
+            operator = site.operators[target.operator]
+            function = operator.functions[target.function]
+            given = unpack(target.arguments)
+            ctx = Context(self, operator, target.key, strand, path)
+            frame: Any = function(ctx, *given) if type(given) is list else bind(function, ctx, target.arguments)
+        except _CANNOT_BEGIN:
+            segment = Segment(strand, path, caller)
+            self._go(segment, None, self._push(segment, path, target))  # says why
+            return
+        try:
+            yielded = frame.send(None)
+        except StopIteration as stop:
+            if not (self._stopping and self._is_over(strand)):
+                self._finish(strand, path, caller, self._encoded(stop.value))
+        except TransactionEnds:
+            pass
+        except USER_ERRORS as raised:
+            if not (self._stopping and self._is_over(strand)):
+                self._finish(strand, path, caller, describe(raised))
+        else:
+            segment = Segment(strand, path, caller)
+            segment.frames.append(frame)
+            error = self._asked(segment, yielded)
+            if error is not PARKED:
+                self._go(segment, None, error)
+
+    def _push(self, segment: Segment, path: Path, target: Called) -> Exception | None:
+        """Add a call to the segment; gives the exception that it begins with, as if its first line raised it."""
+        program = self._site.program
+        try:
+            ctx = Context(self, program.operators[target.operator], target.key, segment.strand, path)
+            segment.frames.append(bind(program.function(target.operator, target.function), ctx, target.arguments))
         except (LookupError, TypeError, BadValue) as error:
-            return restore(describe(error), self.program.errors)
+            return restore(describe(error), program.errors)
         return None
 
-    def _resume(self, segment: _Segment, outcome: bytes | Aborted) -> None:
-        if isinstance(outcome, Aborted):
-            self._go(segment, None, restore(outcome, self.program.errors))
+    def _resume(self, segment: Segment, item: WireResult) -> None:
+        if item.result is not None:
+            self._go(segment, decode(item.result), None)
         else:
-            self._go(segment, decode(outcome), None)
+            assert item.failure is not None
+            self._go(segment, None, restore(item.failure, self._site.program.errors))
 
-    def _go(self, segment: _Segment, value: Any, error: Exception | None) -> None:
+    def _go(self, segment: Segment, value: Any, error: Exception | None) -> None:
         """Run the strand's calls here until they wait for another partition or have ended."""
-        while segment.frames:
-            frame = segment.frames[-1]
+        frames = segment.frames
+        while frames:
+            frame = frames[-1]
+            outcome: bytes | Aborted
             try:
                 yielded = frame.send(value) if error is None else frame.throw(error)
             except StopIteration as stop:
-                segment.frames.pop()
-                if self._is_over(segment):
-                    return
-                value, error = self._returned(segment, stop.value)
+                outcome = self._encoded(stop.value)
             except TransactionEnds:
                 self._drop(segment)
                 return
             except USER_ERRORS as raised:
-                segment.frames.pop()
-                if self._is_over(segment):
-                    return
-                value, error = None, self._raised(segment, raised)
+                outcome = describe(raised)
             else:
-                if self._is_over(segment):
+                value, error = None, self._asked(segment, yielded)
+                if error is PARKED:
                     return
-                value = None
-                if not isinstance(yielded, Call):
-                    error = BadAwait("a transactional function may await calls of ctx and nothing else")
-                elif self._is_here(yielded):
-                    error = self._push(segment, yielded)
-                else:
-                    self._waiting[yielded.strand, yielded.path] = segment
-                    self.sent.append(RemoteCall(yielded, self._here))
-                    return
+                continue
+            frames.pop()
+            if self._stopping and self._is_over(segment.strand):
+                self._drop(segment)
+                return
+            if not frames:
+                self._finish(segment.strand, segment.path, segment.caller, outcome)
+                return
+            if isinstance(outcome, Aborted):
+                value, error = None, restore(outcome, self._site.program.errors)
+            else:
+                value, error = decode(outcome), None
         if error is not None:  # of a call that could not begin
-            self._finish(segment, describe(error))
+            self._finish(segment.strand, segment.path, segment.caller, describe(error))
 
-    def _is_over(self, segment: _Segment) -> bool:
-        """Whether the strand was ended, by itself or with the transaction, even if it caught what told it so."""
-        if not (self._ended or self.over or self.missed):
-            return False
-        if self.over or self.missed or segment.strand in self._ended:
+    def _asked(self, segment: Segment, yielded: Any) -> Exception | None:
+        """A function awaits: begin the call here or send it; gives what to raise, ``PARKED`` if it has to wait."""
+        if self._stopping and self._is_over(segment.strand):
             self._drop(segment)
-            return True
-        return False
+            return PARKED
+        if not isinstance(yielded, Call):
+            return BadAwait("a transactional function may await calls of ctx and nothing else")
+        to = self._elsewhere(yielded.target)
+        if to is None:
+            return self._push(segment, yielded.path, yielded.target)
+        if self._waiting is None:
+            self._waiting = {}
+        self._waiting[yielded.strand, yielded.path] = segment
+        self._send(to, yielded, self._site.here)
+        return PARKED
 
-    def _is_here(self, call: Call) -> bool:
-        return self._here is None or self.program.place(call.target.operator, call.target.key) == self._here
+    def _is_over(self, strand: Strand) -> bool:
+        """Whether the strand was ended, by itself or with the transaction, even if it caught what told it so."""
+        return self.over or self.missed or (self._ended is not None and strand in self._ended)
 
-    def _returned(self, segment: _Segment, value: Any) -> tuple[Any, Exception | None]:
-        """What the caller gets, decoded from what would travel; ends the segment if the caller is elsewhere."""
+    def _elsewhere(self, target: Target) -> int | None:
+        """The partition that has to run this call; None: this one."""
+        here = self._site.here
+        if here is None:
+            return None
+        to = self._site.operators[target.operator].partition_of(target.key)
+        return None if to == here else to
+
+    def _send(self, to: int, call: Call, caller: int | None) -> None:
+        target = call.target
+        item = WireCall(
+            self.tid, self.time_ms, call.strand, call.path,
+            target.operator, target.key, target.function, target.arguments, caller,
+        )  # fmt: skip
+        self._site.sent.setdefault(to, []).append(item)
+
+    def _encoded(self, value: Any) -> bytes | Aborted:
+        """A result as it travels, or why it cannot."""
         try:
-            data = encode(value, self.program.limits.max_value_bytes)
+            data = pack(value)
+            if len(data) <= self._site.max_value_bytes:
+                return data
+        except PACK_ERRORS:
+            pass
+        try:
+            return encode(value, self._site.max_value_bytes)
         except BadValue as error:
-            return None, self._raised(segment, BadValue(f"a result {error}"))
-        if segment.frames:
-            return decode(data), None
-        self._finish(segment, data)
-        return None, None
+            return describe(BadValue(f"a result {error}"))
 
-    def _raised(self, segment: _Segment, raised: BaseException) -> Exception | None:
-        aborted = describe(raised)
-        if segment.frames:
-            return restore(aborted, self.program.errors)
-        self._finish(segment, aborted)
-        return None
-
-    def _finish(self, segment: _Segment, outcome: bytes | Aborted) -> None:
-        if segment.caller is not None:
-            self.sent.append(RemoteResult(segment.caller, segment.strand, segment.path, outcome))
+    def _finish(self, strand: Strand, path: Path, caller: int | None, outcome: bytes | Aborted) -> None:
+        if caller is not None:
+            result, failure = (None, outcome) if isinstance(outcome, Aborted) else (outcome, None)
+            item = WireResult(self.tid, strand, path, result, failure)
+            self._site.sent.setdefault(caller, []).append(item)
         elif isinstance(outcome, Aborted):
-            self.failures.append((segment.strand, outcome))
-        elif segment.strand == ROOT:
+            self._failed(strand, outcome)
+        elif not strand:
             self.result = outcome
 
-    def _drop(self, segment: _Segment) -> None:
+    def _failed(self, strand: Strand, aborted: Aborted) -> None:
+        if self.failures is None:
+            self.failures = []
+        self.failures.append((strand, aborted))
+
+    def _drop(self, segment: Segment) -> None:
         while segment.frames:
             try:
                 segment.frames.pop().close()
@@ -248,37 +265,43 @@ class Execution:
     # --- behind ctx -------------------------------------------------------------------------------------------------
 
     def read(self, strand: Strand, key: StateKey) -> bytes | None:
-        self._check(strand)
-        if self.reads.setdefault(key, strand) != strand:
+        if self._stopping:
+            self._check(strand)
+        reader = self.reads.setdefault(key, strand)
+        if reader is not strand and reader != strand:
             self.reads[key] = _SEVERAL
         if key in self.writes:
             self.race |= self._writers[key] != strand
             return self.writes[key]
         try:
-            return self._base.read(key)
+            return self._site.base.read(key)
         except NotShipped:
-            self.missed = True
+            self.missed = self._stopping = True
             raise
 
     def write(self, strand: Strand, key: StateKey, value: bytes | None) -> None:
-        self._check(strand)
+        if self._stopping:
+            self._check(strand)
         writer = self._writers.setdefault(key, strand)
         reader = self.reads.get(key, strand)
-        self.race |= writer != strand or reader != strand
-        for (operator, prefix), scanner in self.scans.items():
-            self.race |= scanner != strand and operator == key[0] and key[1].startswith(prefix)
-        if writer != strand:
-            self._writers[key] = _SEVERAL
+        if writer is not strand or reader is not strand:
+            self.race |= writer != strand or reader != strand
+            if writer != strand:
+                self._writers[key] = _SEVERAL
+        if self.scans:
+            for (operator, prefix), scanner in self.scans.items():
+                self.race |= scanner != strand and operator == key[0] and key[1].startswith(prefix)
         self.writes[key] = value
 
     def scan(self, strand: Strand, operator: str, prefix: str) -> list[tuple[str, bytes]]:
-        self._check(strand)
-        if self.scans.setdefault((operator, prefix), strand) != strand:
-            self.scans[operator, prefix] = _SEVERAL
+        if self._stopping:
+            self._check(strand)
+        scanner = self.scans.get((operator, prefix), strand)
+        self.scans = {**self.scans, (operator, prefix): strand if scanner == strand else _SEVERAL}
         try:
-            found = dict(self._base.scan(operator, prefix))
+            found = dict(self._site.base.scan(operator, prefix))
         except NotShipped:
-            self.missed = True
+            self.missed = self._stopping = True
             raise
         for (other, key), value in self.writes.items():
             if other == operator and key.startswith(prefix):
@@ -289,16 +312,19 @@ class Execution:
                     found[key] = value
         return [(key, found[key]) for key in sorted(found)]
 
-    def nested(self, call: Call) -> _Handing:
+    def nested(self, call: Call) -> Handing:
         self._count(call)
-        return _Handing(call)
+        return Handing(call)
 
     def queue(self, call: Call) -> None:
         self._count(call)
-        if self._is_here(call):
-            self._queue.append(call)
+        to = self._elsewhere(call.target)
+        if to is not None:
+            self._send(to, call, None)
+        elif self._queue is None:
+            self._queue = deque((call,))
         else:
-            self.sent.append(RemoteCall(call, None))
+            self._queue.append(call)
 
     def abort(self, strand: Strand, reason: tuple[Any, ...]) -> NoReturn:
         self._end(strand, describe(Abort(*reason)))
@@ -308,21 +334,22 @@ class Execution:
 
     def _end(self, strand: Strand, aborted: Aborted) -> NoReturn:
         self._check(strand)
-        self._ended.add(strand)
-        self.failures.append((strand, aborted))
+        self._ended = {strand} if self._ended is None else self._ended | {strand}
+        self._stopping = True
+        self._failed(strand, aborted)
         raise Abort
 
     def _count(self, call: Call) -> None:
-        strand = call.strand if call.path else call.strand[:-1]
-        self._check(strand)
+        if self._stopping:
+            self._check(call.strand if call.path else call.strand[:-1])
         self.calls += 1
-        if self.calls > self.program.limits.max_calls:
-            self.over = True
-            self.failures.append((ROOT, too_many_calls(self.program)))
+        if self.calls > self._site.max_calls:
+            self.over = self._stopping = True
+            self._failed(ROOT, too_many_calls(self._site.program))
             raise Abort
 
     def _check(self, strand: Strand) -> None:
-        if self._closed or self.over or self.missed or strand in self._ended:
+        if self._closed or self.over or self.missed or (self._ended is not None and strand in self._ended):
             raise Abort
 
 

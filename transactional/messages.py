@@ -27,8 +27,8 @@ class Kind(IntEnum):
     REFUSE = 2  # cannot be run; ``arguments`` is the encoded reply
 
 
-class Request(msgspec.Struct, array_like=True, frozen=True):
-    """A request of a client, as its sequencer forwards it. ``offset`` is that of the request record."""
+class Request(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A request of a client, as its sequencer forwards it: number ``index`` in the request record at ``offset``."""
 
     kind: Kind
     id: str
@@ -38,18 +38,20 @@ class Request(msgspec.Struct, array_like=True, frozen=True):
     arguments: bytes
     sequencer: int
     offset: int
+    index: int
 
 
 class Forward(msgspec.Struct, array_like=True, frozen=True, tag="forward"):
-    """Requests of one cut for one state partition, each with its number in the cut."""
+    """Requests of one cut for one state partition, and beside them their numbers in the cut."""
 
     sequencer: int
     epoch: int
-    requests: list[tuple[int, Request]]
+    numbers: list[int]
+    requests: list[Request]
 
 
-class WireCall(msgspec.Struct, array_like=True, frozen=True, tag="call"):
-    """A call; ``caller`` waits for its result, None: nobody."""
+class WireCall(msgspec.Struct, array_like=True, frozen=True, tag=0):
+    """A call; partition ``caller`` waits for its result, None: nobody."""
 
     tid: int
     time_ms: int
@@ -62,7 +64,7 @@ class WireCall(msgspec.Struct, array_like=True, frozen=True, tag="call"):
     caller: int | None
 
 
-class WireResult(msgspec.Struct, array_like=True, frozen=True, tag="result"):
+class WireResult(msgspec.Struct, array_like=True, frozen=True, tag=1):
     """A result for a waiting call."""
 
     tid: int
@@ -126,14 +128,13 @@ class Shipment(msgspec.Struct, array_like=True, frozen=True, tag="shipment"):
     prefixes: list[tuple[str, str]]
 
 
-class Reply(msgspec.Struct, array_like=True, frozen=True, tag="reply"):
-    """A reply on the replies topic; ``(epoch, n)`` ascends in each partition, what does not is a repeat."""
+class Reply(msgspec.Struct, array_like=True, frozen=True):
+    """A reply to request ``id``, number ``index`` in the record at ``offset`` of its request partition."""
 
-    epoch: int
-    n: int
     id: str
     sequencer: int
     offset: int
+    index: int
     tid: int
     result: bytes | None
     failure: Aborted | None
@@ -144,14 +145,25 @@ class Reply(msgspec.Struct, array_like=True, frozen=True, tag="reply"):
         return self.failure if self.result is None else decode(self.result)
 
 
+class Replies(msgspec.Struct, array_like=True, frozen=True, tag="replies"):
+    """A record of the replies topic: replies number ``first`` and those after it of one partition in one epoch.
+
+    ``(epoch, number)`` ascends in each partition; what does not is a repeat.
+    """
+
+    epoch: int
+    first: int
+    replies: list[Reply]
+
+
 EpochMessage = Cut | Mark | Shipment
 CallMessage = Forward | Calls
 _epochs: msgspec.msgpack.Decoder[EpochMessage] = msgspec.msgpack.Decoder(EpochMessage)
 _calls: msgspec.msgpack.Decoder[CallMessage] = msgspec.msgpack.Decoder(CallMessage)
-_replies: msgspec.msgpack.Decoder[Reply] = msgspec.msgpack.Decoder(Reply)
+_replies: msgspec.msgpack.Decoder[Replies] = msgspec.msgpack.Decoder(Replies)
 
 
-def to_bytes(message: EpochMessage | CallMessage | Reply) -> bytes:
+def to_bytes(message: EpochMessage | CallMessage | Replies) -> bytes:
     """The record."""
     return encode(message)
 
@@ -166,7 +178,7 @@ def call_message(data: bytes) -> CallMessage:
     return _decoded(_calls, data)
 
 
-def reply_message(data: bytes) -> Reply:
+def reply_message(data: bytes) -> Replies:
     """Of the replies topic; raises ``BadMessage``."""
     return _decoded(_replies, data)
 

@@ -10,7 +10,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from inspect import iscoroutinefunction
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
+
+import msgspec
 
 from holon.murmur import murmur2
 from transactional.errors import BadArguments, UnknownFunction, by_name
@@ -81,7 +83,7 @@ class Operator:
         return f"Operator({self.name!r}, partitions={self.partitions})"
 
 
-class Target(NamedTuple):
+class Target(msgspec.Struct, frozen=True, gc=False):
     """A checked call: to whom, and its encoded arguments."""
 
     operator: str
@@ -110,19 +112,28 @@ class Program:
             raise ValueError(f"program {name!r} has no operator")
         self.errors = by_name(errors)
         self.limits = Limits() if limits is None else limits
+        self._names: dict[tuple[str | Operator, str | Function], tuple[str, str]] = {}
         self.partitions = max(operator.partitions for operator in self.operators.values())
 
     def target(self, operator: str | Operator, key: str, function: str | Function, arguments: Any = None) -> Target:
         """Check a call and encode its arguments; raises ``UnknownFunction``, ``BadArguments`` or ``BadValue``."""
-        name = operator.name if isinstance(operator, Operator) else operator
-        called = function if isinstance(function, str) else function.__name__
-        self.function(name, called)
+        names = self._names.get((operator, function))
+        name, called = self._named(operator, function) if names is None else names
         if not isinstance(key, str):
             raise BadArguments(f"the key of a {name} is a str, not {type(key).__name__}")
         try:
             return Target(name, key, called, encode(arguments, self.limits.max_value_bytes))
         except BadValue as error:
             raise BadValue(f"an argument of {name}.{called} {error}") from None
+
+    def _named(self, operator: str | Operator, function: str | Function) -> tuple[str, str]:
+        """The names of both, checked; kept for what belongs to this program."""
+        name = operator.name if isinstance(operator, Operator) else operator
+        called = function if isinstance(function, str) else function.__name__
+        found = self.function(name, called)
+        if (operator == name or operator is self.operators[name]) and (function == called or function is found):
+            self._names[operator, function] = name, called
+        return name, called
 
     def function(self, operator: str, function: str) -> Function:
         """Raises ``UnknownFunction`` with the nearest name."""

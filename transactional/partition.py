@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from transactional.context import Call
 from transactional.errors import Aborted
-from transactional.execution import Execution, RemoteCall, RemoteResult
+from transactional.execution import Execution
 from transactional.ledger import FIRST_EPOCH, Epoch, Ledger
 from transactional.messages import (
     Calls,
@@ -22,12 +21,12 @@ from transactional.messages import (
     Request,
     Shipment,
     WireCall,
-    WireResult,
     to_bytes,
 )
-from transactional.operators import StateKey, Target
-from transactional.replies import Replies
+from transactional.operators import StateKey
+from transactional.replies import ReplyBook, records_of
 from transactional.reservations import conflicting
+from transactional.site import Site
 from transactional.snapshots import FORMAT_VERSION, PartitionState, snapshot_bytes
 from transactional.store import Store
 from transactional.values import digest
@@ -65,6 +64,7 @@ class Nondeterministic(AssertionError):
 class _Running:
     """The epoch in work. ``round``: the last one that ran here."""
 
+    site: Site
     round: int = 0
     executions: dict[int, Execution] = field(default_factory=dict)
     roots: dict[int, Request] = field(default_factory=dict)
@@ -86,10 +86,10 @@ class StatePartition:
         self.number = number
         self.epoch = FIRST_EPOCH
         self.store = Store()
-        self.replies = Replies(id_window)
+        self.replies = ReplyBook(id_window)
         self.committed = 0
         self._replied = replied
-        self._running = _Running()
+        self._running = self._none_running()
         self._received: dict[tuple[int, bytes], Forward | Calls] = {}
         self._first_offset: dict[int, int] = {}  # of an epoch's records
         self.position = 0  # on the calls
@@ -145,6 +145,7 @@ class StatePartition:
         self.position = state.calls_offset
         self.committed = state.committed
         self.store = Store({(operator, key): value for operator, key, value in state.items})
+        self._running = self._none_running()
         self.replies.restore(state.replies, state.reply_order)
 
     def advance(self, out: list[Append]) -> bool:
@@ -171,24 +172,25 @@ class StatePartition:
         forwards = self._find(named)
         if forwards is None:
             return False
-        roots = {
-            each.tid: (each.time_ms, each.request) for each in epoch.carried.values() if self._is_mine(each.request)
-        }
+        running = self._running
+        roots = [
+            (each.tid, each.time_ms, each.request) for each in epoch.carried.values() if self._is_mine(each.request)
+        ]
         for forward in forwards:
             assert isinstance(forward, Forward), (
                 f"partition {self.number}: a cut of epoch {self.epoch} names no forward"
             )
-            for index, request in forward.requests:
+            time_ms, step = epoch.cuts[forward.sequencer].time_ms, self.ledger.sequencers
+            first = self.ledger.tid(self.epoch, forward.sequencer, 0)
+            for index, request in zip(forward.numbers, forward.requests, strict=True):
                 if request.kind is Kind.RUN:
-                    tid = self.ledger.tid(self.epoch, forward.sequencer, index)
-                    roots[tid] = epoch.cuts[forward.sequencer].time_ms, request
+                    roots.append((first + index * step, time_ms, request))
                 else:
-                    self._running.aside.append(request)
-        for tid in sorted(roots):
-            time_ms, request = roots[tid]
-            self._running.roots[tid] = request
-            target = Target(request.operator, request.key, request.function, request.arguments)
-            self._execution(tid, time_ms).take(RemoteCall(Call((), (), target), None))
+                    running.aside.append(request)
+        for tid, time_ms, request in sorted(roots, key=_tid):
+            running.roots[tid] = request
+            running.executions[tid] = execution = Execution(running.site, tid, time_ms)
+            execution.start(request)
         self._end_round(epoch, out)
         return True
 
@@ -201,8 +203,13 @@ class StatePartition:
             return False
         for calls in received:
             assert isinstance(calls, Calls), f"partition {self.number}: a mark of epoch {self.epoch} names no calls"
+            executions, site = self._running.executions, self._running.site
             for item in calls.items:
-                self._take(item)
+                execution = executions.get(item.tid)
+                if execution is None:
+                    assert isinstance(item, WireCall), f"partition {self.number}: a result for nobody: {item}"
+                    execution = executions[item.tid] = Execution(site, item.tid, item.time_ms)
+                execution.take(item)
         self._end_round(epoch, out)
         return True
 
@@ -211,28 +218,12 @@ class StatePartition:
         found = [self._received.get((self.epoch, name)) for name in names]
         return None if None in found else [each for each in found if each is not None]
 
-    def _take(self, item: WireCall | WireResult) -> None:
-        if isinstance(item, WireCall):
-            target = Target(item.operator, item.key, item.function, item.arguments)
-            execution = self._execution(item.tid, item.time_ms)
-            execution.take(RemoteCall(Call(item.strand, item.path, target), item.caller))
-        else:
-            outcome = item.failure if item.result is None else item.result
-            assert outcome is not None
-            self._running.executions[item.tid].take(RemoteResult(self.number, item.strand, item.path, outcome))
-
-    def _execution(self, tid: int, time_ms: int) -> Execution:
-        found = self._running.executions.get(tid)
-        if found is None:
-            found = Execution(self.program, tid, time_ms, self.store, self.number)
-            self._running.executions[tid] = found
-        return found
-
     def _end_round(self, epoch: Epoch, out: list[Append]) -> None:
         self._running.round += 1
         round_ = self._running.round
         sends = []
-        for to, items in sorted(self._collect().items()):
+        sent, self._running.site.sent = self._running.site.sent, {}
+        for to, items in sorted(sent.items()):
             data = to_bytes(Calls(self.number, self.epoch, round_, items))
             sends.append((to, digest(data)))
             if epoch.mark(round_ + 1, to) is None:  # else it was read there
@@ -247,25 +238,6 @@ class StatePartition:
                 f"log has. A function depends on more than its arguments, its state and ctx: {_parted(known, mark)}"
             )
 
-    def _collect(self) -> dict[int, list[WireCall | WireResult]]:
-        """What the round sends, by partition; within one in TID order."""
-        by_place: dict[int, list[WireCall | WireResult]] = {}
-        for tid in sorted(self._running.executions):
-            execution = self._running.executions[tid]
-            for sent in execution.sent:
-                if isinstance(sent, RemoteResult):
-                    result, failure = (
-                        (None, sent.outcome) if isinstance(sent.outcome, Aborted) else (sent.outcome, None)
-                    )
-                    item = WireResult(tid, sent.strand, sent.path, result, failure)
-                    by_place.setdefault(sent.to, []).append(item)
-                else:
-                    strand, path, target = sent.call
-                    call = WireCall(tid, execution.time_ms, strand, path, *target, sent.caller)
-                    by_place.setdefault(self.program.place(target.operator, target.key), []).append(call)
-            execution.sent.clear()
-        return by_place
-
     def _contribute(self, epoch: Epoch) -> Contribution:
         executions = [self._running.executions[tid] for tid in sorted(self._running.executions)]
         dropped = {each.tid for each in executions if each.failures}
@@ -278,7 +250,12 @@ class StatePartition:
             conflicts=conflicting(executions, frozenset(dropped)),
             races=[each.tid for each in executions if each.race or each.calls > share],  # together it may be too many
             over=[each.tid for each in executions if each.over],
-            failures=[(each.tid, strand, aborted) for each in executions for strand, aborted in sorted(each.failures)],
+            failures=[
+                (each.tid, strand, aborted)
+                for each in executions
+                if each.failures
+                for strand, aborted in sorted(each.failures)
+            ],
         )
 
     # --- the end of an epoch ----------------------------------------------------------------------------------------
@@ -287,17 +264,18 @@ class StatePartition:
         """Keep the writes of what is decided."""
         decision, running = epoch.decision, self._running
         assert decision is not None
-        again = frozenset(decision.rerun)
+        again, failed = frozenset(decision.rerun), decision.failed
+        writes: dict[StateKey, bytes | None] = {}
         for tid in sorted(running.executions):
-            execution = running.executions[tid]
-            if tid not in again and tid not in decision.failed:
-                self.store.apply(execution.writes)
-                self.writes += len(execution.writes)
-        for tid in sorted(running.roots):
+            if tid not in again and tid not in failed:
+                writes.update(running.executions[tid].writes)
+        self.store.apply(writes)
+        self.writes += len(writes)
+        for tid, request in running.roots.items():  # in TID order
             if tid not in again:
-                result = decision.failed.get(tid, running.executions[tid].result)
+                result = failed.get(tid) if tid in failed else running.executions[tid].result
                 assert result is not None, f"transaction {tid} of epoch {self.epoch} has committed without a result"
-                running.outcomes.append((tid, running.roots[tid], result))
+                running.outcomes.append((tid, request, result))
         running.committed = True
 
     def _ship(self, epoch: Epoch, out: list[Append]) -> bool:
@@ -333,27 +311,33 @@ class StatePartition:
 
     def _complete(self, epoch: Epoch, out: list[Append]) -> None:
         assert epoch.outcome is not None
-        mine = {key: value for key, value in epoch.outcome.writes.items() if self.program.place(*key) == self.number}
+        mine = epoch.outcome.writes_at.get(self.number, {})
         self.store.apply(mine)
         self.writes += len(mine)
         outcomes = self._running.outcomes
-        outcomes += [each for each in epoch.outcome.outcomes if self._is_mine(each[1])]
+        outcomes += epoch.outcome.outcomes_at.get(self.number, [])
         self.committed += sum(not isinstance(outcome, Aborted) for _, _, outcome in outcomes)
         postponed = [each.request for each in epoch.outcome.postponed]
         ends = {s: cut.to_offset for s, cut in epoch.cuts.items()}
-        for reply in self.replies.of_epoch(self.epoch, outcomes, self._running.aside, postponed, ends):
-            if (reply.epoch, reply.n) > self._replied:
-                out.append(AppendReply(self.number, to_bytes(reply)))
+        replies = self.replies.of_epoch(outcomes, self._running.aside, postponed, ends)
+        out += [AppendReply(self.number, to_bytes(record)) for record in records_of(self.epoch, replies, self._replied)]
         for execution in self._running.executions.values():
             execution.close()
-        self._running = _Running()
+        self._running = self._none_running()
         self.epoch += 1
         self._received = {name: each for name, each in self._received.items() if each.epoch >= self.epoch}
         self._first_offset = {epoch: offset for epoch, offset in self._first_offset.items() if epoch >= self.epoch}
         self._maybe_snapshot()
 
+    def _none_running(self) -> _Running:
+        return _Running(Site(self.program, self.store, self.number))
+
     def _is_mine(self, request: Request) -> bool:
         return self.program.place(request.operator, request.key) == self.number
+
+
+def _tid(root: tuple[int, int, Request]) -> int:
+    return root[0]
 
 
 def _parted(known: Mark, computed: Mark) -> str:

@@ -4,26 +4,43 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
+
+import msgspec
 
 from transactional.errors import Aborted
-from transactional.messages import Kind, Reply, Request
+from transactional.messages import Kind, Replies, Reply, Request
 from transactional.snapshots import ReplyState
 from transactional.values import decode, digest, encode
 
+RECORD_BYTES = 1 << 18
+"""A record of replies holds no more than this, or one reply."""
+_REPLY_BYTES = 64
+_SHORT_BYTES = 256
 
-@dataclass(frozen=True, slots=True)
-class _Given:
+
+class _Given(msgspec.Struct, frozen=True, gc=False):
     """A reply that was given, and to which call; ``offset`` is where the request was last seen."""
 
-    call: bytes
+    call: Request | bytes
     offset: int
     tid: int
     outcome: bytes | Aborted
 
 
-class Replies:
-    """Gives each request its reply. ``id_window``: an id is known for so many offsets of its request partition."""
+class Numbered(NamedTuple):
+    """A reply with its identity in its partition."""
+
+    epoch: int
+    n: int
+    reply: Reply
+
+
+class ReplyBook:
+    """Gives each request its reply.
+
+    ``id_window``: an id is known for so many requests of its request partition, and so many offsets.
+    """
 
     def __init__(self, id_window: int) -> None:
         self._id_window = id_window
@@ -32,35 +49,34 @@ class Replies:
 
     def of_epoch(
         self,
-        epoch: int,
         outcomes: Sequence[tuple[int, Request, bytes | Aborted]],
         aside: Sequence[Request],
         postponed: Sequence[Request],
         ends: Mapping[int, int],
-    ) -> Iterator[Reply]:
+    ) -> list[Reply]:
         """All replies in order; ``outcomes`` in commit order, ``ends`` the offsets to which sequencers have cut."""
-        n = 0
-        coming = {(each.sequencer, each.id) for each in postponed} | {
-            (each.sequencer, each.id) for _, each, _ in outcomes
-        }
-        repeated = [(request, self._again(request, coming)) for request in aside]
+        repeated = []
+        if aside:
+            coming = {(each.sequencer, each.id) for each in postponed} | {
+                (each.sequencer, each.id) for _, each, _ in outcomes
+            }
+            repeated = [(request, self._again(request, coming)) for request in aside]
+        replies = []
         for tid, request, outcome in outcomes:
-            n += 1
-            self._keep(request, tid, outcome)
-            yield _reply(epoch, n, request, tid, outcome)
-        for request, known in repeated:
-            if known is not None:
-                n += 1
-                yield _reply(epoch, n, request, *known)
+            self._remember(request, _Given(keepsake(request), request.offset, tid, outcome))
+            replies.append(_reply(request, tid, outcome))
+        replies += [_reply(request, *known) for request, known in repeated if known is not None]
         for sequencer, end in sorted(ends.items()):
             self._forget(sequencer, end - self._id_window)
+        return replies
 
     def snapshot(self) -> tuple[list[ReplyState], list[tuple[int, int, str]]]:
         """What is remembered, and in which order it will be forgotten."""
         remembered = []
-        for (sequencer, name), given in sorted(self._given.items()):
+        for (sequencer, name), given in sorted(self._given.items(), key=_name):
             result, failure = _parted(given.outcome)
-            remembered.append(ReplyState(sequencer, name, given.call, given.offset, given.tid, result, failure))
+            call = call_name(given.call)
+            remembered.append(ReplyState(sequencer, name, call, given.offset, given.tid, result, failure))
         order = [(sequencer, *each) for sequencer, names in sorted(self._order.items()) for each in names]
         return remembered, order
 
@@ -80,30 +96,64 @@ class Replies:
         given = self._given.get((request.sequencer, request.id))
         if given is None:
             return None if (request.sequencer, request.id) in coming else (-1, Aborted("RequestExpired", (request.id,)))
-        if given.call != call_digest(request):
+        if not same_call(given.call, request):
             return -1, reused(request.id)
         self._remember(request, _Given(given.call, request.offset, given.tid, given.outcome))
         return given.tid, given.outcome
 
-    def _keep(self, request: Request, tid: int, outcome: bytes | Aborted) -> None:
-        self._remember(request, _Given(call_digest(request), request.offset, tid, outcome))
-
     def _remember(self, request: Request, given: _Given) -> None:
-        self._given[request.sequencer, request.id] = given
-        self._order.setdefault(request.sequencer, deque()).append((request.offset, request.id))
+        sequencer, name = request.sequencer, request.id
+        self._given[sequencer, name] = given
+        order = self._order.get(sequencer)
+        if order is None:
+            order = self._order[sequencer] = deque()
+        order.append((request.offset, name))
 
     def _forget(self, sequencer: int, before: int) -> None:
         order = self._order.get(sequencer, deque())
-        while order and order[0][0] < before:
+        # Twice as many, since within an epoch they stand in commit order and not as they were asked.
+        while order and (order[0][0] < before or len(order) > 2 * self._id_window):
             offset, name = order.popleft()
             given = self._given.get((sequencer, name))
             if given is not None and given.offset <= offset:
                 del self._given[sequencer, name]
 
 
-def call_digest(request: Request) -> bytes:
+def records_of(epoch: int, replies: Sequence[Reply], after: tuple[int, int]) -> Iterator[Replies]:
+    """The records for the replies of an epoch, without those whose identity is not behind ``after``."""
+    begin = after[1] if after[0] == epoch else len(replies) if after[0] > epoch else 0
+    while begin < len(replies):
+        end, size = begin, 0
+        while end < len(replies) and (end == begin or size < RECORD_BYTES):
+            reply = replies[end]
+            size += _REPLY_BYTES + len(reply.id) + len(reply.result or b"")
+            end += 1
+        yield Replies(epoch, begin + 1, list(replies[begin:end]))
+        begin = end
+
+
+def keepsake(request: Request) -> Request | bytes:
+    """What is kept to know a call again: long arguments are not."""
+    return request if len(request.arguments) <= _SHORT_BYTES else call_name(request)
+
+
+def same_call(kept: Request | bytes, request: Request) -> bool:
+    """Whether the request asks for the same."""
+    if isinstance(kept, bytes):
+        return kept == call_name(request)
+    return (kept.arguments, kept.key, kept.function, kept.operator) == (
+        request.arguments,
+        request.key,
+        request.function,
+        request.operator,
+    )
+
+
+def call_name(kept: Request | bytes) -> bytes:
     """Names what is asked, so that an id that asks for something else is noticed."""
-    return digest(encode((request.operator, request.key, request.function, request.arguments)))
+    if isinstance(kept, bytes):
+        return kept
+    return digest(encode((kept.operator, kept.key, kept.function, kept.arguments)))
 
 
 def reused(name: str) -> Aborted:
@@ -111,19 +161,24 @@ def reused(name: str) -> Aborted:
     return Aborted("RequestIdReused", (name,))
 
 
+def _name(item: tuple[tuple[int, str], _Given]) -> tuple[int, str]:
+    return item[0]
+
+
 def _parted(outcome: bytes | Aborted) -> tuple[bytes | None, Aborted | None]:
     return (None, outcome) if isinstance(outcome, Aborted) else (outcome, None)
 
 
-def _reply(epoch: int, n: int, request: Request, tid: int, outcome: bytes | Aborted) -> Reply:
-    result, failure = _parted(outcome)
-    return Reply(epoch, n, request.id, request.sequencer, request.offset, tid, result, failure)
+def _reply(request: Request, tid: int, outcome: bytes | Aborted) -> Reply:
+    result, failure = (None, outcome) if isinstance(outcome, Aborted) else (outcome, None)
+    return Reply(request.id, request.sequencer, request.offset, request.index, tid, result, failure)
 
 
-def ascending(replies: Iterable[Reply]) -> Iterator[Reply]:
+def ascending(records: Iterable[Replies]) -> Iterator[Numbered]:
     """The replies of one partition without those that a second owner has written again."""
     last = (0, 0)
-    for reply in replies:
-        if (reply.epoch, reply.n) > last:
-            last = reply.epoch, reply.n
-            yield reply
+    for record in records:
+        for n, reply in enumerate(record.replies, record.first):
+            if (record.epoch, n) > last:
+                last = record.epoch, n
+                yield Numbered(record.epoch, n, reply)

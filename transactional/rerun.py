@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from transactional.context import Call
 from transactional.errors import Aborted, NotShipped
-from transactional.execution import Execution, RemoteCall
+from transactional.execution import Execution
 from transactional.messages import Request, Shipment
-from transactional.operators import Program, StateKey, Target
+from transactional.operators import Program, StateKey
+from transactional.site import Site
 from transactional.store import Store
 
 
@@ -29,39 +29,43 @@ class Postponed:
 
 @dataclass(slots=True)
 class Rerun:
-    """What came of it. ``outcomes`` in commit order, with the request of each."""
+    """What came of it. ``outcomes`` in commit order, with the request of each; beside them, both by state partition."""
 
-    writes: dict[StateKey, bytes | None] = field(default_factory=dict)
     outcomes: list[tuple[int, Request, bytes | Aborted]] = field(default_factory=list)
     postponed: list[Postponed] = field(default_factory=list)
+    outcomes_at: dict[int, list[tuple[int, Request, bytes | Aborted]]] = field(default_factory=dict)
+    writes_at: dict[int, dict[StateKey, bytes | None]] = field(default_factory=dict)
 
 
 class Shipped:
     """The state that the reruns see: what was shipped, and what earlier reruns wrote."""
 
     def __init__(self, shipments: Sequence[Shipment]) -> None:
-        values = {(operator, key): value for ship in shipments for operator, key, value in ship.values}
-        self._known = set(values)
-        self._store = Store({key: value for key, value in values.items() if value is not None})
+        self._known = {(operator, key): value for ship in shipments for operator, key, value in ship.values}
+        self._store: Store | None = None  # ordered, from the first scan on
         self._prefixes: dict[str, list[str]] = {}
         for ship in shipments:
             for operator, prefix in sorted(ship.prefixes):
                 self._prefixes.setdefault(operator, []).append(prefix)
 
     def read(self, key: StateKey) -> bytes | None:
-        if key not in self._known and not self._covered(*key):
+        value = self._known.get(key)
+        if value is None and key not in self._known and not self._covered(*key):
             raise NotShipped
-        return self._store.read(key)
+        return value
 
     def scan(self, operator: str, prefix: str) -> list[tuple[str, bytes]]:
         if not self._covered(operator, prefix):
             raise NotShipped
+        if self._store is None:
+            self._store = Store({key: value for key, value in self._known.items() if value is not None})
         return self._store.scan(operator, prefix)
 
     def apply(self, writes: Mapping[StateKey, bytes | None]) -> None:
         """What later reruns see; a key that was not shipped is known once it is written."""
         self._known.update(writes)
-        self._store.apply(writes)
+        if self._store is not None:
+            self._store.apply(writes)
 
     def _covered(self, operator: str, text: str) -> bool:
         return any(text.startswith(prefix) for prefix in self._prefixes.get(operator, ()))
@@ -71,19 +75,30 @@ def rerun(program: Program, shipments: Sequence[Shipment], carried: Mapping[int,
     """Run all shipped roots, one after the other in TID order; ``carried``: those that were postponed before."""
     done = Rerun()
     base = Shipped(shipments)
-    for tid, time_ms, request in sorted((root for ship in shipments for root in ship.roots), key=lambda root: root[0]):
-        execution = Execution(program, tid, time_ms, base, None)
-        target = Target(request.operator, request.key, request.function, request.arguments)
-        execution.take(RemoteCall(Call((), (), target), None))
+    site = Site(program, base, None)
+    writes: dict[StateKey, bytes | None] = {}
+    roots = [(tid, time_ms, request, ship.partition) for ship in shipments for tid, time_ms, request in ship.roots]
+    for tid, time_ms, request, home in sorted(roots, key=_tid):
+        execution = Execution(site, tid, time_ms)
+        execution.start(request)
         if execution.missed:
             done.postponed.append(_postpone(execution, request, carried.get(tid)))
             continue
         outcome = execution.outcome
         if not isinstance(outcome, Aborted):
             base.apply(execution.writes)
-            done.writes.update(execution.writes)
+            writes.update(execution.writes)
         done.outcomes.append((tid, request, outcome))
+        done.outcomes_at.setdefault(home, []).append((tid, request, outcome))
+    homes = {(operator, key): ship.partition for ship in shipments for operator, key, _ in ship.values}
+    for key, value in writes.items():
+        home = homes.get(key)
+        done.writes_at.setdefault(program.place(*key) if home is None else home, {})[key] = value
     return done
+
+
+def _tid(root: tuple[int, int, Request, int]) -> int:
+    return root[0]
 
 
 def _postpone(execution: Execution, request: Request, before: Postponed | None) -> Postponed:

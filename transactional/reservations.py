@@ -92,24 +92,37 @@ class Reservations(Lattice[tuple[StateKey, int], dict[StateKey, int]]):
 
 
 def conflicting(executions: Sequence[Execution], dropped: frozenset[int]) -> list[int]:
-    """TIDs, ascending, of those who read what a lower TID writes, of one partition in one epoch.
+    """TIDs of those who read what a lower TID writes, of one partition in one epoch; ``executions`` ascend by TID.
 
     Two that write the same key and have not read it are no conflict: writes are kept in TID order. (Deviation from Aria
     and Styx, which let the lower one win.)
     ``dropped``: transactions that are known to have failed, whose writes nobody will see; what they read still counts.
     """
+    if any(execution.scans for execution in executions):
+        return _conflicting_with_scans(executions, dropped)
+    found = []
+    written: set[StateKey] = set()  # by lower TIDs: all that the table would tell
+    for execution in executions:
+        if not written.isdisjoint(execution.reads):
+            found.append(execution.tid)
+        if execution.tid not in dropped:
+            written.update(execution.writes)
+    return found
+
+
+def _conflicting_with_scans(executions: Sequence[Execution], dropped: frozenset[int]) -> list[int]:
     reserved = Reservations()
     for execution in executions:
         if execution.tid not in dropped:
             reserved.reserve_all(execution.tid, execution.writes)
-    ordered = _written(reserved.value) if any(execution.scans for execution in executions) else {}
+    ordered = _written(reserved.value)
     found = []
     for execution in executions:
         tid = execution.tid
         scanned = (_scan_conflicts(reserved, ordered, tid, scan) for scan in execution.scans)
         if reserved.conflicts(tid, execution.reads) or any(scanned):
             found.append(tid)
-    return sorted(found)
+    return found
 
 
 def _written(reserved: Mapping[StateKey, int]) -> dict[str, list[str]]:

@@ -6,7 +6,7 @@ its partition, and any node may take it over.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -60,8 +60,9 @@ class Sequencer:
     def read(self, offsets: Sequence[int], values: Sequence[bytes], next_offset: int) -> None:
         """Records of the request partition, from ``position`` on."""
         for offset, value in zip(offsets, values, strict=True):
-            self._requests.append(self.admission.admit(offset, value))
-            self._offsets.append(offset)
+            admitted = self.admission.admit(offset, value)
+            self._requests += admitted
+            self._offsets += [offset] * len(admitted)
         self.position = next_offset
 
     def advance(self, now_ms: int, out: list[Append]) -> bool:
@@ -90,9 +91,9 @@ class Sequencer:
         full = len(self._offsets) - first >= self.config.max_requests
         if not (waited or full or self.ledger.is_open(number)):
             return False
-        pending = self._within_bytes(self._requests[first : first + self.config.max_requests])
-        whole = first + len(pending) == len(self._requests)
-        end = self.position if whole else pending[-1][1].offset + 1
+        behind = self._end_of_cut(first)
+        pending = self._requests[first:behind]
+        end = self.position if behind == len(self._requests) else self._offsets[behind]
         self._last_ms = max(now_ms, self._last_ms)
         records = self._records(number, pending)
         sends = [(to, digest(data)) for to, data in records]
@@ -103,21 +104,30 @@ class Sequencer:
         self._waiting_since_ms = None
         return True
 
-    def _within_bytes(self, requests: list[tuple[int, Request]]) -> list[tuple[int, Request]]:
-        """As many as fit into ``max_bytes``, at least one."""
-        left = self.config.max_bytes
-        for index, (_, request) in enumerate(requests):
-            left -= len(request.arguments)
+    def _end_of_cut(self, first: int) -> int:
+        """Behind the last request of the cut: whole records, as many as the limits allow, at least one."""
+        offsets, left = self._offsets, self.config.max_bytes
+        behind = min(len(offsets), first + self.config.max_requests)
+        for at in range(first, behind):
+            left -= len(self._requests[at][1].arguments)
             if left < 0:
-                return requests[: max(1, index)]
-        return requests
+                behind = max(at, first + 1)
+                break
+        if first < behind < len(offsets) and offsets[behind] == offsets[behind - 1]:  # inside of a record
+            start = bisect_left(offsets, offsets[behind])
+            behind = start if start > first else bisect_right(offsets, offsets[behind])
+        return behind
 
     def _records(self, number: int, requests: Sequence[tuple[int, Request]]) -> list[tuple[int, bytes]]:
         """One record for each state partition that has a request among these, by partition."""
-        by_place: dict[int, list[tuple[int, Request]]] = {}
+        by_place: dict[int, Forward] = {}
         for index, (to, request) in enumerate(requests):
-            by_place.setdefault(to, []).append((index, request))
-        return [(to, to_bytes(Forward(self.number, number, by_place[to]))) for to in sorted(by_place)]
+            forward = by_place.get(to)
+            if forward is None:
+                forward = by_place[to] = Forward(self.number, number, [], [])
+            forward.numbers.append(index)
+            forward.requests.append(request)
+        return [(to, to_bytes(by_place[to])) for to in sorted(by_place)]
 
     def _between(self, start: int, end: int) -> list[tuple[int, Request]]:
         return self._requests[bisect_left(self._offsets, start) : bisect_left(self._offsets, end)]

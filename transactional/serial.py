@@ -93,9 +93,9 @@ class _Transaction:
         return outcome if self.ended is None else self.ended
 
     async def _nested(self, call: Call) -> bytes:
-        operator, key, name, arguments = call.target
-        ctx = Context(self, self.program.operators[operator], key, call.strand, call.path)
-        result = await bind(self.program.function(operator, name), ctx, arguments)
+        target = call.target
+        ctx = Context(self, self.program.operators[target.operator], target.key, call.strand, call.path)
+        result = await bind(self.program.function(target.operator, target.function), ctx, target.arguments)
         try:
             return encode(result, self.program.limits.max_value_bytes)
         except BadValue as error:

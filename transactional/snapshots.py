@@ -14,7 +14,7 @@ from transactional.errors import Aborted
 from transactional.messages import Cut, Mark, Request, Shipment
 from transactional.values import BadValue, decode, encode
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 Natural = Annotated[int, msgspec.Meta(ge=0)]
 

@@ -14,10 +14,7 @@ class Store:
     def __init__(self, items: Mapping[StateKey, bytes] | None = None) -> None:
         self.items: dict[StateKey, bytes] = dict(items or {})
         self._ordered: dict[str, list[str]] = {}
-
-    def read(self, key: StateKey) -> bytes | None:
-        """None: the entity has no state."""
-        return self.items.get(key)
+        self.read = self.items.get  # of a key; None: the entity has no state
 
     def scan(self, operator: str, prefix: str) -> list[tuple[str, bytes]]:
         """Entities whose key begins with ``prefix``, in order of the keys."""
@@ -28,6 +25,9 @@ class Store:
 
     def apply(self, writes: Mapping[StateKey, bytes | None]) -> None:
         """Commit writes; None deletes."""
+        if not self._ordered and None not in writes.values():
+            self.items.update(writes)  # type: ignore[arg-type]
+            return
         for key, value in writes.items():
             ordered = self._ordered.get(key[0])
             if ordered is not None and (value is None) == (key in self.items):

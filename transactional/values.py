@@ -15,6 +15,11 @@ DIGEST_BYTES = 8
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
 _decoder = msgspec.msgpack.Decoder()
+pack = _encoder.encode
+"""As ``encode``, with the library's errors: on the hot path, where ``encode`` is asked for the reason."""
+unpack = _decoder.decode
+"""As ``decode``, with the library's errors."""
+PACK_ERRORS = (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError)
 _TYPED: dict[Any, msgspec.msgpack.Decoder[Any]] = {}
 
 
@@ -26,7 +31,7 @@ def encode(value: Any, limit_bytes: int | None = None) -> bytes:
     """Canonical bytes; raises ``BadValue`` with the reason."""
     try:
         data = _encoder.encode(value)
-    except (TypeError, ValueError, OverflowError, RecursionError, msgspec.MsgspecError) as error:
+    except PACK_ERRORS as error:
         raise BadValue(f"cannot be stored or sent: {error}") from None
     if limit_bytes is not None and len(data) > limit_bytes:
         raise BadValue(f"has {len(data)} bytes, and {limit_bytes} are allowed")

@@ -151,9 +151,10 @@ def _repeats(log: Log, topic: str, partition: int) -> int:
     while offset < end:
         chunk = log.read(topic, partition, offset)
         for value in chunk.values:
-            reply = reply_message(value)
-            found += (reply.epoch, reply.n) <= last
-            last = max(last, (reply.epoch, reply.n))
+            record = reply_message(value)
+            for n in range(record.first, record.first + len(record.replies)):
+                found += (record.epoch, n) <= last
+                last = max(last, (record.epoch, n))
         offset = max(chunk.next_offset, offset + 1)
     return found
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from typing import Any
 
-from holon.murmur import murmur2
 from nodes.errors import Unreachable
 from nodes.log.contract import Log, TopicPartition
 from nodes.transactions.topics import TransactionTopics, job_on
 from transactional.errors import Aborted
 from transactional.messages import BadMessage, Reply, reply_message
-from transactional.requests import WireRequest, request_record
+from transactional.requests import WireRequest, partition_of, request_record
 
 _WAIT_S = 0.5
 
@@ -70,9 +69,23 @@ class TransactionClient:
     def ask(self, request: WireRequest) -> str:
         """As ``send``."""
         self._waiting.add(request.id)
-        partition = murmur2(request.id.encode()) % self._sequencers
+        partition = partition_of(request.id, self._sequencers)
         self.log.send(self.topics.requests, partition, [request_record(request)])
         return request.id
+
+    def ask_all(self, requests: Sequence[WireRequest], home: str) -> None:
+        """Ask in one record; the ids all begin with ``home`` and a slash."""
+        self._waiting.update([request.id for request in requests])
+        self.log.send(self.topics.requests, partition_of(home, self._sequencers), [request_record(requests)])
+
+    @property
+    def homes(self) -> list[str]:
+        """For each request partition a beginning of ids that belong there, of this client only."""
+        found: dict[int, str] = {}
+        while len(found) < self._sequencers:
+            name = uuid.uuid4().hex
+            found.setdefault(partition_of(name, self._sequencers), name)
+        return [found[partition] for partition in range(self._sequencers)]
 
     def receive(self, timeout_s: float) -> int:
         """Read replies, waiting for one if there is none; gives how many have come."""
@@ -109,12 +122,13 @@ class TransactionClient:
             self._at[partition] = chunk.next_offset
             for value in chunk.values:
                 try:
-                    reply = reply_message(value)
+                    record = reply_message(value)
                 except BadMessage:
                     continue
-                if reply.id in self._waiting and reply.id not in self._replies:
-                    self._replies[reply.id] = reply
-                    found += 1
+                for reply in record.replies:
+                    if reply.id in self._waiting and reply.id not in self._replies:
+                        self._replies[reply.id] = reply
+                        found += 1
         return found
 
 

@@ -192,10 +192,10 @@ class TransactionDriver:
             chunk = self.log.read(self.topics.replies, partition, start)
             for value in chunk.values:
                 try:
-                    reply = reply_message(value)
+                    record = reply_message(value)
                 except BadMessage:
                     continue
-                last = max(last, (reply.epoch, reply.n))
+                last = max(last, (record.epoch, record.first + len(record.replies) - 1))
             start = max(chunk.next_offset, start + 1)
         return last
 

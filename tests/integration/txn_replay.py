@@ -10,8 +10,8 @@ from nodes.log import Log
 from nodes.transactions.topics import TransactionTopics
 from transactional import Aborted, Program, Serial
 from transactional.ledger import FIRST_EPOCH, Ledger
-from transactional.messages import Reply, reply_message
-from transactional.replies import ascending
+from transactional.messages import Replies, reply_message
+from transactional.replies import Numbered, ascending
 
 
 def records(log: Log, topic: str, partition: int) -> dict[int, bytes]:
@@ -53,12 +53,13 @@ class Replay:
         requests = [records(self.log, self.topics.requests, s) for s in range(self.sequencers)]
         written = [list(self._replies(p)) for p in range(self.program.partitions)]
         read = [reply for replies in written for reply in ascending(replies)]
-        answered = sorted((reply.sequencer, reply.offset) for reply in read)
+        answered = sorted((each.reply.sequencer, each.reply.offset) for each in read)
         assert answered == sorted((s, offset) for s, of in enumerate(requests) for offset in of)
-        done = Replayed(Serial(self.program), len(read), sum(map(len, written)) - len(read), 0, self.ledger.done)
-        by_tid = {reply.tid: reply for reply in read if reply.tid >= 0}
+        all_written = sum(len(record.replies) for records_ in written for record in records_)
+        done = Replayed(Serial(self.program), len(read), all_written - len(read), 0, self.ledger.done)
+        by_tid = {each.reply.tid: each for each in read if each.reply.tid >= 0}
         for tid, time_ms in self._order(by_tid, done):
-            reply = by_tid[tid]
+            reply = by_tid[tid].reply
             asked = json.loads(requests[reply.sequencer][reply.offset])
             target = self.program.target(asked["operator"], asked["key"], asked["function"], asked.get("args"))
             expected = done.serial.run(target, tid, time_ms)
@@ -66,11 +67,11 @@ class Replay:
             assert got == expected, f"TID {tid}, {asked}: replied {got!r}, in series {expected!r}"
         return done
 
-    def _order(self, by_tid: dict[int, Reply], done: Replayed) -> Iterator[tuple[int, int]]:
+    def _order(self, by_tid: dict[int, Numbered], done: Replayed) -> Iterator[tuple[int, int]]:
         times: dict[int, int] = {}
         by_epoch: dict[int, list[int]] = {}
-        for tid, reply in by_tid.items():
-            by_epoch.setdefault(reply.epoch, []).append(tid)
+        for tid, each in by_tid.items():
+            by_epoch.setdefault(each.epoch, []).append(tid)
         for number in range(FIRST_EPOCH, self.ledger.done + 1):
             epoch = self.ledger.epoch(number)
             for s, cut in epoch.cuts.items():
@@ -81,6 +82,6 @@ class Replay:
             for tid in (*sorted(set(by_epoch.get(number, [])) - set(again)), *again):
                 yield tid, times[tid]
 
-    def _replies(self, partition: int) -> Iterator[Reply]:
+    def _replies(self, partition: int) -> Iterator[Replies]:
         for value in records(self.log, self.topics.replies, partition).values():
             yield reply_message(value)

@@ -12,7 +12,7 @@ from tests.sim.transactions_oracle import Check, Tally
 from tests.sim.transactions_scripts import Scripts, make_program
 from tests.sim.transactions_world import World
 from transactional.ledger import Ledger
-from transactional.requests import WireRequest
+from transactional.requests import WireRequest, partition_of
 from transactional.sequencer import EpochConfig
 
 SEEDS_EACH = 200
@@ -58,7 +58,7 @@ def ask(world: World, draw: Random, scripts: Scripts, asked: list[WireRequest]) 
     """A new request; now and then one that comes again, uses an id twice, or cannot be run."""
     operator, key = scripts.entity()
     request = WireRequest(f"r{len(asked)}", operator, key, "run", [scripts.script(operator)])
-    match draw.choices(["new", "again", "reused", "unknown", "garbage"], [20, 3, 1, 1, 1])[0]:
+    match draw.choices(["new", "again", "reused", "unknown", "garbage", "together"], [20, 3, 1, 1, 1, 3])[0]:
         case "again" if asked:
             request = draw.choice(asked)
         case "reused" if asked:
@@ -68,9 +68,28 @@ def ask(world: World, draw: Random, scripts: Scripts, asked: list[WireRequest]) 
         case "garbage":
             world.append_request(draw.randrange(world.sequencers), b'{"id": "x", "operator": 5}{')
             return
+        case "together":
+            ask_together(world, draw, scripts, asked)
+            return
         case _:
             asked.append(request)
     world.ask(request)
+
+
+def ask_together(world: World, draw: Random, scripts: Scripts, asked: list[WireRequest]) -> None:
+    """Several in one record, old ones and new ones, whose ids go together."""
+    place = draw.randrange(world.sequencers)
+    together = [each for each in asked if partition_of(each.id, world.sequencers) == place and draw.random() < 0.1]
+    for _ in range(draw.randrange(6)):
+        operator, key = scripts.entity()
+        request = WireRequest(f"r{len(asked)}", operator, key, "run", [scripts.script(operator)])
+        asked.append(request)
+        if partition_of(request.id, world.sequencers) == place:
+            together += [request] * draw.choice([1, 1, 1, 2])
+        else:
+            world.ask(request)
+    if together:
+        world.ask_together(together)
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -11,7 +11,7 @@ from transactional import Aborted, Serial
 from transactional.ledger import FIRST_EPOCH, Ledger
 from transactional.messages import Reply
 from transactional.operators import StateKey
-from transactional.replies import ascending
+from transactional.replies import Numbered, ascending
 
 
 @dataclass
@@ -45,11 +45,11 @@ class Check:
         for value in world.epochs_topic():
             self.ledger.apply(value)
         replies = [reply for p in range(world.program.partitions) for reply in ascending(world.replies(p))]
-        self.replies = sorted(replies, key=lambda reply: reply.epoch)
-        self.first: dict[int, Reply] = {}
-        for reply in self.replies:
-            if reply.tid >= 0:
-                self.first.setdefault(reply.tid, reply)
+        self.replies = sorted(replies, key=lambda each: each.epoch)
+        self.first: dict[int, Numbered] = {}
+        for each in self.replies:
+            if each.reply.tid >= 0:
+                self.first.setdefault(each.reply.tid, each)
 
     def run(self) -> Tally:
         """Raises ``AssertionError`` with the first difference."""
@@ -71,7 +71,7 @@ class Check:
         times = self.times(number)
         again = [tid for tid, _, _ in epoch.outcome.outcomes]
         assert again == sorted(again), f"epoch {number} was not run again in TID order: {again}"
-        at_once = sorted(tid for tid, reply in self.first.items() if reply.epoch == number and tid not in set(again))
+        at_once = sorted(tid for tid, first in self.first.items() if first.epoch == number and tid not in set(again))
         self.tally.reruns += len(again)
         self.tally.postponed += len(epoch.outcome.postponed)
         self.tally.rounds += epoch.last_round or 0
@@ -90,7 +90,7 @@ class Check:
 
     def check_one(self, serial: Serial, number: int, tid: int, time_ms: int) -> None:
         assert tid in self.first, f"transaction {tid} was run again in epoch {number} and has no reply"
-        reply = self.first[tid]
+        reply = self.first[tid].reply
         asked = self.request(reply)
         target = serial.program.target(asked["operator"], asked["key"], asked["function"], asked["args"])
         expected = serial.run(target, tid, time_ms)
@@ -100,32 +100,30 @@ class Check:
         self.tally.committed += not isinstance(expected, Aborted)
 
     def request(self, reply: Reply) -> dict[str, Any]:
-        return json.loads(self.world.request_values(reply.sequencer)[reply.offset])
+        return _listed(json.loads(self.world.request_values(reply.sequencer)[reply.offset]))[reply.index]
 
     # --- requests and replies ---------------------------------------------------------------------------------------
 
     def check_requests(self) -> None:
         """Every id runs once; a repeat gets the same reply or none of its own; what cannot run is told why."""
-        by_request: dict[tuple[int, int], list[Reply]] = {}
-        for reply in self.replies:
-            by_request.setdefault((reply.sequencer, reply.offset), []).append(reply)
+        by_request: dict[tuple[int, int, int], list[Reply]] = {}
+        for epoch, _, reply in self.replies:
+            by_request.setdefault((reply.sequencer, reply.offset, reply.index), []).append(reply)
             before = self.world.after[reply.sequencer, reply.offset]
-            assert reply.epoch > before, f"{reply} comes after a reply of epoch {before} was there"
+            assert epoch > before, f"{reply} comes after a reply of epoch {before} was there"
         for sequencer in range(self.world.sequencers):
             calls: dict[str, tuple[Any, Reply]] = {}
             for offset, value in enumerate(self.world.request_values(sequencer)):
-                found = by_request.pop((sequencer, offset), [])
-                self.check_request(value, found, calls)
+                for index, asked in enumerate(_requests(value)):
+                    self.check_request(asked, by_request.pop((sequencer, offset, index), []), calls)
         assert not by_request, f"replies to nothing: {by_request}"
 
-    def check_request(self, value: bytes, found: list[Reply], calls: dict[str, tuple[Any, Reply]]) -> None:
-        try:
-            asked = json.loads(value)
-        except ValueError:
-            asked = None
+    def check_request(
+        self, asked: dict[str, Any] | None, found: list[Reply], calls: dict[str, tuple[Any, Reply]]
+    ) -> None:
         if asked is None or asked["function"] != "run":
             kind = "MalformedRequest" if asked is None else "UnknownFunction"
-            assert [_kind(reply) for reply in found] == [kind], f"{value!r} got {found}"
+            assert [_kind(reply) for reply in found] == [kind], f"{asked!r} got {found}"
             self.tally.refused += 1
         elif asked["id"] not in calls:
             assert len(found) == 1, f"{asked} got {found}"
@@ -153,6 +151,18 @@ class Check:
                 assert partition.store.items == mine, f"partition {number} differs from the plain loop"
                 owned.add(number)
         assert owned == set(range(self.world.program.partitions))
+
+
+def _requests(value: bytes) -> list[Any]:
+    """What a record asks for; None: it is malformed."""
+    try:
+        return _listed(json.loads(value))
+    except ValueError:
+        return [None]
+
+
+def _listed(found: Any) -> list[Any]:
+    return found if isinstance(found, list) else [found]
 
 
 def _outcome(reply: Reply) -> bytes | Aborted | None:

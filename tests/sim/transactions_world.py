@@ -6,13 +6,12 @@ from collections import deque
 from dataclasses import dataclass, field
 from random import Random
 
-from holon.murmur import murmur2
 from nodes.log.memory import MemoryLog
 from transactional import Program
 from transactional import node as n
-from transactional.messages import Reply, reply_message
+from transactional.messages import Replies, reply_message
 from transactional.partition import Append, AppendCalls, AppendEpochs
-from transactional.requests import WireRequest, request_record
+from transactional.requests import WireRequest, partition_of, request_record
 from transactional.sequencer import EpochConfig
 from transactional.snapshots import PartitionState, snapshot_bytes, snapshot_state
 
@@ -76,7 +75,11 @@ class World:
 
     def ask(self, request: WireRequest) -> None:
         """A client sends a request."""
-        self.append_request(murmur2(request.id.encode()) % self.sequencers, request_record(request))
+        self.append_request(partition_of(request.id, self.sequencers), request_record(request))
+
+    def ask_together(self, requests: list[WireRequest]) -> None:
+        """In one record, wherever that goes."""
+        self.append_request(partition_of(requests[0].id, self.sequencers), request_record(requests))
 
     def append_request(self, sequencer: int, record: bytes) -> None:
         """Any bytes as a request; ``after`` keeps what was acknowledged before it."""
@@ -186,7 +189,9 @@ class World:
     def _last_reply(self, partition: int) -> tuple[int, int]:
         if self.draw.random() < 0.5:
             return 0, 0
-        return max(((each.epoch, each.n) for each in self.replies(partition)), default=(0, 0))
+        return max(
+            ((each.epoch, each.first + len(each.replies) - 1) for each in self.replies(partition)), default=(0, 0)
+        )
 
     def _write(self, life: Life) -> bool:
         ready = sorted(where for where, values in life.outbox.items() if values)
@@ -230,7 +235,7 @@ class World:
 
     # --- afterwards -------------------------------------------------------------------------------------------------
 
-    def replies(self, partition: int) -> list[Reply]:
+    def replies(self, partition: int) -> list[Replies]:
         """All reply records of a partition, repeats included."""
         return [reply_message(value) for value in self.log.read(REPLIES, partition, 0, max_records=1 << 30).values]
 

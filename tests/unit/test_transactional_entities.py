@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from transactional import Aborted, Program, Serial
-from transactional.context import Call
 from transactional.entities import Entity
-from transactional.execution import Execution, RemoteCall
+from transactional.execution import Execution
+from transactional.site import Site
 from transactional.store import Store
 from transactional.values import decode
 
@@ -70,8 +70,8 @@ def both(*calls: tuple[Any, ...]) -> list[Any]:
     serial, store, outcomes = Serial(program), Store(), []
     for tid, call in enumerate(calls, 1):
         target = program.target(*call)
-        execution = Execution(program, tid, 0, store, None)
-        execution.take(RemoteCall(Call((), (), target), None))
+        execution = Execution(Site(program, store, None), tid, 0)
+        execution.start(target)
         assert execution.outcome == serial.run(target, tid, 0)
         if not isinstance(execution.outcome, Aborted):
             store.apply(execution.writes)

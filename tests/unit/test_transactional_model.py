@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 from transactional import Aborted, BadValue, CallFailed, Context, Limits, Operator, Program, Serial, UnknownFunction
-from transactional.context import Call
-from transactional.execution import Execution, RemoteCall
+from transactional.execution import Execution
 from transactional.operators import StateKey
+from transactional.site import Site
 from transactional.store import Store
 from transactional.values import decode
 
@@ -75,8 +75,8 @@ def both(program: Program, *calls: tuple[Any, ...]) -> list[Any]:
     serial, store, outcomes = Serial(program), Store(), []
     for tid, call in enumerate(calls, 1):
         target = program.target(*call)
-        execution = Execution(program, tid, 0, store, None)
-        execution.take(RemoteCall(Call((), (), target), None))
+        execution = Execution(Site(program, store, None), tid, 0)
+        execution.start(target)
         outcome = execution.outcome
         if not isinstance(outcome, Aborted):
             store.apply(execution.writes)
@@ -315,8 +315,8 @@ def test_two_strands_at_one_key_are_a_race_and_one_after_the_other_are_not() -> 
 
     program = one(add=add, two=two, nested=nested, scanner=scanner, scan=scan)
     for name, race in (("two", True), ("nested", False), ("scanner", True)):
-        execution = Execution(program, 1, 0, Store(), 0)
-        execution.take(RemoteCall(Call((), (), program.target("it", "a", name, None)), None))
+        execution = Execution(Site(program, Store(), 0), 1, 0)
+        execution.start(program.target("it", "a", name, None))
         assert execution.race is race, name
 
 

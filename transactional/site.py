@@ -1,0 +1,72 @@
+"""Where transactions run, and what a strand of calls leaves there while it waits."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any, Protocol
+
+from transactional.context import Call, Path, Strand
+from transactional.messages import WireCall, WireResult
+from transactional.operators import Program
+
+
+class Base(Protocol):
+    """The state that a transaction runs against."""
+
+    @property
+    def read(self) -> Any:
+        """Called with a key gives its value or None; raises ``NotShipped`` where it cannot know."""
+        ...
+
+    def scan(self, operator: str, prefix: str) -> list[tuple[str, bytes]]:
+        """In order of the keys; raises ``NotShipped`` where it cannot know."""
+        ...
+
+
+class Site:
+    """Where the transactions of an epoch run: partition ``here`` (None: all are run again here), on ``base``.
+
+    ``sent``: calls and results for other partitions, by partition, in the order in which they were made.
+    """
+
+    __slots__ = ("base", "here", "max_calls", "max_value_bytes", "operators", "program", "sent")
+
+    def __init__(self, program: Program, base: Base, here: int | None) -> None:
+        self.program = program
+        self.operators = program.operators
+        self.max_calls = program.limits.max_calls
+        self.max_value_bytes = program.limits.max_value_bytes
+        self.base = base
+        self.here = here
+        self.sent: dict[int, list[WireCall | WireResult]] = {}
+
+
+class Segment:
+    """Calls of a strand that wait for each other here; ``caller`` is the partition that waits for the bottom one."""
+
+    __slots__ = ("caller", "frames", "path", "strand")
+
+    def __init__(self, strand: Strand, path: Path, caller: int | None) -> None:
+        self.strand = strand
+        self.path = path
+        self.caller = caller
+        self.frames: list[Any] = []
+
+
+class Parked(Exception):
+    """Stands for: the segment waits, or is over."""
+
+
+PARKED = Parked()
+
+
+class Handing:
+    """Gives a call to the execution and its result to the function."""
+
+    __slots__ = ("_call",)
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    def __await__(self) -> Generator[Call, Any, Any]:
+        return (yield self._call)
