@@ -1,9 +1,8 @@
 """Requests as clients write them: JSON, so that every language can; what cannot be run gets a reply that says why.
 
 ``{"id": str, "operator": str, "key": str, "function": str, "args": list | object | null, "since": int}``, or a list of
-these. The record goes to request partition ``murmur2(home of the id) mod partitions``; the home is the id, or what
-stands before its first ``/``, so that a client can have ids that go together. ``since``, in a retry: an end offset of
-that partition before the first try.
+these. The record goes to request partition ``murmur2(id) mod partitions``, as Kafka's clients compute it, so that a
+list holds what goes to one partition. ``since``, in a retry: an end offset of that partition before the first try.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ def request_record(request: WireRequest | Sequence[WireRequest]) -> bytes:
 
 def partition_of(name: str, partitions: int) -> int:
     """The request partition of an id."""
-    return (murmur2(name.split("/", 1)[0].encode()) & 0x7FFFFFFF) % partitions
+    return (murmur2(name.encode()) & 0x7FFFFFFF) % partitions
 
 
 class Admission:

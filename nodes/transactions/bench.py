@@ -81,9 +81,10 @@ def _ask(
     while len(asked.answered) < len(requests):
         now = time.monotonic()
         due = len(requests) if rate is None else min(len(requests), int((now - start) * rate))
-        for request in requests[pending:due]:
-            asked.sent[request.id] = time.monotonic()
-            client.ask(request)
+        if due > pending:
+            now = time.monotonic()
+            asked.sent.update((request.id, now) for request in requests[pending:due])
+            client.ask_all(requests[pending:due])
         pending = max(pending, due)
         client.receive(0.001 if pending < len(requests) else 0.05)
         now = time.monotonic()

@@ -13,6 +13,7 @@ from nodes.transactions.client import TransactionClient
 from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics, begin, create_topics
 from transactional import Aborted
+from transactional.requests import WireRequest
 
 SEQUENCERS = 2
 INTERVAL_MS = 100
@@ -75,6 +76,23 @@ def test_two_nodes_share_the_work_and_answer() -> None:
     assert stage.call("a", "transfer", ["b", 7]) == Aborted("InsufficientFunds", ("a", 6))
     assert len(one.node.partitions) + len(other.node.partitions) == program.partitions
     assert one.node.partitions and other.node.partitions
+
+
+def test_requests_that_are_asked_together_travel_in_few_records() -> None:
+    stage = Stage()
+    stage.start("one")
+    requests = [WireRequest(f"r{number}", "account", f"a{number % 3}", "deposit", [1]) for number in range(30)]
+    requests.append(WireRequest("large", "account", "b", "deposit", ["x" * (1 << 18)]))
+    stage.client.ask_all(requests[:30])
+    assert sum(stage.log.end_offset(stage.topics.requests, s) for s in range(SEQUENCERS)) == SEQUENCERS
+    stage.client.ask_all(requests[29:])  # one of them again, and beside what is too large to share a record
+    found: dict[str, Any] = {}
+    while len(found) < len(requests):
+        stage.client.receive(1.0)
+        found.update(stage.client.take_all())
+    assert sorted(found[f"r{number}"] for number in range(30)) == sorted([*range(1, 11)] * 3)
+    assert isinstance(found["large"], Aborted) and found["large"].kind == "TypeError"
+    assert stage.call("a0", "balance") == 10
 
 
 def test_a_survivor_takes_everything_over() -> None:
