@@ -116,7 +116,11 @@ def call(
 def bench(
     given: Given,
     workload: Annotated[
-        str, typer.Argument(metavar="WORKLOAD", help="ycsb-t, ycsb-a to f, tpcc, movies, travel, cart, cycle, append.")
+        str,
+        typer.Argument(
+            metavar="WORKLOAD",
+            help="ycsb-t, ycsb-a to f, tpcc, tpcc-full, movies, travel, travel-busy, cart, cycle, append.",
+        ),
     ],
     zipf: Annotated[float, typer.Option("--zipf", min=0, max=2, help="Skew of the workload's hot choice.")] = 0.0,
     transactions: Annotated[int | None, typer.Option("--transactions", min=1, help="As one burst.")] = None,
@@ -128,6 +132,10 @@ def bench(
         int | None, typer.Option("--size", "--accounts", min=1, help="Accounts, records, hotels, warehouses, ...")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Of the requests.")] = 1,
+    scale: Annotated[
+        float,
+        typer.Option("--scale", min=0.001, max=1, help="TPC-C: share of the specification's customers and items."),
+    ] = 0.01,
     kill: Annotated[list[str] | None, typer.Option("--kill", metavar="NODE@FRACTION", help="kill -9 there.")] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -150,7 +158,7 @@ def bench(
     from transactional.workloads.contract import Shape
 
     options = tuple(_options_of_children(given))
-    shape = Shape(chosen.size if size is None else size, zipf, seed)
+    shape = Shape(chosen.size if size is None else size, zipf, seed, scale)
     plan = BenchPlan(chosen, shape, count, rate, nodes, sequencers, kills, options)
     with open_settings_log(settings, create=True) as log:
         result = run_bench(log, plan)

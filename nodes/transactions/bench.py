@@ -108,6 +108,7 @@ def _figures(plan: BenchPlan, asked: History, cpu_s: float) -> dict[str, object]
     return {
         "workload": plan.workload.name,
         "size": plan.shape.size,
+        "scale": plan.shape.scale,
         "zipf": plan.shape.zipf,
         "nodes": plan.nodes,
         "rate": plan.rate,

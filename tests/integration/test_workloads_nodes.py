@@ -27,6 +27,7 @@ SHAPES = {
     "cart": Shape(6, 0.9),
     "cycle": Shape(15, 0.9),
     "append": Shape(8, 0.5),
+    "tpcc-full": Shape(2),
 }
 
 

@@ -11,7 +11,7 @@ from transactional.workloads.catalogue import WORKLOADS
 from transactional.workloads.contract import Shape
 
 REQUESTS = 300
-SIZES = {"ycsb-t": 20, "cycle": 10, "append": 5, "travel-busy": 4, "movies": 5, "cart": 5, "tpcc": 1, "tpcc-pay": 1}
+SIZES = {"ycsb-t": 20, "cycle": 10, "append": 5, "travel-busy": 4, "movies": 5, "cart": 5, "tpcc": 2, "tpcc-full": 1}
 
 # A write that no reply tells of.
 SECRET = {
@@ -28,6 +28,8 @@ SECRET = {
     "cart": WireRequest("x", "goods", "g0", "sell", [1]),
     "cycle": WireRequest("x", "ring", "n0", "point", [0]),
     "append": WireRequest("x", "register", "l0", "append", [7_000_000]),
+    "tpcc": WireRequest("x", "customer", "1/1/0001", "pay", [[1, 1], 1]),
+    "tpcc-full": WireRequest("x", "oldest_open", "1/1", "deliver_oldest", [1]),
 }
 
 
@@ -35,9 +37,9 @@ def shape_of(name: str, zipf: float = 0.9) -> Shape:
     return Shape(SIZES.get(name, 50), zipf, seed=3)
 
 
-def ran(name: str) -> SerialRun:
+def ran(name: str, count: int = REQUESTS) -> SerialRun:
     run = SerialRun(WORKLOADS[name], shape_of(name))
-    run.measure(REQUESTS)
+    run.measure(count)
     return run
 
 
@@ -58,9 +60,9 @@ def test_a_write_that_no_reply_tells_of_is_found(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(set(WORKLOADS) - {"cycle", "ycsb-c", "travel"}))
 def test_an_acknowledged_write_that_is_lost_is_found(name: str) -> None:
-    run = ran(name)
+    run = ran(name, 40)
     before = dict(run.serial.state)
-    for request in run.workload.requests(run.shape, REQUESTS, 100):
+    for request in run.workload.requests(run.shape, 40, 100):
         run.history.asked.append(request)
         run.history.sent[request.id] = run.clock
         run.history.outcomes[request.id] = run.run(request)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from transactional.workloads import append, cart, cycle, movies, travel, ycsb, ycsb_t
 from transactional.workloads.contract import Workload
+from transactional.workloads.tpcc import workloads as tpcc
 
 WORKLOADS: dict[str, Workload] = {
     each.name: each
@@ -15,5 +16,6 @@ WORKLOADS: dict[str, Workload] = {
         cart.workload,
         cycle.workload,
         append.workload,
+        *tpcc.workloads,
     )
 }

@@ -16,11 +16,15 @@ Ask: TypeAlias = Callable[[Sequence[WireRequest]], dict[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """``size`` counts what the workload says; ``zipf`` is the skew of its hot choice, 0 is uniform."""
+    """``size`` counts what the workload says; ``zipf`` is the skew of its hot choice, 0 is uniform.
+
+    ``scale``: of TPC-C, the share of the specification's customers and items.
+    """
 
     size: int
     zipf: float = 0.0
     seed: int = 1
+    scale: float = 0.01
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-STREAMS = 64
+STREAMS = 128
 """Independent streams of one seed."""
 
 
