@@ -30,8 +30,8 @@ SOURCES = ("holon.columnar.kernel", "holon.columnar.layout", "holon.columnar.vec
 NAMES = {
     "project": ("holon.columnar.kernel", 14),
     "compose": ("holon.columnar.kernel", 7),
-    "scan": ("nodes.log.kafka_kernel", 8),
-    "gather": ("nodes.log.kafka_kernel", 7),
+    "scan": ("nodes.log.kafka_kernel", 9),
+    "gather": ("nodes.log.kafka_kernel", 8),
     "release": ("nodes.log.kafka_kernel", 3),
 }
 """Compiled functions: where they stand, and how many arguments they take."""

@@ -85,7 +85,8 @@ class NodeProcess:
         history: History | None = None,
     ) -> None:
         if getattr(run.job.source.format, "compiled", False) and compiled.ensure():
-            log.use_columns()
+            source = run.job.source.topic  # of its own topics a node looks at the headers: they say what is written
+            log.use_columns(None if source in {output.topic for output in run.job.outputs.values()} else source)
         self.run = run
         self.log = log
         self.config = config

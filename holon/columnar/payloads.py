@@ -67,9 +67,12 @@ class Payloads(Spans, Sequence[bytes]):
 
     @classmethod
     def joined(cls, parts: Sequence[Payloads]) -> Payloads:
-        """The rows of all parts, in one buffer."""
+        """The rows of all parts, in one buffer; copies no bytes if they share one."""
         if len(parts) == 1:
             return parts[0]
+        if parts and all(part.buffer is parts[0].buffer for part in parts):
+            places = np.concatenate([part.starts for part in parts]), np.concatenate([part.ends for part in parts])
+            return cls(parts[0].buffer, *places)
         buffers: list[NDArray[np.uint8]] = []
         starts, ends, at = [np.empty(0, np.int64)], [np.empty(0, np.int64)], 0
         for part in parts:

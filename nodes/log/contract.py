@@ -178,8 +178,11 @@ class Log(ABC):
         """
         return self.read(topic, partition, offset, max_records=max_records, max_bytes=max_bytes)
 
-    def use_columns(self) -> bool:
-        """Give values as ``Payloads`` from now on, where this log can: the same records, without an object for each."""
+    def use_columns(self, without_headers: str | None = None) -> bool:
+        """Give values as ``Payloads`` from now on, where this log can: the same records, without an object for each.
+
+        ``without_headers``: a topic whose headers nobody asks for; they are empty from now on.
+        """
         return False
 
     @abstractmethod

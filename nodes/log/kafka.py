@@ -116,12 +116,13 @@ class KafkaLog(Log):
         sender = kafka_transactions.TransactionalSender(config, self._connection, self._timeout_s)
         self._transactional.update(dict.fromkeys(topics, sender))
 
-    def use_columns(self) -> bool:
+    def use_columns(self, without_headers: str | None = None) -> bool:
         found, library = compiled.loops(), open_library()
         if found is None or library is None:
             return False
         with self._lock:
-            consumer = NativeConsumer(library, found, self._consuming)
+            bare = None if without_headers is None else self.prefix + without_headers
+            consumer = NativeConsumer(library, found, self._consuming, bare)
             old = self._follower
             self._follower = Follower(consumer, self._topics, self._connection, self.prefix, self._timeout_s)
             self._finalizer.detach()

@@ -16,6 +16,9 @@ from holon.columnar.payloads import Payloads, Places
 from nodes.log.contract import Chunk, TopicPartition
 from nodes.log.kafka_tail import BUFFER_BYTES, BUFFER_RECORDS, Tail
 
+ENOUGH_RECORDS = 10_000
+"""Half of what a node takes at once."""
+
 
 @dataclass(slots=True, frozen=True)
 class Piece:
@@ -121,6 +124,8 @@ class ColumnTaken:
             if self._records_left <= 0:
                 return True
             piece = tail.pieces[0]
+            if self._enough_before(piece):
+                return True
             ends = np.cumsum(piece.sizes())
             fit = min(int(np.searchsorted(ends, self._bytes_left, side="right")), self._records_left, len(piece))
             if fit == 0:
@@ -136,6 +141,12 @@ class ColumnTaken:
                 return True
         return self._records_left <= 0
 
+    def _enough_before(self, piece: Piece) -> bool:
+        """Whether to stop where the next piece lies elsewhere: putting much together costs more than reading again."""
+        if not self._pieces or self._pieces[-1].values.buffer is piece.values.buffer:
+            return False
+        return sum(map(len, self._pieces)) >= ENOUGH_RECORDS
+
     def chunk(self, next_offset: int) -> Chunk:
         """The columns."""
         pieces = self._pieces
@@ -144,10 +155,13 @@ class ColumnTaken:
             headers = [b""] * len(only) if only.headers is None else list(only.headers)
             return Chunk(only.offsets, only.timestamps_ms, only.values, headers, only.keys, next_offset)
         nothing = np.empty(0, np.int64)
-        keys = headers = None
+        keys = None
         if any(piece.keys is not None for piece in pieces):
             keys = [key for piece in pieces for key in piece.keys or [None] * len(piece)]
-        headers = [h for piece in pieces for h in (piece.headers or [b""] * len(piece))]
+        if any(piece.headers is not None for piece in pieces):
+            headers = [h for piece in pieces for h in (piece.headers or [b""] * len(piece))]
+        else:
+            headers = [b""] * sum(map(len, pieces))
         return Chunk(
             np.concatenate([nothing, *(piece.offsets for piece in pieces)]),
             np.concatenate([nothing, *(piece.timestamps_ms for piece in pieces)]),

@@ -48,11 +48,12 @@ def _call(typing_context: Any, function: Any, a: Any, b: Any, c: Any, d: Any) ->
 
 
 @compiled
-def scan(messages, count, table, stamp, headers, last_header, name, room):
+def scan(messages, count, table, stamp, headers, last_header, name, room, bare):
     """Fill ``table``, ``WIDTH`` int64 for each message; returns how many bytes their values have.
 
     All arguments but the count are addresses: ``messages`` of pointers, ``stamp``, ``headers`` and ``last_header`` of
-    functions, ``name`` of the header that is looked for, ``room`` of three int64 to write to.
+    functions, ``name`` of the header that is looked for, ``room`` of three int64 to write to; ``bare`` is a topic whose
+    messages are not asked for headers.
     """
     total = np.int64(0)
     for k in range(count):
@@ -60,7 +61,8 @@ def scan(messages, count, table, stamp, headers, last_header, name, room):
         row = table + 8 * WIDTH * k
         error = number_at(message, 0) & _LOW
         put_number(row, ERROR, error)
-        put_number(row, TOPIC, number_at(message, 1))
+        topic = number_at(message, 1)
+        put_number(row, TOPIC, topic)
         put_number(row, PARTITION, number_at(message, 2) & _LOW)
         put_number(row, OFFSET, number_at(message, 7))
         if error != 0:
@@ -72,7 +74,7 @@ def scan(messages, count, table, stamp, headers, last_header, name, room):
         put_number(row, STAMP, _call(stamp, message, room, 0, 0))
         put_number(row, HEADER, 0)
         put_number(row, HEADER_BYTES, 0)
-        if _call(headers, message, room, 0, 0) & _LOW == 0:
+        if topic != bare and _call(headers, message, room, 0, 0) & _LOW == 0:
             found = _call(last_header, number_at(room, 0), name, room + 8, room + 16) & _LOW
             if found == 0 and number_at(room, 1) != 0:
                 put_number(row, HEADER, number_at(room, 1))
@@ -82,9 +84,8 @@ def scan(messages, count, table, stamp, headers, last_header, name, room):
 
 
 @compiled
-def gather(table, first, count, pointer, size, buffer, ends):
-    """Copy what a pair of columns points at, one after the other; ``ends`` gets 0 and the end of each."""
-    at = np.int64(0)
+def gather(table, first, count, pointer, size, buffer, at, ends):
+    """Copy what a pair of columns points at, one after the other from ``at`` on; ``ends`` gets that and each end."""
     put_number(ends, 0, at)
     for k in range(count):
         row = table + 8 * WIDTH * (first + k)
@@ -93,7 +94,11 @@ def gather(table, first, count, pointer, size, buffer, ends):
         while done + 16 <= length:
             copy_sixteen(buffer + at + done, source + done)
             done += 16
-        while done < length:  # nothing is known of what stands behind the source
+        # Nothing is known of what stands behind the source, so the last vector ends where the source does.
+        if done < length and length >= 16:
+            copy_sixteen(buffer + at + length - 16, source + length - 16)
+            done = length
+        while done < length:
             _copy_byte(buffer + at + done, source + done)
             done += 1
         at += length
