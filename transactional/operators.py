@@ -16,6 +16,7 @@ import msgspec
 
 from holon.murmur import murmur2
 from transactional.errors import BadArguments, UnknownFunction, by_name
+from transactional.streams import CURSORS, Binding, feed, skip, where
 from transactional.values import BadValue, decode, encode
 
 Function: TypeAlias = Callable[..., Awaitable[Any]]
@@ -59,6 +60,7 @@ class Operator:
         self.colocate = colocate
         self.state = state
         self.functions: dict[str, Function] = {}
+        self.bindings: list[Binding] = []
 
     def register(self, function: F) -> F:
         """Decorator: ``async def f(ctx, ...)`` becomes callable under its own name."""
@@ -69,6 +71,27 @@ class Operator:
             raise ValueError(f"operator {self.name!r} already has a function {name!r}")
         self.functions[name] = function
         return function
+
+    def bind(
+        self,
+        topic: str,
+        function: str | Function,
+        *,
+        key: Callable[[Any], str],
+        arguments: Callable[[Any], Any] = lambda record: [record],
+        batch: int = 100,
+    ) -> None:
+        """Hand each record of a topic (JSON) once, in its partition's order, to a function of entity ``key(record)``.
+
+        The function gets ``arguments(record)``. Up to ``batch`` records are one transaction. A record that aborts is
+        left out and counted.
+        """
+        name = function if isinstance(function, str) else function.__name__
+        if name not in self.functions:
+            raise UnknownFunction(f"operator {self.name!r} has no {name!r} to bind{_nearest(name, self.functions)}")
+        if batch < 1:
+            raise ValueError(f"a batch of {topic!r} has at least one record, not {batch}")
+        self.bindings.append(Binding(topic, self.name, name, key, arguments, batch))
 
     def partition_of(self, key: str) -> int:
         """Where the key lives: as Kafka's default partitioner, over the first part of a composite key."""
@@ -114,6 +137,10 @@ class Program:
         self.limits = Limits() if limits is None else limits
         self._names: dict[tuple[str | Operator, str | Function], tuple[str, str]] = {}
         self.partitions = max(operator.partitions for operator in self.operators.values())
+        self.bindings = [each for _, operator in sorted(self.operators.items()) for each in operator.bindings]
+        if self.bindings:
+            cursors = self.operators.setdefault(CURSORS, Operator(CURSORS, partitions=self.partitions))
+            cursors.functions.update(where=where, feed=feed, skip=skip)
 
     def target(self, operator: str | Operator, key: str, function: str | Function, arguments: Any = None) -> Target:
         """Check a call and encode its arguments; raises ``UnknownFunction``, ``BadArguments`` or ``BadValue``."""

@@ -89,13 +89,21 @@ class TransactionClient:
 
     def receive(self, timeout_s: float) -> int:
         """Read replies, waiting for one if there is none; gives how many have come."""
-        self.log.delivered()
-        found = self._read()
+        found = self.poll()
         if not found:
-            positions = {TopicPartition(self.topics.replies, p): offset for p, offset in self._at.items()}
-            self.log.wait(positions, timeout_s)
+            self.log.wait(self.positions, timeout_s)
             found = self._read()
         return found
+
+    def poll(self) -> int:
+        """As ``receive``, without waiting."""
+        self.log.delivered()
+        return self._read()
+
+    @property
+    def positions(self) -> dict[TopicPartition, int]:
+        """Where new replies would come."""
+        return {TopicPartition(self.topics.replies, p): offset for p, offset in self._at.items()}
 
     @property
     def answered(self) -> Container[str]:

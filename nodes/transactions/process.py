@@ -19,6 +19,7 @@ from nodes.saver import ThreadSaver
 from nodes.settings import Settings
 from nodes.transactions.checkpointing import TransactionCheckpoints
 from nodes.transactions.driver import TransactionDriver
+from nodes.transactions.feeding import Feeding
 from nodes.transactions.topics import FIRST_INCARNATION, begin, create_topics
 from transactional.operators import Program
 from transactional.partition import Nondeterministic
@@ -77,6 +78,7 @@ class TransactionProcess:
             config=EpochConfig(),
             heartbeat_interval_ms=settings.node.heartbeat_interval_ms,
         )
+        self.feeding = Feeding(log, program, sequencers)
         self._stop = threading.Event()
 
     def request_stop(self, signum: int = 0, frame: FrameType | None = None) -> None:
@@ -90,9 +92,10 @@ class TransactionProcess:
         name = self.driver.claiming.node
         try:
             while not self._stop.is_set() and os.getppid() == self.parent:
-                if not self.driver.turn():
+                moved = self.driver.turn()
+                if not (self.feeding.turn(self.driver.node.sequencers) or moved):
                     wait_s = CUT_WAIT_S if self.driver.is_waiting else IDLE_WAIT_S
-                    self.log.wait(self.driver.waits_for(), wait_s)
+                    self.log.wait(self.driver.waits_for() | self.feeding.waits_for(), wait_s)
             self.driver.leave()
         except Nondeterministic as error:
             raise RunFailed(f"node {name}: {error}") from error
