@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -36,8 +36,11 @@ class Counts(msgspec.Struct, array_like=True):
         return self.accepted + self.filtered + self.late + self.dead
 
 
-class Diverted(msgspec.Struct):
-    """What the late and dead-letter outputs hold: the raw payload (base64 in JSON), where it came from, and why."""
+class Diverted(msgspec.Struct, omit_defaults=True):
+    """What the late and dead-letter outputs hold: the raw payload (base64 in JSON), where it came from, and why.
+
+    Of an atom that can be read, only the event: ``place`` is its place there, and the payload an atom of it alone.
+    """
 
     topic: str
     partition: int
@@ -45,6 +48,15 @@ class Diverted(msgspec.Struct):
     timestamp_ms: int
     reason: str
     payload: bytes
+    place: int | None = None
+
+
+class Refused(NamedTuple):
+    """An event that is late or dead: number of its record in the run, place in it (None: the record), and why."""
+
+    record: int
+    place: int | None
+    reason: str
 
 
 @dataclass(slots=True)
@@ -52,17 +64,23 @@ class Admitted:
     """A run of records, decided.
 
     ``batch`` are the accepted rows; ``watermarks_ms`` the watermark before each of them, ``next_watermarks_ms`` after.
-    ``late`` and ``dead`` are (index into the run, reason). ``watermark_ms`` is the one after the whole run.
+    ``index`` are the places of their records in the run. ``watermark_ms`` is the one after the whole run, ``events``
+    how many events it holds.
     """
 
     batch: Batch[Any]
     watermarks_ms: NDArray[np.int64]
     next_watermarks_ms: NDArray[np.int64]
     index: NDArray[np.intp]
-    late: list[tuple[int, str]]
-    dead: list[tuple[int, str]]
+    late: list[Refused]
+    dead: list[Refused]
     filtered: int
     watermark_ms: int
+    events: int
+
+    def refused(self, row: int, reason: str) -> Refused:
+        """What a row of the batch becomes that is not taken after all."""
+        return _refused(self.batch, self.index, row, reason)
 
 
 class Admission:
@@ -86,46 +104,49 @@ class Admission:
         """
         decoded = self.source.format.decode(payloads)
         rows = np.arange(len(payloads)) if decoded.rows is None else decoded.rows
-        dead = list(decoded.bad)
-        times = self._event_times(decoded, rows, log_ts_ms, dead)
-        batch = Batch(offsets[rows], times, decoded.columns, decoded.events)
-        if len(dead) > len(decoded.bad):
-            timed = ~np.isin(rows, [index for index, _ in dead])
+        dead = [Refused(index, None, reason) for index, reason in decoded.bad]
+        dead += [Refused(*event) for event in decoded.bad_events]
+        events = len(rows) + len(dead)
+        log_ts_ms = log_ts_ms if decoded.rows is None else log_ts_ms[rows]
+        times, refused = self._event_times(decoded, len(rows), log_ts_ms)
+        offsets = offsets if decoded.rows is None else offsets[rows]
+        batch = Batch(offsets, times, decoded.columns, decoded.events, decoded.places)
+        if refused:
+            dead += [_refused(batch, rows, row, reason) for row, reason in refused]
+            timed = np.ones(len(rows), np.bool_)
+            timed[[row for row, _ in refused]] = False
             batch, rows = batch.take(timed), rows[timed]
         before, after = self._watermarks(batch.ts_ms, watermark_ms)
         keep = self._matching(batch)
         late = self._late(batch, before, keep, rows)
-        dead.sort()
+        dead.sort(key=place_in_run)
         filtered = len(rows) - int(np.count_nonzero(keep)) - len(late)
         last = int(after[-1]) if len(after) else watermark_ms
         if not keep.all():
-            batch, before, after, rows = batch.take(keep), before[keep], after[keep], rows[keep]
-        return Admitted(batch, before, after, rows, late, dead, filtered, last)
+            index = np.flatnonzero(keep)
+            batch, before, after, rows = batch.take(index), before[index], after[index], rows[index]
+        return Admitted(batch, before, after, rows, late, dead, filtered, last, events)
 
     def _event_times(
-        self, decoded: Decoded[Any], rows: NDArray[np.intp], log_ts_ms: NDArray[np.int64], dead: list[tuple[int, str]]
-    ) -> NDArray[np.int64]:
-        """Event time of each row; rows whose time cannot be told, or is absurd, are added to ``dead``."""
+        self, decoded: Decoded[Any], count: int, log_ts_ms: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int64], list[tuple[int, str]]]:
+        """Event time of each row, and the rows whose time cannot be told or is absurd, with the reason."""
         timestamp = self.source.timestamp
-        if timestamp is None or len(rows) == 0:
-            times, bad = log_ts_ms[rows], []
+        if timestamp is None or count == 0:
+            times, bad = log_ts_ms, []
         elif decoded.columns or isinstance(timestamp, str):
-            times, bad = times_of_columns(timestamp, decoded.columns, len(rows))
+            times, bad = times_of_columns(timestamp, decoded.columns, count)
         else:
             times, bad = times_of_events(timestamp, decoded.events)
-        dead += [(int(rows[position]), reason) for position, reason in bad]
         refused = (times >= MAX_TS_MS) | (times <= -MAX_TS_MS)
         guard_ms = self.source.skew_guard_ms
         if guard_ms is not None:  # one record must not close all windows
-            refused |= times > log_ts_ms[rows] + guard_ms
-        if refused.any():
-            known = {position for position, _ in bad}
-            for position in np.flatnonzero(refused).tolist():
-                if position not in known:
-                    dead.append(
-                        (int(rows[position]), self._refusal(int(times[position]), int(log_ts_ms[rows[position]])))
-                    )
-        return times
+            refused |= times > log_ts_ms + guard_ms
+        if not refused.any():
+            return times, bad
+        known = {row for row, _ in bad}
+        absurd = [row for row in np.flatnonzero(refused).tolist() if row not in known]
+        return times, [*bad, *((row, self._refusal(int(times[row]), int(log_ts_ms[row]))) for row in absurd)]
 
     def _refusal(self, ts_ms: int, log_ts_ms: int) -> str:
         if not -MAX_TS_MS < ts_ms < MAX_TS_MS:
@@ -162,7 +183,7 @@ class Admission:
 
     def _late(
         self, batch: Batch[Any], before: NDArray[np.int64], keep: NDArray[np.bool_], rows: NDArray[np.intp]
-    ) -> list[tuple[int, str]]:
+    ) -> list[Refused]:
         """Rows that no window takes any more; they are cleared from ``keep``."""
         if not self.assigners or len(batch) == 0:
             return []
@@ -172,7 +193,7 @@ class Admission:
             ts = int(batch.ts_ms[position])
             if self.is_late(ts, int(before[position])):
                 keep[position] = False
-                late.append((int(rows[position]), late_reason(ts)))
+                late.append(_refused(batch, rows, position, late_reason(ts)))
         return late
 
     def is_late(self, ts_ms: int, watermark_ms: int) -> bool:
@@ -183,6 +204,15 @@ class Admission:
         if watermark_ms >= END_OF_TIME_MS:
             return False
         return any(w.end_ms + self.lateness_ms > watermark_ms for w in assigner.windows_for(ts_ms))
+
+
+def _refused(batch: Batch[Any], rows: NDArray[np.intp], row: int, reason: str) -> Refused:
+    return Refused(int(rows[row]), None if batch.places is None else batch.place(row), reason)
+
+
+def place_in_run(refused: Refused) -> tuple[int, int]:
+    """To sort by."""
+    return refused.record, -1 if refused.place is None else refused.place
 
 
 def late_reason(ts_ms: int) -> str:

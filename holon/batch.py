@@ -21,13 +21,15 @@ Columns = Mapping[str, Column]
 class Batch(Generic[E]):
     """``len(batch)`` rows; ``offsets`` and ``ts_ms`` (event time, ms) are int64 columns of that length.
 
-    ``columns`` is empty where the format gives events, ``events`` is empty where it gives columns.
+    ``columns`` is empty where the format gives events, ``events`` is empty where it gives columns. Several rows have
+    one offset where a record is an atom: ``places`` (int64; None: one event a record) tells these apart.
     """
 
     offsets: NDArray[np.int64]
     ts_ms: NDArray[np.int64]
     columns: Columns
     events: Sequence[E]
+    places: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -39,13 +41,18 @@ class Batch(Generic[E]):
         except KeyError:
             raise KeyError(f"no column {column!r}; there are {', '.join(self.columns) or 'events only'}") from None
 
+    def place(self, row: int) -> int:
+        """The place of a row in its record: 0 unless that is an atom."""
+        return 0 if self.places is None else int(self.places[row])
+
     def take(self, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Batch[E]:
         """The rows of a mask, or of an index in its order."""
         if rows.dtype == np.bool_ and bool(rows.all()):
             return self
         index: NDArray[np.intp] = np.flatnonzero(rows) if rows.dtype == np.bool_ else rows.astype(np.intp, copy=False)
         events = [self.events[i] for i in index.tolist()] if self.events else self.events
-        return Batch(self.offsets[index], self.ts_ms[index], take_columns(self.columns, index), events)
+        places = None if self.places is None else self.places[index]
+        return Batch(self.offsets[index], self.ts_ms[index], take_columns(self.columns, index), events, places)
 
 
 def take_columns(columns: Columns, index: NDArray[np.intp]) -> dict[str, Column]:

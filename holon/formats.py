@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Generic, Protocol, TypeVar, get_args, get_origin
+from typing import Annotated, Any, Generic, Protocol, TypeVar, get_args, get_origin, runtime_checkable
 
 import msgspec
 import numpy as np
@@ -23,16 +23,22 @@ class Decoded(Generic[E_co]):
 
     ``rows`` are the indexes of the payloads that were decoded, ascending (None: all of them); ``columns`` and
     ``events`` have one entry for each of those. ``bad`` are the others: (index, reason).
+
+    Where a payload is an atom, which holds any number of events, ``rows`` names it once for each event, ``places`` are
+    the places of these events in their atoms, ascending in each, and ``bad_events`` are events that cannot be used in
+    an atom that can: (index, place, reason).
     """
 
     rows: NDArray[np.intp] | None
     columns: dict[str, Column] = field(default_factory=dict)
     events: Sequence[E_co] = ()
     bad: list[tuple[int, str]] = field(default_factory=list)
+    places: NDArray[np.int64] | None = None
+    bad_events: list[tuple[int, int, str]] = field(default_factory=list)
 
 
 class Format(Protocol[E_co]):
-    """Decodes payloads; an implementation is pure and keeps nothing between calls."""
+    """Decodes payloads; an implementation is pure, and what it keeps between calls changes its speed only."""
 
     def decode(self, payloads: Sequence[bytes]) -> Decoded[E_co]:
         """Decode a run of payloads; never raises for their contents."""
@@ -41,6 +47,26 @@ class Format(Protocol[E_co]):
     def describe(self) -> str:
         """Canonical text, part of the job's fingerprint."""
         ...
+
+
+@runtime_checkable
+class AtomFormat(Protocol):
+    """What a format has beside ``Format`` if a payload of it is an atom: a batch of events in one record."""
+
+    def events_in(self, payload: bytes) -> int:
+        """How many events an atom holds; 1 for one that cannot be read, which is one dead letter."""
+        ...
+
+    def single(self, payload: bytes, place: int) -> bytes:
+        """An atom of the one event at a place."""
+        ...
+
+
+def count_events(format: Format[Any], payloads: Sequence[bytes]) -> int:
+    """How many events a run of payloads holds: what accepted, filtered, late and dead add up to."""
+    if not isinstance(format, AtomFormat):
+        return len(payloads)
+    return sum(format.events_in(payload) for payload in payloads)
 
 
 def decode_each(

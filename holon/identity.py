@@ -82,10 +82,12 @@ class IdentityStamp:
     def __call__(self, position: int, n: int) -> bytes:
         return self._head + _PLACE.pack(position, n) + self._job
 
-    def column(self, positions: Iterable[int]) -> list[bytes]:
-        """The headers of the first output (n = 0) at each position."""
+    def column(self, positions: Iterable[int], numbers: Iterable[int] | None = None) -> list[bytes]:
+        """The headers of the n-th outputs at positions; ``numbers`` None: of the first ones (n = 0)."""
         head, pack, job = self._head, _PLACE.pack, self._job
-        return [head + pack(position, 0) + job for position in positions]
+        if numbers is None:
+            return [head + pack(position, 0) + job for position in positions]
+        return [head + pack(position, n) + job for position, n in zip(positions, numbers, strict=True)]
 
 
 LastSeen = tuple[int, int]

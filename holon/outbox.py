@@ -13,6 +13,9 @@ from holon.identity import IdentityStamp, Track
 from holon.job import DEAD, LATE, UNSTABLE, Job, Output, encode_json, encode_json_column
 from holon.murmur import murmur2
 
+_NOWHERE = -1
+"""No record has this offset."""
+
 
 class Run:
     """Records for one output partition, in order."""
@@ -48,7 +51,8 @@ class _Piece(NamedTuple):
 class Outbox:
     """Collects what one partition emits.
 
-    An identity is (position, n) with n counted per output: by record, or on the window track by window end.
+    An identity is (position, n) with n counted per output: by record, or on the window track by window end. The events
+    of an atom are one record: it is never processed in part, so what they emit is numbered in the order of its places.
     """
 
     def __init__(self, job: Job, incarnation: int, partition: int, partitions: Mapping[str, int]) -> None:
@@ -61,6 +65,8 @@ class Outbox:
         self._stamp = self._record_stamp
         self._position = 0
         self._counts: dict[str, int] = {}
+        self._record_at = _NOWHERE
+        self._record_counts: dict[str, int] = {}
         self.window_end_ms = -(2**63)
         self.window_counts: dict[str, int] = {}
         self._batch: NDArray[np.int64] | None = None
@@ -69,11 +75,13 @@ class Outbox:
     # --- where the code stands ------------------------------------------------------------------------------------
 
     def enter_record(self, offset: int) -> None:
-        self._stamp, self._position, self._counts, self._batch = self._record_stamp, offset, {}, None
+        if offset != self._record_at:  # else it is the next event of an atom
+            self._record_at, self._record_counts = offset, {}
+        self._stamp, self._position, self._counts, self._batch = self._record_stamp, offset, self._record_counts, None
 
     def resume_record(self, offset: int, counts: dict[str, int]) -> None:
+        self._record_at, self._record_counts = offset, dict(counts)
         self.enter_record(offset)
-        self._counts = dict(counts)
 
     def record_counts(self) -> dict[str, int]:
         """How much the record in hand has emitted, by output."""
@@ -98,20 +106,21 @@ class Outbox:
         self._batch, self._pieces = None, {}
 
     def _add_column(self, output: str, piece: _Piece, offsets: NDArray[np.int64]) -> None:
-        """The fast way for what is in row order already: no sorting, every n is 0."""
+        """The fast way for what is in row order already: no sorting."""
         positions = offsets if piece.rows is None else offsets[piece.rows]
         run = self.runs.setdefault((output, self.partition), Run())
         run.values += piece.values
-        run.headers += self._record_stamp.column(positions.tolist())
+        run.headers += self._record_stamp.column(positions.tolist(), _numbers(positions))
         run.keys += [None] * len(piece.values) if piece.keys is None else piece.keys
 
     def _add_rows(self, output: str, pieces: list[_Piece], offsets: NDArray[np.int64]) -> None:
         emitted = sorted((entry for piece in pieces for entry in piece.entries()), key=_row)
-        last, n = -1, 0
+        last, n = _NOWHERE, 0
         for row, value, key in emitted:
-            n = n + 1 if row == last else 0
-            last = row
-            self._add(output, value, self._record_stamp(int(offsets[row]), n), key)
+            offset = int(offsets[row])
+            n = n + 1 if offset == last else 0
+            last = offset
+            self._add(output, value, self._record_stamp(offset, n), key)
 
     # --- emitting -------------------------------------------------------------------------------------------------
 
@@ -169,9 +178,9 @@ class Outbox:
         run.headers.append(b"")
         run.keys.append(None)
 
-    def divert(self, output: str, offset: int, value: bytes) -> None:
-        """A late or dead record, under the identity of its offset."""
-        self._add(output, value, self._record_stamp(offset, 0), None)
+    def divert(self, output: str, offset: int, n: int, value: bytes) -> None:
+        """A late or dead event, the n-th of its record."""
+        self._add(output, value, self._record_stamp(offset, n), None)
 
     def _add(self, output: str, value: bytes, header: bytes, key: bytes | None) -> None:
         run = self.runs.setdefault((output, self._route(output, key)), Run())
@@ -201,6 +210,7 @@ class Outbox:
 
     def cut_back(self, lengths: Mapping[tuple[str, int], int]) -> None:
         """Forget what was emitted beyond these lengths (a record's results are rolled back with it)."""
+        self._record_at = _NOWHERE
         for key, run in self.runs.items():
             keep = lengths.get(key, 0)
             del run.values[keep:], run.headers[keep:], run.keys[keep:]
@@ -215,6 +225,16 @@ class Outbox:
 
 def _encode_column(encode: Callable[[Any], bytes], values: Sequence[Any]) -> list[bytes]:
     return encode_json_column(values) if encode is encode_json else [encode(value) for value in values]
+
+
+def _numbers(positions: NDArray[np.int64]) -> list[int] | None:
+    """How many equal ones come before each of these ascending positions; None if all differ."""
+    same = positions[1:] == positions[:-1]
+    if not same.any():
+        return None
+    place = np.arange(len(positions))
+    first = np.concatenate([[0], np.where(same, 0, place[1:])])
+    return (place - np.maximum.accumulate(first)).tolist()
 
 
 def _row(emitted: tuple[int, bytes, bytes | None]) -> int:

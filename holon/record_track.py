@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from holon.admit import Admission, Admitted, Counts, Diverted, late_reason
+from holon.admit import Admission, Admitted, Counts, Diverted, Refused, late_reason, place_in_run
 from holon.context import Context
 from holon.errors import HolonError, JobError, UserFunctionError
+from holon.formats import AtomFormat, count_events
 from holon.handles import SafeRead
 from holon.input import Input
 from holon.job import DEAD, LATE, Job, encode_json
@@ -61,6 +62,8 @@ class _Failed(NamedTuple):
 class RecordTrack:
     """Runs ``process`` or ``process_batch`` of one partition.
 
+    ``events`` is how many events the records up to here hold, counted apart from what became of them.
+
     The position counts records, not offsets of the log: it is the last record's offset + 1 however many offsets without
     a record follow, so that all owners of the partition name the same prefix by the same position.
     """
@@ -81,6 +84,8 @@ class RecordTrack:
         self._waiting: _Waiting | None = None
         self._rest: list[Input | _Failed] = []
         self._end_asked = False
+        self.events = 0
+        self._awaited = False
 
     @property
     def read(self) -> SafeRead[Any] | None:
@@ -90,6 +95,7 @@ class RecordTrack:
     def restore(self, counts: Counts, ended: bool) -> None:
         """Go on from a snapshot; the scope is restored already."""
         self.counts = msgspec.structs.replace(counts)
+        self.events = counts.taken
         self.ended = ended
         self.next_offset = self.scope.record.position[0]
 
@@ -162,6 +168,7 @@ class RecordTrack:
         except USER_ERRORS as error:  # the job's timestamp or where function
             self._admission_failed(run, error)
             return
+        self._awaited = False
         if self.buries:
             self._undo.keep(self.counts)
         if self.functions.batch is not None:
@@ -216,7 +223,7 @@ class RecordTrack:
             before = promised
             ts = int(admitted.batch.ts_ms[row])
             if self.admission.is_late(ts, promised):
-                admitted.late.append((int(admitted.index[row]), late_reason(ts)))
+                admitted.late.append(admitted.refused(row, late_reason(ts)))
                 return False
         self._set_context(admitted, row)
         self.scope.enter_record(before, max(int(admitted.next_watermarks_ms[row]), promised))
@@ -249,6 +256,7 @@ class RecordTrack:
             coroutine.close()
             raise JobError(f"process may only await window_value, not {read!r}: I/O and timers are not deterministic")
         counts = self.outbox.record_counts()
+        self._awaited = True
         self._waiting = _Waiting(coroutine, read, run, admitted, row, first_step, self.scope.leave_record(), counts)
         # What this record did before the await is part of the prefix that others must see, or nobody would move on.
         self.scope.record.position = (self.ctx.offset, first_step + self.scope.awaits)
@@ -286,7 +294,7 @@ class RecordTrack:
 
     def _record_failed(self, run: Input, index: int, error: BaseException) -> None:
         """Do everything from the start of the run again, without the record: the function is deterministic."""
-        if not self._is_buried(error) or self.scope.awaits:
+        if not self._is_buried(error) or self.scope.awaits or self._awaited:
             raise self._error(self.ctx.offset, error) from error
         self.counts = self._undo.roll_back()
         bad = _Failed(run.cut(index, index + 1), error)
@@ -299,8 +307,10 @@ class RecordTrack:
     def _bury(self, failed: _Failed) -> None:
         """The record goes to the dead-letter output; it moves nothing but the position."""
         reason = f"the processing function raised {type(failed.error).__name__}: {failed.error}"
-        self._divert(DEAD, failed.run, [(0, reason)])
-        self.counts.dead += 1
+        self._divert(DEAD, failed.run, [Refused(0, None, reason)])
+        events = count_events(self.job.source.format, failed.run.payloads)
+        self.counts.dead += events
+        self.events += events
         self._move(failed.run)
 
     def _error(
@@ -314,7 +324,8 @@ class RecordTrack:
 
     def _settle(self, run: Input, admitted: Admitted) -> None:
         """Late and dead records to their outputs, counts, position and watermark."""
-        self._divert(LATE, run, sorted(admitted.late))
+        self.events += admitted.events
+        self._divert(LATE, run, sorted(admitted.late, key=place_in_run))
         self._divert(DEAD, run, admitted.dead)
         self.counts.filtered += admitted.filtered
         self.counts.late += len(admitted.late)
@@ -328,11 +339,18 @@ class RecordTrack:
         self.scope.record.position = (int(run.offsets[-1]) + 1, 0)
         self.next_offset = run.next_offset
 
-    def _divert(self, output: str, run: Input, rows: list[tuple[int, str]]) -> None:
-        for index, reason in rows:
-            offset, ts = int(run.offsets[index]), int(run.timestamps_ms[index])
-            diverted = Diverted(self.job.source.topic, self.scope.partition, offset, ts, reason, run.payloads[index])
-            self.outbox.divert(output, offset, encode_json(diverted))
+    def _divert(self, output: str, run: Input, refused: list[Refused]) -> None:
+        """In the order of their places; several events of one atom are numbered."""
+        last, n, record = -1, 0, b""
+        source, format = (self.job.source.topic, self.scope.partition), self.job.source.format
+        for index, place, reason in refused:
+            n, record = (n + 1, record) if index == last else (0, run.payloads[index])
+            last = index
+            offset, ts, payload = int(run.offsets[index]), int(run.timestamps_ms[index]), record
+            if place is not None:
+                assert isinstance(format, AtomFormat), "places, but no atoms"
+                payload = format.single(record, place)
+            self.outbox.divert(output, offset, n, encode_json(Diverted(*source, offset, ts, reason, payload, place)))
 
 
 def _refuse_awaitable(outcome: Any, name: str) -> None:

@@ -9,8 +9,8 @@ import typer
 
 from nexmark.bench.commands import bench
 from nexmark.latency.commands import failover, latency
-from nexmark.queries import QUERIES, TOPIC, nexmark_job
-from nexmark.runs.plan import Generator, Plan, Validator, check_query, parse_kill
+from nexmark.queries import QUERIES, nexmark_job
+from nexmark.runs.plan import Generator, Plan, RecordFormat, Validator, check_query, parse_kill
 from nodes.api import (
     Given,
     JsonOption,
@@ -20,6 +20,7 @@ from nodes.api import (
     SettingsError,
     console,
     emit_json,
+    events_on_log,
     log_address,
     new_group,
     note,
@@ -45,6 +46,9 @@ EventsOption = Annotated[int, typer.Option("--events", help="How many events.")]
 PartitionsOption = Annotated[int, typer.Option("--partitions", help="Partitions of the input topic.")]
 SeedOption = Annotated[int, typer.Option("--seed", help="Seed of the stream: the same seed, the same bytes.")]
 GeneratorOption = Annotated[Generator, typer.Option("--generator", help="Who generates; the bytes are the same.")]
+FormatOption = Annotated[
+    RecordFormat, typer.Option("--format", help="json: one event a record; arrow: atoms, batches of events.")
+]
 SkewOption = Annotated[
     int | None, typer.Option("--skew-guard-ms", help="Event times further ahead of the log go to the dead letters.")
 ]
@@ -78,6 +82,7 @@ def run(
     generator: GeneratorOption = "auto",
     dirty: Annotated[int, typer.Option("--dirty", help="Add so many corrupt, late, future records a partition.")] = 0,
     skew_guard_ms: SkewOption = None,
+    format: FormatOption = "json",
     as_json: JsonOption = False,
 ) -> None:
     """Fill a topic, run the query on a fleet of node processes, kill some, read the results, prove them.
@@ -94,7 +99,7 @@ def run(
     count, pace = _amount(events, rate, seconds)
     plan = Plan(
         query, count, pace, partitions, nodes, tuple(parse_kill(text) for text in kill or ()), restart_after, seed,
-        generator, validate, dirty, skew_guard_ms if skew_guard_ms is not None or not dirty else 60_000,
+        generator, validate, dirty, skew_guard_ms if skew_guard_ms is not None or not dirty else 60_000, format,
     )  # fmt: skip
     copies = [] if replicas is None else [f"node.replicas={replicas}"]
     with run_settings(given, note, *copies) as settings, shown(console(), plan) as show:
@@ -119,6 +124,7 @@ def generate(
     generator: GeneratorOption = "auto",
     dirty: Annotated[int, typer.Option("--dirty", help="Add so many corrupt, late, future records a partition.")] = 0,
     parquet: Annotated[Path | None, typer.Option("--parquet", help="Write Parquet files here instead.")] = None,
+    format: FormatOption = "json",
     as_json: JsonOption = False,
 ) -> None:
     """Generate the stream into the topic ``nexmark`` of a log, or into Parquet files."""
@@ -128,7 +134,7 @@ def generate(
     from nexmark.runs.validate import spark_asker
 
     settings = given.settings()
-    plan = Plan("q0", events, None, partitions, 1, seed=seed, generator=generator, dirty=dirty)
+    plan = Plan("q0", events, None, partitions, 1, seed=seed, generator=generator, dirty=dirty, format=format)
     begun = time.monotonic()
     if parquet is not None:
         from nexmark.generator import GeneratorConfig
@@ -159,6 +165,7 @@ def validate(
     query: QueryArgument,
     validator: Annotated[Validator, typer.Option("--validate", help="Which oracle.")] = "auto",
     skew_guard_ms: SkewOption = None,
+    format: FormatOption = "json",
     as_json: JsonOption = False,
 ) -> None:
     """Prove the results that are on a log: of ``holon run nexmark.queries:QUERY``, or of a run with --log-dir."""
@@ -169,17 +176,20 @@ def validate(
     settings = given.settings()
     chosen = proof.chosen_validator(validator, proof.spark_asker(), note)
     assert chosen is not None
-    options = {} if skew_guard_ms is None else {"skew_guard_ms": skew_guard_ms}
+    plan = Plan(query, skew_guard_ms=skew_guard_ms, format=format)
     with open_settings_log(settings) as log:
-        monitor = Monitor(log, open_job(log, nexmark_job(query, **options)))
+        job = nexmark_job(query, **plan.job_options)
+        monitor = Monitor(log, open_job(log, job))
         monitor.poll()
         counts = monitor.counts()
-        total = sum(log.end_offset(TOPIC, p) - log.start_offset(TOPIC, p) for p in range(log.partitions(TOPIC)))
+        total = sum(events_on_log(log, job))
         if counts.taken != total:
-            raise RunFailed(f"the job has taken {counts.taken:,} of {total:,} records: let it finish first")
+            raise RunFailed(f"the job has taken {counts.taken:,} of {total:,} events: let it finish first")
         lines = [output.value for output in OutputReader(log, query).read_available()]
         got = Counts(counts.accepted, counts.filtered, counts.late, counts.dead)
-        verdict = proof.validate(chosen, query, log, log_address(settings), lines, got, skew_guard_ms=skew_guard_ms)
+        verdict = proof.validate(
+            chosen, query, log, log_address(settings), lines, got, skew_guard_ms=skew_guard_ms, atoms=format == "arrow"
+        )
     if as_json:
         emit_json({"query": query, "validator": chosen, "outputs": len(lines), "validated": verdict.validated,
                    "differences": verdict.differences, "first": verdict.first})  # fmt: skip

@@ -82,9 +82,16 @@ def parse_time_ms(text: str) -> int:
 
 def format_times_ms(times_ms: NDArray[np.int64]) -> list[str]:
     """The full form, always three digits of fraction; raises ValueError outside of the years 0001..9999."""
+    cells = time_cells(times_ms)
+    text = cells.tobytes().decode("ascii")
+    return [text[start : start + _WIDTH] for start in range(0, len(text), _WIDTH)]
+
+
+def time_cells(times_ms: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """As `format_times_ms`, as rows of ASCII."""
     count = len(times_ms)
     if not count:
-        return []
+        return np.empty((0, _WIDTH), dtype=np.uint8)
     if times_ms.min() < MIN_TIME_MS or times_ms.max() > MAX_TIME_MS:
         bad = int(np.argmax((times_ms < MIN_TIME_MS) | (times_ms > MAX_TIME_MS)))
         raise ValueError(f"row {bad}: {int(times_ms[bad])} ms is outside of the years 0001 to 9999")
@@ -97,8 +104,7 @@ def format_times_ms(times_ms: NDArray[np.int64]) -> list[str]:
     for column, weight_ms in _TIME_DIGITS:
         digit, left = np.divmod(left, np.int32(weight_ms))
         cells[:, column] = digit + 48
-    text = cells.tobytes().decode("ascii")
-    return [text[start : start + _WIDTH] for start in range(0, count * _WIDTH, _WIDTH)]
+    return cells
 
 
 def format_time_ms(time_ms: int) -> str:

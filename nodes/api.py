@@ -16,6 +16,7 @@ from nodes.cli.options import (
 )
 from nodes.cli.output import console, emit_json, note
 from nodes.errors import MissingDependency, RunFailed, SettingsError, UnknownName, Unreachable, nearest
+from nodes.event_counts import events_on_log
 from nodes.fleet import Fleet, wait_for
 from nodes.jobs import JobMismatch, ask_stop, declare_end, load_job, open_job
 from nodes.kafka_broker import down as stop_broker
@@ -55,6 +56,7 @@ __all__ = [
     "declare_end",
     "drop_topics",
     "emit_json",
+    "events_on_log",
     "load_job",
     "load_settings",
     "local_kafka",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from holon.admit import Counts
+from nodes.event_counts import EventCounts
 from nodes.history import History
 from nodes.jobs import Topics
 from nodes.log.contract import Log, OffsetOutOfRange
@@ -43,6 +44,7 @@ class Monitor:
         self.failure: str | None = None
         self.stop_asked = False
         self.superseded = False
+        self._events = EventCounts(log, run.job, run.start_offsets)
         self._begin()
         self._heartbeats_at: dict[tuple[str, int], int] = {}
         self._heartbeat_places()
@@ -124,11 +126,14 @@ class Monitor:
         return total
 
     def taken(self) -> list[int]:
-        """By partition: the records of the log up to the newest checkpoint, by offsets, gaps included."""
+        """By partition: the events of the log up to the newest checkpoint, by offsets, gaps included.
+
+        Where records are atoms, by looking into them.
+        """
         found = []
-        for partition, start in enumerate(self.run.start_offsets):
+        for partition in range(self.run.partitions):
             saved = self.ownership.checkpoint(partition)
-            found.append(0 if saved is None else saved.offset - start)
+            found.append(0 if saved is None else self._events.up_to(partition, saved.offset))
         return found
 
     def conserved(self) -> bool:
@@ -143,12 +148,14 @@ class Monitor:
         return True
 
     def _holds(self, partition: int, end: int, counted: int) -> bool:
-        """True if the log holds so many records up to ``end``.
+        """True if the log holds so many events up to ``end``.
 
         They are counted where some offsets may be those of no record: Kafka's transactions and compaction leave such
         gaps. What retention has deleted cannot be counted any more.
         """
         topic, offset = self.topics.source, self.run.start_offsets[partition]
+        if self._events.reads:
+            return self.log.start_offset(topic, partition) > offset or self._events.up_to(partition, end) == counted
         if counted == end - offset:
             return True
         if counted > end - offset:

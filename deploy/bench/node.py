@@ -1,10 +1,11 @@
 """What one node costs: events a CPU-second, the share of the windowed CRDT in it, and the node's own memory.
 
-    .venv/bin/python deploy/bench/node.py [--query q7] [--events 2000000] [--runs 5]
+    .venv/bin/python deploy/bench/node.py [--query q7] [--format arrow] [--events 2000000] [--runs 5]
 
-The input (JSON, one event a record) is generated into a temporary embedded log first and is not measured. Each run is
-one node process with everything that it does in production: control topic, heartbeats, deltas, checkpoints, outputs.
-CPU seconds are those of the whole process after its imports. A further run under cProfile gives the share.
+The input (JSON, one event a record, or atoms of Arrow) is generated into a temporary embedded log first and is not
+measured. Each run is one node process with everything that it does in production: control topic, heartbeats, deltas,
+checkpoints, outputs. CPU seconds are those of the whole process after its imports. A further run under cProfile gives
+the share.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from typing import Any
 from nexmark.generator import GeneratorConfig
 from nexmark.loading import Stream, load
 from nexmark.queries import TOPIC, nexmark_job
+from nexmark.runs.fill import atom_rows_of
 from nodes.checkpoints_opening import open_checkpoints
 from nodes.jobs import declare_end, open_job
 from nodes.log import open_log
@@ -43,23 +45,26 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=2_000_000)
     parser.add_argument("--partitions", type=int, default=8)
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--format", choices=("json", "arrow"), default="json")
+    parser.add_argument("--profile", action="store_true", help="Print where the profiled run spends its time.")
     options = parser.parse_args()
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory(prefix="holon-bench-") as folder:
         with open_log(folder) as log:
-            load(log, Stream(TOPIC, options.events, options.partitions, GeneratorConfig(seed=7)))
+            rows = atom_rows_of(options.format)
+            load(log, Stream(TOPIC, options.events, options.partitions, GeneratorConfig(seed=7), rows))
         rows = []
         for number in range(options.runs + 1):
             queue = context.Queue()
             profiled = number == options.runs
-            process = context.Process(target=_run, args=(folder, options.query, number, profiled, queue))
+            process = context.Process(target=_run, args=(folder, options, number, profiled, queue))
             process.start()
             rows.append(queue.get())
             process.join()
     *timed, profile = rows
     rates = [options.events / row["cpu_s"] for row in timed]
     print(f"machine: {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
-    print(f"{options.query}, {options.events:,} events, {options.partitions} partitions, one node")
+    print(f"{options.query}, {options.events:,} events ({options.format}), {options.partitions} partitions, one node")
     print(f"events per CPU-second of the node: {_spread(rates)}")
     print(f"events per second of wall time:    {_spread([options.events / row['wall_s'] for row in timed])}")
     print(f"own memory in MB (peak while running): {_spread([row['own_mb'] for row in timed])}")
@@ -67,10 +72,10 @@ def main() -> None:
     print(json.dumps({"events_per_cpu_s": statistics.median(rates), "wcrdt_share": profile["share"]}))
 
 
-def _run(folder: str, query: str, incarnation: int, profiled: bool, queue: Any) -> None:
+def _run(folder: str, options: argparse.Namespace, incarnation: int, profiled: bool, queue: Any) -> None:
     settings = load_settings(definitions=[f"log.path={folder}"], environ={})
     with open_job_log(settings) as log:
-        run = open_job(log, nexmark_job(query), reset=incarnation > 0)
+        run = open_job(log, nexmark_job(options.query, atoms=int(options.format == "arrow")), reset=incarnation > 0)
         declare_end(log, run)
         store = open_checkpoints(settings)
         process = NodeProcess(run, log, store, node_config(settings, 0, 1), settings)
@@ -91,6 +96,8 @@ def _run(folder: str, query: str, incarnation: int, profiled: bool, queue: Any) 
             profile.enable()
         process.loop()
         profile.disable()
+        if profiled and options.profile:
+            pstats.Stats(profile).sort_stats("tottime").print_stats(40)
         queue.put({
             "cpu_s": _cpu_s() - before, "wall_s": time.monotonic() - begun, "own_mb": peak[0] / 1e6,
             "share": _share(profile) if profiled else 0.0,

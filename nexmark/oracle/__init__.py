@@ -44,6 +44,7 @@ def validate_spark(
     lateness_ms: int = 0,
     skew_guard_ms: int | None = None,
     got_counts: Counts | None = None,
+    atoms: bool = False,
 ) -> Verdict:
     """As `nexmark.oracle.spark.validate_spark`; ask `nexmark.spark.session.spark_problem` first whether it can run."""
     from nexmark.oracle.spark import validate_spark as validate
@@ -57,4 +58,5 @@ def validate_spark(
         lateness_ms=lateness_ms,
         skew_guard_ms=skew_guard_ms,
         got_counts=got_counts,
+        atoms=atoms,
     )

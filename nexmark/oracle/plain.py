@@ -42,8 +42,12 @@ def expected_plain(
     out_of_orderness_ms: int = 0,
     lateness_ms: int = 0,
     skew_guard_ms: int | None = None,
+    atoms: bool = False,
 ) -> Expected:
-    """Rows and counts of a query over everything in the topic now; raises ValueError for a query it does not know."""
+    """Rows and counts of a query over everything in the topic now; raises ValueError for a query it does not know.
+
+    ``atoms``: the records are atoms of Arrow, else JSON.
+    """
     if query not in QUERIES:
         raise ValueError(f"the plain oracle does not know {query!r}; it knows {', '.join(QUERIES)}")
     spec = QUERIES[query]
@@ -53,8 +57,7 @@ def expected_plain(
     def accepted() -> Iterator[Accepted]:
         for partition in range(partitions):
             watermark: int | None = None
-            for value, timestamp_ms in _records(log, topic, partition):
-                record = parse(value, spec)
+            for record, timestamp_ms in _events(log, topic, partition, spec, atoms):
                 if record is None or _too_far_ahead(record, timestamp_ms, skew_guard_ms):
                     counts["dead"] += 1
                     continue
@@ -122,6 +125,25 @@ def _records(log: Log, topic: str, partition: int) -> Iterator[tuple[bytes, int]
         chunk = log.read(topic, partition, offset)
         yield from zip(chunk.values, chunk.timestamps_ms.tolist(), strict=True)
         offset = chunk.next_offset
+
+
+def _events(log: Log, topic: str, partition: int, query: Query, atoms: bool) -> Iterator[tuple[Record | None, int]]:
+    """Every event of a partition, None where it is dead, with the timestamp of its record."""
+    for value, timestamp_ms in _records(log, topic, partition):
+        for record in _parse_atom(value, query) if atoms else [parse(value, query)]:
+            yield record, timestamp_ms
+
+
+def _parse_atom(value: bytes, query: Query) -> Iterator[Record | None]:
+    from nexmark.oracle.atoms import atom_events, time_text  # pyarrow comes with an extra
+
+    for event in atom_events(value, query.needs):
+        if event is None:
+            yield None
+            continue
+        kind, fields = event
+        event_ms = fields["dateTime"]
+        yield Record(kind, fields | {"dateTime": time_text(event_ms)}, event_ms)
 
 
 def _too_far_ahead(record: Record, timestamp_ms: int, guard_ms: int | None) -> bool:

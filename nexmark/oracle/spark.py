@@ -41,7 +41,7 @@ FROM tracked
 """
 _WATERMARK = (
     "MAX(used_ms - {out_of_orderness_ms}) OVER "
-    "(PARTITION BY partition ORDER BY offset ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+    "(PARTITION BY partition ORDER BY offset, place ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
 )
 _DIFFERENT = """
 SELECT text, SUM(expected) AS expected, SUM(got) AS got
@@ -61,17 +61,19 @@ def validate_spark(
     skew_guard_ms: int | None = None,
     got_counts: Counts | None = None,
     first: int = FIRST,
+    atoms: bool = False,
 ) -> Verdict:
     """Compare the rows that a query gave with those that it must give on everything that is in the topic now.
 
     ``log`` is what `open_log` takes. ``got``: rows, or a file or folder with one JSON object a line. Counts that differ
-    from ``got_counts`` are differences too. Raises ValueError for a query that it does not know.
+    from ``got_counts`` are differences too. ``atoms``: the records are atoms of Arrow, else JSON. Raises ValueError for
+    a query that it does not know.
     """
     if query not in SPARK_QUERIES:
         raise ValueError(f"the Spark oracle does not know {query!r}; it knows {', '.join(SPARK_QUERIES)}")
     with spark_session(jars=needed_jars(log)) as spark, tempfile.TemporaryDirectory(prefix="holon-oracle-") as folder:
         _view_partitions(spark, log, topic)
-        read_topic(spark, log, topic).mapInArrow(parser(query), PARSED).createOrReplaceTempView("parsed")
+        read_topic(spark, log, topic).mapInArrow(parser(query, atoms=atoms), PARSED).createOrReplaceTempView("parsed")
         classified = spark.sql(_classified_sql(query, out_of_orderness_ms, lateness_ms, skew_guard_ms)).persist()
         try:
             classified.createOrReplaceTempView("classified")

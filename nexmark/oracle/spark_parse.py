@@ -12,14 +12,16 @@ from typing import Any
 
 import pyarrow as pa
 
+from nexmark.oracle.atoms import atom_events, time_text
 from nexmark.oracle.spark_queries import SPARK_QUERIES
 
 PARSED = (
-    "partition int, offset bigint, timestamp_ms bigint, kind int, event_ms bigint, auction bigint, bidder bigint, "
-    "price bigint, id bigint, category bigint, seller bigint, expires_ms bigint, date_time string, extra string, "
-    "name string"
+    "partition int, offset bigint, place int, timestamp_ms bigint, kind int, event_ms bigint, auction bigint, "
+    "bidder bigint, price bigint, id bigint, category bigint, seller bigint, expires_ms bigint, date_time string, "
+    "extra string, name string"
 )
-"""Columns of what is parsed; ``kind`` is null for a dead record, and so is every field that the query does not need."""
+"""Columns of what is parsed; ``place`` is that in an atom, or 0; ``kind`` is null for a dead record or event, and so is
+every field that the query does not need."""
 
 _KIND_NAMES = {0: "person", 1: "auction", 2: "bid"}
 _INTEGERS = ("auction", "bidder", "price", "id", "category", "seller")
@@ -27,6 +29,7 @@ _COLUMN_OF = {"dateTime": "date_time", "expires": "expires_ms"}
 _COLUMNS = {"kind": pa.int32(), "event_ms": pa.int64()}
 _COLUMNS |= dict.fromkeys((*_INTEGERS, "expires_ms"), pa.int64())
 _COLUMNS |= dict.fromkeys(("date_time", "extra", "name"), pa.string())
+_NAMES = [column.split()[0] for column in PARSED.split(", ")]
 _LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
 _DAYS_BEFORE_MONTH = (0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334)
 _SEPARATORS = {4: "-", 7: "-", 10: " ", 13: ":", 16: ":"}
@@ -36,28 +39,47 @@ class Unusable(ValueError):
     """A record that the query cannot use; the message says why."""
 
 
-def parser(query: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def parser(query: str, *, atoms: bool = False) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     """A function for `mapInArrow`: batches of the log's columns to batches of `PARSED`."""
     needs = {kind: SPARK_QUERIES[query].needs(kind) for kind in _KIND_NAMES}
     used = {"kind", "event_ms"} | {_COLUMN_OF.get(name, name) for names in needs.values() for name in names}
 
     def parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            rows = [_row_or_dead(value, needs) for value in batch.column("value").to_pylist()]
-            columns = {name: batch.column(name) for name in ("partition", "offset", "timestamp_ms")}
+            values = batch.column("value").to_pylist()
+            read = _rows_of_atom if atoms else _row_of_record
+            found = [read(value, needs) for value in values]
+            rows = [row for rows in found for row in rows]
+            record = pa.array([number for number, rows in enumerate(found) for _ in rows], pa.int64())
+            columns = {name: batch.column(name).take(record) for name in ("partition", "offset", "timestamp_ms")}
+            columns["place"] = pa.array([place for rows in found for place in range(len(rows))], pa.int32())
             for name, kind in _COLUMNS.items():
                 known = name in used
                 columns[name] = pa.array([row.get(name) for row in rows], kind) if known else pa.nulls(len(rows), kind)
-            yield pa.RecordBatch.from_pydict(columns)
+            yield pa.RecordBatch.from_pydict({name: columns[name] for name in _NAMES})
 
     return parse
 
 
-def _row_or_dead(value: bytes, needs: dict[int, tuple[str, ...]]) -> dict[str, Any]:
+def _row_of_record(value: bytes, needs: dict[int, tuple[str, ...]]) -> list[dict[str, Any]]:
     try:
-        return parse_record(value, needs)
+        return [parse_record(value, needs)]
     except (Unusable, RecursionError):
-        return {}
+        return [{}]
+
+
+def _rows_of_atom(value: bytes, needs: dict[int, tuple[str, ...]]) -> list[dict[str, Any]]:
+    """The columns of each event of an atom."""
+    typed = [{name: int if name in _INTEGERS else str for name in needs[kind]} for kind in sorted(needs)]
+    rows = []
+    for event in atom_events(value, typed):
+        row: dict[str, Any] = {}
+        if event is not None:
+            kind, fields = event
+            row = {_COLUMN_OF.get(name, name): found for name, found in fields.items()}
+            row |= {"kind": kind, "event_ms": fields["dateTime"], "date_time": time_text(fields["dateTime"])}
+        rows.append(row)
+    return rows
 
 
 def parse_record(value: bytes, needs: dict[int, tuple[str, ...]]) -> dict[str, Any]:

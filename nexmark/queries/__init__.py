@@ -61,13 +61,16 @@ QUERIES = {
 
 
 def nexmark_job(
-    query: str, *, out_of_orderness_ms: int = 0, lateness_ms: int = 0, skew_guard_ms: int | None = None
+    query: str, *, out_of_orderness_ms: int = 0, lateness_ms: int = 0, skew_guard_ms: int | None = None, atoms: int = 0
 ) -> Job:
-    """The job of a query: from the topic ``nexmark`` to a topic of the query's name."""
+    """The job of a query: from the topic ``nexmark`` to a topic of the query's name.
+
+    ``atoms``: not 0 where the records are atoms of Arrow instead of JSON.
+    """
     spec = QUERIES[query]
     source = Source(
         TOPIC,
-        spec.format,
+        _atoms(spec.format) if atoms else spec.format,
         timestamp="time_ms",
         where=spec.where,
         watermarks=BoundedOutOfOrderness(out_of_orderness_ms),
@@ -81,6 +84,12 @@ def nexmark_job(
         allowed_lateness_ms=lateness_ms,
         read_back_ms=spec.read_back_ms,
     )
+
+
+def _atoms(columns: NexmarkColumns) -> Any:
+    from nexmark.queries.atoms import NexmarkAtoms  # pyarrow comes with an extra, and takes its time
+
+    return NexmarkAtoms(columns)
 
 
 def __getattr__(name: str) -> Callable[..., Job]:

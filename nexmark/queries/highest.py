@@ -34,7 +34,7 @@ class Q7(ProcessingFunction[Any]):
     The official query joins with both borders of the window included, so a bid exactly at a window's end is also one
     of that window if it has that window's highest price (taken over the window's own bids). Such a bid is kept with
     the window that it starts (``border``), and looked at when that one is complete; ``before`` remembers what it is
-    compared with. Partition and offset make equal bids distinct, as rows are.
+    compared with. Partition, offset and place make equal bids distinct, as rows are.
     """
 
     highest = WCRDT(MaxBy(), TEN_SECONDS)
@@ -69,10 +69,11 @@ class Q7(ProcessingFunction[Any]):
         self.before.value = (window.end_ms, price)
 
 
-def _payload(batch: Batch[Any], row: int, partition: int) -> tuple[int, int, str, str, int, int]:
-    """What is kept of a bid; partition and offset make equal ones distinct."""
+def _payload(batch: Batch[Any], row: int, partition: int) -> tuple[int | str, ...]:
+    """What is kept of a bid; partition, offset and place make equal ones distinct."""
     auction, bidder = int(batch["bid.auction"][row]), int(batch["bid.bidder"][row])
-    return auction, bidder, batch["bid.dateTime"][row], batch["bid.extra"][row], partition, int(batch.offsets[row])
+    texts = batch["bid.dateTime"][row], batch["bid.extra"][row]
+    return auction, bidder, *texts, partition, int(batch.offsets[row]), batch.place(row)
 
 
 def _row(price: int, payload: Any, window_end: int) -> dict[str, Any]:

@@ -8,14 +8,14 @@ from typing import Any
 
 from holon import Track
 from nexmark.oracle import Verdict
-from nexmark.queries import TOPIC
+from nexmark.queries import TOPIC, nexmark_job
 from nexmark.runs.fill import fill, stream_of, uses_spark
 from nexmark.runs.measure import Latency, input_timestamps, longest_delay, record_latency, window_latency
 from nexmark.runs.plan import Plan
 from nexmark.runs.result import RunResult
 from nexmark.runs.validate import chosen_validator, spark_asker, validate
 from nexmark.runs.watch import Progress, Ran, Say, Show, watch
-from nodes.api import Log, LogAddress, OutputReader, RunFailed, Settings, log_address, open_job_log
+from nodes.api import Log, LogAddress, OutputReader, RunFailed, Settings, events_on_log, log_address, open_job_log
 
 
 def execute(plan: Plan, settings: Settings, show: Show, say: Say) -> RunResult:
@@ -48,7 +48,10 @@ def execute(plan: Plan, settings: Settings, show: Show, say: Say) -> RunResult:
             show(Progress(f"validating with {validator}"))
             lines = [output.value for output in outputs]
             guard = plan.skew_guard_ms
-            verdict = validate(validator, plan.query, log, address, lines, ran.counts, skew_guard_ms=guard)
+            atoms = plan.format == "arrow"
+            verdict = validate(
+                validator, plan.query, log, address, lines, ran.counts, skew_guard_ms=guard, atoms=atoms
+            )
             _note_verdict(result, validator, verdict)
     result.wall_s = round(time.monotonic() - begun, 3)
     return result
@@ -80,7 +83,7 @@ def _figures(plan: Plan, settings: Settings, log: Log, ran: Ran, outputs: list[A
         filtered=counts.filtered,
         late=counts.late,
         dead=counts.dead,
-        conserved=counts.total == _input_records(log, plan),
+        conserved=counts.total == sum(events_on_log(log, nexmark_job(plan.query, **plan.job_options))),
         events_per_s=round(counts.total / ran.seconds, 1),
         latency_ms=_latency(plan, log, outputs),
         longest_delay_ms=longest_delay(
@@ -94,10 +97,6 @@ def _figures(plan: Plan, settings: Settings, log: Log, ran: Ran, outputs: list[A
 def _note_verdict(result: RunResult, validator: str, verdict: Verdict) -> None:
     result.validator, result.validated = validator, verdict.validated
     result.differences, result.first_differences = verdict.differences, verdict.first
-
-
-def _input_records(log: Log, plan: Plan) -> int:
-    return sum(log.end_offset(TOPIC, p) - log.start_offset(TOPIC, p) for p in range(plan.partitions))
 
 
 def _latency(plan: Plan, log: Log, outputs: list[Any]) -> Latency | None:

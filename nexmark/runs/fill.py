@@ -11,7 +11,7 @@ from nexmark.generator import GeneratorConfig
 from nexmark.loading import BATCH_RECORDS, Stream, load_partition
 from nexmark.model import BASE_TIME_MS
 from nexmark.queries import TOPIC
-from nexmark.runs.plan import Plan
+from nexmark.runs.plan import Plan, RecordFormat
 from nexmark.times import format_time_ms
 from nodes.api import Log, LogAddress, MissingDependency
 
@@ -22,7 +22,18 @@ SPARK_FROM_EVENTS = 200_000
 
 def stream_of(plan: Plan) -> Stream:
     """The generated events of a run."""
-    return Stream(TOPIC, plan.events, plan.partitions, GeneratorConfig(seed=plan.seed))
+    return Stream(TOPIC, plan.events, plan.partitions, GeneratorConfig(seed=plan.seed), atom_rows_of(plan.format))
+
+
+def atom_rows_of(format: RecordFormat) -> int:
+    """``Stream.atom_rows``; raises ``MissingDependency`` where atoms cannot be made."""
+    if format == "json":
+        return 0
+    try:
+        from nexmark.generator.arrow_columns import ATOM_ROWS
+    except ImportError as error:
+        raise MissingDependency(f"--format arrow needs pyarrow: pip install 'holon-streams[arrow]' ({error})") from error
+    return ATOM_ROWS
 
 
 def uses_spark(plan: Plan, problem_of_spark: Callable[[], str | None], say: Callable[[str], None]) -> bool:
@@ -55,13 +66,13 @@ def fill(log: Log, address: LogAddress, plan: Plan, *, spark: bool, progress: Ca
             _load_dirty(log, stream, partition, plan.dirty)
         else:
             load_partition(log, stream, partition)
-        progress(sum(stream.records_in(p) for p in range(partition + 1)))
+        progress(sum(stream.events_in(p) for p in range(partition + 1)))
 
 
 def _load_dirty(log: Log, stream: Stream, partition: int, dirty: int) -> None:
     """The partition's events with bad ones among them: evenly spread over its second half."""
     wanted = stream.records_in(partition)
-    bad = list(_bad_records(dirty))
+    bad = list(_bad_atoms(dirty) if stream.atom_rows else _bad_records(dirty))
     first = wanted // 2
     step = max(1, (wanted - first) // (len(bad) + 1))
     offset = 0
@@ -74,8 +85,9 @@ def _load_dirty(log: Log, stream: Stream, partition: int, dirty: int) -> None:
 
 
 def _append(log: Log, stream: Stream, partition: int, offset: int, upto: int) -> None:
-    for start in range(offset, upto, BATCH_RECORDS):
-        stop = min(start + BATCH_RECORDS, upto)
+    step = max(1, BATCH_RECORDS // (stream.atom_rows or 1))
+    for start in range(offset, upto, step):
+        stop = min(start + step, upto)
         log.append(stream.topic, partition, stream.encode(partition, start, stop))
 
 
@@ -94,6 +106,23 @@ def _bad_records(each: int) -> Iterator[bytes]:
         yield _bid(FUTURE_MS)
 
 
+def _bad_atoms(each: int) -> Iterator[bytes]:
+    """As ``_bad_records``: what is no atom, late and future bids."""
+    from nexmark.generator import generate_slice
+    from nexmark.generator.arrow_columns import encode_atom
+
+    whole = encode_atom(generate_slice(GeneratorConfig(), 0, 50))
+    corrupt = (whole[: len(whole) // 2], b"\xff\xfe no atom", b"", bytes(8) + whole[8:], next(_bad_records(1)))
+    late, future = (
+        encode_atom(generate_slice(GeneratorConfig(base_time_ms=base_ms), BID_NUMBER, BID_NUMBER + 1))
+        for base_ms in (BASE_TIME_MS - 3_600_000, FUTURE_MS)
+    )
+    for number in range(each):
+        yield from (corrupt[number % len(corrupt)], late, future)
+
+
+BID_NUMBER = 4
+"""The first bid: of 50 events the first is a person, the next three are auctions."""
 FUTURE_MS = 4_070_908_800_000
 """2099-01-01: far ahead of any log timestamp."""
 

@@ -11,6 +11,8 @@ from nodes.api import SettingsError, UnknownName
 
 Generator = Literal["auto", "spark", "plain"]
 Validator = Literal["auto", "spark", "plain"]
+RecordFormat = Literal["json", "arrow"]
+"""One event a record in JSON, or atoms: batches of events as Arrow IPC streams."""
 
 NOT_YET = tuple(f"q{n}" for n in range(23) if f"q{n}" not in QUERIES)
 _KILL = re.compile(r"(\d+)@(0?\.\d+|1\.0*|[01])")
@@ -43,12 +45,15 @@ class Plan:
     validator: Validator | None = None
     dirty: int = 0
     skew_guard_ms: int | None = None
+    format: RecordFormat = "json"
 
     def __post_init__(self) -> None:
         check_query(self.query)
         for name, least in (("events", 1), ("partitions", 1), ("nodes", 1)):
             if getattr(self, name) < least:
                 raise SettingsError(f"--{name} must be at least {least}, got {getattr(self, name)}")
+        if self.format == "arrow" and self.rate is not None:
+            raise SettingsError("--format arrow with --rate: an atom is many events at once, so say --events")
         for kill in self.kills:
             if kill.node >= self.nodes:
                 raise SettingsError(f"--kill {kill.node}@{kill.fraction}: nodes count from 0 to {self.nodes - 1}")
@@ -58,12 +63,14 @@ class Plan:
     @property
     def job_reference(self) -> str:
         """What node processes load."""
-        options = f"?skew_guard_ms={self.skew_guard_ms}" if self.skew_guard_ms is not None else ""
-        return f"nexmark.queries:{self.query}{options}"
+        options = "&".join(f"{name}={value}" for name, value in self.job_options.items())
+        return f"nexmark.queries:{self.query}" + (f"?{options}" if options else "")
 
     @property
     def job_options(self) -> dict[str, int]:
-        return {} if self.skew_guard_ms is None else {"skew_guard_ms": self.skew_guard_ms}
+        """Arguments of ``nexmark_job``."""
+        guard = {} if self.skew_guard_ms is None else {"skew_guard_ms": self.skew_guard_ms}
+        return guard | ({"atoms": 1} if self.format == "arrow" else {})
 
 
 def check_query(query: str) -> None:

@@ -50,10 +50,11 @@ def validate(
     counts: Counts | None,
     *,
     skew_guard_ms: int | None = None,
+    atoms: bool = False,
 ) -> Verdict:
     """Compare ``lines`` (one JSON row each) and ``counts`` with what the oracle computes from the log."""
     if validator == "plain":
-        expected = expected_plain(query, log, TOPIC, skew_guard_ms=skew_guard_ms)
+        expected = expected_plain(query, log, TOPIC, skew_guard_ms=skew_guard_ms, atoms=atoms)
         compared = compare(expected.rows, map(json.loads, lines))
         wrong = [] if counts is None else expected.counts.differences(counts)
         differences = compared.differences + len(wrong)
@@ -64,5 +65,5 @@ def validate(
         rows = Path(folder, "rows.jsonl")
         rows.write_bytes(b"".join(line + b"\n" for line in lines))
         return validate_spark(
-            query, address, TOPIC, rows, skew_guard_ms=skew_guard_ms, got_counts=counts
+            query, address, TOPIC, rows, skew_guard_ms=skew_guard_ms, got_counts=counts, atoms=atoms
         )

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 import pyarrow as pa
 
 from nexmark.generator import GeneratorConfig, generate_slice
+from nexmark.generator.arrow_columns import SPARK_SCHEMA, to_arrow
 from nexmark.loading import BATCH_RECORDS, Stream, load_partition
-from nexmark.spark.arrow import SPARK_SCHEMA, to_arrow
 from nexmark.spark.session import spark_session
 from nodes.log import LogAddress, open_log
 

@@ -11,6 +11,7 @@ from enum import Enum
 
 import msgspec
 
+from holon.formats import AtomFormat
 from holon.identity import NOTHING_SEEN, LastSeen, OutputId
 from holon.job import UNSTABLE, Job
 from holon.outbox import Run
@@ -98,7 +99,7 @@ class Runner:
         self.last_input_ms = 0
         self.suppressed = 0
         self.emitted = 0
-        self.taken = 0  # records of the input up to here, counted apart from what became of them
+        self._taken = 0
         self.punctuated: tuple[Position, int] | None = None
         self.known_ends: dict[str, dict[int, int]] = {}
         self._skip: dict[OutputPartition, dict[int, LastSeen]] = {}
@@ -118,7 +119,7 @@ class Runner:
             self.task.restore(snapshot)
             since, self.known_ends = snapshot.output_ends, snapshot.known_ends
             self.saved_position = (self.task.scope.record.position, self.task.windows.position)
-            self.taken = self.task.records.counts.taken
+            self._taken = self.task.records.counts.taken
         self.phase = Phase.SCANNING
         self.last_checkpoint_ms = self.last_input_ms = now_ms
         return since
@@ -150,8 +151,13 @@ class Runner:
         """Process a run of records; raises ``UserFunctionError``."""
         if len(run):
             self.last_input_ms = now_ms
-            self.taken += len(run)
+            self._taken += len(run)
         self.task.feed(run)
+
+    @property
+    def taken(self) -> int:
+        """Events of the input up to here, counted apart from what became of them."""
+        return self.task.records.events if isinstance(self.job.source.format, AtomFormat) else self._taken
 
     def apply_punctuations(self) -> bool:
         """Take the accepted punctuations that stand at the current position.

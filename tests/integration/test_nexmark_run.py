@@ -46,6 +46,20 @@ def test_every_query_is_exact_with_a_node_killed_and_bad_records_among_the_input
     assert result["outputs"] > 0 and result["longest_delay_ms"] is not None
 
 
+def test_atoms_are_exact_with_a_node_killed_and_bad_ones_among_them() -> None:
+    """``dirty`` adds damaged atoms, and late and future bids in atoms of their own."""
+    code, result, said = holon(
+        "nexmark", "run", "q7", "--format", "arrow", "--events", "150000", "--partitions", "4", "--nodes", "2",
+        "--kill", "1@0.3", "-D", "node.batch_max_records=2", "-D", "node.heartbeat_interval_ms=10",
+        "--dirty", "5", "--seed", "11", "--generator", "plain", "--validate", "plain",
+    )  # fmt: skip
+    assert code == 0, f"{result}\n{said}"
+    assert result["validated"] is True and result["killed"] == [1]
+    assert result["events"] == 150_000 + 4 * 15 and result["dead"] == 4 * 10
+    assert result["late"] == 4 * 5 and result["conserved"] is True
+    assert result["accepted"] + result["filtered"] + result["late"] + result["dead"] == result["events"]
+
+
 def test_every_node_is_killed_once_and_comes_back() -> None:
     code, result, said = holon(
         "nexmark", "run", "q7", "--events", "400000", "--partitions", "6", "--nodes", "3", "--kill", "0@0.2",
@@ -101,6 +115,7 @@ def test_a_wrong_result_is_found(tmp_path: Path) -> None:
         (["nexmark", "run", "q7", "--kill", "1"], 2, "NODE@FRACTION"),
         (["nexmark", "run", "q7", "--kill", "5@0.5"], 2, "nodes count from 0"),
         (["nexmark", "run", "q7", "--rate", "5"], 2, "--seconds"),
+        (["nexmark", "run", "q7", "--rate", "5", "--seconds", "1", "--format", "arrow"], 2, "--events"),
         (["nexmark", "run", "q7", "--kill", "0@0.5", "--kill", "1@0.6"], 2, "--restart-after"),
         (["nexmark", "run", "q7", "--log", "embedded", "--bootstrap", "127.0.0.1:1"], 2, "--log kafka"),
         (["nexmark", "run", "q7", "--log-dir", "here", "--log", "kafka"], 2, "--log-dir"),

@@ -163,6 +163,20 @@ def test_a_task_that_dies_halfway_is_run_again_without_repeats(spark: SparkSessi
         assert log.read(TOPIC, 1, 0).values == encode_json(generate_slice(stream.config, 1, 2_000, 2))
 
 
+def test_atoms_that_spark_has_written_are_read_alike_by_both_oracles(spark: SparkSession, tmp_path: Path) -> None:
+    folder, stream = str(tmp_path / "log"), Stream(TOPIC, 3_000, 2, GeneratorConfig(seed=4), atom_rows=256)
+    assert load_with_spark(folder, stream, batch_records=512) == 2 * 6
+    with open_log(folder) as log:
+        log.append(TOPIC, 1, [b"no atom", *stream.encode(1, 0, 1)])  # dead, and late where there are windows
+        for query in ("q0", "q4"):
+            expected = expected_plain(query, log, TOPIC, atoms=True)
+            assert expected.counts.total == 3_000 + 1 + 256
+            got = {"got_counts": expected.counts, "atoms": True}
+            assert validate_spark(query, folder, TOPIC, expected.rows, **got).validated
+            wrong = validate_spark(query, folder, TOPIC, expected.rows[1:], **got)
+            assert wrong.differences == 1
+
+
 def test_the_data_source_shows_every_record_with_its_place(spark: SparkSession, hostile: str) -> None:
     rows = read_topic(spark, hostile, TOPIC).orderBy("partition", "offset").collect()
     with open_log(hostile) as log:

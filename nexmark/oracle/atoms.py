@@ -1,0 +1,127 @@
+"""Atoms of Arrow for both oracles: the events of a record as plain values, by code that the engine does not share.
+
+A record is dead as a whole (one event) unless it is an Arrow stream of one batch with all columns that the query needs,
+of the right types, in little-endian order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.ipc
+
+SUBJECTS = ("person", "auction", "bid")
+TIMES = ("dateTime", "expires")
+FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999
+"""The years 1 to 9999."""
+
+Event = tuple[int, dict[str, Any]]
+"""Kind, and the fields that the query needs; times in epoch ms."""
+
+
+def atom_events(value: bytes, needs: Sequence[Mapping[str, type]]) -> list[Event | None]:
+    """The events of a record in order, None for one that is dead. ``needs``: of each kind, fields and their types."""
+    batch = _batch(value)
+    if batch is None or not _fits(batch, needs):
+        return [None]
+    kinds = batch.column("event_type").to_pylist()
+    readers = [_reader(batch.column(name), needs[kind]) for kind, name in enumerate(SUBJECTS)]
+    if None in readers:
+        return [None]
+    return [_event(kind, place, readers) for place, kind in enumerate(kinds)]
+
+
+def _batch(value: bytes) -> pa.RecordBatch | None:
+    try:
+        stream = pa.ipc.open_stream(value)
+        if not stream.schema.equals(pa.ipc.read_schema(pa.ipc.read_message(value))):
+            return None  # of the other byte order
+        batches = list(stream)
+        for batch in batches:
+            batch.validate()
+    except (pa.ArrowException, OSError):
+        return None
+    return batches[0] if len(batches) == 1 else None
+
+
+def _fits(batch: pa.RecordBatch, needs: Sequence[Mapping[str, type]]) -> bool:
+    """Whether there is every column, once, and of its type."""
+    if batch.schema.get_field_index("event_type") < 0 or batch.column("event_type").type != pa.int8():
+        return False
+    for name, wanted in zip(SUBJECTS, needs, strict=True):
+        at = batch.schema.get_field_index(name)
+        if at < 0 or not pa.types.is_struct(batch.schema.field(at).type):
+            return False
+        struct = batch.schema.field(at).type
+        for field, of in wanted.items():
+            place = struct.get_field_index(field)
+            if place < 0 or struct.field(place).type != _type(field, of):
+                return False
+    return True
+
+
+def _type(field: str, of: type) -> pa.DataType:
+    if field in TIMES:
+        return pa.timestamp("ms")
+    return pa.int64() if of is int else pa.string()
+
+
+def _reader(struct: pa.StructArray, wanted: Mapping[str, type]) -> Callable[[int], dict[str, Any] | None] | None:
+    """Gives the fields at a place, None for a null; itself None where texts lie outside of their buffer."""
+    there = struct.is_valid().to_pylist()
+    columns: dict[str, list[Any]] = {}
+    for field in wanted:
+        values = _values(struct.field(field))
+        if values is None:
+            return None
+        columns[field] = values
+
+    def read(place: int) -> dict[str, Any] | None:
+        if not there[place]:
+            return None
+        found = {field: values[place] for field, values in columns.items()}
+        times = (found[field] for field in found if field in TIMES)
+        usable = None not in found.values() and all(FIRST_MS <= time <= LAST_MS for time in times)
+        return found if usable else None
+
+    return read
+
+
+def _values(column: Any) -> list[Any] | None:
+    """Integers, times in epoch ms, texts; None for what is null or no UTF-8."""
+    if pa.types.is_timestamp(column.type):
+        return column.view(pa.int64()).to_pylist()
+    if not pa.types.is_string(column.type):
+        return column.to_pylist()
+    if len(column):
+        ends = pa.Array.from_buffers(pa.int32(), len(column) + 1, [None, column.buffers()[1]], offset=column.offset)
+        bounds = ends.to_pylist()
+        size = 0 if column.buffers()[2] is None else column.buffers()[2].size
+        if bounds[0] < 0 or bounds[-1] > size or bounds != sorted(bounds):
+            return None
+    return list(_texts(column.view(pa.binary()).to_pylist()))
+
+
+def _texts(values: list[bytes | None]) -> Iterator[str | None]:
+    for value in values:
+        try:
+            yield None if value is None else value.decode("utf-8")
+        except UnicodeDecodeError:
+            yield None
+
+
+def _event(kind: int | None, place: int, readers: Sequence[Any]) -> Event | None:
+    if kind is None or not 0 <= kind < len(SUBJECTS):
+        return None
+    found = readers[kind](place)
+    return None if found is None else (kind, found)
+
+
+def time_text(time_ms: int) -> str:
+    """A time as it is on the wire: `yyyy-MM-dd HH:mm:ss.fff`."""
+    from datetime import UTC, datetime, timedelta
+
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=time_ms)
+    return f"{moment:%Y-%m-%d %H:%M:%S}".zfill(19) + f".{time_ms % 1000:03d}"

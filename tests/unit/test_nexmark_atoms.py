@@ -1,0 +1,148 @@
+"""Nexmark in atoms: the same columns and answers as in JSON; engine and oracles say the same of damaged ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holon.columnar.payloads import Payloads
+from holon.testing import JobTest
+from nexmark.generator import GeneratorConfig, encode_json, generate_slice
+from nexmark.generator.arrow_columns import ATOM_ROWS, encode_atom
+from nexmark.loading import Stream, TopicHoldsOther, load, load_partition
+from nexmark.oracle import compare, expected_plain
+from nexmark.oracle.atoms import atom_events
+from nexmark.oracle.plain_queries import QUERIES as ORACLE
+from nexmark.queries import QUERIES, TOPIC, nexmark_job
+from nexmark.queries.atoms import NexmarkAtoms
+from nodes.event_counts import events_on_log
+from nodes.log import MemoryLog
+
+CONFIG = GeneratorConfig(seed=9)
+STREAM = Stream(TOPIC, 3_000, 3, CONFIG, atom_rows=256)
+SMALL = encode_atom(generate_slice(CONFIG, 0, 60))
+FORMATS = {name: NexmarkAtoms(query.format) for name, query in QUERIES.items()}
+
+
+@pytest.fixture(scope="module")
+def log() -> Iterator[MemoryLog]:
+    log = MemoryLog()
+    load(log, STREAM)
+    yield log
+
+
+@pytest.mark.parametrize("query", sorted(QUERIES))
+def test_atoms_give_the_columns_that_json_gives(query: str) -> None:
+    parts = [generate_slice(CONFIG, first, first + 100) for first in (0, 100, 200)]
+    of_atoms = FORMATS[query].decode([encode_atom(part) for part in parts]).columns
+    of_json = QUERIES[query].format.decode([record for part in parts for record in encode_json(part)]).columns
+    assert {name: list(column) for name, column in of_atoms.items()} == {
+        name: list(column) for name, column in of_json.items()
+    }
+
+
+@pytest.mark.parametrize("query", sorted(QUERIES))
+def test_every_query_gives_what_the_plain_oracle_finds_in_the_atoms(query: str, log: MemoryLog) -> None:
+    test = JobTest(nexmark_job(query, atoms=1), partitions=STREAM.partitions)
+    for partition in range(STREAM.partitions):
+        test.feed(partition, *log.read(TOPIC, partition, 0).values)
+    test.finish()
+    expected = expected_plain(query, log, TOPIC, atoms=True)
+    assert compare(expected.rows, test.outputs()).differences == 0 and test.outputs()
+    counts = test.counts
+    assert (
+        expected.counts.differences(type(expected.counts)(*(getattr(counts, n) for n in counts.__struct_fields__)))
+        == []
+    )
+    assert counts.taken == STREAM.events == sum(events_on_log(log, test.job))
+
+
+def test_loading_goes_on_where_it_stopped_and_refuses_another_stream() -> None:
+    log, whole = MemoryLog(), MemoryLog()
+    load(whole, STREAM)
+    log.create_topic(TOPIC, STREAM.partitions)
+    log.append(TOPIC, 1, STREAM.encode(1, 0, 2))
+    assert load_partition(log, STREAM, 1) == STREAM.records_in(1) - 2 == 2
+    assert log.read(TOPIC, 1, 0).values == whole.read(TOPIC, 1, 0).values
+    with pytest.raises(TopicHoldsOther):
+        load_partition(log, Stream(TOPIC, 3_000, 3, GeneratorConfig(seed=8), atom_rows=256), 1)
+
+
+def test_a_full_atom_fits_into_a_record_of_kafka_as_it_is_set_up_by_default() -> None:
+    assert len(encode_atom(generate_slice(CONFIG, 0, ATOM_ROWS))) < 900_000
+
+
+def test_the_columns_of_a_lone_atom_are_its_own_bytes() -> None:
+    records = Payloads.of([SMALL])
+    columns = FORMATS["q7"].decode(records).columns
+    assert np.shares_memory(columns["kind"], records.buffer) and columns["bid.extra"].buffer is records.buffer
+
+
+def by_engine(query: str, record: bytes) -> list[Any]:
+    """Kind and needed fields of every event of a record, None where it is dead."""
+    found = FORMATS[query].decode([record])
+    if found.bad:
+        return [None]
+    assert found.places is not None
+    events: list[Any] = [None] * (len(found.places) + len(found.bad_events))
+    kinds = found.columns["kind"].tolist()
+    rows = {name: list(column) for name, column in found.columns.items()}
+    for row, place in enumerate(found.places.tolist()):
+        subject = ("person", "auction", "bid")[kinds[row]]
+        mine = {name[len(subject) + 1 :]: rows[name][row] for name in rows if name.startswith(f"{subject}.")}
+        events[place] = (kinds[row], mine | {"dateTime": rows["time_ms"][row]})
+    return events
+
+
+def agree(query: str, record: bytes) -> None:
+    assert by_engine(query, record) == atom_events(record, ORACLE[query].needs)
+
+
+@pytest.mark.parametrize("query", ["q0", "q4", "q8"])
+def test_engine_and_oracle_read_the_same(query: str) -> None:
+    agree(query, SMALL)
+    assert None not in by_engine(query, SMALL)
+
+
+@given(st.sampled_from(["q0", "q4", "q7max", "q8"]), st.data())
+def test_engine_and_oracle_say_the_same_of_damaged_atoms(query: str, data: st.DataObject) -> None:
+    """Bytes changed, cut off or put in between, anywhere: in lengths, types, offsets, masks and values."""
+    record = bytearray(SMALL)
+    for _ in range(data.draw(st.integers(1, 3))):
+        last = data.draw(st.sampled_from([min(4_000, len(record)), len(record)])) - 1  # it begins with what says how
+        at = data.draw(st.integers(0, last))
+        what = data.draw(st.sampled_from(["flip", "set", "word", "cut", "insert"]))
+        if what == "flip":
+            record[at] ^= 1 << data.draw(st.integers(0, 7))
+        elif what == "set":
+            record[at] = data.draw(st.sampled_from([0, 1, 127, 128, 255]))
+        elif what == "word":
+            record[at : at + 4] = data.draw(st.sampled_from([b"\0" * 4, b"\xff" * 4, b"\xff\xff\xff\x7f"]))
+        elif what == "cut":
+            del record[at:]
+            record += b"" if record else b"x"
+        else:
+            record[at:at] = data.draw(st.binary(max_size=9))
+    agree(query, bytes(record))
+
+
+@pytest.mark.parametrize("column", ["event_type", "bid"])
+def test_events_without_kind_or_subject_are_dead_one_by_one(column: str) -> None:
+    with pa.ipc.open_stream(SMALL) as stream:
+        batch = stream.read_next_batch()
+    at = batch.schema.get_field_index(column)
+    values = batch.column(column).to_pylist()
+    values[6] = None
+    changed = batch.set_column(at, batch.schema.field(at), pa.array(values, batch.schema.field(at).type))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, changed.schema) as writer:
+        writer.write_batch(changed)
+    record = sink.getvalue().to_pybytes()
+    assert [place for place, event in enumerate(by_engine("q0", record)) if event is None] == [6]
+    agree("q0", record)
