@@ -173,8 +173,6 @@ def test_atoms_that_spark_has_written_are_read_alike_by_both_oracles(spark: Spar
             assert expected.counts.total == 3_000 + 1 + 256
             got = {"got_counts": expected.counts, "atoms": True}
             assert validate_spark(query, folder, TOPIC, expected.rows, **got).validated
-            wrong = validate_spark(query, folder, TOPIC, expected.rows[1:], **got)
-            assert wrong.differences == 1
 
 
 def test_the_data_source_shows_every_record_with_its_place(spark: SparkSession, hostile: str) -> None:
