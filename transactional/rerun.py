@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from transactional.context import Call, Strand
 from transactional.errors import Aborted, NotShipped
 from transactional.execution import Execution
 from transactional.messages import Request, Shipment
@@ -71,6 +73,39 @@ class Shipped:
         return any(text.startswith(prefix) for prefix in self._prefixes.get(operator, ()))
 
 
+class _Rerunning(Execution):
+    """Strands run one after the other, on what is all there: nobody asks what was touched."""
+
+    __slots__ = ()
+
+    def read(self, strand: Strand, key: StateKey) -> bytes | None:
+        if self._stopping:
+            self._check(strand)
+        if key in self.writes:
+            return self.writes[key]
+        try:
+            return self._site.base.read(key)
+        except NotShipped:
+            self.missed = self._stopping = True
+            raise
+
+    def write(self, strand: Strand, key: StateKey, value: bytes | None) -> None:
+        if self._stopping:
+            self._check(strand)
+        self.writes[key] = value
+
+    def scan(self, strand: Strand, operator: str, prefix: str) -> list[tuple[str, bytes]]:
+        self._writers = dict.fromkeys(self.writes, strand)
+        return super().scan(strand, operator, prefix)
+
+    def queue(self, call: Call) -> None:
+        self._count(call)
+        if self._queue is None:
+            self._queue = deque((call,))
+        else:
+            self._queue.append(call)
+
+
 def rerun(program: Program, shipments: Sequence[Shipment], carried: Mapping[int, Postponed]) -> Rerun:
     """Run all shipped roots, one after the other in TID order; ``carried``: those that were postponed before."""
     done = Rerun()
@@ -79,10 +114,12 @@ def rerun(program: Program, shipments: Sequence[Shipment], carried: Mapping[int,
     writes: dict[StateKey, bytes | None] = {}
     roots = [(tid, time_ms, request, ship.partition) for ship in shipments for tid, time_ms, request in ship.roots]
     for tid, time_ms, request, home in sorted(roots, key=_tid):
-        execution = Execution(site, tid, time_ms)
+        execution = _Rerunning(site, tid, time_ms)
         execution.start(request)
         if execution.missed:
-            done.postponed.append(_postpone(execution, request, carried.get(tid)))
+            again = Execution(site, tid, time_ms)  # the same once more, and what it touches is kept
+            again.start(request)
+            done.postponed.append(_postpone(again, request, carried.get(tid)))
             continue
         outcome = execution.outcome
         if not isinstance(outcome, Aborted):

@@ -22,10 +22,10 @@ class EpochConfig:
     """When an epoch is cut. Idle sequencers cut only where others do.
 
     ``max_requests`` and ``max_bytes`` (of arguments) are of one cut. The first request waits ``interval_ms`` for more.
-    Up to ``ahead`` epochs are cut before the one in work is done. An id is known for ``id_window`` offsets.
+    Larger cuts have more conflicts in them, smaller ones cost more for each request. Up to ``ahead`` epochs are cut before the one in work is done. An id is known for ``id_window`` offsets.
     """
 
-    max_requests: int = 1000
+    max_requests: int = 400
     max_bytes: int = 1 << 18
     interval_ms: int = 1
     ahead: int = 2
@@ -56,6 +56,15 @@ class Sequencer:
     def waiting(self) -> bool:
         """Whether requests wait to be cut."""
         return bool(self._offsets) and self._offsets[-1] >= self.ledger.next_cut(self.number)[1]
+
+    @property
+    def waits_for_time(self) -> bool:
+        """Whether there would be a cut if it were later."""
+        if not self.waiting:
+            return False
+        number, start = self.ledger.next_cut(self.number)
+        on_its_way = self._sent_cut is not None and self._sent_cut.epoch >= number
+        return not on_its_way and number <= self.ledger.done + self.config.ahead and self.position >= start
 
     def read(self, offsets: Sequence[int], values: Sequence[bytes], next_offset: int) -> None:
         """Records of the request partition, from ``position`` on."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from nodes.log.contract import Log, OffsetOutOfRange, TopicPartition
 from nodes.machine import messages as m
@@ -58,18 +58,22 @@ class TransactionDriver:
         self._beat_ms: int | None = None
         self._looked_ms: int | None = None
 
-    def turn(self) -> bool:
-        """Look at every topic once; False if there was nothing to do."""
+    def turn(self, ready: Collection[TopicPartition] | None = None) -> bool:
+        """Look at these topics, None: at every one, and at the time; False if there was nothing to do."""
         if not self._has_begun:
             self._begin()
         self.log.delivered()
         self._beat()
         moved = self._turn_control()
-        moved |= self._turn_epochs()
+        topics = self.topics
+        if ready is None or TopicPartition(topics.epochs, 0) in ready:
+            moved |= self._turn_epochs()
         for partition in sorted(self.node.partitions):
-            moved |= self._turn_calls(partition)
+            if ready is None or TopicPartition(topics.calls, partition) in ready:
+                moved |= self._turn_calls(partition)
         for sequencer in sorted(self.node.sequencers):
-            moved |= self._turn_requests(sequencer)
+            if ready is None or TopicPartition(topics.requests, sequencer) in ready:
+                moved |= self._turn_requests(sequencer)
         said = self.checkpoints.turn(self.node.partitions, self.clock_ms())
         if said:
             self.log.send(self.topics.control, 0, said)
@@ -96,7 +100,7 @@ class TransactionDriver:
     @property
     def is_waiting(self) -> bool:
         """Whether requests wait for the time at which they are cut."""
-        return any(sequencer.waiting for sequencer in self.node.sequencers.values())
+        return any(sequencer.waits_for_time for sequencer in self.node.sequencers.values())
 
     # --- beginning --------------------------------------------------------------------------------------------------
 

@@ -91,11 +91,13 @@ class TransactionProcess:
         """Work until stopped. Raises ``RunFailed`` where a function is not deterministic."""
         name = self.driver.claiming.node
         try:
+            ready = None
             while not self._stop.is_set() and os.getppid() == self.parent:
-                moved = self.driver.turn()
-                if not (self.feeding.turn(self.driver.node.sequencers) or moved):
-                    wait_s = CUT_WAIT_S if self.driver.is_waiting else IDLE_WAIT_S
-                    self.log.wait(self.driver.waits_for() | self.feeding.waits_for(), wait_s)
+                self.driver.turn(ready)
+                fed = self.feeding.turn(self.driver.node.sequencers)
+                # What follows from what was read has been done: only the log, or the time, can bring more.
+                wait_s = 0.0 if fed else CUT_WAIT_S if self.driver.is_waiting else IDLE_WAIT_S
+                ready = self.log.wait(self.driver.waits_for() | self.feeding.waits_for(), wait_s)
             self.driver.leave()
         except Nondeterministic as error:
             raise RunFailed(f"node {name}: {error}") from error
