@@ -21,8 +21,9 @@ from transactional.values import digest
 class EpochConfig:
     """When an epoch is cut. Idle sequencers cut only where others do.
 
-    ``max_requests`` and ``max_bytes`` (of arguments) are of one cut. The first request waits ``interval_ms`` for more.
-    Larger cuts have more conflicts in them, smaller ones cost more for each request. Up to ``ahead`` epochs are cut before the one in work is done. An id is known for ``id_window`` offsets.
+    ``max_requests`` and ``max_bytes`` (of arguments) are of one cut: there are more conflicts in large ones, and small
+    ones cost more for each request. The first request waits ``interval_ms`` for more. Up to ``ahead`` epochs are cut
+    before the one in work is done. An id is known for ``id_window`` requests, and offsets.
     """
 
     max_requests: int = 400
