@@ -25,6 +25,7 @@ EXTRAS = {
     "metrics": ("prometheus-client",),
     "plots": ("matplotlib",),
     "redis": ("redis",),
+    "serve": ("starlette", "uvicorn"),
     "sketches": ("datasketches",),
     "spark": ("pyspark", "pandas", "pyarrow"),
     "yjs": ("pycrdt",),

@@ -21,6 +21,8 @@ EXTRAS = {
     "pycrdt": "yjs",
     "pyspark": "spark",
     "redis": "redis",
+    "starlette": "serve",
+    "uvicorn": "serve",
 }
 
 

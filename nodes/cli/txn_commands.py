@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -109,6 +110,48 @@ def call(
         emit_json({"result": outcome})
     else:
         typer.echo(json.dumps(outcome, default=repr))
+
+
+@app.command("serve", epilog="Example: holon txn serve --port 8765 --log-dir ./holon-log")
+@with_log_options
+def serve(
+    given: Given,
+    host: Annotated[str, typer.Option("--host", help="Where to listen; beyond this machine only with a token.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: a free one.")] = 8765,
+    job: Annotated[str | None, typer.Option("--job", help="Name of the program, if the log has several.")] = None,
+    token_file: Annotated[
+        Path | None, typer.Option("--token-file", help="A file with what callers show as Authorization: Bearer TOKEN.")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option("--allow-host", metavar="NAME", help="Answer this Host name too.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Open the HTTP front door of a transactional job, until SIGTERM or Ctrl-C; /openapi.json says what it answers."""
+    settings = given.settings()
+    token = None if token_file is None else token_file.read_text().strip()
+    if token == "":
+        fail(2, f"--token-file {token_file} is empty")
+    from nodes.opening import open_settings_log
+    from nodes.transactions.serving import serve as run
+
+    def listening(url: str) -> None:
+        if as_json:
+            emit_json({"url": url})
+        else:
+            typer.echo(url)
+
+    run(
+        lambda: open_settings_log(settings),
+        job,
+        host=host,
+        port=port,
+        token=token,
+        names=allow_host or [],
+        listening=listening,
+    )
 
 
 @app.command("bench", epilog="Example: holon txn bench ycsb-t --zipf 0.99 --transactions 40000 --nodes 2 --json")

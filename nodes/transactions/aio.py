@@ -1,0 +1,165 @@
+"""The client of a transactional job for asyncio: one thread has the log, and any number of tasks call."""
+
+from __future__ import annotations
+
+import asyncio
+import queue
+import threading
+import uuid
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from nodes.errors import RunFailed, SettingsError, UnknownName, Unreachable
+from nodes.log import Log, LogError
+from nodes.transactions.client import TransactionClient
+from transactional.requests import WireRequest
+
+_POLL_S = 0.002
+"""While replies are awaited, new calls wait at most so long."""
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A request on its way, and who waits for its reply."""
+
+    request: WireRequest
+    waiting: list[asyncio.Future[Any]] = field(default_factory=list)
+
+
+class AsyncTransactionClient:
+    """``async with AsyncTransactionClient(open_log) as client: await client.call(...)``.
+
+    ``open_log`` opens the log, in the client's own thread. Raises what that raises, or ``UnknownName``.
+    """
+
+    def __init__(self, open_log: Callable[[], Log], job: str | None = None) -> None:
+        self._open_log = open_log
+        self._job = job
+        self._calls: queue.SimpleQueue[tuple[WireRequest, asyncio.Future[Any]] | str | None] = queue.SimpleQueue()
+        self._asked: dict[str, _Asked] = {}
+        self._later: deque[tuple[WireRequest, asyncio.Future[Any]]] = deque()
+        self._failed: Exception | None = None
+        self._thread = threading.Thread(target=self._run, name="holon-transactions", daemon=True)
+
+    async def __aenter__(self) -> Self:
+        self._loop = asyncio.get_running_loop()
+        self._ready: asyncio.Future[None] = self._loop.create_future()
+        self._thread.start()
+        await self._ready
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        self._calls.put(None)
+        await asyncio.to_thread(self._thread.join)
+
+    async def call(
+        self,
+        operator: str,
+        key: str,
+        function: str,
+        args: Any = None,
+        *,
+        request_id: str | None = None,
+        timeout_s: float = 30.0,
+    ) -> Any:
+        """As ``TransactionClient.call``. Calls with one id that are under way at once get one reply.
+
+        Raises ``Unreachable`` without a reply in ``timeout_s``.
+        """
+        request = WireRequest(uuid.uuid4().hex if request_id is None else request_id, operator, key, function, args)
+        reply = self._loop.create_future()
+        self._calls.put((request, reply))
+        if self._failed is not None:
+            raise self._failed
+        try:
+            return await asyncio.wait_for(reply, timeout_s)
+        except TimeoutError:
+            self._calls.put(request.id)
+            raise Unreachable(
+                f"no reply to request {request.id} in {timeout_s:g} s; are nodes running? Asking again with the same "
+                f"request id runs it at most once"
+            ) from None
+
+    # --- in the thread ----------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        try:
+            with self._open_log() as log:
+                client = TransactionClient(log, self._job)
+                self._tell(self._ready, None, None)
+                while self._turn(client):
+                    pass
+        except (LogError, RunFailed, SettingsError, UnknownName, Unreachable, OSError) as error:
+            self._fail(error)
+
+    def _turn(self, client: TransactionClient) -> bool:
+        """Take new calls, send them together, read replies; False when it is time to end."""
+        new = [] if self._asked or self._later else [self._calls.get()]
+        while not self._calls.empty():
+            new.append(self._calls.get())
+        for each in new:
+            if isinstance(each, str):
+                self._abandon(each)
+            elif each is not None:
+                self._later.append(each)
+        if None in new:
+            self._fail(Unreachable("the client was closed before the reply"))
+            return False
+        fresh = self._fresh()
+        if fresh:
+            client.ask_all(fresh)
+        if self._asked:
+            client.receive(_POLL_S)
+            for name, outcome in client.take_all():
+                asked = self._asked.pop(name, None)
+                for reply in () if asked is None else asked.waiting:
+                    self._tell(reply, outcome, None)
+        return True
+
+    def _fresh(self) -> list[WireRequest]:
+        """What is to be sent now. The same id with the same call joins; with another call it waits for its turn."""
+        fresh, waiting = [], self._later
+        self._later = deque()
+        for request, reply in waiting:
+            asked = self._asked.get(request.id)
+            if asked is None:
+                self._asked[request.id] = _Asked(request, [reply])
+                fresh.append(request)
+            elif asked.request == request:
+                asked.waiting.append(reply)
+            else:
+                self._later.append((request, reply))
+        return fresh
+
+    def _abandon(self, name: str) -> None:
+        """Somebody waits no longer; a request that nobody waits for is forgotten."""
+        asked = self._asked.get(name)
+        if asked is not None:
+            asked.waiting = [reply for reply in asked.waiting if not reply.done()]
+            if not asked.waiting:
+                del self._asked[name]
+        self._later = deque(each for each in self._later if not each[1].done())
+
+    def _fail(self, error: Exception) -> None:
+        self._failed = error
+        waiting = [reply for asked in self._asked.values() for reply in asked.waiting]
+        waiting += [reply for _, reply in self._later]
+        while not self._calls.empty():
+            call = self._calls.get()
+            if isinstance(call, tuple):
+                waiting.append(call[1])
+        for reply in (self._ready, *waiting):
+            self._tell(reply, None, error)
+
+    def _tell(self, reply: asyncio.Future[Any], outcome: Any, error: Exception | None) -> None:
+        def tell() -> None:
+            if reply.done():
+                return
+            if error is None:
+                reply.set_result(outcome)
+            else:
+                reply.set_exception(error)
+
+        self._loop.call_soon_threadsafe(tell)

@@ -1,0 +1,92 @@
+"""What the front door answers, as an OpenAPI 3.1 document."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def _answer(what: str, schema: str) -> dict[str, Any]:
+    return {
+        "description": what,
+        "content": {"application/json": {"schema": {"$ref": f"#/components/schemas/{schema}"}}},
+    }
+
+
+_CALL: dict[str, Any] = {
+    "operationId": "call",
+    "summary": "Call a function of an entity, as one serializable transaction",
+    "description": "With the same id it runs at most once, and is answered alike each time.",
+    "parameters": [
+        {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "required": False,
+            "schema": {"type": "string", "maxLength": 200},
+            "description": "Another way to give the id.",
+        }
+    ],
+    "requestBody": {
+        "required": True,
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Call"}}},
+    },
+    "responses": {
+        "200": _answer("The transaction is committed.", "Result"),
+        "404": _answer("There is no such operator or function.", "Aborted"),
+        "409": _answer("The transaction was aborted, without effect.", "Aborted"),
+        "410": _answer("The id is too old to say whether it ran.", "Aborted"),
+        "422": _answer("The call cannot be run: arguments, values, an id that was used for another call.", "Refused"),
+        "504": _answer("No reply came in time; the same id will tell what became of it.", "Error"),
+        "401": _answer("A token is needed.", "Error"),
+        "403": _answer("Web pages may not ask.", "Error"),
+        "413": _answer("The body is too large.", "Error"),
+        "415": _answer("The body is no JSON.", "Error"),
+        "421": _answer("This Host is not served.", "Error"),
+        "503": _answer("Too many calls are under way.", "Error"),
+    },
+}
+
+_ABORTED: dict[str, Any] = {
+    "type": "object",
+    "required": ["id", "aborted", "arguments"],
+    "properties": {
+        "id": {"type": "string"},
+        "aborted": {"type": "string", "description": "Type of the exception."},
+        "arguments": {"type": "array", "items": {}},
+    },
+}
+_ERROR: dict[str, Any] = {"type": "object", "required": ["error"], "properties": {"error": {"type": "string"}}}
+
+OPENAPI: dict[str, Any] = {
+    "openapi": "3.1.0",
+    "info": {"title": "Holon transactions", "version": "1"},
+    "paths": {
+        "/v1/call": {"post": _CALL},
+        "/healthz": {"get": {"operationId": "live", "responses": {"200": {"description": "The server answers."}}}},
+        "/openapi.json": {"get": {"operationId": "describe", "responses": {"200": {"description": "This document."}}}},
+    },
+    "components": {
+        "schemas": {
+            "Call": {
+                "type": "object",
+                "additionalProperties": False,
+                "required": ["operator", "key", "function"],
+                "properties": {
+                    "operator": {"type": "string"},
+                    "key": {"type": "string"},
+                    "function": {"type": "string"},
+                    "args": {"description": "A list of positional, an object of named arguments, or the only one."},
+                    "id": {"type": ["string", "null"], "maxLength": 200},
+                    "timeout_s": {"type": "number", "exclusiveMinimum": 0, "maximum": 300, "default": 30},
+                },
+            },
+            "Result": {
+                "type": "object",
+                "required": ["id", "result"],
+                "properties": {"id": {"type": "string"}, "result": {}},
+            },
+            "Aborted": _ABORTED,
+            "Error": _ERROR,
+            "Refused": {"anyOf": [_ABORTED, _ERROR]},
+        }
+    },
+}

@@ -1,0 +1,75 @@
+"""Runs the front door in this process until SIGTERM or Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+
+from nodes.errors import RunFailed, SettingsError
+from nodes.log import Log
+from nodes.transactions.aio import AsyncTransactionClient
+
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+def serve(
+    open_log: Callable[[], Log],
+    job: str | None,
+    *,
+    host: str,
+    port: int,
+    token: str | None,
+    names: Collection[str],
+    listening: Callable[[str], None],
+) -> None:
+    """Tell ``listening`` the address once it is open. ``port`` 0: a free one.
+
+    Raises ``SettingsError`` for a host that others can reach without a token, ``RunFailed`` where the port is taken.
+    """
+    if host not in LOOPBACK and not token:
+        raise SettingsError(
+            f"--host {host} lets other machines call functions: give a token (--token-file), or stay on 127.0.0.1"
+        )
+    import uvicorn
+
+    from nodes.transactions.front_door import FrontDoor
+
+    class Server(uvicorn.Server):
+        @contextmanager
+        def capture_signals(self) -> Iterator[None]:
+            """Ending on a signal is this command's ordinary end."""
+            loop = asyncio.get_running_loop()
+            for signum in (signal.SIGTERM, signal.SIGINT):
+                loop.add_signal_handler(signum, self.handle_exit, signum, None)
+            yield
+
+    async def run(opened: socket.socket) -> None:
+        async with AsyncTransactionClient(open_log, job) as client:
+            app = FrontDoor(client, token=token, names=(host, *names)).app
+            config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", server_header=False)
+            listening(_url(opened))
+            await Server(config).serve(sockets=[opened])
+
+    with _opened(host, port) as opened:
+        asyncio.run(run(opened))
+
+
+def _opened(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    opened = socket.socket(family)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        opened.bind((host, port))
+        opened.listen()
+    except OSError as error:
+        opened.close()
+        raise RunFailed(f"--host {host}, --port {port}: cannot listen there: {error}") from error
+    return opened
+
+
+def _url(opened: socket.socket) -> str:
+    host, port = opened.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,0 +1,157 @@
+"""Calls over asyncio and over HTTP: one effect and one reply for each id, and nobody else gets in."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from examples.bank import program
+from nodes.errors import SettingsError, UnknownName, Unreachable
+from nodes.log import open_log
+from nodes.transactions.aio import AsyncTransactionClient
+from nodes.transactions.openapi import OPENAPI
+from nodes.transactions.serving import serve
+from nodes.transactions.topics import create_topics
+from tests.integration.processes import PLENTY_S, ROOT
+from tests.integration.txn_processes import SEQUENCERS, nodes
+from transactional import Aborted
+
+BANK = "examples.bank:program"
+
+
+@contextmanager
+def front_door(*options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """The command on a free port, and its address."""
+    command = [sys.executable, "-m", "nodes.cli", "txn", "serve", "--port", "0", "--json", *options]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield json.loads(process.stdout.readline())["url"], process
+    finally:
+        process.kill()
+        process.wait(PLENTY_S)
+
+
+def ask(url: str, body: Any, **headers: str) -> tuple[int, Any]:
+    """Status and decoded answer; no body: GET."""
+    data = None if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+    named = {"Content-Type": "application/json"} | {name.replace("_", "-"): value for name, value in headers.items()}
+    request = urllib.request.Request(url, data, named)
+    try:
+        with urllib.request.urlopen(request, timeout=PLENTY_S) as reply:
+            return reply.status, json.loads(reply.read())
+    except urllib.error.HTTPError as error:
+        return error.code, json.loads(error.read())
+
+
+def deposit(key: str, amount: int, **more: Any) -> dict[str, Any]:
+    return {"operator": "account", "key": key, "function": "deposit", "args": [amount], "timeout_s": PLENTY_S, **more}
+
+
+def test_calls_over_http_run_once_and_say_what_is_wrong(tmp_path: Path) -> None:
+    folder = tmp_path / "log"
+    with open_log(f"embedded:{folder}") as log:
+        create_topics(log, program, SEQUENCERS)
+    options = ("--log-dir", str(folder))
+    with nodes(1, BANK, *options), front_door(*options) as (url, process):
+        call = f"{url}/v1/call"
+        assert ask(call, deposit("a", 7, id="one")) == (200, {"id": "one", "result": 7})
+        assert ask(call, deposit("a", 7, id="one")) == (200, {"id": "one", "result": 7}), "it ran once"
+        assert ask(call, deposit("a", 7), Idempotency_Key="one") == (200, {"id": "one", "result": 7})
+        with ThreadPoolExecutor(8) as pool:
+            at_once = list(pool.map(lambda _: ask(call, deposit("b", 5, id="two")), range(8)))
+        assert at_once == [(200, {"id": "two", "result": 5})] * 8
+        status, found = ask(call, deposit("a", 8, id="one"))
+        assert (status, found["aborted"]) == (422, "RequestIdReused")
+        status, found = ask(call, {**deposit("a", 8), "function": "depose"})
+        assert (status, found["aborted"]) == (404, "UnknownFunction") and "deposit" in found["arguments"][0]
+        pay = {**deposit("a", 0), "function": "transfer", "args": {"to": "b", "amount": 100}}
+        status, found = ask(call, pay)
+        assert (status, found["aborted"], found["arguments"]) == (409, "InsufficientFunds", ["a", 7])
+        for body, expected in [(b"{", 422), ({"operator": 5}, 422), ({**deposit("a", 1), "more": 1}, 422)]:
+            assert ask(call, body)[0] == expected
+        assert ask(call, deposit("a", 1, timeout_s=1e9))[0] == 422
+        assert ask(call, b" " * (1 << 20) + b" ")[0] == 413
+        assert ask(call, deposit("a", 1), Content_Type="text/plain")[0] == 415
+        assert ask(call, deposit("a", 1), Origin="http://elsewhere.example")[0] == 403
+        assert ask(call, deposit("a", 1), Host="elsewhere.example")[0] == 421
+        assert ask(call, deposit("a", 0))[1]["result"] == 7, "nothing of that had an effect"
+        assert ask(f"{url}/openapi.json", None) == (200, OPENAPI)
+        assert ask(f"{url}/healthz", None) == (200, {"status": "ok"})
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(PLENTY_S) == 0
+
+
+def test_a_token_is_asked_for_where_one_is_given(tmp_path: Path) -> None:
+    folder, token = tmp_path / "log", tmp_path / "token"
+    token.write_text("secret\n")
+    with open_log(f"embedded:{folder}") as log:
+        create_topics(log, program, SEQUENCERS)
+    with front_door("--log-dir", str(folder), "--token-file", str(token)) as (url, _):
+        assert ask(f"{url}/healthz", None)[0] == 401
+        assert ask(f"{url}/healthz", None, Authorization="Bearer wrong")[0] == 401
+        assert ask(f"{url}/healthz", None, Authorization="Bearer secret")[0] == 200
+        status, found = ask(f"{url}/v1/call", deposit("a", 1, timeout_s=0.1, id="x"), Authorization="Bearer secret")
+        assert (status, found["id"]) == (504, "x"), "no node runs"
+
+
+def test_other_machines_need_a_token() -> None:
+    def never() -> Any:
+        raise AssertionError("the log is not opened")
+
+    with pytest.raises(SettingsError, match="--token-file"):
+        serve(never, None, host="0.0.0.0", port=0, token=None, names=(), listening=print)
+
+
+def test_many_tasks_call_at_once(tmp_path: Path) -> None:
+    address = f"embedded:{tmp_path / 'log'}"
+    with open_log(address) as log:
+        create_topics(log, program, SEQUENCERS)
+
+    async def run() -> None:
+        async with AsyncTransactionClient(lambda: open_log(address), "bank") as client:
+            calls = [client.call("account", f"a{n % 3}", "deposit", [1], timeout_s=PLENTY_S) for n in range(30)]
+            assert sorted(await asyncio.gather(*calls)) == sorted(list(range(1, 11)) * 3)
+            same = [
+                client.call("account", "b", "deposit", [amount], request_id="same", timeout_s=PLENTY_S)
+                for amount in (1, 1, 2)
+            ]
+            assert await asyncio.gather(*same) == [1, 1, Aborted("RequestIdReused", ("same",))]
+
+    with nodes(1, BANK, "--log-dir", str(tmp_path / "log")):
+        asyncio.run(run())
+
+
+def test_who_waits_in_vain_is_told(tmp_path: Path) -> None:
+    address = f"embedded:{tmp_path / 'log'}"
+    with open_log(address) as log:
+        create_topics(log, program, SEQUENCERS)
+
+    async def no_nodes() -> None:
+        async with AsyncTransactionClient(lambda: open_log(address)) as client:
+            with pytest.raises(Unreachable, match="at most once"):
+                await client.call("account", "a", "balance", timeout_s=0.05)
+            left = asyncio.create_task(client.call("account", "a", "balance", timeout_s=PLENTY_S))
+            await asyncio.sleep(0)
+        with pytest.raises(Unreachable, match="closed"):
+            await left
+
+    async def no_job() -> None:
+        async with AsyncTransactionClient(lambda: open_log(address), "bonk"):
+            raise AssertionError("there is no such job")
+
+    asyncio.run(no_nodes())
+    with pytest.raises(UnknownName, match="bank"):
+        asyncio.run(no_job())
