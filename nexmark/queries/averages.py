@@ -18,6 +18,10 @@ from nexmark.queries.bag import Bag, Columns
 from nexmark.queries.best import Best, highest
 from wcrdt import Tumbling
 
+NUMBERS = np.iinfo(np.int64)
+DENSE = 1 << 24
+"""Up to this spread of auctions' numbers a table of all of them beats searching among those that are there."""
+
 FAR_FUTURE_MS = 2**52
 """Event times are below; the end of the global window is not."""
 
@@ -88,13 +92,36 @@ def best_bids(sales: Columns, bids: Columns) -> NDArray[np.int64]:
     order = np.argsort(sales[0], kind="stable")
     sale, category, opens, expires = (column[order] for column in sales)
     auctions, times, prices = bids
-    first, last = np.searchsorted(sale, auctions, "left"), np.searchsorted(sale, auctions, "right")
-    matches = last - first
-    bid = np.repeat(np.arange(len(auctions)), matches)
-    match = np.arange(len(bid)) + np.repeat(first - (np.cumsum(matches) - matches), matches)
-    valid = (times[bid] >= opens[match]) & (times[bid] <= expires[match])
-    bid, match = bid[valid], match[valid]
-    return highest(np.vstack([sale[match], category[match], prices[bid]]))
+    if not len(sale) or not len(auctions):
+        return np.empty((3, 0), dtype=np.int64)
+    first, matches = _found(sale, auctions)
+    if (matches <= 1).all():  # no auction is there twice
+        bid = np.flatnonzero(matches)
+        match = first[bid]
+    else:
+        bid = np.repeat(np.arange(len(auctions)), matches)
+        match = np.arange(len(bid)) + np.repeat(first - (np.cumsum(matches) - matches), matches)
+    times, prices = times[bid], prices[bid]
+    valid = (times >= opens[match]) & (times <= expires[match])
+    match, prices = match[valid], prices[valid]
+    sold, best = np.zeros(len(sale), dtype=np.bool_), np.full(len(sale), NUMBERS.min, dtype=np.int64)
+    sold[match] = True
+    np.maximum.at(best, match, prices)
+    return highest(np.vstack([sale[sold], category[sold], best[sold]]))
+
+
+def _found(sale: NDArray[np.int64], auctions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """For each bid's auction the first of the sales of that number, which ascend, and how many there are."""
+    low, spread = int(sale[0]), int(sale[-1]) - int(sale[0])
+    if spread >= DENSE:
+        first = np.searchsorted(sale, auctions, "left")
+        return first, np.searchsorted(sale, auctions, "right") - first
+    begins = np.zeros(spread + 2, dtype=np.int64)
+    begins[1:] = np.cumsum(np.bincount(sale - low, minlength=spread + 1))
+    inside = (auctions >= low) & (auctions <= low + spread)
+    place = np.where(inside, auctions - low, 0)
+    first = begins[place]
+    return first, np.where(inside, begins[place + 1] - first, 0)
 
 
 def sales_and_bids(columns: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from nexmark.queries.narrow import narrow, widened
 from wcrdt import DecodeError, Lattice
 
 
@@ -106,7 +107,7 @@ class Bag(Lattice[tuple[int, ...], Columns]):
 
     def to_wire(self) -> Any:
         return [
-            [actor, start, rows.astype("<i8").tobytes()]
+            [actor, start, *map(narrow, rows)]
             for actor in sorted(self._segments)
             for start, rows in self._joined(actor)
         ]
@@ -115,8 +116,10 @@ class Bag(Lattice[tuple[int, ...], Columns]):
         fresh = self.bottom()
         last = -1
         try:
-            for actor, start, data in wire:
-                rows = np.frombuffer(data, dtype="<i8").astype(np.int64).reshape(self.width, -1)
+            for actor, start, *columns in wire:
+                if len(columns) != self.width:
+                    raise ValueError(f"{len(columns)} columns")
+                rows = np.array([widened(column) for column in columns])
                 mine = fresh._segments.get(actor, []) if type(actor) is int else []
                 least = _end(mine[-1]) + 1 if mine else 0  # adjacent ones would be one
                 if type(actor) is not int or type(start) is not int or actor < last or not least <= start < 2**62:
