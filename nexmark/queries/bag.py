@@ -35,7 +35,7 @@ class Bag(Lattice[tuple[int, ...], Columns]):
     """
 
     __slots__ = ("_segments", "width")
-    tag: ClassVar[str] = "nexmark-bag"
+    tag: ClassVar[str] = "nexmark-bag-2"
 
     def __init__(self, width: int) -> None:
         self.width = width

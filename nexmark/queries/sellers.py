@@ -8,30 +8,31 @@ import numpy as np
 
 from holon import WCRDT, Assigner, Batch, Context, ProcessingFunction, Window, on_window
 from nexmark.model import AUCTION, BID, PERSON, WINDOW_MS
-from wcrdt import GSet, Tumbling
+from nexmark.queries.people import Named, Numbers
+from wcrdt import Tumbling
 
 
 class NewSellers(ProcessingFunction[Any]):
     """Two sets a window, shared by all partitions: who came, and who sells. Their intersection is the result."""
 
     windows: Assigner = Tumbling(WINDOW_MS)
-    persons = WCRDT(GSet(), windows)
-    sellers = WCRDT(GSet(), windows)
+    persons = WCRDT(Named(), windows)
+    sellers = WCRDT(Numbers(), windows)
 
     def process_batch(self, batch: Batch[Any], ctx: Context, /) -> None:
         kinds = batch["kind"]
         rows = np.flatnonzero(kinds == PERSON)
         if len(rows):
-            ids, names = batch["person.id"], batch["person.name"]
-            came = [(int(ids[row]), names[row]) for row in rows.tolist()]
-            self.persons.insert_many(came, batch.ts_ms[rows], rows=rows)
+            names = batch["person.name"]
+            came = zip(batch["person.id"][rows].tolist(), map(names.__getitem__, rows.tolist()), strict=True)
+            self.persons.insert_many(list(came), batch.ts_ms[rows], rows=rows)
         rows = np.flatnonzero(kinds == AUCTION)
         if len(rows):
             self.sellers.insert_many(batch["auction.seller"][rows], batch.ts_ms[rows], rows=rows)
 
     @on_window(persons, once=True)
     async def answer(self, window: Window, ctx: Context) -> None:
-        sellers = frozenset(await self.sellers.window_value(window))
+        sellers = await self.sellers.window_value(window)
         for number, name in await self.persons.window_value(window):
             if number in sellers:
                 ctx.emit({"id": number, "name": name, "starttime": window.start_ms})

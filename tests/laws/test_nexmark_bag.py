@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from nexmark.queries.bag import Bag
 from nexmark.queries.best import Best
 from nexmark.queries.counts import Counts
+from nexmark.queries.people import Named, Numbers
 from wcrdt import check_laws
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
@@ -41,6 +42,18 @@ def test_counts_of_actors_add_up() -> None:
 def test_the_best_of_pairs_keeps_the_laws() -> None:
     few = st.sampled_from([-(2**63), 0, 1, 2**63 - 1])
     check_laws(Best(), st.tuples(few, few, NUMBERS))
+
+
+def test_sets_of_numbers_and_of_named_ones_keep_the_laws() -> None:
+    numbers = st.one_of(st.sampled_from([-(2**63), 0, 1, 2**63 - 1]), NUMBERS)
+    check_laws(Numbers(), st.one_of(numbers, st.sampled_from(["x", 2**63, True])))
+    check_laws(Named(), st.tuples(numbers, st.sampled_from(["", "a", "\N{SNOWMAN}", "\udc80", 1])))
+
+
+def test_one_number_may_have_two_names() -> None:
+    named = Named()
+    named.insert_many((np.array([2, 1, 2]), ["b", "a", "a"]))
+    assert named.value == ((1, "a"), (2, "a"), (2, "b"))
 
 
 def test_a_delta_of_a_bag_has_only_what_is_new_and_fits_wherever_it_comes() -> None:
