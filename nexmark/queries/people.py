@@ -6,6 +6,7 @@ As ``GSet``, which orders elements of any kind; of one kind each, Python's own s
 from __future__ import annotations
 
 from collections.abc import Set
+from itertools import pairwise
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
@@ -115,7 +116,7 @@ class Named(_Members[tuple[int, str], tuple[tuple[int, str], ...]]):
             numbers, texts = wire
             members = list(zip(widened(numbers).tolist(), texts, strict=True))
             self.check_many(members)
-            if any(one >= other for one, other in zip(members, members[1:], strict=False)):
+            if any(one >= other for one, other in pairwise(members)):
                 raise ValueError("the pairs do not ascend")
         except (TypeError, ValueError) as error:
             raise DecodeError(f"not a set of named numbers: {error}") from error

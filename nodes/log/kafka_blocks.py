@@ -38,8 +38,8 @@ class Blocks:
 
     def __init__(self) -> None:
         self._open: dict[Where, _Open] = {}
-        self._spare: list[bytearray] = []
-        self._lent: dict[int, tuple[weakref.ref[Buffer], bytearray]] = {}
+        self._spare: list[memoryview] = []
+        self._lent: dict[int, tuple[weakref.ref[Buffer], memoryview]] = {}
 
     def fits(self, where: Where, sizes: NDArray[np.int64]) -> int:
         """How many of the next records, at least one, go together where ``place`` puts the first of them."""
@@ -66,7 +66,7 @@ class Blocks:
         return block.buffer, at
 
     def _lend(self) -> Buffer:
-        memory = self._spare.pop() if self._spare else bytearray(BLOCK_BYTES)
+        memory = self._spare.pop() if self._spare else memoryview(np.empty(BLOCK_BYTES, np.uint8))
         # All views of this array keep it, and not only what is beneath it, because that is no array.
         buffer = np.frombuffer(memory, np.uint8)
         number = id(memory)

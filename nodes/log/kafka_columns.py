@@ -16,8 +16,8 @@ from holon.columnar.payloads import Payloads, Places
 from nodes.log.contract import Chunk, TopicPartition
 from nodes.log.kafka_tail import BUFFER_BYTES, BUFFER_RECORDS, Tail
 
-ENOUGH_RECORDS = 10_000
-"""Half of what a node takes at once."""
+ENOUGH_RECORDS = 4_000
+"""Copying more than these costs as much as another turn of a node."""
 
 
 @dataclass(slots=True, frozen=True)
