@@ -66,7 +66,7 @@ class Blocks:
         return block.buffer, at
 
     def _lend(self) -> Buffer:
-        memory = self._spare.pop() if self._spare else memoryview(np.empty(BLOCK_BYTES, np.uint8))
+        memory = self._spare.pop() if self._spare else np.empty(BLOCK_BYTES, np.uint8).data
         # All views of this array keep it, and not only what is beneath it, because that is no array.
         buffer = np.frombuffer(memory, np.uint8)
         number = id(memory)
