@@ -65,7 +65,7 @@ class Place(Protocol):
 class Context:
     """First argument of every transactional function. Belongs to one call."""
 
-    __slots__ = ("_calls", "_chance", "_entity", "_operator", "_path", "_place", "_strand", "key")
+    __slots__ = ("_calls", "_chance", "_entity", "_left", "_operator", "_path", "_place", "_strand", "key")
 
     def __init__(self, place: Place, operator: Operator, key: str, strand: Strand, path: Path) -> None:
         self.key = key
@@ -75,6 +75,7 @@ class Context:
         self._strand = strand
         self._path = path
         self._calls = 0
+        self._left = place.program.limits.max_steps
         self._chance: Chance | None = None
 
     @property
@@ -105,15 +106,24 @@ class Context:
 
     def get(self, default: Any = None) -> Any:
         """The entity's state: a fresh value, of the operator's ``state`` type; ``default`` if there is none."""
+        self._left -= 1
+        if self._left < 0:
+            self._exhausted()
         data = self._place.read(self._strand, self._entity)
         return default if data is None else decode(data, self._operator.state)
 
     def exists(self) -> bool:
         """Whether the entity has a state."""
+        self._left -= 1
+        if self._left < 0:
+            self._exhausted()
         return self._place.read(self._strand, self._entity) is not None
 
     def put(self, value: Any) -> None:
         """Replace the entity's state; raises ``BadValue``."""
+        self._left -= 1
+        if self._left < 0:
+            self._exhausted()
         limit = self._place.program.limits.max_value_bytes
         try:
             data = pack(value)
@@ -128,6 +138,9 @@ class Context:
 
     def delete(self) -> None:
         """Remove the entity's state."""
+        self._left -= 1
+        if self._left < 0:
+            self._exhausted()
         self._place.write(self._strand, self._entity, None)
 
     def scan(self, prefix: str) -> list[tuple[str, Any]]:
@@ -135,6 +148,9 @@ class Context:
 
         ``prefix`` holds this entity's own first key part and the separator behind it, else ``ValueError``.
         """
+        self._left -= 1
+        if self._left < 0:
+            self._exhausted()
         operator = self._operator
         home = "" if operator.colocate is None else self.key.split(operator.colocate, 1)[0] + operator.colocate
         if not operator.pinned(prefix) or not prefix.startswith(home):
@@ -166,6 +182,9 @@ class Context:
     def abort(self, *reason: Any) -> NoReturn:
         """End the transaction without effect; ``reason`` is the reply."""
         self._place.abort(self._strand, reason)
+
+    def _exhausted(self) -> NoReturn:
+        self._place.exceed(self._strand, f"more than {self._place.program.limits.max_steps} reads and writes in a call")
 
     def _next_path(self) -> Path:
         path = (*self._path, self._calls)

@@ -7,18 +7,11 @@ from typing import Any
 
 import pytest
 
-from nodes.log.memory import MemoryLog
-from nodes.machine.claiming import Claiming
-from nodes.sim.store import MemoryCheckpoints
-from nodes.transactions.checkpointing import TransactionCheckpoints
-from nodes.transactions.client import TransactionClient
-from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.feeding import Feeding
-from nodes.transactions.topics import FIRST_INCARNATION, begin, create_topics
+from tests.unit.txn_stage import SEQUENCERS, Stage
 from transactional import Aborted, Context, Operator, Program, UnknownFunction
 from transactional.streams import CURSORS
 
-SEQUENCERS = 2
 INPUTS = 3
 
 
@@ -40,43 +33,11 @@ def make_program(batch: int) -> Program:
     return Program("diaries", [diary])
 
 
-class Stage:
-    """Nodes that take turns while somebody waits."""
+class FedStage(Stage):
+    """Of the diaries."""
 
     def __init__(self, batch: int) -> None:
-        self.now_ms = 0
-        self.program = make_program(batch)
-        self.log = MemoryLog(on_wait=lambda seconds: self.turn())
-        self.log.create_topic("inputs", INPUTS)
-        self.topics = create_topics(self.log, self.program, SEQUENCERS)
-        begin(self.log, self.topics, self.program, SEQUENCERS)
-        self.client = TransactionClient(self.log)
-        self.nodes: dict[str, tuple[TransactionDriver, Feeding]] = {}
-
-    def start(self, name: str) -> None:
-        units = SEQUENCERS + self.program.partitions
-        claiming = Claiming(name, -1, FIRST_INCARNATION, units, suspect_after_ms=300)
-        checkpoints = TransactionCheckpoints(
-            MemoryCheckpoints(), self.program.name, name, claiming.ownership, sequencers=SEQUENCERS, interval_ms=10_000
-        )
-        driver = TransactionDriver(
-            self.program,
-            self.topics,
-            self.log,
-            claiming,
-            checkpoints,
-            lambda: self.now_ms,
-            lambda: 1_000_000 + self.now_ms,
-            sequencers=SEQUENCERS,
-        )
-        self.nodes[name] = driver, Feeding(self.log, self.program, SEQUENCERS)
-
-    def turn(self, times: int = 1) -> None:
-        for _ in range(times):
-            self.now_ms += 5
-            for _, (driver, feeding) in sorted(self.nodes.items()):
-                driver.turn()
-                feeding.turn(driver.node.sequencers)
+        super().__init__(make_program(batch), inputs=INPUTS)
 
     def write(self, partition: int, numbers: range | list[int], who: str | None = None) -> None:
         """One record for each number."""
@@ -84,11 +45,11 @@ class Stage:
         self.log.append("inputs", partition, [json.dumps(each).encode() for each in records])
 
     def read(self, who: str) -> list[int]:
-        return self.client.call("diary", who, "read", timeout_s=60)
+        return self.call("diary", who, "read")
 
     def cursor(self, partition: int) -> dict[str, Any]:
         key = self.program.bindings[0].cursor(partition)
-        return self.client.call(CURSORS, key, "where", timeout_s=60)
+        return self.call(CURSORS, key, "where")
 
     def until_fed(self, partition: int, end: int) -> None:
         for _ in range(200):
@@ -101,7 +62,7 @@ class Stage:
 
 @pytest.mark.parametrize("batch", [1, 7])
 def test_each_record_runs_once_in_the_order_of_its_partition(batch: int) -> None:
-    stage = Stage(batch)
+    stage = FedStage(batch)
     stage.start("one"), stage.start("other")
     for partition in range(INPUTS):
         stage.write(partition, range(40))
@@ -111,7 +72,7 @@ def test_each_record_runs_once_in_the_order_of_its_partition(batch: int) -> None
 
 
 def test_a_feeder_that_dies_costs_no_record_and_repeats_none() -> None:
-    stage = Stage(batch=3)
+    stage = FedStage(batch=3)
     stage.start("one"), stage.start("other")
     stage.write(0, range(60))
     stage.write(1, range(60))
@@ -125,7 +86,7 @@ def test_a_feeder_that_dies_costs_no_record_and_repeats_none() -> None:
 
 
 def test_two_feeders_of_one_partition_do_no_harm() -> None:
-    stage = Stage(batch=3)
+    stage = FedStage(batch=3)
     stage.start("one")
     stage.write(0, range(60))
     second = Feeding(stage.log, stage.program, SEQUENCERS)
@@ -137,7 +98,7 @@ def test_two_feeders_of_one_partition_do_no_harm() -> None:
 
 
 def test_what_cannot_be_run_is_left_out_and_counted() -> None:
-    stage = Stage(batch=10)
+    stage = FedStage(batch=10)
     stage.start("one")
     stage.write(0, [1, 2, -3, 4])
     stage.log.append("inputs", 0, [b"no json", b'{"who": 5, "number": 5}', b'{"number": 5}'])
@@ -148,7 +109,7 @@ def test_what_cannot_be_run_is_left_out_and_counted() -> None:
 
 
 def test_a_batch_is_one_transaction() -> None:
-    stage = Stage(batch=10)
+    stage = FedStage(batch=10)
     stage.start("one")
     stage.write(0, range(10), who="a")
     stage.write(0, range(10), who="b")
@@ -166,7 +127,7 @@ def test_only_functions_that_there_are_can_be_bound() -> None:
 
 
 def test_feeding_by_hand_checks_the_cursor() -> None:
-    stage = Stage(batch=1)
+    stage = FedStage(batch=1)
     stage.start("one")
     stage.turn(100)
     calls = [["x", [1]]]

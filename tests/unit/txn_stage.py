@@ -1,0 +1,61 @@
+"""Nodes of a transactional program on a log in memory, that take turns while somebody waits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nodes.log.memory import MemoryLog
+from nodes.machine.claiming import Claiming
+from nodes.sim.store import MemoryCheckpoints
+from nodes.transactions.checkpointing import TransactionCheckpoints
+from nodes.transactions.client import TransactionClient
+from nodes.transactions.driver import TransactionDriver
+from nodes.transactions.feeding import Feeding
+from nodes.transactions.topics import FIRST_INCARNATION, begin, create_topics
+from transactional import Program
+
+SEQUENCERS = 2
+
+
+class Stage:
+    """``inputs``: partitions of the topic of that name, 0: there is none."""
+
+    def __init__(self, program: Program, *, inputs: int = 0) -> None:
+        self.now_ms = 0
+        self.program = program
+        self.log = MemoryLog(on_wait=lambda seconds: self.turn())
+        if inputs:
+            self.log.create_topic("inputs", inputs)
+        self.topics = create_topics(self.log, program, SEQUENCERS)
+        begin(self.log, self.topics, program, SEQUENCERS)
+        self.client = TransactionClient(self.log)
+        self.nodes: dict[str, tuple[TransactionDriver, Feeding]] = {}
+
+    def start(self, name: str) -> TransactionDriver:
+        units = SEQUENCERS + self.program.partitions
+        claiming = Claiming(name, -1, FIRST_INCARNATION, units, suspect_after_ms=300)
+        checkpoints = TransactionCheckpoints(
+            MemoryCheckpoints(), self.program.name, name, claiming.ownership, sequencers=SEQUENCERS, interval_ms=10_000
+        )
+        driver = TransactionDriver(
+            self.program,
+            self.topics,
+            self.log,
+            claiming,
+            checkpoints,
+            lambda: self.now_ms,
+            lambda: 1_000_000 + self.now_ms,
+            sequencers=SEQUENCERS,
+        )
+        self.nodes[name] = driver, Feeding(self.log, self.program, SEQUENCERS)
+        return driver
+
+    def turn(self, times: int = 1) -> None:
+        for _ in range(times):
+            self.now_ms += 5
+            for _, (driver, feeding) in sorted(self.nodes.items()):
+                driver.turn()
+                feeding.turn(driver.node.sequencers)
+
+    def call(self, operator: str, key: str, function: str, args: Any = None, request_id: str | None = None) -> Any:
+        return self.client.call(operator, key, function, args, request_id=request_id, timeout_s=60)
