@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection
 from dataclasses import replace
-from functools import partial
 
 from holon.columnar.payloads import size_of
 from holon.record_track import Input
@@ -17,16 +16,16 @@ from nodes.checkpoints import CheckpointStore
 from nodes.fetching import Fetched, Fetching
 from nodes.following import follow, read_tail
 from nodes.hearing import Hearing
-from nodes.in_flight import InFlight
 from nodes.jobs import Topics
 from nodes.joining import Joining
-from nodes.log.contract import Chunk, Log, LogTruncated, OffsetOutOfRange, RecordTooLarge, TopicPartition
+from nodes.log.contract import Chunk, Log, LogTruncated, OffsetOutOfRange, TopicPartition
 from nodes.machine import effects as x
 from nodes.machine import events as e
 from nodes.machine.config import Wanted
 from nodes.machine.node import Node
-from nodes.machine.pieces import PIECE_BYTES, cut
+from nodes.machine.pieces import PIECE_BYTES
 from nodes.saver import DirectSaver, Saver
+from nodes.sending import Sending
 from nodes.storing import Storing
 from nodes.truncation import Truncation
 
@@ -35,6 +34,10 @@ ASSIGN_INTERVAL_MS = 20
 LOOK_INTERVAL_MS = 20
 LARGE_READ_BYTES = 4 << 20
 """Half of what a read gives at most: beyond it there is probably more."""
+FEW_RECORDS = 1000
+"""Input of several partitions is processed in one step up to about so much."""
+LONG_STEP_MS = 5
+"""Where processing takes longer, results do not wait for the next partition's."""
 
 
 class Driver:
@@ -75,15 +78,13 @@ class Driver:
         self.loader = DirectSaver() if loader is None else loader
         self.merger = DirectSaver() if merger is None else merger
         self.loading = 0
-        self.piece_bytes = piece_bytes
-        self._in_flight = InFlight()
-        self._refused: set[tuple[int, int]] = set()
         self.input_records = 0
         self._control_at = control_at
         self._storing = Storing(checkpoints, node.run, node.ownership, crashpoint, report)
         self._joining = Joining(log, checkpoints, node.run, node.ownership, report)
         self._fetching = Fetching(self._joining, self._fetch)
         self.truncation = Truncation(node, log, report)
+        self._sending = Sending(log, node.run, self.truncation, crashpoint, piece_bytes)
         self._begun = False
         self._full = False
         self.hearing = Hearing(log, self.topics)
@@ -93,13 +94,16 @@ class Driver:
         self._broadcast_at = [0] * node.run.partitions
         self.hurry = False  # the next turn is wanted at once, for something that ``Log.wait`` does not tell
         self._looked_ms = -LOOK_INTERVAL_MS
+        self._news: list[e.Event] = []  # not told yet
+        self._told = False
+        self._slow = False
         self._broadcast_at_end = True
         self._assigned_ms: int | None = None
 
     # --- turns ------------------------------------------------------------------------------------------------------
 
     def turn(self, ready: Collection[TopicPartition] | None = None) -> bool:
-        """Look at every topic once and process at most one batch of input; False if there was nothing to do.
+        """Look at every topic once and process what is there, or a large batch of it; False if nothing was to do.
 
         ``ready``: of what ``waits_for`` names, look only where ``Log.wait`` has found something; at everything all the
         same every ``LOOK_INTERVAL_MS``, and at the first turn.
@@ -116,6 +120,7 @@ class Driver:
             self._go_on_from(self._fetching.begin())
         if ready is None or not 0 <= now - self._looked_ms < LOOK_INTERVAL_MS:
             ready, self._looked_ms = None, now
+        self._told = False
         self._turn_writes()
         moved = self._turn_control(ready)
         if self.node.left is not None:
@@ -124,11 +129,18 @@ class Driver:
             self.hurry |= self._turn_heartbeats()
         moved |= self._turn_broadcast(ready)
         self.hurry |= self._turn_outputs()
+        self._tell_news()
         moved |= self._turn_input(ready) or self.hurry
         self._tell_uncovered()
-        if not moved:
+        if not self._told:
             self.tell(e.Ticked())
         return moved
+
+    def _tell_news(self) -> None:
+        """Let the node take one step for all that was read: most of what a step costs does not depend on how much."""
+        if self._news:
+            news, self._news = self._news, []
+            self.tell(news[0] if len(news) == 1 else e.Together(news))
 
     def finish(self) -> None:
         """Wait until the log has acknowledged all that was written; where the job is done, see that it is there."""
@@ -151,11 +163,9 @@ class Driver:
     def _turn_writes(self) -> None:
         """Hear what has become of what was written and saved."""
         self.log.delivered()
-        for ack in self._in_flight.take():
-            self.tell(ack)
-        for stored in [*self.saver.finished(), *self.merger.finished()]:
-            self.tell(stored)
+        self._news += [*self._sending.acknowledged(), *self.saver.finished(), *self.merger.finished()]
         for loaded in self.loader.finished():
+            self._tell_news()
             self.loading -= 1
             if isinstance(loaded, Fetched):
                 self._go_on_from(self._fetching.arrived(loaded))
@@ -181,7 +191,8 @@ class Driver:
         at_end = len(chunk.values) < CONTROL_BATCH
         if at_end:
             self._assigned_ms = now
-        self.tell(e.ControlRead(chunk.values, at_end, asked, chunk.next_offset))
+        self._news.append(e.ControlRead(chunk.values, at_end, asked, chunk.next_offset))
+        self._tell_news()
         if at_end and not asked and self.node.needs_end():
             self._assigned_ms = None  # so it is asked in the next turn
             self.hurry = True
@@ -190,13 +201,13 @@ class Driver:
     def _turn_heartbeats(self) -> bool:
         values, more = self.hearing.read(self.node.beats.group)
         if values:
-            self.tell(e.HeartbeatsRead(values))
+            self._news.append(e.HeartbeatsRead(values))
         return more
 
     def _turn_broadcast(self, ready: Collection[TopicPartition] | None) -> bool:
         moved = False
         self._broadcast_at_end = True
-        for partition in range(len(self._broadcast_at)):  # what is told below may set all positions back
+        for partition in range(len(self._broadcast_at)):
             if self._fetching.waits(partition):
                 self._broadcast_at_end = False
                 continue
@@ -206,6 +217,7 @@ class Driver:
             try:
                 chunk = self.log.follow(self.topics.broadcast, partition, offset, max_records=CONTROL_BATCH)
             except (LogTruncated, OffsetOutOfRange) as error:
+                self._tell_news()  # it may set all positions back
                 if self.truncation.broadcast_lost(partition, offset, error):
                     self._reread(partition)
                 else:  # trimmed past where this node was going to read, or stood for long
@@ -215,7 +227,7 @@ class Driver:
             self._broadcast_at_end &= len(chunk.values) < CONTROL_BATCH
             if chunk.values:
                 self._broadcast_at[partition] = chunk.next_offset
-                self.tell(e.BroadcastRead(partition, chunk.values, chunk.next_offset))
+                self._news.append(e.BroadcastRead(partition, chunk.values, chunk.next_offset))
                 moved = True
         return moved
 
@@ -232,23 +244,31 @@ class Driver:
         if self.node.left is not None or not (followed or copies.holds()):
             return False
         read = follow(self.log, self.topics, self.node.run, followed)
-        self.tell(e.OutputsFollowed(read.news, read.at_end and self._broadcast_at_end))
+        self._news.append(e.OutputsFollowed(read.news, read.at_end and self._broadcast_at_end))
         return not read.at_end
 
     def _turn_input(self, ready: Collection[TopicPartition] | None) -> bool:
         if ready is None:
             self.truncation.look_at_inputs(self.now_ms())
+        records = 0
         for wanted in self._wanted():
             if ready is not None and self._source[wanted.partition] not in ready:
                 continue
             chunk = self._read_input(wanted)
             if chunk.next_offset > wanted.offset:
                 self.crashpoint("after-read")
-                self.input_records += len(chunk)
+                records += len(chunk)
                 run = Input(chunk.offsets, chunk.timestamps_ms, chunk.values, chunk.next_offset)
-                self.tell(e.InputRead(wanted.partition, wanted.version, run, self._is_cut(chunk)))
-                return True
-        return False
+                self._news.append(e.InputRead(wanted.partition, wanted.version, run, self._is_cut(chunk)))
+                if records >= FEW_RECORDS or self._slow:
+                    break
+        if not self._news:
+            return False
+        self.input_records += records
+        began_ms = self.now_ms()
+        self._tell_news()
+        self._slow = not 0 <= self.now_ms() - began_ms <= LONG_STEP_MS
+        return True
 
     def _tell_uncovered(self) -> None:
         """Once when input begins to wait for checkpoints, and once when it goes on."""
@@ -285,13 +305,14 @@ class Driver:
 
     def tell(self, event: e.Event) -> None:
         """Step the node and perform what follows, until nothing follows any more."""
+        self._told = True
         events: deque[e.Event] = deque([event])
         while events:
             for effect in self.node.step(events.popleft(), self.now_ms()):
                 follow = self._perform(effect)
                 if follow is not None:
                     events.append(follow)
-            events.extend(self._in_flight.take())
+            events.extend(self._sending.acknowledged())
 
     def _perform(self, effect: x.Effect) -> e.Event | None:
         match effect:
@@ -301,9 +322,9 @@ class Driver:
             case x.WriteHeartbeat(value, group):
                 self.log.send(*self.hearing.place(group), [value])
             case x.WriteBroadcast():
-                self._send_delta(effect)
+                self._sending.delta(effect)
             case x.WriteOutput():
-                return self._output(effect)
+                return self._sending.output(effect)
             case x.LoadCheckpoint():
                 return self._load(effect)
             case x.ReadTail():
@@ -348,38 +369,6 @@ class Driver:
         self.loading += done is None
         assert done is None or isinstance(done, Fetched)
         return done
-
-    def _send_delta(self, write: x.WriteBroadcast) -> None:
-        self.crashpoint("before-delta")
-        self._in_flight.began(write)
-        done = partial(self._delivered, write, None, 0)
-        pieces = cut(self.node.run.incarnation, write.value, self.piece_bytes)
-        self.log.send(self.topics.broadcast, write.partition, pieces, done=done)
-        self.crashpoint("after-delta")
-
-    def _output(self, write: x.WriteOutput) -> e.Event | None:
-        if (write.partition, write.version) in self._refused:
-            return None  # what came after a record that is missing would hide it from those who go on here
-        self.crashpoint("before-output")
-        self._in_flight.began(write)
-        output, partition = write.to
-        keys = write.keys if any(key is not None for key in write.keys) else None
-        done = partial(self._delivered, write, write.to, len(write.values))
-        topic = self.topics.outputs[output]
-        try:
-            self.log.send(topic, partition, write.values, headers=write.headers, keys=keys, done=done)
-        except RecordTooLarge as error:
-            self._refused.add((write.partition, write.version))
-            return e.OutputRefused(write.partition, write.version, str(error))
-        self.crashpoint("after-output")
-        return None
-
-    def _delivered(
-        self, write: x.WriteBroadcast | x.WriteOutput, to: e.OutputPartition | None, count: int, end: int
-    ) -> None:
-        if to is not None:
-            self.truncation.acknowledged(to, count, end)
-        self._in_flight.done(write, {} if to is None else {to: end})
 
     def _load(self, wish: x.LoadCheckpoint) -> e.Event | None:
         if not wish.names:

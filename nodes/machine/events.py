@@ -166,6 +166,16 @@ class StopRequested:
     """Somebody asked this node alone to leave (SIGTERM): drain, checkpoint, release."""
 
 
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Several events, in order, after all of which it is worked out what follows.
+
+    Input comes last: where the job's function fails on it, the rest is dropped, and is read again.
+    """
+
+    events: Sequence[Event]
+
+
 Event = (
     Ticked
     | ControlRead
@@ -182,4 +192,5 @@ Event = (
     | MergedLoaded
     | MergedAwaited
     | StopRequested
+    | Together
 )

@@ -93,7 +93,9 @@ class Node:
         self.work.copies.passed(passed_ms)
         self.detector.stalled(self._now_ms)
         try:
-            self._handle(event)
+            for one in event.events if isinstance(event, e.Together) else (event,):
+                if self.left is None:
+                    self._handle(one)
             if self.left is None and not self._failing:
                 self.work.settle()
                 self._maybe_merge(effects)

@@ -182,7 +182,8 @@ class SharedDriver(Driver):
         due = self._assigned_ms is None or now - self._assigned_ms >= self.node.config.heartbeat_interval_ms
         if news or due:
             self._assigned_ms = now
-            self.tell(e.ControlRead([], True, True, shared.control_at))
+            self._news.append(e.ControlRead([], True, True, shared.control_at))
+            self._tell_news()
         return news
 
     def _turn_broadcast(self, ready: Collection[TopicPartition] | None) -> bool:

@@ -8,7 +8,7 @@ from nodes.jobs import open_job
 from nodes.log.memory import MemoryLog
 from nodes.machine import effects as x
 from nodes.machine.config import NodeConfig
-from nodes.machine.events import BroadcastRead, CheckpointLoaded, Event
+from nodes.machine.events import CheckpointLoaded
 from nodes.machine.idleness import Idleness
 from nodes.machine.node import Node
 from nodes.sim.store import MemoryCheckpoints
@@ -66,17 +66,6 @@ def test_a_partition_that_has_ended_is_no_bound() -> None:
     assert Idleness(replica_at(0, END_OF_TIME_MS, 70)).bound_ms(0, 0, TIMEOUT_MS) == 70
 
 
-class Rewinds(Node):
-    """Asks for the whole broadcast again at the first record of partition 0, and notes what it is given."""
-
-    def step(self, event: Event, now_ms: int) -> list[x.Effect]:
-        if not isinstance(event, BroadcastRead):
-            return []
-        self.seen: list[tuple[int, list[bytes]]] = getattr(self, "seen", [])
-        self.seen.append((event.partition, event.values))
-        return [x.RewindBroadcast()] if len(self.seen) == 1 else []
-
-
 def test_damaged_and_missing_checkpoints_are_passed_over_for_an_older_one() -> None:
     log, job, store = MemoryLog(), count_job(), MemoryCheckpoints()
     log.create_topic("in", 1)
@@ -90,19 +79,3 @@ def test_damaged_and_missing_checkpoints_are_passed_over_for_an_older_one() -> N
     assert isinstance(loaded, CheckpointLoaded)
     assert (loaded.name, loaded.data) == (names[0], b"state 1")
     assert len(loaded.problems) == len(reports) == 2
-
-
-def test_a_rewind_in_the_midst_of_reading_sets_every_partition_back() -> None:
-    log, job = MemoryLog(), count_job()
-    log.create_topic("in", 2)
-    run = open_job(log, job)
-    node = Rewinds(NodeConfig("a"), run)
-    driver = Driver(node, log, MemoryCheckpoints(), lambda: 0)
-    topic = job.broadcast_topic(0)
-    log.append(topic, 1, [b"old"])
-    driver._broadcast_at = [0, 1]
-    log.append(topic, 0, [b"first"])
-    log.append(topic, 1, [b"new"])
-    driver.turn()
-    driver.turn()
-    assert node.seen == [(0, [b"first"]), (1, [b"old", b"new"]), (0, [b"first"])]

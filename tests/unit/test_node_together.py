@@ -1,0 +1,120 @@
+"""What a driver reads in one turn is told to its node in one step, and nothing of it is lost."""
+
+from __future__ import annotations
+
+from nodes.driver import FEW_RECORDS, LONG_STEP_MS, Driver
+from nodes.jobs import open_job
+from nodes.log.memory import MemoryLog
+from nodes.machine import effects as x
+from nodes.machine import messages as m
+from nodes.machine.config import JobRun, NodeConfig, Wanted
+from nodes.machine.events import BroadcastRead, Event, InputRead, Together
+from nodes.machine.node import Node
+from nodes.sim.store import MemoryCheckpoints
+from tests.unit.node_dialogue import count_job, running
+from wcrdt.replica import SlotDelta
+from wcrdt.slots import TrackDelta
+
+
+def each(event: Event) -> list[Event]:
+    """What happened, one by one."""
+    return list(event.events) if isinstance(event, Together) else [event]
+
+
+class Rewinds(Node):
+    """Asks for the whole broadcast again at the first record of partition 0, and notes what it is given."""
+
+    def step(self, event: Event, now_ms: int) -> list[x.Effect]:
+        read = [one for one in each(event) if isinstance(one, BroadcastRead)]
+        self.seen: list[tuple[int, list[bytes]]] = getattr(self, "seen", [])
+        self.seen += [(one.partition, list(one.values)) for one in read]
+        return [x.RewindBroadcast()] if self.seen and len(self.seen) == len(read) else []
+
+
+def test_a_rewind_in_the_midst_of_reading_sets_every_partition_back() -> None:
+    log, job = MemoryLog(), count_job()
+    log.create_topic("in", 2)
+    run = open_job(log, job)
+    node = Rewinds(NodeConfig("a"), run)
+    driver = Driver(node, log, MemoryCheckpoints(), lambda: 0)
+    topic = job.broadcast_topic(0)
+    log.append(topic, 1, [b"old"])
+    driver._broadcast_at = [0, 1]
+    log.append(topic, 0, [b"first"])
+    log.append(topic, 1, [b"new"])
+    driver.turn()
+    driver.turn()
+    assert node.seen == [(0, [b"first"]), (1, [b"new"]), (0, [b"first"]), (1, [b"old", b"new"])]
+
+
+class Feeds(Node):
+    """Wants input of every partition from its start, notes in which step it gets it, and takes its time for it."""
+
+    def __init__(self, run: JobRun) -> None:
+        super().__init__(NodeConfig("a"), run)
+        self.at = [0] * run.partitions
+        self.steps: list[list[tuple[int, int]]] = []
+        self.takes_ms = self.passed_ms = 0
+
+    def wanted(self) -> list[Wanted]:
+        return [Wanted(partition, 1, offset, None) for partition, offset in enumerate(self.at)]
+
+    def step(self, event: Event, now_ms: int) -> list[x.Effect]:
+        read = [one for one in each(event) if isinstance(one, InputRead)]
+        for one in read:
+            self.at[one.partition] = one.run.next_offset
+        if read:
+            self.steps.append([(one.partition, len(one.run)) for one in read])
+            self.passed_ms += self.takes_ms
+        return []
+
+
+def feeding(partitions: int = 3) -> tuple[MemoryLog, Feeds, Driver]:
+    log, job = MemoryLog(), count_job()
+    log.create_topic("in", partitions)
+    node = Feeds(open_job(log, job))
+    return log, node, Driver(node, log, MemoryCheckpoints(), lambda: node.passed_ms)
+
+
+def test_a_little_input_of_several_partitions_is_one_step() -> None:
+    log, node, driver = feeding()
+    for partition in range(3):
+        log.append("in", partition, [b"{}"] * (partition + 1))
+    driver.turn()
+    assert node.steps == [[(0, 1), (1, 2), (2, 3)]]
+
+
+def test_much_input_is_a_step_for_each_partition() -> None:
+    log, node, driver = feeding(2)
+    for partition in range(2):
+        log.append("in", partition, [b"{}"] * FEW_RECORDS)
+    driver.turn()
+    assert node.steps == [[(0, FEW_RECORDS)]]
+    driver.turn()
+    assert node.steps[1:] == [[(1, FEW_RECORDS)]]
+
+
+def test_where_processing_takes_long_no_partition_waits_for_another() -> None:
+    log, node, driver = feeding(2)
+    node.takes_ms = LONG_STEP_MS + 1
+    for _ in range(2):
+        for partition in range(2):
+            log.append("in", partition, [b"{}"])
+        driver.turn()
+    assert node.steps == [[(0, 1), (1, 1)], [(0, 1)]]
+    driver.turn()
+    assert node.steps[2:] == [[(1, 1)]]
+
+
+def test_of_what_happened_together_nothing_is_lost_to_a_failure_of_the_function() -> None:
+    """The failing input stands last; what was read of the broadcast before it has its effect."""
+    node = running(partitions=2)
+    delta = SlotDelta(1, 0, TrackDelta((0, 0), (7, 0), 70, []), None)
+    told = [
+        BroadcastRead(1, [m.encode(m.SlotSent(0, delta))], 1),
+        InputRead(0, 1, node.input(0, {"ts": 5, "fail": True})),
+    ]
+    effects = node.say(Together(told), "both")
+    assert node.node.replica.slots[1].record.position == (7, 0)
+    written = [m.decode_control(effect.value) for effect in effects if isinstance(effect, x.WriteControl)]
+    assert [type(message) for message in written] == [m.Failed]
