@@ -213,12 +213,15 @@ class KafkaLog(Log):
 
     def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> list[TopicPartition]:
         self._check()
-        found = {self._found(*where): position for where, position in positions.items()}
-        if not found:
+        if not positions:
             time.sleep(timeout_s)
             return []
+        known = self._known
+        for where in positions:
+            if not 0 <= where.partition < known.get(where.topic, 0):
+                self._found(*where)
         with self._lock:
-            return self._follower.wait(found, timeout_s)
+            return self._follower.wait(positions, timeout_s)
 
     def delete_before(self, topic: str, partition: int, offset: int) -> int:
         where = self._found(topic, partition)

@@ -7,6 +7,7 @@ partition become pieces, and a tail keeps the pieces until they are read.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,13 +23,17 @@ ENOUGH_RECORDS = 4_000
 
 @dataclass(slots=True, frozen=True)
 class Piece:
-    """A run of records of one partition; ``headers`` and ``keys`` None: none has one."""
+    """A run of records of one partition; ``headers`` and ``keys`` None: none has one.
+
+    Values and headers are ``Payloads``, or lists where there are few. ``size``: bytes of values, headers and keys.
+    """
 
     offsets: Places
     timestamps_ms: Places
-    values: Payloads
-    headers: Payloads | None
+    values: Sequence[bytes]
+    headers: Sequence[bytes] | None
     keys: list[bytes | None] | None
+    size: int
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -41,16 +46,23 @@ class Piece:
             self.values[start:stop],
             None if self.headers is None else self.headers[start:stop],
             None if self.keys is None else self.keys[start:stop],
+            int(self.sizes()[start:stop].sum()),
         )
 
     def sizes(self) -> NDArray[np.int64]:
         """Bytes of each record: value, header and key."""
-        sizes = self.values.ends - self.values.starts
+        sizes = _sizes(self.values)
         if self.headers is not None:
-            sizes = sizes + (self.headers.ends - self.headers.starts)
+            sizes = sizes + _sizes(self.headers)
         if self.keys is not None:
             sizes = sizes + np.array([len(key or b"") for key in self.keys], np.int64)
         return sizes
+
+
+def _sizes(values: Sequence[bytes]) -> NDArray[np.int64]:
+    if isinstance(values, Payloads):
+        return values.ends - values.starts
+    return np.fromiter(map(len, values), np.int64, len(values))
 
 
 class ColumnTail(Tail):
@@ -71,21 +83,21 @@ class ColumnTail(Tail):
 
     def add_piece(self, piece: Piece) -> None:
         """What has arrived, without what is known already."""
-        known = int(np.searchsorted(piece.offsets, self.fetched))
+        known = 0 if piece.offsets[0] >= self.fetched else int(np.searchsorted(piece.offsets, self.fetched))
         if known == len(piece):
             return
         piece = piece.cut(known, len(piece)) if known else piece
         self.damaged = 0
         self.pieces.append(piece)
         self.records += len(piece)
-        self.buffered += int(piece.sizes().sum())
+        self.buffered += piece.size
         self.fetched = int(piece.offsets[-1]) + 1
 
     def drop_before(self, offset: int) -> None:
         while self.pieces and self.pieces[0].offsets[0] < offset:
             first = self.pieces[0]
             rows = int(np.searchsorted(first.offsets, offset))
-            self._drop(rows, int(first.cut(0, rows).sizes().sum()))
+            self._drop(rows, first.cut(0, rows).size)
         self.start = max(self.start, offset)
 
     def _drop(self, rows: int, size: int) -> None:
@@ -126,26 +138,33 @@ class ColumnTaken:
             piece = tail.pieces[0]
             if self._enough_before(piece):
                 return True
+            if len(piece) <= self._records_left and piece.size <= self._bytes_left:
+                self._take(tail, piece, piece.size)
+                continue
             ends = np.cumsum(piece.sizes())
             fit = min(int(np.searchsorted(ends, self._bytes_left, side="right")), self._records_left, len(piece))
             if fit == 0:
                 if self._pieces:
                     return True
                 fit = 1  # at least one
-            self._records_left -= fit
-            self._bytes_left -= int(ends[fit - 1])
-            self._pieces.append(piece.cut(0, fit) if fit < len(piece) else piece)
-            tail._drop(fit, int(ends[fit - 1]))
-            tail.start = int(piece.offsets[fit - 1]) + 1
+            self._take(tail, piece.cut(0, fit) if fit < len(piece) else piece, int(ends[fit - 1]))
             if self._bytes_left <= 0:
                 return True
         return self._records_left <= 0
 
     def _enough_before(self, piece: Piece) -> bool:
         """Whether to stop where the next piece lies elsewhere: putting much together costs more than reading again."""
-        if not self._pieces or self._pieces[-1].values.buffer is piece.values.buffer:
+        block = _buffer(piece.values)
+        if not self._pieces or (block is not None and _buffer(self._pieces[-1].values) is block):
             return False
         return sum(map(len, self._pieces)) >= ENOUGH_RECORDS
+
+    def _take(self, tail: ColumnTail, piece: Piece, size: int) -> None:
+        self._records_left -= len(piece)
+        self._bytes_left -= size
+        self._pieces.append(piece)
+        tail._drop(len(piece), size)
+        tail.start = int(piece.offsets[-1]) + 1
 
     def chunk(self, next_offset: int) -> Chunk:
         """The columns."""
@@ -165,8 +184,18 @@ class ColumnTaken:
         return Chunk(
             np.concatenate([nothing, *(piece.offsets for piece in pieces)]),
             np.concatenate([nothing, *(piece.timestamps_ms for piece in pieces)]),
-            Payloads.joined([piece.values for piece in pieces]),
+            _joined([piece.values for piece in pieces]),
             headers,
             keys,
             next_offset,
         )
+
+
+def _joined(parts: Sequence[Sequence[bytes]]) -> Sequence[bytes]:
+    if all(isinstance(part, list) for part in parts):
+        return [value for part in parts for value in part]
+    return Payloads.joined([Payloads.of(part) for part in parts])
+
+
+def _buffer(values: Sequence[bytes]) -> object:
+    return values.buffer if isinstance(values, Payloads) else None

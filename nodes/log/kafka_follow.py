@@ -92,13 +92,17 @@ class Follower:
 
     def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> list[TopicPartition]:
         """As the contract says; the partitions are known to exist."""
-        deadline = time.monotonic() + timeout_s
-        tails = [(self._tail_for_waiting(where, position), position) for where, position in positions.items()]
+        began_s = time.monotonic()
+        deadline = began_s + timeout_s
+        tails = [(self._tail_for_waiting(where, position, began_s), position) for where, position in positions.items()]
         pumped = False
         while True:
             ready = [tail.where for tail, position in tails if self._is_ready(tail, position)]
-            left_s = deadline - time.monotonic()
+            now_s = time.monotonic()
+            left_s = deadline - now_s
             if pumped and (ready or left_s <= 0):
+                for tail, _ in tails:
+                    tail.used_s = now_s
                 return ready
             self._pump(0 if ready else max(0.0, min(left_s, _SLICE_S)))
             pumped = True
@@ -167,20 +171,19 @@ class Follower:
         self._attach(tail)
         return tail
 
-    def _tail_for_waiting(self, where: TopicPartition, position: int) -> Tail:
+    def _tail_for_waiting(self, where: TopicPartition, position: int, now_s: float) -> Tail:
         tail = self._tails.get(where)
-        if tail is None or not tail.covers(position):
+        if tail is None or not tail.start <= position <= tail.fetched:
             self.forget(where)
             tail = self._tails[where] = self._tail_type(where, position)
             tail.end = self.end(where)
-        tail.used_s = time.monotonic()
+        tail.used_s = now_s
         if not tail.attached and tail.problem is None and not tail.is_full():
             self._attach(tail)
         return tail
 
     def _is_ready(self, tail: Tail, position: int) -> bool:
         """Whether something is there; of an offset that the broker refused, whether the end is beyond it."""
-        tail.used_s = time.monotonic()
         if tail.problem is not None:
             return self.end(tail.where) > position
         return tail.has_some() and tail.last_offset() >= position
@@ -306,13 +309,7 @@ class Follower:
 
     def _pump_pieces(self, native: NativeConsumer, timeout_s: float) -> None:
         """As ``_pump``, where what arrives are pieces."""
-        count, arrived = native.take(1, timeout_s)
-        taken = count
-        while count and taken < _TAKE:
-            count, more = native.take(_TAKE, 0)
-            taken += count
-            arrived += more
-        for one in arrived:
+        for one in native.take(timeout_s):
             if isinstance(one, Event):
                 self._noted(one, one.error())
                 continue

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import glob
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -33,6 +34,10 @@ _ERROR_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c
 _ADDRESSES = ("rd_kafka_message_timestamp", "rd_kafka_message_headers", "rd_kafka_header_get_last",
               "rd_kafka_message_destroy")  # fmt: skip
 _NAME = HEADER.encode() + b"\0"
+_AT_END = KafkaError(KafkaError._PARTITION_EOF)
+TAKE = 10_000
+FEW = 32
+"""Up to so many messages are read one by one."""
 
 
 class Event:
@@ -122,6 +127,10 @@ class NativeConsumer:
         self._name = ctypes.create_string_buffer(_NAME)
         self._room = (ctypes.c_int64 * 4)()
         self._blocks = Blocks()
+        self._messages = np.empty(TAKE, np.int64)
+        self._messages_at = self._messages.ctypes.data
+        self._few = np.empty((FEW, table.WIDTH), np.int64)
+        self._few_at = self._few.ctypes.data
         self._client = self._open(config)
         library.rd_kafka_poll_set_consumer(self._client)
         self._queue = library.rd_kafka_queue_get_consumer(self._client)
@@ -193,30 +202,45 @@ class NativeConsumer:
 
     # --- what has arrived --------------------------------------------------------------------------------------------
 
-    def take(self, count: int, timeout_s: float) -> tuple[int, list[tuple[str, int, Piece] | Event]]:
-        """Wait until so many messages have arrived, or the time is over: how many, and what they are, in order."""
-        messages = np.empty(count, np.int64)
-        found = self._lib.rd_kafka_consume_batch_queue(self._queue, int(timeout_s * 1000), messages.ctypes.data, count)
+    def take(self, timeout_s: float) -> list[tuple[str, int, Piece] | Event]:
+        """Wait for a message at most so long, and take what is there then, in order; at most ``TAKE`` of them."""
+        at, consume = self._messages_at, self._lib.rd_kafka_consume_batch_queue
+        found = consume(self._queue, math.ceil(timeout_s * 1000), at, 1)
         if found <= 0:
-            return 0, []
+            return []
         try:
-            return found, list(self._read(messages, found))
+            found += max(0, consume(self._queue, 0, at + 8, TAKE - 1))
+            fields = self._few if found <= FEW else np.empty((found, table.WIDTH), np.int64)
+            self._scan(found, self._few_at if found <= FEW else fields.ctypes.data)
+            return list(self._few_of(fields[:found].tolist()) if found <= FEW else self._read(fields, found))
         finally:
-            self._loops.release(messages.ctypes.data, found, self._functions[3])
+            self._loops.release(at, found, self._functions[3])
 
-    def _read(self, messages: Places, count: int) -> Iterator[tuple[str, int, Piece] | Event]:
-        fields = np.empty((count, table.WIDTH), np.int64)
+    def _scan(self, count: int, fields: int) -> None:
         stamp, headers, last, _ = self._functions
-        self._loops.scan(
-            messages.ctypes.data, count, fields.ctypes.data, stamp, headers, last,
-            ctypes.addressof(self._name), ctypes.addressof(self._room), self._bare,
-        )  # fmt: skip
+        name, room = ctypes.addressof(self._name), ctypes.addressof(self._room)
+        self._loops.scan(self._messages_at, count, fields, stamp, headers, last, name, room, self._bare)
+
+    def _few_of(self, rows: list[list[int]]) -> Iterator[tuple[str, int, Piece] | Event]:
+        """As ``_read``, with an object for each record: of a few, arrays cost more than what is in them."""
+        first = 0
+        while first < len(rows):
+            row, end = rows[first], first + 1
+            if row[table.ERROR]:
+                yield self._event(int(self._messages[first]), row)
+            else:
+                while end < len(rows) and rows[end][: table.PARTITION + 1] == row[: table.PARTITION + 1]:
+                    end += 1
+                yield self._topic_name(row[table.TOPIC]), row[table.PARTITION], _small_piece(rows[first:end])
+            first = end
+
+    def _read(self, fields: Places, count: int) -> Iterator[tuple[str, int, Piece] | Event]:
         what = fields[:, : table.PARTITION + 1]
         cuts = np.flatnonzero((what[1:] != what[:-1]).any(axis=1)) + 1
         bounds = [0, *cuts.tolist(), count]
         for first, end in pairwise(bounds):
             if fields[first, table.ERROR]:
-                yield from (self._event(int(messages[row]), fields[row]) for row in range(first, end))
+                yield from (self._event(int(self._messages[row]), fields[row].tolist()) for row in range(first, end))
             else:
                 pointer, partition = int(fields[first, table.TOPIC]), int(fields[first, table.PARTITION])
                 topic = self._topic_name(pointer)
@@ -229,12 +253,14 @@ class NativeConsumer:
     def _topic_name(self, pointer: int) -> str:
         return self._lib.rd_kafka_topic_name(pointer).decode()
 
-    def _event(self, message: int, row: Places) -> Event:
-        code = int(row[table.ERROR]) - (1 << 32 if row[table.ERROR] >= 1 << 31 else 0)
-        said = self._lib.rd_kafka_message_errstr(message) or b""
-        topic = self._lib.rd_kafka_topic_name(int(row[table.TOPIC])) if row[table.TOPIC] else None
-        error = KafkaError(code, said.decode("utf-8", "replace"))
-        return Event(topic and topic.decode(), int(row[table.PARTITION]), int(row[table.OFFSET]), error)
+    def _event(self, message: int, row: list[int]) -> Event:
+        code = row[table.ERROR] - (1 << 32 if row[table.ERROR] >= 1 << 31 else 0)
+        error = _AT_END
+        if code != KafkaError._PARTITION_EOF:
+            said = self._lib.rd_kafka_message_errstr(message) or b""
+            error = KafkaError(code, said.decode("utf-8", "replace"))
+        topic = self._topic_name(row[table.TOPIC]) if row[table.TOPIC] else None
+        return Event(topic, row[table.PARTITION], row[table.OFFSET], error)
 
     def _piece(self, fields: Places, first: int, end: int, where: Where) -> Piece:
         rows = fields[first:end]
@@ -245,7 +271,8 @@ class NativeConsumer:
             found = self._gathered(fields, first, end, table.KEY, table.KEY_BYTES)
             keys = [key if at else None for key, at in zip(found, rows[:, table.KEY].tolist(), strict=True)]
         values = self._gathered(fields, first, end, table.VALUE, table.VALUE_BYTES, where)
-        return Piece(rows[:, table.OFFSET].copy(), rows[:, table.STAMP].copy(), values, headers, keys)
+        size = int(rows[:, [table.VALUE_BYTES, table.HEADER_BYTES, table.KEY_BYTES]].sum())
+        return Piece(rows[:, table.OFFSET].copy(), rows[:, table.STAMP].copy(), values, headers, keys, size)
 
     def _gathered(
         self, fields: Places, first: int, end: int, pointer: int, size: int, where: Where | None = None
@@ -257,3 +284,15 @@ class NativeConsumer:
         ends = np.empty(count + 1, np.int64)
         self._loops.gather(fields.ctypes.data, first, count, pointer, size, buffer.ctypes.data, at, ends.ctypes.data)
         return Payloads(buffer, ends[:-1], ends[1:])
+
+
+def _small_piece(rows: list[list[int]]) -> Piece:
+    values = [ctypes.string_at(row[table.VALUE], row[table.VALUE_BYTES]) for row in rows]
+    headers = keys = None
+    if any(row[table.HEADER_BYTES] for row in rows):
+        headers = [ctypes.string_at(row[table.HEADER], row[table.HEADER_BYTES]) for row in rows]
+    if any(row[table.KEY] for row in rows):
+        keys = [ctypes.string_at(row[table.KEY], row[table.KEY_BYTES]) if row[table.KEY] else None for row in rows]
+    size = sum(row[table.VALUE_BYTES] + row[table.HEADER_BYTES] + row[table.KEY_BYTES] for row in rows)
+    offsets = np.array([row[table.OFFSET] for row in rows], np.int64)
+    return Piece(offsets, np.array([row[table.STAMP] for row in rows], np.int64), values, headers, keys, size)
