@@ -6,6 +6,7 @@ when everything before it is acknowledged (``design.md`` section 5).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -26,6 +27,9 @@ from nodes.machine.standby import Standby
 from wcrdt.replica import Punctuation, Replica, SlotDelta
 from wcrdt.slots import OwnTrack, Position
 from wcrdt.windows import BEFORE_TIME_MS
+
+GATHER_MS = 5
+"""How long a delta that closes a window waits for those of the node's other partitions."""
 
 
 class Phase(Enum):
@@ -105,6 +109,7 @@ class Runner:
         self._skip: dict[OutputPartition, dict[int, LastSeen]] = {}
         self._held: list[Held] = []
         self._closes: tuple[object, int] = (None, BEFORE_TIME_MS)
+        self._closed_ms: int | None = None
 
     # --- coming to life -------------------------------------------------------------------------------------------
 
@@ -216,17 +221,31 @@ class Runner:
             final.append(self._held.pop(0))
         return final
 
-    def delta(self, now_ms: int, interval_ms: int) -> SlotDelta | None:
-        """The delta, if there is news and either somebody waits for it or the interval is over."""
+    def delta(
+        self, now_ms: int, interval_ms: int, gathered: Callable[[int], bool] = lambda watermark_ms: True
+    ) -> SlotDelta | None:
+        """The delta, if there is news and either somebody waits for it or the interval is over.
+
+        ``gathered``: whether all partitions of this node have come to a watermark. Before they have, nobody can use a
+        delta that closes a window, so it waits for them a little, and they leave together.
+        """
         record, answers = self.task.scope.record, self.task.scope.answers
         if not (record.has_news or answers.has_news):
             return None
         due = now_ms - self.last_delta_ms >= interval_ms or self.task.records.ended or self.task.waiting
         staged = answers.has_news and self.job.program.last_stage > 0
-        if not (due or staged or self._closes_through() > BEFORE_TIME_MS):
+        if not (due or staged or self._is_awaited(now_ms, gathered)):
             return None
-        self.last_delta_ms = now_ms
+        self.last_delta_ms, self._closed_ms = now_ms, None
         return self.task.take_delta()
+
+    def _is_awaited(self, now_ms: int, gathered: Callable[[int], bool]) -> bool:
+        through_ms = self._closes_through()
+        if through_ms <= BEFORE_TIME_MS:
+            return False
+        if self._closed_ms is None:
+            self._closed_ms = now_ms
+        return gathered(through_ms) or now_ms - self._closed_ms >= GATHER_MS
 
     def awaited(self) -> Awaited:
         """What others wait for that the next delta tells them."""

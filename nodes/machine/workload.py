@@ -267,9 +267,10 @@ class Workload:
         """
         if self.config.watermark_max_ahead_ms <= 0:
             return False
-        started = (slot.record.watermark_ms for slot in self.replica.slots if slot.record.watermark_ms > BEFORE_TIME_MS)
-        frontier_ms = self.replica.frontier_ms
-        last_ms = frontier_ms if frontier_ms > BEFORE_TIME_MS else min(started, default=END_OF_TIME_MS)
+        last_ms = self.replica.frontier_ms
+        if last_ms <= BEFORE_TIME_MS:
+            reached = (slot.record.watermark_ms for slot in self.replica.slots)
+            last_ms = min((at_ms for at_ms in reached if at_ms > BEFORE_TIME_MS), default=END_OF_TIME_MS)
         return runner.task.watermark_ms - last_ms > self.config.watermark_max_ahead_ms
 
     def settle(self) -> None:
@@ -301,12 +302,18 @@ class Workload:
             self.copies.flush(runner, runner.standby)
             return
         self.effects += runner.outputs()
-        delta = runner.delta(self.now_ms, 0 if always else self.config.broadcast_interval_ms)
+        delta = runner.delta(self.now_ms, 0 if always else self.config.broadcast_interval_ms, self._gathered)
         if delta is None:
             return
         self.effects.append(runner.broadcast(delta))
         if not runner.idle_allowed and self.replica.receive(delta).gap:
             self.filling.take_own(runner)
+
+    def _gathered(self, watermark_ms: int) -> bool:
+        """True if no partition of this node holds the frontier below, or results wait for each single delta."""
+        if self.job.source.idle_timeout_ms is not None:
+            return True
+        return all(runner.task.watermark_ms >= watermark_ms for runner in self._each() if runner.standby is None)
 
     def _maybe_end(self, runner: Runner) -> None:
         end = self.ownership.end_offset(runner.partition)

@@ -1,17 +1,21 @@
-"""What a driver reads in one turn is told to its node in one step, and nothing of it is lost."""
+"""What is read in one turn is one step of the node, and what only serves others together leaves together."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from holon import Job, Json, Source
 from nodes.driver import FEW_RECORDS, LONG_STEP_MS, Driver
 from nodes.jobs import open_job
 from nodes.log.memory import MemoryLog
 from nodes.machine import effects as x
 from nodes.machine import messages as m
 from nodes.machine.config import JobRun, NodeConfig, Wanted
-from nodes.machine.events import BroadcastRead, Event, InputRead, Together
+from nodes.machine.events import BroadcastRead, Event, InputRead, Ticked, Together
 from nodes.machine.node import Node
+from nodes.machine.runner import GATHER_MS
 from nodes.sim.store import MemoryCheckpoints
-from tests.unit.node_dialogue import count_job, running
+from tests.unit.node_dialogue import CountPerWindow, Dialogue, count_job, running
 from wcrdt.replica import SlotDelta
 from wcrdt.slots import TrackDelta
 
@@ -118,3 +122,38 @@ def test_of_what_happened_together_nothing_is_lost_to_a_failure_of_the_function(
     assert node.node.replica.slots[1].record.position == (7, 0)
     written = [m.decode_control(effect.value) for effect in effects if isinstance(effect, x.WriteControl)]
     assert [type(message) for message in written] == [m.Failed]
+
+
+def sent(effects: list[x.Effect]) -> list[int]:
+    """Of which partitions a delta leaves."""
+    return [effect.partition for effect in effects if isinstance(effect, x.WriteBroadcast)]
+
+
+def closing(partition: int, node: Dialogue) -> InputRead:
+    """Input that closes a window."""
+    return InputRead(partition, 1, node.input(0, {"ts": 3}, {"ts": 12}))
+
+
+def test_deltas_that_close_a_window_leave_together() -> None:
+    """Before all partitions of the node have closed it nobody can use one of them."""
+    node = running(partitions=2, broadcast_interval_ms=10**6)
+    now_ms = node.now_ms
+    assert sent(node.node.step(closing(0, node), now_ms)) == []
+    assert sent(node.node.step(closing(1, node), now_ms + 1)) == [0, 1]
+
+
+def test_a_delta_that_closes_a_window_waits_for_a_slow_partition_but_a_little() -> None:
+    node = running(partitions=2, broadcast_interval_ms=10**6)
+    now_ms = node.now_ms
+    assert sent(node.node.step(closing(0, node), now_ms)) == []
+    assert sent(node.node.step(Ticked(), now_ms + GATHER_MS - 1)) == []
+    assert sent(node.node.step(Ticked(), now_ms + GATHER_MS)) == [0]
+    assert sent(node.node.step(closing(1, node), now_ms + GATHER_MS)) == [1]
+
+
+def test_where_results_wait_for_their_delta_it_waits_for_nothing() -> None:
+    source: Source[dict[str, Any]] = Source(
+        "in", Json(dict[str, Any]), timestamp=lambda event: event["ts"], idle_timeout_ms=10**6
+    )
+    node = running(partitions=2, broadcast_interval_ms=10**6, job=Job("count", source, CountPerWindow, output="out"))
+    assert sent(node.node.step(closing(0, node), node.now_ms)) == [0]
