@@ -95,8 +95,7 @@ class Driver:
         self.hurry = False  # the next turn is wanted at once, for something that ``Log.wait`` does not tell
         self._looked_ms = -LOOK_INTERVAL_MS
         self._news: list[e.Event] = []  # not told yet
-        self._told = False
-        self._slow = False
+        self._told = self._slow = False
         self._broadcast_at_end = True
         self._assigned_ms: int | None = None
 
