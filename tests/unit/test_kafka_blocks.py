@@ -73,7 +73,7 @@ def test_a_read_ends_with_a_block_once_it_has_enough() -> None:
     offset = 0
     for payloads in gathered(blocks, 0, values):
         offsets = np.arange(offset, offset + len(payloads))
-        tail.add_piece(Piece(offsets, offsets, payloads, None, None))
+        tail.add_piece(Piece(offsets, offsets, payloads, None, None, payloads.size))
         offset += len(payloads)
     taken = tail.new_taken(ENOUGH_RECORDS - 1, 1 << 30)
     assert taken.fill(tail)
@@ -86,3 +86,29 @@ def test_a_read_ends_with_a_block_once_it_has_enough() -> None:
         assert len(found[-1]) >= ENOUGH_RECORDS or not tail.has_some()
     assert [value for chunk in found for value in chunk] == values
     assert [len(chunk) for chunk in found] == [ENOUGH_RECORDS - 1, BLOCK_RECORDS - ENOUGH_RECORDS + 1, BLOCK_RECORDS]
+
+
+def test_records_that_came_as_objects_and_in_blocks_are_read_in_order_and_within_limits() -> None:
+    rng = random.Random(2)
+    values = [b"%d" % number * rng.randint(1, 9) for number in range(400)]
+    for _ in range(20):
+        tail, at = ColumnTail(TopicPartition("t", 0), 0), 0
+        while at < len(values):
+            to = min(len(values), at + rng.randint(1, 60))
+            some = values[at:to] if rng.random() < 0.6 else Payloads.of(values[at:to])
+            offsets = np.arange(at, to)
+            tail.add_piece(Piece(offsets, offsets, some, None, None, sum(map(len, values[at:to]))))
+            at = to
+        found: list[bytes] = []
+        while tail.has_some():
+            most, most_bytes = rng.randint(1, 90), rng.randint(1, 900)
+            taken = tail.new_taken(most, most_bytes)
+            taken.fill(tail)
+            chunk = taken.chunk(0)
+            assert 0 < len(chunk) <= most
+            assert len(chunk) == 1 or sum(map(len, chunk.values)) <= most_bytes
+            assert chunk.offsets.tolist() == list(range(len(found), len(found) + len(chunk)))
+            found += chunk.values
+            assert tail.start == len(found)
+        assert found == values
+        assert tail.buffered == tail.records == 0
