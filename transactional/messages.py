@@ -156,14 +156,29 @@ class Replies(msgspec.Struct, array_like=True, frozen=True, tag="replies"):
     replies: list[Reply]
 
 
+class Commit(msgspec.Struct, array_like=True, frozen=True, tag="commit"):
+    """What an epoch has made of a state partition: who takes it over keeps that, and runs nothing of it again.
+
+    ``committed``: transactions so far. ``calls``: what was asked, of the first replies; the replies behind are repeats.
+    """
+
+    partition: int
+    epoch: int
+    committed: int
+    writes: list[tuple[str, str, bytes | None]]
+    replies: list[Reply]
+    calls: list[Request | bytes]
+
+
 EpochMessage = Cut | Mark | Shipment
 CallMessage = Forward | Calls
 _epochs: msgspec.msgpack.Decoder[EpochMessage] = msgspec.msgpack.Decoder(EpochMessage)
 _calls: msgspec.msgpack.Decoder[CallMessage] = msgspec.msgpack.Decoder(CallMessage)
+_commits: msgspec.msgpack.Decoder[Commit] = msgspec.msgpack.Decoder(Commit)
 _replies: msgspec.msgpack.Decoder[Replies] = msgspec.msgpack.Decoder(Replies)
 
 
-def to_bytes(message: EpochMessage | CallMessage | Replies) -> bytes:
+def to_bytes(message: EpochMessage | CallMessage | Replies | Commit) -> bytes:
     """The record."""
     return encode(message)
 
@@ -176,6 +191,11 @@ def epoch_message(data: bytes) -> EpochMessage:
 def call_message(data: bytes) -> CallMessage:
     """Of the calls topic; raises ``BadMessage``."""
     return _decoded(_calls, data)
+
+
+def commit_message(data: bytes) -> Commit:
+    """Of the commits topic; raises ``BadMessage``."""
+    return _decoded(_commits, data)
 
 
 def reply_message(data: bytes) -> Replies:

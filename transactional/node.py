@@ -5,10 +5,11 @@ Two rules for this file: it knows no clock and no log, and all it shares with ot
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from transactional.ledger import Ledger
-from transactional.messages import BadMessage, call_message
+from transactional.messages import BadMessage, call_message, commit_message
 from transactional.operators import Program
 from transactional.partition import Append, StatePartition
 from transactional.sequencer import EpochConfig, Sequencer
@@ -51,12 +52,14 @@ class RequestsRead:
 class PartitionTaken:
     """This node owns a state partition. ``snapshot``: where it begins, None: at the start of everything.
 
-    ``replied``: the identity of the last reply on the log.
+    ``replied``: the identity of the last reply on the log. ``commits``: records of its commits topic, from the
+    snapshot's ``commits_offset`` on; for each that is missing the partition runs an epoch again.
     """
 
     partition: int
     replied: tuple[int, int] = (0, 0)
     snapshot: PartitionState | None = None
+    commits: Sequence[bytes] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +106,8 @@ class TransactionNode:
             case RequestsRead(sequencer, offsets, values, next_offset):
                 if sequencer in self.sequencers:
                     self.sequencers[sequencer].read(offsets, values, next_offset)
-            case PartitionTaken(partition, replied, snapshot):
-                taken = StatePartition(self.ledger, partition, id_window=self.config.id_window, replied=replied)
-                if snapshot is not None:
-                    taken.restore(snapshot)
-                self.partitions[partition] = taken
+            case PartitionTaken():
+                self.partitions[event.partition] = self._taken(event)
             case SequencerTaken(sequencer):
                 self.sequencers[sequencer] = Sequencer(self.ledger, sequencer, self.config)
             case PartitionLost(partition):
@@ -117,6 +117,17 @@ class TransactionNode:
             case Ticked():
                 pass
         return self._advance(now_ms)
+
+    def _taken(self, event: PartitionTaken) -> StatePartition:
+        taken = StatePartition(self.ledger, event.partition, id_window=self.config.id_window, replied=event.replied)
+        if event.snapshot is not None:
+            taken.restore(event.snapshot)
+        for value in event.commits:
+            try:
+                taken.learn(commit_message(value))
+            except BadMessage:
+                self.bad_messages += 1
+        return taken
 
     def _calls(self, partition: int, offsets: list[int], values: list[bytes]) -> None:
         owned = self.partitions.get(partition)

@@ -14,17 +14,19 @@ from transactional.execution import Execution
 from transactional.ledger import FIRST_EPOCH, Epoch, Ledger
 from transactional.messages import (
     Calls,
+    Commit,
     Contribution,
     Forward,
     Kind,
     Mark,
+    Reply,
     Request,
     Shipment,
     WireCall,
     to_bytes,
 )
 from transactional.operators import StateKey
-from transactional.replies import ReplyBook, records_of
+from transactional.replies import ReplyBook, keepsake, records_of
 from transactional.reservations import conflicting
 from transactional.site import Site
 from transactional.snapshots import FORMAT_VERSION, PartitionState, snapshot_bytes
@@ -53,7 +55,17 @@ class AppendReply:
     value: bytes
 
 
-Append = AppendCalls | AppendEpochs | AppendReply
+@dataclass(frozen=True, slots=True)
+class AppendCommit:
+    """To the commits of a state partition."""
+
+    partition: int
+    value: bytes
+
+
+Append = AppendCalls | AppendEpochs | AppendReply | AppendCommit
+COMMIT_BYTES = 1 << 19
+"""What is larger is not written: who takes the partition over runs that epoch again."""
 
 
 class Nondeterministic(AssertionError):
@@ -70,6 +82,7 @@ class _Running:
     roots: dict[int, Request] = field(default_factory=dict)
     aside: list[Request] = field(default_factory=list)  # repeats and refusals
     outcomes: list[tuple[int, Request, bytes | Aborted]] = field(default_factory=list)
+    writes: dict[StateKey, bytes | None] = field(default_factory=dict)
     committed: bool = False
     shipped: bool = False
 
@@ -93,6 +106,9 @@ class StatePartition:
         self._received: dict[tuple[int, bytes], Forward | Calls] = {}
         self._first_offset: dict[int, int] = {}  # of an epoch's records
         self.position = 0  # on the calls
+        self.commits_offset = 0
+        """Up to this offset, commits are of epochs before the present one: whoever writes them knows."""
+        self._commits: dict[int, Commit] = {}
         self.writes = 0
         self._wants_snapshot = False
         self._made: tuple[int, bytes] | None = None
@@ -130,6 +146,7 @@ class StatePartition:
             version=FORMAT_VERSION,
             partition=self.number,
             calls_offset=min([self.position, *self._first_offset.values()]),
+            commits_offset=self.commits_offset,
             committed=self.committed,
             ledger=self.ledger.snapshot(),
             items=[(operator, key, self.store.items[operator, key]) for operator, key in sorted(self.store.items)],
@@ -143,16 +160,23 @@ class StatePartition:
         assert state.partition == self.number, f"a snapshot of partition {state.partition} for partition {self.number}"
         self.epoch = state.ledger.done + 1
         self.position = state.calls_offset
+        self.commits_offset = state.commits_offset
         self.committed = state.committed
         self.store = Store({(operator, key): value for operator, key, value in state.items})
         self._running = self._none_running()
         self.replies.restore(state.replies, state.reply_order)
 
+    def learn(self, commit: Commit) -> None:
+        """What an earlier owner has logged of an epoch, which this one need not run then."""
+        if commit.partition == self.number and commit.epoch >= self.epoch:
+            self._commits.setdefault(commit.epoch, commit)
+
     def advance(self, out: list[Append]) -> bool:
         """Do the next thing that the log allows; False if it allows nothing."""
         epoch, running = self.ledger.epoch(self.epoch), self._running
         if running.round == 0:
-            return self._first_round(epoch, out)
+            logged = self._commits.get(self.epoch) if self._commits else None
+            return self._first_round(epoch, out) if logged is None else self._take_over(epoch, logged, out)
         if epoch.last_round is None or running.round < epoch.last_round:
             return self._next_round(epoch, out)
         if not running.committed:
@@ -265,7 +289,7 @@ class StatePartition:
         decision, running = epoch.decision, self._running
         assert decision is not None
         again, failed = frozenset(decision.rerun), decision.failed
-        writes: dict[StateKey, bytes | None] = {}
+        writes = running.writes
         for tid in sorted(running.executions):
             if tid not in again and tid not in failed:
                 writes.update(running.executions[tid].writes)
@@ -314,16 +338,47 @@ class StatePartition:
         mine = epoch.outcome.writes_at.get(self.number, {})
         self.store.apply(mine)
         self.writes += len(mine)
+        self._running.writes.update(mine)
         outcomes = self._running.outcomes
         outcomes += epoch.outcome.outcomes_at.get(self.number, [])
         self.committed += sum(not isinstance(outcome, Aborted) for _, _, outcome in outcomes)
         postponed = [each.request for each in epoch.outcome.postponed]
         ends = {s: cut.to_offset for s, cut in epoch.cuts.items()}
         replies = self.replies.of_epoch(outcomes, self._running.aside, postponed, ends)
-        out += [AppendReply(self.number, to_bytes(record)) for record in records_of(self.epoch, replies, self._replied)]
+        self._reply(replies, out)
+        self._log_commit(replies, out)
         for execution in self._running.executions.values():
             execution.close()
         self._running = self._none_running()
+        self._end_epoch()
+
+    def _reply(self, replies: list[Reply], out: list[Append]) -> None:
+        out += [AppendReply(self.number, to_bytes(record)) for record in records_of(self.epoch, replies, self._replied)]
+
+    def _log_commit(self, replies: list[Reply], out: list[Append]) -> None:
+        running = self._running
+        if not replies and not running.writes:
+            return
+        writes = [(operator, key, value) for (operator, key), value in running.writes.items()]
+        calls = [keepsake(request) for _, request, _ in running.outcomes]
+        data = to_bytes(Commit(self.number, self.epoch, self.committed, writes, replies, calls))
+        if len(data) <= COMMIT_BYTES:
+            out.append(AppendCommit(self.number, data))
+
+    def _take_over(self, epoch: Epoch, commit: Commit, out: list[Append]) -> bool:
+        """Keep what an earlier owner has logged of an epoch that is over, and reply what it has not."""
+        if self.ledger.done < self.epoch:
+            return False
+        self.store.apply({(operator, key): value for operator, key, value in commit.writes})
+        self.writes += len(commit.writes)
+        self.committed = commit.committed
+        self.replies.recall(commit.replies, commit.calls, {s: cut.to_offset for s, cut in epoch.cuts.items()})
+        self._reply(commit.replies, out)
+        del self._commits[self.epoch]
+        self._end_epoch()
+        return True
+
+    def _end_epoch(self) -> None:
         self.epoch += 1
         self._received = {name: each for name, each in self._received.items() if each.epoch >= self.epoch}
         self._first_offset = {epoch: offset for epoch, offset in self._first_offset.items() if epoch >= self.epoch}

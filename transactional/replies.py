@@ -66,9 +66,20 @@ class ReplyBook:
             self._remember(request, _Given(keepsake(request), request.offset, tid, outcome))
             replies.append(_reply(request, tid, outcome))
         replies += [_reply(request, *known) for request, known in repeated if known is not None]
-        for sequencer, end in sorted(ends.items()):
-            self._forget(sequencer, end - self._id_window)
+        self._forget_before(ends)
         return replies
+
+    def recall(self, replies: Sequence[Reply], calls: Sequence[Request | bytes], ends: Mapping[int, int]) -> None:
+        """What another owner has replied in an epoch; ``calls`` belong to the first replies, the others are repeats."""
+        for reply in replies[len(calls) :]:
+            if reply.tid >= 0:
+                given = self._given[reply.sequencer, reply.id]
+                self._remember(reply, _Given(given.call, reply.offset, given.tid, given.outcome))
+        for reply, call in zip(replies, calls, strict=False):
+            outcome = reply.failure if reply.result is None else reply.result
+            assert outcome is not None
+            self._remember(reply, _Given(call, reply.offset, reply.tid, outcome))
+        self._forget_before(ends)
 
     def snapshot(self) -> tuple[list[ReplyState], list[tuple[int, int, str]]]:
         """What is remembered, and in which order it will be forgotten."""
@@ -101,13 +112,17 @@ class ReplyBook:
         self._remember(request, _Given(given.call, request.offset, given.tid, given.outcome))
         return given.tid, given.outcome
 
-    def _remember(self, request: Request, given: _Given) -> None:
+    def _remember(self, request: Request | Reply, given: _Given) -> None:
         sequencer, name = request.sequencer, request.id
         self._given[sequencer, name] = given
         order = self._order.get(sequencer)
         if order is None:
             order = self._order[sequencer] = deque()
         order.append((request.offset, name))
+
+    def _forget_before(self, ends: Mapping[int, int]) -> None:
+        for sequencer, end in sorted(ends.items()):
+            self._forget(sequencer, end - self._id_window)
 
     def _forget(self, sequencer: int, before: int) -> None:
         order = self._order.get(sequencer, deque())

@@ -1,7 +1,8 @@
 """The state of one state partition at the end of an epoch, as one value: what a checkpoint of it holds.
 
 It holds the ledger's state too, restricted to what comes after that epoch, so that whoever begins with it reads the
-epochs topic from ``epochs_offset`` and the calls of the partition from ``calls_offset``, and nothing before.
+epochs topic from ``epochs_offset``, the calls of the partition from ``calls_offset`` and its commits from
+``commits_offset``, and nothing before.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from transactional.errors import Aborted
 from transactional.messages import Cut, Mark, Request, Shipment
 from transactional.values import BadValue, decode, encode
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 Natural = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -61,6 +62,7 @@ class PartitionState(msgspec.Struct, array_like=True, frozen=True):
     version: int
     partition: int
     calls_offset: Natural
+    commits_offset: Natural
     committed: int
     ledger: LedgerState
     items: list[tuple[str, str, bytes]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from functools import partial
 
 from nodes.log.contract import Log, OffsetOutOfRange, TopicPartition
 from nodes.machine import messages as m
@@ -12,7 +13,7 @@ from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
 from transactional import node as n
 from transactional.messages import BadMessage, reply_message
 from transactional.operators import Program
-from transactional.partition import Append, AppendCalls, AppendEpochs
+from transactional.partition import Append, AppendCalls, AppendCommit, AppendEpochs
 from transactional.sequencer import EpochConfig
 from transactional.snapshots import LedgerState
 
@@ -126,8 +127,24 @@ class TransactionDriver:
         state = self.checkpoints.newest(partition, self.begun)
         if state is None and self.begun:
             return False
-        self._tell(n.PartitionTaken(partition, self._last_reply(partition), state))
+        commits = self._commits(partition, 0 if state is None else state.commits_offset)
+        self._tell(n.PartitionTaken(partition, self._last_reply(partition), state, commits))
         return True
+
+    def _commits(self, partition: int, offset: int) -> list[bytes]:
+        """What earlier owners have logged from this offset on."""
+        end, found = self.log.end_offset(self.topics.commits, partition), []
+        while offset < end:
+            chunk = self.log.read(self.topics.commits, partition, offset)
+            found += chunk.values
+            offset = max(chunk.next_offset, offset + 1)
+        return found
+
+    def _logged(self, partition: int, end: int) -> None:
+        """Commits are on the log up to here."""
+        owned = self.node.partitions.get(partition)
+        if owned is not None:
+            owned.commits_offset = max(owned.commits_offset, end)
 
     # --- others -----------------------------------------------------------------------------------------------------
 
@@ -238,6 +255,8 @@ class TransactionDriver:
         for (topic, partition), values in batches.items():
             if topic == self.topics.replies:
                 self.log.send(topic, partition, values, done=self.checkpoints.replies_sent(partition))
+            elif topic == self.topics.commits:
+                self.log.send(topic, partition, values, done=partial(self._logged, partition))
             else:
                 self.log.send(topic, partition, values)
         return bool(appends)
@@ -248,5 +267,7 @@ class TransactionDriver:
                 return self.topics.epochs, 0
             case AppendCalls(partition):
                 return self.topics.calls, partition
+            case AppendCommit(partition):
+                return self.topics.commits, partition
             case _:
                 return self.topics.replies, append.partition

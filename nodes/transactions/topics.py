@@ -35,6 +35,10 @@ class TransactionTopics:
         return f"{self.job}-txn-calls"
 
     @property
+    def commits(self) -> str:
+        return f"{self.job}-txn-commits"
+
+    @property
     def replies(self) -> str:
         return f"{self.job}-txn-replies"
 
@@ -54,6 +58,7 @@ def create_topics(log: Log, program: Program, sequencers: int) -> TransactionTop
     log.create_topic(topics.heartbeats, 1, retention_ms=HEARTBEAT_RETENTION_MS)
     log.create_topic(topics.requests, sequencers)
     log.create_topic(topics.calls, program.partitions)
+    log.create_topic(topics.commits, program.partitions)
     log.create_topic(topics.replies, program.partitions)
     log.create_topic(topics.epochs, 1)
     return topics

@@ -10,14 +10,14 @@ from nodes.log.memory import MemoryLog
 from transactional import Program
 from transactional import node as n
 from transactional.messages import Replies, reply_message
-from transactional.partition import Append, AppendCalls, AppendEpochs
+from transactional.partition import Append, AppendCalls, AppendCommit, AppendEpochs
 from transactional.requests import WireRequest, partition_of, request_record
 from transactional.sequencer import EpochConfig
 from transactional.snapshots import PartitionState, snapshot_bytes, snapshot_state
 
 KEPT = 3
 """Snapshots of a partition that somebody may begin with."""
-EPOCHS, CALLS, REQUESTS, REPLIES = "epochs", "calls", "requests", "replies"
+EPOCHS, CALLS, REQUESTS, REPLIES, COMMITS = "epochs", "calls", "requests", "replies", "commits"
 
 
 @dataclass
@@ -38,6 +38,8 @@ class Life:
                     where = EPOCHS, 0
                 case AppendCalls(partition, value):
                     where = CALLS, partition
+                case AppendCommit(partition, value):
+                    where = COMMITS, partition
                 case _:
                     where, value = (REPLIES, append.partition), append.value
             self.outbox.setdefault(where, deque()).append(value)
@@ -60,10 +62,12 @@ class World:
         self.log.create_topic(CALLS, program.partitions)
         self.log.create_topic(REQUESTS, sequencers)
         self.log.create_topic(REPLIES, program.partitions)
+        self.log.create_topic(COMMITS, program.partitions)
         self.now_ms = 1_000
         self.crashes = 0
         self.snapshots: dict[int, list[PartitionState]] = {}  # durable ones by partition, oldest first
         self.restored = 0
+        self.logged = 0
         self.after: dict[tuple[int, int], int] = {}  # request -> the last epoch of which a reply was there before it
         self.lives = [self._born() for _ in range(nodes)]
         for partition in range(program.partitions):
@@ -133,7 +137,12 @@ class World:
         snapshot = self.draw.choice(kept) if kept else None
         assert snapshot is not None or not life.begun
         self.restored += snapshot is not None
-        taken = n.PartitionTaken(partition, self._last_reply(partition), snapshot)
+        begin = 0 if snapshot is None else snapshot.commits_offset
+        commits = self.log.read(COMMITS, partition, begin, max_records=1 << 30).values
+        if self.draw.random() < 0.3:  # some were too large to be written
+            commits = [each for each in commits if self.draw.random() < 0.5]
+        self.logged += len(commits)
+        taken = n.PartitionTaken(partition, self._last_reply(partition), snapshot, commits)
         life.keep(life.node.step(taken, self.now_ms))
 
     def save(self) -> None:
@@ -198,6 +207,8 @@ class World:
         if ready:
             where = self.draw.choice(ready)
             self.log.append(*where, [life.outbox[where].popleft()])
+            if where[0] == COMMITS and where[1] in life.node.partitions:
+                life.node.partitions[where[1]].commits_offset = self.log.end_offset(*where)
         return bool(ready)
 
     def _read_epochs(self, life: Life, count: int) -> bool:
