@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from transactional.appends import Append
 from transactional.ledger import Ledger
 from transactional.messages import BadMessage, call_message, commit_message
 from transactional.operators import Program
-from transactional.partition import Append, StatePartition
+from transactional.partition import StatePartition
 from transactional.sequencer import EpochConfig, Sequencer
 from transactional.snapshots import LedgerState, PartitionState
 

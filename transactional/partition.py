@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from transactional.appends import Append, AppendCalls, AppendCommit, AppendEpochs, AppendReply
 from transactional.errors import Aborted
 from transactional.execution import Execution
 from transactional.ledger import FIRST_EPOCH, Epoch, Ledger
@@ -33,37 +34,6 @@ from transactional.snapshots import FORMAT_VERSION, PartitionState, snapshot_byt
 from transactional.store import Store
 from transactional.values import digest
 
-
-@dataclass(frozen=True, slots=True)
-class AppendCalls:
-    """To the calls of a state partition."""
-
-    partition: int
-    value: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class AppendEpochs:
-    value: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class AppendReply:
-    """To the replies of a state partition."""
-
-    partition: int
-    value: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class AppendCommit:
-    """To the commits of a state partition."""
-
-    partition: int
-    value: bytes
-
-
-Append = AppendCalls | AppendEpochs | AppendReply | AppendCommit
 COMMIT_BYTES = 1 << 19
 """What is larger is not written: who takes the partition over runs that epoch again."""
 

@@ -10,9 +10,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from transactional.appends import Append, AppendCalls, AppendEpochs
 from transactional.ledger import Ledger
 from transactional.messages import Cut, Forward, Request, to_bytes
-from transactional.partition import Append, AppendCalls, AppendEpochs, Nondeterministic
+from transactional.partition import Nondeterministic
 from transactional.requests import Admission
 from transactional.values import digest
 

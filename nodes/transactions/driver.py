@@ -11,9 +11,9 @@ from nodes.machine.claiming import Claiming
 from nodes.transactions.checkpointing import TransactionCheckpoints
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
 from transactional import node as n
+from transactional.appends import Append, AppendCalls, AppendCommit, AppendEpochs
 from transactional.messages import BadMessage, reply_message
 from transactional.operators import Program
-from transactional.partition import Append, AppendCalls, AppendCommit, AppendEpochs
 from transactional.sequencer import EpochConfig
 from transactional.snapshots import LedgerState
 

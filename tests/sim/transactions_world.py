@@ -9,8 +9,8 @@ from random import Random
 from nodes.log.memory import MemoryLog
 from transactional import Program
 from transactional import node as n
+from transactional.appends import Append, AppendCalls, AppendCommit, AppendEpochs
 from transactional.messages import Replies, reply_message
-from transactional.partition import Append, AppendCalls, AppendCommit, AppendEpochs
 from transactional.requests import WireRequest, partition_of, request_record
 from transactional.sequencer import EpochConfig
 from transactional.snapshots import PartitionState, snapshot_bytes, snapshot_state

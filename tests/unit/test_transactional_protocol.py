@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from transactional import Aborted, Context, Operator, Program
 from transactional import node as n
+from transactional.appends import AppendCalls, AppendCommit, AppendEpochs, AppendReply
 from transactional.ledger import Ledger, decide
 from transactional.messages import Contribution, Cut, Kind, Mark, to_bytes
-from transactional.partition import AppendCalls, AppendCommit, AppendEpochs, AppendReply, Nondeterministic
+from transactional.partition import Nondeterministic
 from transactional.requests import Admission, WireRequest, request_record
 from transactional.sequencer import EpochConfig
 
