@@ -6,7 +6,7 @@ folders, clouds and Redis offer alike); what comes back is checked against its n
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Protocol
 
 from nodes import checkpoint_format as fmt
@@ -48,6 +48,16 @@ class StoreUnavailable(CheckpointError, Unreachable):
     """The store cannot be opened, read or written; nothing half-written counts."""
 
 
+def not_needed(newest_first: Sequence[str], keep: Collection[str]) -> list[str]:
+    """Of a partition's checkpoints: what ``CheckpointStore.prune`` deletes."""
+    kept = [fmt.parse_name(name).age_order for name in keep]
+    return [
+        name
+        for name in newest_first[KEPT_CHECKPOINTS:]
+        if name not in keep and (not kept or fmt.parse_name(name).age_order < min(kept))
+    ]
+
+
 class CheckpointStore(Protocol):
     """Durable, immutable values. Safe to use from several processes at once."""
 
@@ -64,8 +74,9 @@ class CheckpointStore(Protocol):
         ...
 
     def prune(self, job: str, incarnation: int, partition: int, keep: Collection[str] = ()) -> list[str]:
-        """Delete a partition's checkpoints but the newest ``KEPT_CHECKPOINTS`` and ``keep``; returns what went.
+        """Delete a partition's checkpoints but the newest ``KEPT_CHECKPOINTS``, ``keep`` and what is newer than those.
 
+        So whoever knows of old ones only deletes none that others have learned of since. Returns what went.
         Those of earlier incarnations go too: nobody can go back to one.
         """
         ...
@@ -176,8 +187,7 @@ class BlobCheckpoints:
 
     def prune(self, job: str, incarnation: int, partition: int, keep: Collection[str] = ()) -> list[str]:
         """As ``CheckpointStore.prune``."""
-        kept = set(keep)
-        old = [name for name in self.list(job, incarnation, partition)[KEPT_CHECKPOINTS:] if name not in kept]
+        old = not_needed(self.list(job, incarnation, partition), keep)
         for name in old:
             self.blobs.delete(name)
         self.blobs.tidy(fmt.folder_of(job, incarnation, partition))

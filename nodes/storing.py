@@ -43,8 +43,8 @@ class Storing:
                         f"partition {wish.partition}: {error}; falling back to an older checkpoint, or to replay"
                     )
                     continue
-                return e.CheckpointLoaded(wish.partition, wish.version, name, data, problems)
-            return e.CheckpointLoaded(wish.partition, wish.version, None, None, problems)
+                return e.CheckpointLoaded(wish.partition, wish.version, name, data, problems, wish.names)
+            return e.CheckpointLoaded(wish.partition, wish.version, None, None, problems, wish.names)
 
         return load
 

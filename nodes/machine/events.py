@@ -59,13 +59,14 @@ class InputRead:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointLoaded:
-    """``data`` of the newest intact checkpoint, None if there is none; ``problems`` names the damaged ones."""
+    """``data`` of the newest intact one of ``tried``, None if there is none; ``problems``: of the others."""
 
     partition: int
     version: int
     name: str | None
     data: bytes | None
     problems: list[str] = field(default_factory=list)
+    tried: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,8 +105,10 @@ class Workload:
     def load(self, runner: Runner) -> None:
         """Let it begin with the newest checkpoint."""
         self.runners[runner.partition] = runner
-        names = [saved.name for saved in self.ownership.checkpoints(runner.partition)]
-        self.effects.append(LoadCheckpoint(runner.partition, runner.key, names))
+        self.effects.append(LoadCheckpoint(runner.partition, runner.key, self._known(runner.partition)))
+
+    def _known(self, partition: int) -> list[str]:
+        return [saved.name for saved in self.ownership.checkpoints(partition)]
 
     def restart(self, runner: Runner) -> None:
         """Make the partition's work again from its checkpoint; what is on the log already stays there once."""
@@ -169,6 +171,9 @@ class Workload:
     def _checkpoint_loaded(self, loaded: e.CheckpointLoaded) -> None:
         runner = self.runner(loaded.partition, loaded.version)
         if runner is None or runner.phase is not Phase.LOADING:
+            return
+        if loaded.data is None and loaded.tried and not set(self._known(runner.partition)) <= set(loaded.tried):
+            self.load(runner)  # newer ones were saved meanwhile, and these deleted for them
             return
         try:
             since = runner.restore(loaded.data, self.now_ms)

@@ -9,9 +9,8 @@ from typing import Generic, TypeVar
 
 from nodes import checkpoint_format as fmt
 from nodes.checkpoint_format import CheckpointDamaged, CheckpointKey, CheckpointMissing
-from nodes.checkpoints import StoreUnavailable
+from nodes.checkpoints import StoreUnavailable, not_needed
 
-KEPT = 3
 T = TypeVar("T")
 
 
@@ -55,7 +54,7 @@ class MemoryCheckpoints:
 
     def prune(self, job: str, incarnation: int, partition: int, keep: Collection[str] = ()) -> list[str]:
         """As ``CheckpointStore.prune``."""
-        old = [name for name in self.list(job, incarnation, partition)[KEPT:] if name not in keep]
+        old = not_needed(self.list(job, incarnation, partition), keep)
         for name in old:
             del self.files[name]
         return old

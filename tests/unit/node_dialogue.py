@@ -97,10 +97,13 @@ class Dialogue:
         self.now_ms += passed_ms
         return self.say(e.Ticked(), "time")
 
-    def loaded(self, partition: int, version: int, data: bytes | None = None) -> list[x.Effect]:
+    def loaded(
+        self, partition: int, version: int, data: bytes | None = None, tried: Sequence[str] = ()
+    ) -> list[x.Effect]:
         """The answer to LoadCheckpoint."""
         what = "none" if data is None else "one"
-        return self.say(e.CheckpointLoaded(partition, version, None, data), f"loaded [{partition}] v{version}: {what}")
+        answer = e.CheckpointLoaded(partition, version, None, data, tried=list(tried))
+        return self.say(answer, f"loaded [{partition}] v{version}: {what}")
 
     def tail(self, partition: int, version: int, last: int | None = None) -> list[x.Effect]:
         """The answer to ReadTail: the first result of the window that ends at ``last`` is the last one there is."""

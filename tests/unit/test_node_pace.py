@@ -7,12 +7,13 @@ from nodes.driver import Driver
 from nodes.jobs import open_job
 from nodes.log.memory import MemoryLog
 from nodes.machine import effects as x
+from nodes.machine import messages as m
 from nodes.machine.config import NodeConfig
 from nodes.machine.events import CheckpointLoaded
 from nodes.machine.idleness import Idleness
 from nodes.machine.node import Node
 from nodes.sim.store import MemoryCheckpoints
-from tests.unit.node_dialogue import Dialogue, count_job, running
+from tests.unit.node_dialogue import Dialogue, count_job, joined, running
 from wcrdt.replica import Replica
 from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
 
@@ -79,3 +80,18 @@ def test_damaged_and_missing_checkpoints_are_passed_over_for_an_older_one() -> N
     assert isinstance(loaded, CheckpointLoaded)
     assert (loaded.name, loaded.data) == (names[0], b"state 1")
     assert len(loaded.problems) == len(reports) == 2
+
+
+def test_checkpoints_that_were_replaced_while_they_were_loaded_are_no_reason_to_replay() -> None:
+    def saved(*offsets: int) -> list[m.ControlMessage]:
+        return [m.CheckpointSaved(0, "b", 0, 0, f"at {n}", n, n, n) for n in offsets]
+
+    node = joined(others=["b"])
+    node.control(m.Claim(0, "b", 0, 1), *saved(1, 2, 3), m.Claim(0, "a", 0, 2))
+    tried = [effect.names for effect in node.effects if isinstance(effect, x.LoadCheckpoint)]
+    assert tried == [["at 3", "at 2", "at 1"]]
+    node.control(*saved(4))
+    again = node.loaded(0, 2, tried=tried[0])
+    assert again == [x.LoadCheckpoint(0, 2, ["at 4", "at 3", "at 2"])]
+    given_up = node.loaded(0, 2, tried=again[0].names)
+    assert any(isinstance(effect, x.ReadTail) for effect in given_up), "nothing is left to load"
