@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from holon.columnar.payloads import Payloads
 from holon.errors import JobError
 from holon.identity import IdentityStamp, Track
 from holon.job import DEAD, LATE, UNSTABLE, Job, Output, encode_json, encode_json_column
@@ -224,6 +225,8 @@ class Outbox:
 
 
 def _encode_column(encode: Callable[[Any], bytes], values: Sequence[Any]) -> list[bytes]:
+    if encode is encode_json and isinstance(values, Payloads):
+        return list(values)
     return encode_json_column(values) if encode is encode_json else [encode(value) for value in values]
 
 

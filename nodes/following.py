@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from holon.identity import IdentityError, LastSeen, OutputId, Track, ascents
+from holon.identity import LastSeen, Track, ascents
 from holon.job import UNSTABLE
 from nodes.jobs import Topics
 from nodes.log.contract import Log, LogTruncated, OffsetOutOfRange
@@ -86,14 +86,10 @@ def _scan(
     offset = max(start, log.start_offset(topic, partition))
     while True:
         chunk = log.read(topic, partition, offset)
-        for header in chunk.headers:
-            try:
-                identity = OutputId.from_bytes(header)
-            except IdentityError:
-                continue  # not Holon's, so no identity that could be repeated
-            if (identity.job, identity.incarnation, identity.partition) == (run.job.name, run.incarnation, source):
-                seen = (identity.position, identity.n)
-                last[int(identity.track)] = max(seen, last.get(int(identity.track), seen))
+        for (partition_of, track), runs in ascents(chunk.headers, run.job.name, run.incarnation).items():
+            if partition_of == source:
+                seen = max(end for _, end in runs)
+                last[track] = max(seen, last.get(track, seen))
         if chunk.next_offset == offset:
             return last, offset
         offset = chunk.next_offset

@@ -50,7 +50,7 @@ class Sending:
         self._crashpoint("before-output")
         self._in_flight.began(write)
         output, partition = write.to
-        keys = write.keys if any(key is not None for key in write.keys) else None
+        keys = write.keys if write.keys.count(None) < len(write.keys) else None
         done = partial(self._delivered, write, write.to, len(write.values))
         topic = self._topics.outputs[output]
         try:

@@ -25,8 +25,10 @@ from holon.columnar.encoding import encode_rows  # noqa: E402
 from holon.columnar.loops import install, installed  # noqa: E402
 from holon.columnar.payloads import Payloads  # noqa: E402
 from nexmark.generator import GeneratorConfig, encode_json, generate_slice  # noqa: E402
+from nexmark.generator.arrow_columns import ATOM_ROWS, encode_atom  # noqa: E402
 from nexmark.loading import Stream, load  # noqa: E402
 from nexmark.queries import QUERIES, TOPIC  # noqa: E402
+from nexmark.queries.atoms import NexmarkAtoms  # noqa: E402
 from nodes import compiled, kafka_broker  # noqa: E402
 from nodes.log import Log, TopicPartition, open_log  # noqa: E402
 
@@ -47,9 +49,11 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="columns-bench-") as name:
         folder = Path(name)
         rows |= reading(f"embedded:{folder / 'log'}", options.events)
+        rows |= reading_atoms(f"embedded:{folder / 'log'}", options.events)
         bootstrap = options.bootstrap or kafka_broker.up(folder / "kafka").bootstrap
         try:
             rows |= reading(f"kafka:{bootstrap}", options.events)
+            rows |= reading_atoms(f"kafka:{bootstrap}", options.events)
         finally:
             if options.bootstrap is None:
                 kafka_broker.down(folder / "kafka")
@@ -70,10 +74,22 @@ def decoding() -> dict[str, float]:
         columns = QUERIES[query].format
         plain, loops = in_turn(lambda columns=columns: columns.decode(records), lambda c=columns: c.decode(payloads))
         rows |= {f"decode {query}, msgspec": plain, f"decode {query}, compiled": loops}
+    atom = Payloads.of([encode_atom(generate_slice(GeneratorConfig(seed=7), 0, ATOM_ROWS))] * (BATCH // ATOM_ROWS))
+    for query in ("q0", "q7max"):
+        atoms = NexmarkAtoms(QUERIES[query].format)
+        seconds = min(cpu_s_of(lambda atoms=atoms: atoms.decode(atom)) for _ in range(ROUNDS))
+        rows[f"decode {query}, atoms"] = round(len(atom) * ATOM_ROWS / seconds)
     found = QUERIES["q0"].format.decode(payloads).columns
     fields = {name: found[f"bid.{name}"] for name in ("auction", "bidder", "price", "dateTime", "extra")}
     plain, loops = in_turn(lambda: encode_rows(fields, BATCH), lambda: encode_rows(fields, BATCH))
     return rows | {"encode q0, msgspec": plain, "encode q0, compiled": loops}
+
+
+def cpu_s_of(work: Callable[[], object]) -> float:
+    """Processor time."""
+    began_s = time.process_time()
+    work()
+    return time.process_time() - began_s
 
 
 def in_turn(plain: Callable[[], object], by_loops: Callable[[], object]) -> list[float]:
@@ -114,14 +130,32 @@ def reading(address: str, events: int) -> dict[str, float]:
     return rows
 
 
-def chunks(log: Log) -> Iterator[Sequence[bytes]]:
+def reading_atoms(address: str, events: int) -> dict[str, float]:
+    """As ``reading`` of atoms, by the compiled loops."""
+    prefix = f"atoms-{uuid.uuid4().hex[:8]}-"
+    topic, kind, format = f"{TOPIC}-atoms", address.split(":")[0], NexmarkAtoms(QUERIES["q7max"].format)
+    rows: dict[str, float] = {}
+    with open_log(address, prefix=prefix) as log:
+        load(log, Stream(topic, events, PARTITIONS, GeneratorConfig(seed=7), ATOM_ROWS))
+    for decoded in (False, True) * 3:
+        with open_log(address, prefix=prefix) as log:
+            log.use_columns()
+            cpu_s = cpu_s_of(
+                lambda log=log, decoded=decoded: [decoded and format.decode(v) for v in chunks(log, topic)]
+            )
+        what = f"{kind}, read{' and decode q7max' * decoded}, atoms"
+        rows[what] = max(rows.get(what, 0), round(events / cpu_s))
+    return rows
+
+
+def chunks(log: Log, topic: str = TOPIC) -> Iterator[Sequence[bytes]]:
     """All records of the topic, partition after partition in turn."""
-    ends = [log.end_offset(TOPIC, partition) for partition in range(PARTITIONS)]
+    ends = [log.end_offset(topic, partition) for partition in range(PARTITIONS)]
     at = [0] * PARTITIONS
     while at != ends:
-        log.wait({TopicPartition(TOPIC, partition): offset for partition, offset in enumerate(at)}, 1.0)
+        log.wait({TopicPartition(topic, partition): offset for partition, offset in enumerate(at)}, 1.0)
         for partition in range(PARTITIONS):
-            chunk = log.follow(TOPIC, partition, at[partition], max_records=BATCH)
+            chunk = log.follow(topic, partition, at[partition], max_records=BATCH)
             at[partition] = chunk.next_offset
             if len(chunk):
                 yield chunk.values

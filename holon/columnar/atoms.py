@@ -68,7 +68,7 @@ class AtomReader:
 
     def read(self, payloads: Sequence[bytes]) -> Atoms:
         """Read a run of records; never raises for their contents."""
-        records = Payloads.of(payloads)
+        records = Payloads.of(payloads) if "text" in self.wanted.values() else payloads  # texts need one buffer
         found: list[tuple[int, int, list[Column]]] = []
         bad: list[tuple[int, str]] = []
         for index in range(len(records)):
@@ -123,14 +123,14 @@ class AtomReader:
             return batch
         raise DecodeFailure(f"an atom holds one batch; a {more.type} follows")
 
-    def _columns_of(self, records: Payloads, index: int) -> tuple[int, list[Column]]:
-        batch = self.batch_of(records.buffer[records.starts[index] : records.ends[index]])
+    def _columns_of(self, records: Sequence[bytes], index: int) -> tuple[int, list[Column]]:
+        batch = self.batch_of(_bytes_at(records, index))
         try:
             return batch.num_rows, [self._column(batch, path, kind, records) for path, kind in self.wanted.items()]
         except _REFUSALS as error:
             raise DecodeFailure(f"damaged: {_line(error)}") from error
 
-    def _column(self, batch: pa.RecordBatch, path: Path, kind: Kind, records: Payloads) -> Column:
+    def _column(self, batch: pa.RecordBatch, path: Path, kind: Kind, records: Sequence[bytes]) -> Column:
         name = ".".join(path)
         array = _find(batch, path, kind)
         buffers, count, skip = array.buffers(), len(array), array.offset
@@ -138,11 +138,19 @@ class AtomReader:
         if kind == "struct":
             return Column(None, None, valid)
         if kind == "text":
+            assert isinstance(records, Payloads)
             return _texts(buffers, skip, count, valid, name, records)
         if kind == "bool":
             bits = _bits(buffers[1], skip, count, name)
             return Column(np.zeros(count, np.bool_) if bits is None else bits, None, valid)
         return Column(_numbers(buffers[1], _DTYPES[kind], skip, count, name), None, valid)
+
+
+def _bytes_at(records: Sequence[bytes], index: int) -> Any:
+    """A record where it lies."""
+    if isinstance(records, Payloads):
+        return records.buffer[records.starts[index] : records.ends[index]]
+    return records[index]
 
 
 def _find(batch: pa.RecordBatch, path: Path, kind: Kind) -> Any:
@@ -213,7 +221,7 @@ def _utf8(data: NDArray[np.uint8], offsets: NDArray[np.int64], valid: Valid) -> 
     return right
 
 
-def _joined(kind: Kind, parts: list[Column], heights: list[int], records: Payloads) -> Column:
+def _joined(kind: Kind, parts: list[Column], heights: list[int], records: Sequence[bytes]) -> Column:
     if len(parts) == 1:
         return parts[0]
     valid = None
@@ -225,6 +233,7 @@ def _joined(kind: Kind, parts: list[Column], heights: list[int], records: Payloa
     if kind == "struct":
         return Column(None, None, valid)
     if kind == "text":
+        assert isinstance(records, Payloads)
         return Column(None, _joined_texts([part.texts for part in parts if part.texts is not None], records), valid)
     dtype = np.bool_ if kind == "bool" else _DTYPES[kind]
     return Column(np.concatenate([np.empty(0, dtype), *_arrays(parts)]), None, valid)

@@ -15,6 +15,8 @@ from nodes.log.kafka_append import HEADER, Leaders
 from nodes.log.kafka_errors import Connection, reason
 
 _SLICE_S = 0.05
+_Row = tuple[bytes, bytes | None, bytes]
+"""Value, key and header."""
 
 
 class Sender:
@@ -54,11 +56,12 @@ class Sender:
             elif self._failed is None:
                 self._failed = self._failure(error, name, partition)
 
-        last = len(values) - 1
-        rows = zip(values, keys or repeat(None), headers or repeat(b""), strict=False)
-        for number, (value, key, header) in enumerate(rows):
+        rows = list(zip(values, keys or repeat(None), headers or repeat(b""), strict=False))
+        taken = self._produce_many(producer, name, partition, rows[:-1])
+        for number in range(taken, len(rows)):
             # One report is enough: where one fails, those after it fail too.
-            report = {"on_delivery": reported} if number == last else {}
+            report = {"on_delivery": reported} if number == len(rows) - 1 else {}
+            value, key, header = rows[number]
             named = [(HEADER, header)] if header else None
             self._produce(producer, name, value, key, partition=partition, headers=named, **report)
         self._waiting += 1
@@ -92,6 +95,18 @@ class Sender:
             self._leaders = Leaders(self._producer, self._connection, self._timeout_s)
         self._leaders.learn(name, partition)
         return self._producer
+
+    def _produce_many(self, producer: Producer, name: str, partition: int, rows: Sequence[_Row]) -> int:
+        """Hand over as many as are taken at once, without a look at each; returns how many these are."""
+        produce, taken = producer.produce, 0
+        with contextlib.suppress(BufferError, KafkaException):  # what is not taken goes the way that says why
+            for value, key, header in rows:
+                if header:
+                    produce(name, value, key, partition, headers=[(HEADER, header)])
+                else:
+                    produce(name, value, key, partition)
+                taken += 1
+        return taken
 
     def _produce(self, producer: Producer, name: str, value: bytes, key: bytes | None, **options: Any) -> None:
         """Hand one record over; where too much is on its way, wait until some of it has arrived."""

@@ -37,7 +37,9 @@ UNTRIMMED = "node.trim=false"
 
 
 class Stage:
-    """A log in a folder with the input topic, and what was fed to it."""
+    """A log in a folder with the input topic, and what was fed to it; ``reference`` is the job that it runs."""
+
+    reference = JOB
 
     def __init__(self, folder: Path, *definitions: str, partitions: int = PARTITIONS) -> None:
         self.path = folder / "log"
@@ -90,12 +92,12 @@ class Stage:
 
     # --- the job --------------------------------------------------------------------------------------------------
 
-    def open(self, reference: str = JOB, **options: Any) -> JobRun:
-        return open_job(self.log, load_job(reference), **options)
+    def open(self, reference: str | None = None, **options: Any) -> JobRun:
+        return open_job(self.log, load_job(reference or self.reference), **options)
 
-    def fleet(self, nodes: int, reference: str = JOB, **options: Any) -> Fleet:
+    def fleet(self, nodes: int, reference: str | None = None, **options: Any) -> Fleet:
         environment = {"PYTHONPATH": str(ROOT), **options.pop("environment", {})}
-        return Fleet(reference, self.settings, nodes, environment=environment, **options)
+        return Fleet(reference or self.reference, self.settings, nodes, environment=environment, **options)
 
     def monitor(self, run: JobRun) -> Monitor:
         monitor = Monitor(self.log, run)
@@ -213,8 +215,12 @@ class Command:
 
 
 def run_command(
-    stage: Stage, *arguments: str, job: str = JOB, limit_descriptors: int | None = None, shell: str | None = None
+    stage: Stage,
+    *arguments: str,
+    job: str | None = None,
+    limit_descriptors: int | None = None,
+    shell: str | None = None,
 ) -> Command:
     """`holon run --no-view --json`. ``shell``: what a shell does before, ending with ``exec "$@"``."""
-    command = ("run", job, "--no-view", "--json", *arguments)
+    command = ("run", job or stage.reference, "--no-view", "--json", *arguments)
     return Command(*command, stage=stage, limit_descriptors=limit_descriptors, shell=shell)

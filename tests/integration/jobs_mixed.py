@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 
-from holon import WCRDT, Context, Job, Json, Local, ProcessingFunction, Source, Tumbling, Window, on_window
+from holon import WCRDT, Context, Decoded, Job, Json, Local, ProcessingFunction, Source, Tumbling, Window, on_window
+from holon.columnar.payloads import Payloads
 from wcrdt.lattices.sums import Sum
 
 INPUT = "in"
@@ -57,6 +59,21 @@ class Mixed(ProcessingFunction[Event]):
 def job() -> Job[Event]:
     """As ``tests.integration.jobs_mixed:job``."""
     return Job("mixed", Source(INPUT, Json(Event), timestamp=time_of), Mixed, output=OUTPUT)
+
+
+class ByColumns(Json[Event]):
+    """Makes nodes read the log by the compiled loops, and insists that they do."""
+
+    compiled = True
+
+    def decode(self, payloads: Sequence[bytes]) -> Decoded[Event]:
+        assert isinstance(payloads, Payloads), "the plain reader has read this"
+        return super().decode(payloads)
+
+
+def by_columns() -> Job[Event]:
+    """The same job where the log gives columns."""
+    return replace(job(), source=Source(INPUT, ByColumns(Event), timestamp=time_of))
 
 
 def event(number: int) -> Event:

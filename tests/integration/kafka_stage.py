@@ -10,9 +10,12 @@ from pathlib import Path
 from nodes.fleet import Fleet, Member
 from nodes.opening import open_settings_log
 from nodes.settings import Settings, load_settings
-from tests.integration.fleet_support import PARTITIONS, QUICK, Stage
+from tests.integration import jobs_mixed
+from tests.integration.fleet_support import JOB, PARTITIONS, QUICK, Stage
 from tests.integration.jobs_mixed import INPUT
 
+READERS = {"plain": JOB, "columns": f"{jobs_mixed.__name__}:by_columns"}
+"""The same job where nodes read Kafka by confluent-kafka, and by the compiled loops on librdkafka itself."""
 OUTLASTS_ALL_CUTS = "log.timeout_ms=240000"
 """For tests in which a node that is cut off must not give its broker up, however slow the machine is."""
 

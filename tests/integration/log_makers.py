@@ -50,10 +50,15 @@ def _kafka(folder: Path, clock: HandClock | None) -> Log:
 def _kafka_columns(folder: Path, clock: HandClock | None) -> Log:
     """The reader by compiled loops, which must be all that the plain one is."""
     log = _kafka(folder, clock)
+    read_by_columns(log)
+    return log
+
+
+def read_by_columns(log: Log) -> None:
+    """From now on by the compiled loops."""
     assert compiled.ensure(), "numba is part of the development environment"
     assert log.use_columns()
     install(None)  # the log keeps them; other tests of this process do without
-    return log
 
 
 MAKERS = {

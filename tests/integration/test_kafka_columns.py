@@ -1,14 +1,23 @@
-"""The reader by compiled loops where much has arrived: blocks, and headers that nobody asks for."""
+"""The reader by compiled loops where much has arrived: blocks, headers that nobody asks for, what jobs make of it."""
 
 from __future__ import annotations
 
 import random
 from pathlib import Path
 
+import pytest
+
+from holon import OutputId
 from holon.columnar.loops import install
+from holon.input import Input
+from holon.testing import JobTest
+from nexmark.generator import GeneratorConfig
+from nexmark.loading import Stream
+from nexmark.queries import TOPIC, nexmark_job
 from nodes import compiled
-from nodes.log.contract import Chunk
+from nodes.log.contract import Chunk, Log
 from tests.integration.kafka_broker import session_log
+from tests.unit.nexmark_records import ALIVE, DEAD
 
 RECORDS = 24_000
 APPENDED = 12_000
@@ -43,3 +52,43 @@ def test_a_backlog_is_read_as_it_was_written_with_the_headers_that_are_asked_for
         expected = [b""] * RECORDS if place[0] == "bare" else headers
         assert [header for chunk in chunks for header in chunk.headers] == expected
         assert [offset for chunk in chunks for offset in chunk.offsets.tolist()] == list(range(RECORDS))
+
+
+STREAMS = {"json": Stream(TOPIC, 9_000, 2, GeneratorConfig(seed=6, events_per_s=200)),
+           "arrow": Stream(TOPIC, 9_000, 2, GeneratorConfig(seed=6, events_per_s=200), atom_rows=500)}  # fmt: skip
+Emitted = list[tuple[int, OutputId | None, bytes]]
+
+
+def results(log: Log, query: str, atoms: int, max_records: int) -> dict[str, Emitted]:
+    """All that a job emits, with identities, where it reads so many records at once."""
+    test = JobTest(nexmark_job(query, atoms=atoms, skew_guard_ms=10**9), partitions=2)
+    for partition, task in enumerate(test.tasks):
+        end = log.end_offset(TOPIC, partition)
+        while task.next_offset < end:
+            chunk = log.read(TOPIC, partition, task.next_offset, max_records=max_records)
+            task.feed(Input(chunk.offsets, chunk.timestamps_ms, chunk.values, chunk.next_offset))
+    test.finish()
+    return {output: test.raw_outputs(output) for output in ("main", "late", "dead")}
+
+
+@pytest.mark.parametrize("of", STREAMS)
+def test_jobs_give_the_same_bytes_whichever_reader_reads_the_log(of: str, tmp_path: Path) -> None:
+    """Two runs over one log: by confluent-kafka in Python, and by the compiled loops; odd and dead records among it."""
+    stream, odd = STREAMS[of], [*DEAD.values(), *ALIVE.values()]
+    with session_log(tmp_path / "plain") as log, session_log(tmp_path / "plain") as fast:
+        log.create_topic(TOPIC, 2)
+        for partition in range(2):
+            half = stream.records_in(partition) // 2
+            log.append(TOPIC, partition, stream.encode(partition, 0, half))
+            log.append(TOPIC, partition, odd + stream.encode(partition, 0, 5))  # these are late
+            log.append(TOPIC, partition, stream.encode(partition, half, stream.records_in(partition)))
+        queries = ("q0", "q4", "q7", "q8")
+        plain = {query: results(log, query, stream.atom_rows, 1_000) for query in queries}
+        assert compiled.ensure(), "numba is part of the development environment"
+        try:
+            assert fast.use_columns(TOPIC)
+            for query in queries:
+                assert results(fast, query, stream.atom_rows, 3_000) == plain[query], query
+        finally:
+            install(None)
+    assert all(plain[query]["main"] and plain[query]["dead"] for query in queries) and plain["q7"]["late"]

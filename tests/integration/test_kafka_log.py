@@ -20,20 +20,28 @@ from nodes.log import (
     RecordTooLarge,
     TopicPartition,
     UnknownTopic,
+    kafka_columns,
     kafka_tail,
 )
 from nodes.log.kafka import KafkaLog
 from nodes.log.kafka_errors import Connection
 from tests.integration.kafka_broker import session_bootstrap, session_log
+from tests.integration.log_makers import read_by_columns
 from tests.integration.processes import until
 
 PLENTY_S = 60.0
 T = TopicPartition("t", 0)
 
 
+BOTH_READERS = pytest.mark.parametrize("log", ["plain", "columns"], indirect=True)
+
+
 @pytest.fixture
-def log(tmp_path: Path) -> Iterator[KafkaLog]:
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[KafkaLog]:
+    """With the parameter ``columns`` by the compiled loops."""
     with session_log(tmp_path) as log:
+        if getattr(request, "param", "plain") == "columns":
+            read_by_columns(log)
         log.create_topic("t", 2)
         yield log
 
@@ -68,6 +76,7 @@ def read_all(log: KafkaLog, offset: int = 0) -> tuple[list[bytes], list[int], in
         offset = chunk.next_offset
 
 
+@BOTH_READERS
 class TestTransactionsOfOthers:
     def test_control_records_are_gaps_and_reading_ends_behind_the_last(self, log: KafkaLog) -> None:
         writer = foreign(**{"transactional.id": log.prefix})
@@ -98,6 +107,7 @@ class TestTransactionsOfOthers:
 
 
 class TestForeignRecords:
+    @BOTH_READERS
     def test_are_read_without_their_headers_and_a_missing_value_is_empty(self, log: KafkaLog) -> None:
         writer = foreign()
         writer.produce(on_broker(log), b"v", b"k", partition=0, headers=[("trace", b"1"), ("holon", b"2")])
@@ -186,6 +196,7 @@ def create_limited(log: KafkaLog, max_bytes: int) -> None:
     until(lambda: "limited" in log.topics(), "the topic is known")
 
 
+@BOTH_READERS
 class TestReading:
     def test_jumps_find_what_is_there(self, log: KafkaLog, monkeypatch: pytest.MonkeyPatch) -> None:
         """With little room in the buffers, so that partitions are let go and taken up again all the time."""
@@ -221,7 +232,8 @@ class TestReading:
         self, log: KafkaLog, other: KafkaLog, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """With little room, so that the records had not been fetched before they were deleted."""
-        monkeypatch.setattr(kafka_tail, "BUFFER_RECORDS", 3)
+        for module in (kafka_tail, kafka_columns):
+            monkeypatch.setattr(module, "BUFFER_RECORDS", 3)
         log.append("t", 0, [b"x"] * 10)
         assert log.read("t", 0, 0, max_records=5).next_offset == 5
         log.append("t", 0, [b"y"] * 10)
