@@ -13,8 +13,10 @@ from typing import Any
 SECOND_MS = 1000
 REMEMBERED = 10
 """Seconds of which the lags are remembered."""
+ODD = 2
+"""So many seconds of these may have longer lags than what is usual: one bad moment must not hide a failure for long."""
 MARGIN = 1.5
-"""Lags somewhat longer than the longest lately are no lateness."""
+"""Lags somewhat longer than what is usual are no lateness."""
 LONGEST = 30
 """Times the patience that was asked for: the most that lags can make of it."""
 
@@ -38,7 +40,8 @@ class Pace:
 
     def patience_ms(self, asked_ms: int) -> int:
         """What to wait before something is late: ``asked_ms``, or longer where that is usual."""
-        usual = max((lag for _, lag in self._longest), default=0)
+        longest = sorted((lag for _, lag in self._longest), reverse=True)
+        usual = longest[min(ODD, len(longest) - 1)] if longest else 0
         return max(asked_ms, min(int(MARGIN * usual), LONGEST * asked_ms))
 
 

@@ -10,6 +10,7 @@ from holon.identity import Ascent
 from nodes.machine import effects as x
 from nodes.machine import events as e
 from nodes.machine import messages as m
+from nodes.machine.lead import Pace
 from tests.unit.node_dialogue import CountPerWindow, Dialogue, joined, running
 from wcrdt.replica import SlotDelta
 from wcrdt.slots import WINDOW_START, Change, TrackDelta
@@ -170,6 +171,20 @@ def test_the_second_standby_waits_longer_than_the_first() -> None:
 
 
 # --- pace -------------------------------------------------------------------------------------------------------------
+
+
+def test_patience_is_what_is_usual_and_not_the_worst_moment_of_the_last_seconds() -> None:
+    def patience_ms(*bad_seconds: int) -> int:
+        pace = Pace()
+        for second in range(10):
+            pace.lag(100 if second in bad_seconds else 8, second * 1000)
+        return pace.patience_ms(30)
+
+    assert patience_ms() == patience_ms(9) == patience_ms(3, 4) == 30
+    assert patience_ms(3, 4, 9) == 150
+    alone = Pace()
+    alone.lag(100, 0)
+    assert alone.patience_ms(30) == 150, "of the first seconds all that is known counts"
 
 
 def test_a_standby_with_a_backlog_follows_the_owner_and_accuses_nobody() -> None:
