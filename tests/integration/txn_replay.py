@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from nodes.log import Log
 from nodes.transactions.topics import TransactionTopics
@@ -50,17 +51,17 @@ class Replay:
 
     def check(self) -> Replayed:
         """Raises ``AssertionError`` where a reply is not that of the plain loop, or a request has not exactly one."""
-        requests = [records(self.log, self.topics.requests, s) for s in range(self.sequencers)]
+        requests = {name: asked for s in range(self.sequencers) for name, asked in self._requests(s)}
         written = [list(self._replies(p)) for p in range(self.program.partitions)]
         read = [reply for replies in written for reply in ascending(replies)]
-        answered = sorted((each.reply.sequencer, each.reply.offset) for each in read)
-        assert answered == sorted((s, offset) for s, of in enumerate(requests) for offset in of)
+        answered = sorted((each.reply.sequencer, each.reply.offset, each.reply.index) for each in read)
+        assert answered == sorted(requests), "each request has one reply"
         all_written = sum(len(record.replies) for records_ in written for record in records_)
         done = Replayed(Serial(self.program), len(read), all_written - len(read), 0, self.ledger.done)
         by_tid = {each.reply.tid: each for each in read if each.reply.tid >= 0}
         for tid, time_ms in self._order(by_tid, done):
             reply = by_tid[tid].reply
-            asked = json.loads(requests[reply.sequencer][reply.offset])
+            asked = requests[reply.sequencer, reply.offset, reply.index]
             target = self.program.target(asked["operator"], asked["key"], asked["function"], asked.get("args"))
             expected = done.serial.run(target, tid, time_ms)
             got: bytes | Aborted | None = reply.result if reply.failure is None else reply.failure
@@ -81,6 +82,13 @@ class Replay:
             done.reruns += len(again)
             for tid in (*sorted(set(by_epoch.get(number, [])) - set(again)), *again):
                 yield tid, times[tid]
+
+    def _requests(self, sequencer: int) -> Iterator[tuple[tuple[int, int, int], dict[str, Any]]]:
+        """By sequencer, offset, and number in the record."""
+        for offset, value in records(self.log, self.topics.requests, sequencer).items():
+            asked = json.loads(value)
+            for index, each in enumerate(asked if isinstance(asked, list) else [asked]):
+                yield (sequencer, offset, index), each
 
     def _replies(self, partition: int) -> Iterator[Replies]:
         for value in records(self.log, self.topics.replies, partition).values():

@@ -20,7 +20,8 @@ SEQUENCERS = 2
 class Stage:
     """``inputs``: partitions of the topic of that name, 0: there is none."""
 
-    def __init__(self, program: Program, *, inputs: int = 0) -> None:
+    def __init__(self, program: Program, *, inputs: int = 0, interval_ms: int = 10_000) -> None:
+        self.interval_ms = interval_ms
         self.now_ms = 0
         self.program = program
         self.log = MemoryLog(on_wait=lambda seconds: self.turn())
@@ -35,7 +36,12 @@ class Stage:
         units = SEQUENCERS + self.program.partitions
         claiming = Claiming(name, -1, FIRST_INCARNATION, units, suspect_after_ms=300)
         checkpoints = TransactionCheckpoints(
-            MemoryCheckpoints(), self.program.name, name, claiming.ownership, sequencers=SEQUENCERS, interval_ms=10_000
+            MemoryCheckpoints(),
+            self.program.name,
+            name,
+            claiming.ownership,
+            sequencers=SEQUENCERS,
+            interval_ms=self.interval_ms,
         )
         driver = TransactionDriver(
             self.program,
