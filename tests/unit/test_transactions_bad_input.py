@@ -10,7 +10,6 @@ import pytest
 
 from tests.unit.txn_stage import SEQUENCERS, Stage
 from transactional import Aborted, Context, Limits, Operator, Program
-from transactional.partition import Nondeterministic
 from transactional.requests import partition_of
 
 LIMITS = Limits(max_calls=200, max_depth=20, max_value_bytes=2_000, max_steps=300)
@@ -191,26 +190,3 @@ def test_a_key_that_is_no_text_and_an_id_that_is_too_long_are_refused(stage: Sta
     stage.turn(20)
     assert stage.call("it", "long", "add", [0]) == before
     assert long not in stage.client.answered, "the id is not repeated"
-
-
-def test_a_function_that_is_no_function_of_its_input_is_found_and_named() -> None:
-    draws = iter(range(1_000_000))
-    it = Operator("it", partitions=2)
-
-    @it.register
-    async def draw(ctx: Context) -> None:
-        ctx.call_async(it, elsewhere, keep, [next(draws)])
-
-    @it.register
-    async def keep(ctx: Context, number: int) -> None:
-        ctx.put(number)
-
-    elsewhere = next(key for key in "bcdefgh" if it.partition_of(key) != it.partition_of("a"))
-    stage = Stage(Program("drawn", [it]))
-    stage.start("one")
-    stage.call("it", "a", "draw")
-    del stage.nodes["one"]
-    second = stage.start("other")  # without a checkpoint: it runs the epoch again
-    with pytest.raises(Nondeterministic, match="epoch 1"):
-        stage.turn(400)
-    assert second.node.ledger.done >= 1

@@ -7,7 +7,7 @@ from tests.unit.txn_stage import Stage
 from transactional import Context, Operator, Program
 from transactional import node as n
 from transactional.messages import reply_message
-from transactional.partition import AppendCalls, AppendEpochs
+from transactional.partition import AppendCalls, AppendEpochs, AppendReply
 from transactional.requests import WireRequest, request_record
 from transactional.snapshots import LedgerState
 
@@ -130,8 +130,8 @@ def test_numbers_of_transactions_go_beyond_32_bits() -> None:
                     epochs.append(value)
                 case AppendCalls(partition, value):
                     calls[partition].append(value)
-                case _:
-                    replies.append(append.value)
+                case AppendReply(_, value):
+                    replies.append(value)
         events = [n.EpochsRead(epochs[node.ledger.position :], len(epochs))]
         for p, values in calls.items():
             events.append(n.CallsRead(p, list(range(read[p], len(values))), values[read[p] :]))
