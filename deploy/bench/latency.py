@@ -2,7 +2,7 @@
 
     .venv/bin/python deploy/bench/latency.py [--out runs/latency] [--rates 2000,5000,10000,20000] [--seconds 60]
 
-Each row is one `holon nexmark latency` with a broker of its own, about 100 s. `--replicas 1,2` measures copies too.
+Each row is one `holon nexmark latency` with a broker of its own, about 140 s. `--replicas 1,2` measures copies too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def main() -> None:
     parser.add_argument("--seconds", default="60")
     parser.add_argument("--nodes", default="3")
     parser.add_argument("--query", default="q7max")
-    parser.add_argument("--warmup", default="20", help="seconds; a broker that was just started compiles itself")
+    parser.add_argument("--warmup", default="60", help="seconds; a broker that was just started compiles itself")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     rows = []
