@@ -57,6 +57,7 @@ def node_config(settings: Settings, number: int, expected: int) -> NodeConfig:
         heartbeat_interval_ms=node.heartbeat_interval_ms,
         suspect_after_ms=node.suspect_after_ms,
         broadcast_interval_ms=node.broadcast_interval_ms,
+        broadcast_max_per_s=node.broadcast_max_per_s,
         checkpoint_interval_ms=node.checkpoint_interval_ms,
         watermark_max_ahead_ms=node.watermark_max_ahead_ms,
         merge_interval_ms=node.merge_interval_ms,

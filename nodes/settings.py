@@ -61,6 +61,9 @@ class NodeSettings(Section):
     suspect_after_ms: Positive = Field(250, description="silence after which a node is suspected")
     batch_max_records: Positive = Field(20_000, description="records that are read and processed at a time")
     broadcast_interval_ms: Positive = Field(200, description="time between deltas that complete no window")
+    broadcast_max_per_s: NotNegative = Field(
+        500, description="such deltas that a node reads a second; with many partitions they leave less often; 0: any"
+    )
     checkpoint_interval_ms: Positive = Field(1000, description="time between checkpoints of a partition")
     merge_interval_ms: NotNegative = Field(10_000, description="time between merged checkpoints of the job; 0: never")
     trim: bool = Field(True, description="delete what no merged checkpoint needs of the job's own topics")

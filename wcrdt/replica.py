@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import msgspec
 
 from wcrdt.ends import EndIndex
+from wcrdt.least import Least
 from wcrdt.slots import RECORD_START, WINDOW_START, AnyLattice, Applied, Position, TrackDelta, TrackSlot
 from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS, Window
 
@@ -121,7 +122,8 @@ class Replica:
         self.changes = 0
         self._ends = {name: EndIndex() for name in self.shapes}
         self._values: dict[tuple[str, Window], AnyLattice] = {}
-        self._frontier: int | None = None
+        self._frontier = Least[int]()
+        self._answered = Least[Position]()
 
     # --- what arrives -------------------------------------------------------------------------------------------
 
@@ -131,12 +133,19 @@ class Replica:
         Raises ``DecodeError`` for malformed contents.
         """
         slot = self._slot(delta.partition)
+        watermark_ms, answered = slot.record.watermark_ms, slot.window.position
+        self.changes += 1
+        try:
+            return self._apply(slot, delta)
+        finally:
+            self._frontier.moved(watermark_ms, slot.record.watermark_ms)
+            self._answered.moved(answered, slot.window.position)
+
+    def _apply(self, slot: Slot, delta: SlotDelta) -> Received:
         record, window, void = Applied.OLD, Applied.OLD, False
         through_ms = delta.dropped_through_ms
         lacks_nothing = through_ms == BEFORE_TIME_MS or self.is_closed(delta.partition, through_ms)
         kept_through_ms = through_ms if lacks_nothing else BEFORE_TIME_MS
-        self._frontier = None
-        self.changes += 1
         if delta.record is not None and delta.record.to > slot.record.position:
             if delta.punctuations < slot.punctuation_count:
                 void = True
@@ -183,8 +192,8 @@ class Replica:
         offset, step = punctuation.after
         slot.punctuations.append(punctuation)
         slot.record.position = (offset, step + 1)
+        self._frontier.moved(slot.record.watermark_ms, punctuation.watermark_ms)
         slot.record.watermark_ms = punctuation.watermark_ms
-        self._frontier = None
         self.changes += 1
         return True
 
@@ -210,9 +219,7 @@ class Replica:
     @property
     def frontier_ms(self) -> int:
         """The minimum watermark over all partitions (Holon: the global watermark)."""
-        if self._frontier is None:
-            self._frontier = min(slot.record.watermark_ms for slot in self.slots)
-        return self._frontier
+        return self._frontier.of(slot.record.watermark_ms for slot in self.slots)
 
     @property
     def complete_through_ms(self) -> int:
@@ -223,7 +230,7 @@ class Replica:
     @property
     def answered(self) -> Position:
         """What the window tracks of all partitions have answered."""
-        return min(slot.window.position for slot in self.slots)
+        return self._answered.of(slot.window.position for slot in self.slots)
 
     def frontier_without(self, partition: int) -> int:
         """The minimum watermark over the other partitions (the bound of a punctuation)."""
@@ -294,7 +301,7 @@ class Replica:
         self.changes += 1
         self._ends = {name: EndIndex() for name in self.shapes}
         self._values.clear()
-        self._frontier = None
+        self._frontier, self._answered = Least[int](), Least[Position]()
 
     def open_windows(self) -> int:
         """How many (state, window) contributions are held: the memory that the replica is bounded by."""

@@ -20,6 +20,9 @@ class NodeConfig:
 
     Input waits while more than ``uncovered_max_bytes`` (0: no limit) of deltas are in no checkpoint (``uncovered.py``).
 
+    A node reads at most about ``broadcast_max_per_s`` deltas (0: no limit) for which nobody waits; where all partitions
+    would give more at ``broadcast_interval_ms``, they leave less often.
+
     Fleets of more than ``group_beats_above`` members pass signs of life on in groups (``beats.py``).
     """
 
@@ -39,6 +42,7 @@ class NodeConfig:
     forget_after_ms: int = 60_000
     group_beats_above: int = 32
     uncovered_max_bytes: int = 0
+    broadcast_max_per_s: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,17 @@ class JobRun:
     partitions: int
     start_offsets: tuple[int, ...]
     output_partitions: dict[str, int]
+
+
+def broadcast_interval_ms(config: NodeConfig, run: JobRun) -> int:
+    """Time between deltas of a partition that complete no window, the same for all nodes of a fleet.
+
+    Everybody reads the deltas of all partitions, so it widens with their number. Where a job allows idleness results
+    wait for their delta, and it stays.
+    """
+    if config.broadcast_max_per_s <= 0 or run.job.source.idle_timeout_ms is not None:
+        return config.broadcast_interval_ms
+    return max(config.broadcast_interval_ms, 1000 * run.partitions // config.broadcast_max_per_s)
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,7 @@ class Copies:
             self.work.drop(partition)
 
     def _patience(self, rank: int) -> Patience:
-        return Patience.of(self.config.standby_after_ms, self.config.broadcast_interval_ms, rank)
+        return Patience.of(self.config.standby_after_ms, self.work.broadcast_interval_ms, rank)
 
     def _new(self, rank: int) -> Standby:
         return Standby(self._patience(rank), rank, self._pace)
@@ -269,7 +269,7 @@ class Copies:
         for final in runner.final_outputs():
             standby.outputs.hold(final.taken, now)
         awaited = runner.awaited()
-        delta = runner.delta(work.now_ms, self.config.broadcast_interval_ms)
+        delta = runner.delta(work.now_ms, work.broadcast_interval_ms)
         if delta is not None and not runner.idle_allowed:  # its contribution is final, so it may be used at once
             standby.deltas.hold(delta, awaited, now)
             standby.deltas.forget(self._logged[runner.partition])

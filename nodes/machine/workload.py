@@ -12,7 +12,7 @@ from nodes.machine import events as e
 from nodes.machine import facts as f
 from nodes.machine import keeping
 from nodes.machine import messages as m
-from nodes.machine.config import JobRun, NodeConfig, Wanted
+from nodes.machine.config import JobRun, NodeConfig, Wanted, broadcast_interval_ms
 from nodes.machine.copies import Copies
 from nodes.machine.effects import Effect, LoadCheckpoint, ReadTail, RewindBroadcast, WriteControl
 from nodes.machine.filling import Filling
@@ -34,6 +34,7 @@ class Workload:
         self.job = run.job
         self.replica = replica
         self.ownership = ownership
+        self.broadcast_interval_ms = broadcast_interval_ms(config, run)
         self.runners: dict[int, Runner] = {}
         self.idleness = Idleness(replica)
         self.copies = Copies(self)
@@ -307,7 +308,7 @@ class Workload:
             self.copies.flush(runner, runner.standby)
             return
         self.effects += runner.outputs()
-        delta = runner.delta(self.now_ms, 0 if always else self.config.broadcast_interval_ms, self._gathered)
+        delta = runner.delta(self.now_ms, 0 if always else self.broadcast_interval_ms, self._gathered)
         if delta is None:
             return
         self.effects.append(runner.broadcast(delta))

@@ -21,7 +21,6 @@ from nodes.machine.node import Node
 from nodes.machine.ownership import Ownership
 from nodes.sim.life import InvariantBroken
 from wcrdt.replica import Received, Replica, SlotDelta
-from wcrdt.slots import Position
 from wcrdt.windows import Window
 
 if TYPE_CHECKING:
@@ -36,29 +35,15 @@ class SharedReplica(Replica):
 
     def __init__(self, run: JobRun) -> None:
         super().__init__(run.partitions, run.job.program.shapes(), run.job.allowed_lateness_ms)
-        self._answered: Position | None = None
         self._known: dict[str, dict[Window, None]] = {state: {} for state in self.shapes}
 
     def receive(self, delta: SlotDelta) -> Received:
-        """As for one node; the least watermark only has to be looked for if it was this partition's."""
-        slot, frontier = self.slots[delta.partition], self._frontier
-        watermark, answered = slot.record.watermark_ms, slot.window.position
+        """As for one node; also remembers which windows there are."""
         received = super().receive(delta)
-        if frontier is not None and watermark > frontier:
-            self._frontier = frontier
-        if self._answered is not None and answered <= self._answered:
-            self._answered = None
         for track in (delta.record, delta.window):
             for change in () if track is None else track.changes:
                 self._known[change.state][Window(change.start_ms, change.end_ms)] = None
         return received
-
-    @property
-    def answered(self) -> Position:
-        """What the window tracks of all partitions have answered."""
-        if self._answered is None:
-            self._answered = min(slot.window.position for slot in self.slots)
-        return self._answered
 
     def windows(self, state: str) -> Iterator[Window]:
         """Windows of a state to which some partition has contributed."""

@@ -1,0 +1,49 @@
+"""The scripts of deploy/bench that run node processes or measure turns: they end, and their rows add up."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.tidy.source import ROOT
+
+
+def script(name: str, out: Path, *arguments: str) -> dict[str, Any]:
+    """Run one with its output there; its JSON."""
+    line = [sys.executable, str(ROOT / "deploy" / "bench" / f"{name}.py"), *arguments, "--out", str(out)]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=250, check=False, cwd=out)
+    assert done.returncode == 0, f"{name} has failed:\n{done.stdout}\n{done.stderr}"
+    return json.loads((out / f"{name}.json").read_text())
+
+
+def test_scale_measures_a_fleet_with_costs_that_were_measured_before(tmp_path: Path) -> None:
+    costs = tmp_path / "given.json"
+    costs.write_text(json.dumps({"costs_us": {"turns": 60, "runners": 20, "deltas_in": 50, "events": 1}}))
+    sizes = ("--sizes", "4:8", "--seconds", "1.5", "--costs", str(costs))
+    rows = script("scale", tmp_path, *sizes)["rows"]
+    assert [row["wrong"] for row in rows] == [0, 0] and all(row["windows"] for row in rows)
+    assert (tmp_path / "scale.svg").exists() and len((tmp_path / "scale.md").read_text().splitlines()) == 4
+
+
+def test_ramp_climbs_until_its_events_are_used_up(tmp_path: Path) -> None:
+    arguments = ("--queries", "q7", "--nodes", "1", "--events", "60000", "--partitions", "2", "--step", "1")
+    (row,) = script("ramp", tmp_path, *arguments)["rows"]
+    rates = [step["rate"] for step in row["steps"]]
+    assert rates and rates == [20_000 * 2**number for number in range(len(rates))]
+    assert row["drained_s"] >= 0, "all that was sent has been taken in the end"
+
+
+def test_flatness_loses_no_event(tmp_path: Path) -> None:
+    found = script("flatness", tmp_path, "--events", "200000", "--partitions", "2")
+    assert found["conserved"] and [row["events"] for row in found["rows"]] == [200_000]
+    assert found["rows"][0]["us_per_event"] > 0 and found["rows"][0]["own_mb"] > 1
+
+
+def test_stages_add_up_to_what_the_node_used(tmp_path: Path) -> None:
+    (row,) = script("stages", tmp_path, "--queries", "q7", "--events", "100000", "--partitions", "2")["rows"]
+    told_s = sum(row["stages"].values()) * row["events"] / 1e6
+    assert abs(told_s - row["cpu_s"]) < 0.01 * row["cpu_s"] + 0.01
+    assert row["least"]["read"] > 0 and (tmp_path / "q7.svg").read_text().startswith("<svg")
