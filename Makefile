@@ -1,12 +1,20 @@
 # Every target sets up what it needs. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fix lint style format imports types sim mutants bench nightly lock clean distclean
+.PHONY: help setup demo test check fix lint style format imports types sim mutants bench benches nightly lock clean distclean
 
 BIN := .venv/bin
 SEED ?= 1
 EVENTS ?= 400000
 NIGHT_SEEDS ?= 100000
 UPGRADE ?=
+# Which benchmarks, and how large: make bench BENCHES='scale ramp' OPTIONS_scale='--sizes 10:50'
+BENCHES ?= $(sort $(basename $(notdir $(wildcard deploy/bench/[!_]*.py)))) side-by-side
+BENCH_EVENTS ?= 4000000
+OPTIONS_flatness ?= --events 100000000
+OPTIONS_ramp ?= --events 6000000
+OPTIONS_scale ?= --sizes 10:50,50:50,100:100,1000:1000 --seconds 6
+OPTIONS_stages ?= --events $(BENCH_EVENTS)
+OPTIONS_side-by-side ?= --engines holon,flink --queries q0,q1,q2,q4,q5,q7,q7max,q8 --events $(BENCH_EVENTS)
 LINTED := wcrdt holon transactional nodes nexmark deploy examples tests
 say = @printf '%s: this takes about %s\n' '$@' $(1)
 
@@ -55,11 +63,16 @@ mutants: setup ## plant known bugs in a copy of the tree; the tests have to find
 	$(call say,'5 minutes')
 	$(BIN)/python -m deploy.mutants
 
-bench: setup ## run the benchmarks of deploy/bench
-	$(call say,'45 minutes')
-	@set -e; for script in deploy/bench/[!_]*.py; do \
-		[ -e "$$script" ] || { echo 'bench: deploy/bench has no scripts'; exit 1; }; \
-		echo "== $$script"; $(BIN)/python "$$script"; done
+bench: setup ## measure all that the pages tell: BENCHES='name ...', OPTIONS_name='...' (make benches lists them)
+	$(call say,'an hour and a half')
+	@set -e; $(foreach name,$(BENCHES),echo '== $(name) $(OPTIONS_$(name))'; $(call bench-$(filter side-by-side,$(name)),$(name));)
+
+bench- = $(BIN)/python deploy/bench/$(1).py $(OPTIONS_$(1))
+bench-side-by-side = $(BIN)/holon nexmark bench $(OPTIONS_$(1)) --out runs/bench
+
+benches: ## list the benchmarks, what each measures, and its options
+	@$(foreach name,$(BENCHES),printf '%-14s %s\n' '$(name)' "$$(sed -n '1s/^"""//p' deploy/bench/$(name).py 2>/dev/null || \
+		echo 'holon nexmark bench, both engines')"; printf '%14s   %s\n' '' '$(OPTIONS_$(name))';)
 
 nightly: setup ## all of it, with the nightly tests, far more examples and 100,000 simulated seeds
 	$(call say,'6 hours')

@@ -125,7 +125,7 @@ def failover(
     from nexmark.flink.profiles import profile_of
     from nexmark.latency.plan import Plan, with_scenario
     from nexmark.latency.plot import check_plot, plot_failover
-    from nexmark.latency.report import as_text
+    from nexmark.latency.report import as_text, sensitivity_ratios, told_ratios
     from nexmark.latency.scenarios import Scenario
 
     names = _engines(engines, log)
@@ -142,11 +142,13 @@ def failover(
     done = asked.run(names, profiles, bootstrap, load, note)
     if plot is not None:
         plot_failover(plot, done.runs, done.baseline)
+    ratios = sensitivity_ratios(done.rows)
     if as_json:
         found: dict[str, object] = {"query": query, "log": log, "scenario": scenario, "nodes": count}
-        emit_json(found | {"replicas": replicas, "rows": done.rows, "missing_peers": done.missing})
+        found |= {"replicas": replicas, "rows": done.rows, "sensitivity_ratios": ratios}
+        emit_json(found | {"missing_peers": done.missing})
     else:
-        typer.echo("\n".join(as_text(row) for row in done.rows))
+        typer.echo("\n".join([*map(as_text, done.rows), *told_ratios(ratios)]))
     _refuse_wrong(done.rows)
     if done.baseline_differences:
         raise RunFailed(f"results of the runs without failures are wrong: {done.baseline_differences} differences")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -83,6 +84,27 @@ def failover_row(
     )
 
 
+def sensitivity_ratios(rows: Sequence[FailoverRow]) -> dict[str, float | None]:
+    """By peer and how it was set up: its sensitivity over Holon's; None where Holon's run shows none."""
+    ours = next((row.sensitivity for row in rows if row.engine == "holon"), None)
+    if ours is None:
+        return {}
+    peers = [row for row in rows if row.engine != "holon"]
+    return {_whose(row): round(row.sensitivity / ours, 1) if ours > 0 else None for row in peers}
+
+
+def told_ratios(ratios: Mapping[str, float | None]) -> list[str]:
+    """For people."""
+    return [
+        f"sensitivity of {whose}: " + (f"{ratio:,.1f} times Holon's" if ratio is not None else "Holon's shows none")
+        for whose, ratio in ratios.items()
+    ]
+
+
+def _whose(row: FailoverRow) -> str:
+    return f"{row.engine} {row.profile}".strip()
+
+
 def _common(measured: Measured, log: str) -> dict[str, Any]:
     plan = measured.plan
     return {
@@ -111,7 +133,7 @@ def as_text(report: LatencyReport) -> str:
     load = report.load_cores
     broker = "" if load.broker is None else f", broker {load.broker}"
     verdict = "exact" if report.differences == 0 else f"WRONG: {report.differences} differences"
-    whose = f"{report.engine} {report.profile}".strip() + ": " if isinstance(report, FailoverRow) else ""
+    whose = _whose(report) + ": " if isinstance(report, FailoverRow) else ""
     lines = [
         f"{whose}{report.query} on {report.log}: {report.rate:,} events/s for {report.seconds:g} s, windows of "
         f"{report.window_ms} ms, {report.nodes} nodes, {report.replicas} copies",

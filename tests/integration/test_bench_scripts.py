@@ -24,8 +24,8 @@ def test_scale_measures_a_fleet_with_costs_that_were_measured_before(tmp_path: P
     costs.write_text(json.dumps({"costs_us": {"turns": 60, "runners": 20, "deltas_in": 50, "events": 1}}))
     sizes = ("--sizes", "4:8", "--seconds", "1.5", "--costs", str(costs))
     rows = script("scale", tmp_path, *sizes)["rows"]
-    assert [row["wrong"] for row in rows] == [0, 0] and all(row["windows"] for row in rows)
-    assert (tmp_path / "scale.svg").exists() and len((tmp_path / "scale.md").read_text().splitlines()) == 4
+    assert [row["wrong"] for row in rows] == [0] and rows[0]["windows"]
+    assert (tmp_path / "scale.svg").exists() and len((tmp_path / "scale.md").read_text().splitlines()) == 3
 
 
 def test_ramp_climbs_until_its_events_are_used_up(tmp_path: Path) -> None:
