@@ -56,7 +56,7 @@ class Counts(msgspec.Struct):
 KINDS = Counts.__struct_fields__
 
 
-class Costs(Counts, frozen=True):
+class Costs(Counts):
     """Microseconds for one of each kind."""
 
     def us(self, done: Counts) -> float:
