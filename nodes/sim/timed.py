@@ -275,11 +275,11 @@ class TimedFleet:
             return spent_us
         if member.alone:
             member.turns.append((copy(counts), spent_us))
-        records = counts.events
+        records, batches = counts.events, counts.batches
         self.consumed += records * self.plan.events
-        more = self.plan.ticks - 1 if records == 1 else 0
-        counts.events = max(0.0, records * self.plan.events - counts.batches - more)
-        counts.batches += more
+        more = self.plan.ticks - 1 if 0 < records == batches else 0  # else it is behind, and its batches are larger
+        counts.batches += more * batches
+        counts.events = max(0.0, records * self.plan.events - counts.batches)
         counts.turns += more
         counts.slots += more * self.plan.partitions
         counts.runners += more * len(member.node.work.runners)
