@@ -119,7 +119,7 @@ class StatePartition:
             commits_offset=self.commits_offset,
             committed=self.committed,
             ledger=self.ledger.snapshot(),
-            items=[(operator, key, self.store.items[operator, key]) for operator, key in sorted(self.store.items)],
+            items=[(operator, key, value) for (operator, key), value in self.store.items.items()],
             replies=remembered,
             reply_order=order,
         )

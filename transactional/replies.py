@@ -6,8 +6,6 @@ from collections import deque
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-import msgspec
-
 from transactional.errors import Aborted
 from transactional.messages import Kind, Replies, Reply, Request
 from transactional.snapshots import ReplyState
@@ -17,15 +15,6 @@ RECORD_BYTES = 1 << 18
 """A record of replies holds no more than this, or one reply."""
 _REPLY_BYTES = 64
 _SHORT_BYTES = 256
-
-
-class _Given(msgspec.Struct, frozen=True, gc=False):
-    """A reply that was given, and to which call; ``offset`` is where the request was last seen."""
-
-    call: Request | bytes
-    offset: int
-    tid: int
-    outcome: bytes | Aborted
 
 
 class Numbered(NamedTuple):
@@ -44,7 +33,7 @@ class ReplyBook:
 
     def __init__(self, id_window: int) -> None:
         self._id_window = id_window
-        self._given: dict[tuple[int, str], _Given] = {}
+        self._given: dict[tuple[int, str], ReplyState] = {}
         self._order: dict[int, deque[tuple[int, str]]] = {}
 
     def of_epoch(
@@ -63,8 +52,9 @@ class ReplyBook:
             repeated = [(request, self._again(request, coming)) for request in aside]
         replies = []
         for tid, request, outcome in outcomes:
-            self._remember(request, _Given(keepsake(request), request.offset, tid, outcome))
-            replies.append(_reply(request, tid, outcome))
+            reply = _reply(request, tid, outcome)
+            self._remember(reply, keepsake(request))
+            replies.append(reply)
         replies += [_reply(request, *known) for request, known in repeated if known is not None]
         self._forget_before(ends)
         return replies
@@ -73,32 +63,25 @@ class ReplyBook:
         """What another owner has replied in an epoch; ``calls`` belong to the first replies, the others are repeats."""
         for reply in replies[len(calls) :]:
             if reply.tid >= 0:
-                given = self._given[reply.sequencer, reply.id]
-                self._remember(reply, _Given(given.call, reply.offset, given.tid, given.outcome))
+                self._remember(reply, self._given[reply.sequencer, reply.id].call)
         for reply, call in zip(replies, calls, strict=False):
-            outcome = reply.failure if reply.result is None else reply.result
-            assert outcome is not None
-            self._remember(reply, _Given(call, reply.offset, reply.tid, outcome))
+            self._remember(reply, call)
         self._forget_before(ends)
 
-    def snapshot(self) -> tuple[list[ReplyState], list[tuple[int, int, str]]]:
-        """What is remembered, and in which order it will be forgotten."""
-        remembered = []
-        for (sequencer, name), given in sorted(self._given.items(), key=_name):
-            result, failure = _parted(given.outcome)
-            call = call_name(given.call)
-            remembered.append(ReplyState(sequencer, name, call, given.offset, given.tid, result, failure))
-        order = [(sequencer, *each) for sequencer, names in sorted(self._order.items()) for each in names]
-        return remembered, order
+    def __len__(self) -> int:
+        """Replies that are remembered."""
+        return len(self._given)
 
-    def restore(self, remembered: Sequence[ReplyState], order: Sequence[tuple[int, int, str]]) -> None:
+    def snapshot(self) -> tuple[list[ReplyState], list[tuple[int, list[tuple[int, str]]]]]:
+        """What is remembered, and in which order it will be forgotten."""
+        return list(self._given.values()), [
+            (sequencer, list(self._order[sequencer])) for sequencer in sorted(self._order)
+        ]
+
+    def restore(self, remembered: Sequence[ReplyState], order: Sequence[tuple[int, list[tuple[int, str]]]]) -> None:
         """What ``snapshot`` gave."""
-        for each in remembered:
-            outcome = each.failure if each.result is None else each.result
-            assert outcome is not None
-            self._given[each.sequencer, each.id] = _Given(each.call, each.offset, each.tid, outcome)
-        for sequencer, offset, name in order:
-            self._order.setdefault(sequencer, deque()).append((offset, name))
+        self._given = {(each.sequencer, each.id): each for each in remembered}
+        self._order = {sequencer: deque(each) for sequencer, each in order}
 
     def _again(self, request: Request, coming: Container[tuple[int, str]]) -> tuple[int, bytes | Aborted] | None:
         """The reply to what is not run; None if the reply of the first request is still to come."""
@@ -109,16 +92,20 @@ class ReplyBook:
             return None if (request.sequencer, request.id) in coming else (-1, Aborted("RequestExpired", (request.id,)))
         if not same_call(given.call, request):
             return -1, reused(request.id)
-        self._remember(request, _Given(given.call, request.offset, given.tid, given.outcome))
-        return given.tid, given.outcome
+        outcome = given.failure if given.result is None else given.result
+        assert outcome is not None
+        self._remember(_reply(request, given.tid, outcome), given.call)
+        return given.tid, outcome
 
-    def _remember(self, request: Request | Reply, given: _Given) -> None:
-        sequencer, name = request.sequencer, request.id
-        self._given[sequencer, name] = given
+    def _remember(self, reply: Reply, call: Request | bytes) -> None:
+        sequencer, name = reply.sequencer, reply.id
+        self._given[sequencer, name] = ReplyState(
+            sequencer, name, call, reply.offset, reply.tid, reply.result, reply.failure
+        )
         order = self._order.get(sequencer)
         if order is None:
             order = self._order[sequencer] = deque()
-        order.append((request.offset, name))
+        order.append((reply.offset, name))
 
     def _forget_before(self, ends: Mapping[int, int]) -> None:
         for sequencer, end in sorted(ends.items()):
@@ -174,14 +161,6 @@ def call_name(kept: Request | bytes) -> bytes:
 def reused(name: str) -> Aborted:
     """The reply to a request id that was used for another call."""
     return Aborted("RequestIdReused", (name,))
-
-
-def _name(item: tuple[tuple[int, str], _Given]) -> tuple[int, str]:
-    return item[0]
-
-
-def _parted(outcome: bytes | Aborted) -> tuple[bytes | None, Aborted | None]:
-    return (None, outcome) if isinstance(outcome, Aborted) else (outcome, None)
 
 
 def _reply(request: Request, tid: int, outcome: bytes | Aborted) -> Reply:

@@ -15,7 +15,7 @@ from transactional.errors import Aborted
 from transactional.messages import Cut, Mark, Request, Shipment
 from transactional.values import BadValue, decode, encode
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 
 Natural = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -44,12 +44,15 @@ class LedgerState(msgspec.Struct, array_like=True, frozen=True):
     shipments: list[Shipment]
 
 
-class ReplyState(msgspec.Struct, array_like=True, frozen=True):
-    """A reply that may be asked for again; ``result`` None: ``failure`` says how it failed."""
+class ReplyState(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """A reply that may be asked for again; ``result`` None: ``failure`` says how it failed.
+
+    ``offset``: where its request was last seen.
+    """
 
     sequencer: int
     id: str
-    call: bytes
+    call: Request | bytes
     offset: int
     tid: int
     result: bytes | None
@@ -67,7 +70,7 @@ class PartitionState(msgspec.Struct, array_like=True, frozen=True):
     ledger: LedgerState
     items: list[tuple[str, str, bytes]]
     replies: list[ReplyState]
-    reply_order: list[tuple[int, int, str]]  # sequencer, offset, id
+    reply_order: list[tuple[int, list[tuple[int, str]]]]  # sequencer, its offsets and ids
 
 
 def snapshot_bytes(state: PartitionState) -> bytes:

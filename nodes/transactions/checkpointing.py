@@ -127,7 +127,8 @@ class TransactionCheckpoints:
     def _maybe_want(self, number: int, partition: StatePartition) -> None:
         self._idle[number] = self._idle.get(number, 0) + 1
         moved = partition.epoch != self._epochs.get(number, 1)
-        if moved and (4 * partition.writes >= len(partition.store.items) or self._idle[number] >= IDLE_INTERVALS):
+        size = len(partition.store.items) + len(partition.replies)
+        if moved and (4 * partition.writes >= size or self._idle[number] >= IDLE_INTERVALS):
             self._idle[number] = 0
             self._epochs[number] = partition.epoch
             partition.writes = 0
