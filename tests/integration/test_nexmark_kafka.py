@@ -11,6 +11,7 @@ import pytest
 from nodes.log.kafka import KafkaLog
 from tests.integration.fleet_support import Command
 from tests.integration.kafka_broker import session_bootstrap
+from tests.integration.processes import until
 from tests.integration.test_nexmark_run import FINE, holon
 
 # Two busy cores are shared with a JVM here: what is only slow must not be taken for dead all the time.
@@ -85,13 +86,12 @@ def test_a_job_that_is_stopped_goes_on_and_its_results_are_proven(bootstrap: str
     assert code == 0 and proof["validated"] is True, said
     with KafkaLog(bootstrap, prefix="stopped.") as log:
         log.delete_topics(list(log.topics()))
-        assert log.topics() == {}
+        until(lambda: not log.topics(), "the broker, which takes its time over it, lists none of them")
 
 
 def _until_saved(log: KafkaLog) -> None:
     """Wait until the job's control topic speaks of a checkpoint."""
     from nodes.machine import messages as m
-    from tests.integration.processes import until
 
     control = "_holon.nexmark-q7max.control"
 
