@@ -181,7 +181,6 @@ class Log(ABC):
     def use_columns(self, without_headers: str | None = None) -> bool:
         """Give values as ``Payloads`` from now on, where this log can: the same records, without an object for each.
 
-        A few may still come as a list.
         ``without_headers``: a topic whose headers nobody asks for; they are empty from now on.
         """
         return False

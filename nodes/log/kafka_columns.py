@@ -172,7 +172,7 @@ class ColumnTaken:
         if len(pieces) == 1:
             only = pieces[0]
             headers = [b""] * len(only) if only.headers is None else list(only.headers)
-            return Chunk(only.offsets, only.timestamps_ms, only.values, headers, only.keys, next_offset)
+            return Chunk(only.offsets, only.timestamps_ms, Payloads.of(only.values), headers, only.keys, next_offset)
         nothing = np.empty(0, np.int64)
         keys = None
         if any(piece.keys is not None for piece in pieces):
@@ -191,9 +191,9 @@ class ColumnTaken:
         )
 
 
-def _joined(parts: Sequence[Sequence[bytes]]) -> Sequence[bytes]:
+def _joined(parts: Sequence[Sequence[bytes]]) -> Payloads:
     if all(isinstance(part, list) for part in parts):
-        return [value for part in parts for value in part]
+        return Payloads.of([value for part in parts for value in part])
     return Payloads.joined([Payloads.of(part) for part in parts])
 
 
