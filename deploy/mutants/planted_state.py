@@ -66,8 +66,8 @@ STATE = (
     Mutant(
         "frontier is the maximum",
         "wcrdt/replica.py",
-        "self._frontier = min(slot.record.watermark_ms for slot in self.slots)",
-        "self._frontier = max(slot.record.watermark_ms for slot in self.slots)",
+        "return self._frontier.of(slot.record.watermark_ms for slot in self.slots)",
+        "return max(slot.record.watermark_ms for slot in self.slots)",
         tests=(COMPLETE,),
     ),
     Mutant(
