@@ -26,16 +26,12 @@ EVERY_STEPS = 10
 
 
 def bound_ms(options: Options) -> int:
-    """After so long what is on the log must show: silence is noticed, partitions are claimed, loaded and replayed.
-
-    About two and a half times the longest delay of 120 drawn runs with one and two copies.
-    """
+    """After so long what is on the log must show: silence is noticed, partitions are claimed, loaded and replayed."""
     return (
-        options.suspect_after_ms
-        + 2 * options.heartbeat_interval_ms
-        + options.broadcast_interval_ms
-        + options.load_ms
-        + 20 * options.tick_ms
+        3 * options.suspect_after_ms
+        + 4 * options.heartbeat_interval_ms
+        + 2 * options.broadcast_interval_ms
+        + 60 * options.tick_ms
     )
 
 
