@@ -11,8 +11,6 @@ if a record was lost. Writes flatness.json, flatness.md and flatness.svg.
 from __future__ import annotations
 
 import argparse
-import importlib.util
-import json
 import multiprocessing
 import os
 import tempfile
@@ -23,6 +21,7 @@ from typing import Any
 
 from deploy.endless import Endless
 from nexmark.bench.machine import machine
+from nexmark.pictures import picture, write_files
 from nexmark.queries import TOPIC, nexmark_job
 from nodes.checkpoints_opening import open_checkpoints
 from nodes.jobs import declare_end, open_job
@@ -45,10 +44,7 @@ def main() -> None:
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     found = measured(options.query, options.events, options.partitions)
-    (options.out / "flatness.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    (options.out / "flatness.md").write_text(markdown(found), encoding="utf-8")
-    if importlib.util.find_spec("matplotlib") is not None:
-        plot(found["rows"], options.out / "flatness.svg")
+    write_files(options.out, "flatness", found, markdown(found), lambda path: plot(found["rows"], path))
     print(markdown(found))
     if not found["conserved"]:
         raise SystemExit(1)
@@ -138,18 +134,13 @@ def markdown(found: dict[str, Any]) -> str:
 
 def plot(rows: Sequence[dict[str, Any]], path: Path) -> None:
     """Cost and memory over the number of events."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(1, 2, figsize=(9, 4), layout="constrained")
-    for axis, name, label in zip(axes, ("us_per_event", "own_mb"), ("CPU µs an event", "own memory, MB"), strict=True):
-        axis.plot([row["events"] for row in rows], [row[name] for row in rows], "o-")
-        axis.set(xscale="log", xlabel="events", ylabel=label, ylim=(0, None))
-        axis.grid(alpha=0.3)
-    figure.savefig(path)
-    pyplot.close(figure)
+    with picture(path, 1, 2, (9, 4)) as (_, axes):
+        for axis, name, label in zip(
+            axes, ("us_per_event", "own_mb"), ("CPU µs an event", "own memory, MB"), strict=True
+        ):
+            axis.plot([row["events"] for row in rows], [row[name] for row in rows], "o-")
+            axis.set(xscale="log", xlabel="events", ylabel=label, ylim=(0, None))
+            axis.grid(alpha=0.3)
 
 
 if __name__ == "__main__":

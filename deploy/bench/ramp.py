@@ -11,7 +11,6 @@ Writes ramp.json, ramp.md and ramp.svg. About 25 s for each query and number of 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import multiprocessing
 import os
@@ -26,6 +25,7 @@ from typing import Any
 from nexmark.bench.machine import machine
 from nexmark.generator import GeneratorConfig
 from nexmark.loading import Stream, load_partition
+from nexmark.pictures import picture, write_files
 from nexmark.processor_time import busy_s, cpu_s
 from nexmark.queries import TOPIC, nexmark_job
 from nodes.api import Fleet, Log, Monitor, load_settings, open_job, open_job_log, open_log, wait_for
@@ -223,10 +223,7 @@ def _used_s(pids: Sequence[int]) -> float:
 def write(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
     """JSON, table and picture."""
     found = {"rows": rows, "paper": PAPER, "machine": machine()}
-    (folder / "ramp.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    (folder / "ramp.md").write_text(markdown(rows), encoding="utf-8")
-    if importlib.util.find_spec("matplotlib") is not None:
-        plot(rows, folder / "ramp.svg")
+    write_files(folder, "ramp", found, markdown(rows), lambda path: plot(rows, path))
 
 
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
@@ -247,20 +244,13 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
 
 def plot(rows: Sequence[dict[str, Any]], path: Path) -> None:
     """Throughput over the rate that was offered."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axis = pyplot.subplots(figsize=(7, 5), layout="constrained")
-    for row in rows:
-        label = f"{row['query']}, {row['nodes']} nodes"
-        axis.plot([s["rate"] for s in row["steps"]], [s["events_per_s"] for s in row["steps"]], "o-", label=label)
-    axis.set(xscale="log", yscale="log", xlabel="events a second offered", ylabel="events a second processed")
-    axis.grid(alpha=0.3)
-    axis.legend()
-    figure.savefig(path)
-    pyplot.close(figure)
+    with picture(path, 1, 1, (7, 5)) as (_, (axis,)):
+        for row in rows:
+            label = f"{row['query']}, {row['nodes']} nodes"
+            axis.plot([s["rate"] for s in row["steps"]], [s["events_per_s"] for s in row["steps"]], "o-", label=label)
+        axis.set(xscale="log", yscale="log", xlabel="events a second offered", ylabel="events a second processed")
+        axis.grid(alpha=0.3)
+        axis.legend()
 
 
 if __name__ == "__main__":

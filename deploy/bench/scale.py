@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import importlib.util
 import json
 import os
 import subprocess
@@ -27,6 +26,7 @@ import numpy as np
 from deploy.bench.calibrate import calibrate, costs_of
 from deploy.stand_ins import WINDOW_MS, Bids
 from nexmark.bench.machine import machine
+from nexmark.pictures import picture, write_files
 from nexmark.queries import nexmark_job
 from nodes.machine.config import NodeConfig
 from nodes.settings import NodeSettings
@@ -196,10 +196,7 @@ _MEASURED: dict[str, float] = {}
 def write(folder: Path, rows: Sequence[dict[str, Any]], costs: dict[str, Any]) -> None:
     """JSON, table and picture."""
     found = {"rows": rows, "costs": costs, "paper": PAPER, "machine": machine()}
-    (folder / "scale.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    (folder / "scale.md").write_text(markdown(rows), encoding="utf-8")
-    if importlib.util.find_spec("matplotlib") is not None:
-        plot(rows, folder / "scale.svg")
+    write_files(folder, "scale", found, markdown(rows), lambda path: plot(rows, path))
 
 
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
@@ -223,27 +220,22 @@ def markdown(rows: Sequence[dict[str, Any]]) -> str:
 
 def plot(rows: Sequence[dict[str, Any]], path: Path) -> None:
     """Latency, cores and bytes over the number of nodes."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, axes = pyplot.subplots(1, 3, figsize=(13, 4), layout="constrained")
-    kinds = list(dict.fromkeys(row["broadcast"] for row in rows))
-    for kind in kinds:
-        mine = [row for row in rows if row["broadcast"] == kind and row["latency_ms"]]
-        nodes = [row["nodes"] for row in mine]
-        axes[0].plot(nodes, [row["latency_ms"]["avg"] for row in mine], "o-", label=f"deltas {kind}")
-        axes[1].plot(nodes, [row["busy_cores"]["mean"] for row in mine], "o-", label=kind)
-        axes[2].plot(nodes, [row["broadcast_kb_per_s"] for row in mine], "o-", label=kind)
-    axes[0].plot([PAPER["nodes"]] * 2, [1000 * PAPER["holon_s"], 1000 * PAPER["flink_s"]], "x", label="the paper's two")
-    labels = ("average latency, ms", "cores of a node", "broadcast that a node reads, KB/s")
-    for axis, label in zip(axes, labels, strict=True):
-        axis.set(xscale="log", yscale="log", xlabel="nodes", ylabel=label)
-        axis.grid(alpha=0.3)
-        axis.legend()
-    figure.savefig(path)
-    pyplot.close(figure)
+    with picture(path, 1, 3, (13, 4)) as (_, axes):
+        kinds = list(dict.fromkeys(row["broadcast"] for row in rows))
+        for kind in kinds:
+            mine = [row for row in rows if row["broadcast"] == kind and row["latency_ms"]]
+            nodes = [row["nodes"] for row in mine]
+            axes[0].plot(nodes, [row["latency_ms"]["avg"] for row in mine], "o-", label=f"deltas {kind}")
+            axes[1].plot(nodes, [row["busy_cores"]["mean"] for row in mine], "o-", label=kind)
+            axes[2].plot(nodes, [row["broadcast_kb_per_s"] for row in mine], "o-", label=kind)
+        axes[0].plot(
+            [PAPER["nodes"]] * 2, [1000 * PAPER["holon_s"], 1000 * PAPER["flink_s"]], "x", label="the paper's two"
+        )
+        labels = ("average latency, ms", "cores of a node", "broadcast that a node reads, KB/s")
+        for axis, label in zip(axes, labels, strict=True):
+            axis.set(xscale="log", yscale="log", xlabel="nodes", ylabel=label)
+            axis.grid(alpha=0.3)
+            axis.legend()
 
 
 if __name__ == "__main__":

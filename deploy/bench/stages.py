@@ -13,7 +13,6 @@ Writes stages.json, stages.md, and for each query QUERY.svg (flame graph) and QU
 from __future__ import annotations
 
 import argparse
-import json
 import multiprocessing
 import os
 import resource
@@ -33,6 +32,7 @@ from holon.columnar.payloads import Payloads
 from nexmark.bench.machine import machine
 from nexmark.generator import GeneratorConfig, encode_json, generate_slice
 from nexmark.loading import Stream, load
+from nexmark.pictures import write_files
 from nexmark.processor_time import cpu_s
 from nexmark.queries import QUERIES, TOPIC, nexmark_job
 from nodes import compiled, kafka_broker
@@ -97,8 +97,7 @@ def main() -> None:
         finally:
             if broker is not None:
                 kafka_broker.down(folder / "kafka")
-    (options.out / "stages.json").write_text(json.dumps({"rows": rows, "machine": machine()}, indent=1) + "\n")
-    (options.out / "stages.md").write_text(markdown(rows))
+    write_files(options.out, "stages", {"rows": rows, "machine": machine()}, markdown(rows))
     print(markdown(rows))
 
 

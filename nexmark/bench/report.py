@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
-import json
 from pathlib import Path
 
 import msgspec
 
 from nexmark.bench.result import BUSY_CORES, BenchResult, Row
+from nexmark.pictures import picture, write_files
 
 
 def write_report(result: BenchResult, folder: Path) -> list[Path]:
     """``bench.json``, ``bench.md`` and, with matplotlib, ``bench.svg``; what was written."""
     folder.mkdir(parents=True, exist_ok=True)
-    data, text = folder / "bench.json", folder / "bench.md"
-    data.write_text(json.dumps(msgspec.to_builtins(result), indent=1) + "\n", encoding="utf-8")
-    text.write_text(markdown(result), encoding="utf-8")
-    if importlib.util.find_spec("matplotlib") is None:
-        return [data, text]
-    plot(result, folder / "bench.svg")
-    return [data, text, folder / "bench.svg"]
+    return write_files(folder, "bench", msgspec.to_builtins(result), markdown(result), lambda path: plot(result, path))
 
 
 def markdown(result: BenchResult) -> str:
@@ -58,30 +51,23 @@ def as_text(result: BenchResult) -> str:
 
 def plot(result: BenchResult, path: Path) -> None:
     """Events a second and events a CPU-second of each row, with the spread of the runs."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
     keys = list(dict.fromkeys(row.variant for row in result.rows))
     engines = list(dict.fromkeys(row.engine for row in result.rows))
-    figure, axes = pyplot.subplots(2, 1, figsize=(10, 8), layout="constrained")
     width = 0.8 / max(1, len(engines))
-    for position, engine in enumerate(engines):
-        rows = [row for row in result.rows if row.engine == engine]
-        at = [keys.index(row.variant) + (position - (len(engines) - 1) / 2) * width for row in rows]
-        medians = [row.events_per_s.median / 1000 for row in rows]
-        below = [(row.events_per_s.median - row.events_per_s.min) / 1000 for row in rows]
-        above = [(row.events_per_s.max - row.events_per_s.median) / 1000 for row in rows]
-        axes[0].bar(at, medians, width, yerr=[below, above], capsize=3, label=engine)
-        axes[1].bar(at, [row.events_per_cpu_s / 1000 for row in rows], width, label=engine)
-    for axis, label in zip(axes, ("thousand events a second", "thousand events a CPU-second"), strict=True):
-        axis.set_xticks(range(len(keys)), keys, rotation=30)
-        axis.set_ylabel(label)
-        axis.grid(axis="y", alpha=0.3)
-        axis.legend()
-    figure.savefig(path)
-    pyplot.close(figure)
+    with picture(path, 2, 1, (10, 8)) as (_, axes):
+        for position, engine in enumerate(engines):
+            rows = [row for row in result.rows if row.engine == engine]
+            at = [keys.index(row.variant) + (position - (len(engines) - 1) / 2) * width for row in rows]
+            medians = [row.events_per_s.median / 1000 for row in rows]
+            below = [(row.events_per_s.median - row.events_per_s.min) / 1000 for row in rows]
+            above = [(row.events_per_s.max - row.events_per_s.median) / 1000 for row in rows]
+            axes[0].bar(at, medians, width, yerr=[below, above], capsize=3, label=engine)
+            axes[1].bar(at, [row.events_per_cpu_s / 1000 for row in rows], width, label=engine)
+        for axis, label in zip(axes, ("thousand events a second", "thousand events a CPU-second"), strict=True):
+            axis.set_xticks(range(len(keys)), keys, rotation=30)
+            axis.set_ylabel(label)
+            axis.grid(axis="y", alpha=0.3)
+            axis.legend()
 
 
 def _line(row: Row) -> str:

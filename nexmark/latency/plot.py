@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from nexmark.latency.measure import Measured
+from nexmark.pictures import picture
 from nodes.api import MissingDependency, SettingsError
 
 KINDS = (".png", ".svg", ".pdf")
@@ -30,43 +32,35 @@ def check_plot(path: Path | None) -> None:
 
 def plot_latency(path: Path, measured: Measured) -> None:
     """Each result over time, and their distribution."""
-    figure, (over_time, distribution) = _axes(2)
-    _scatter(over_time, measured, "results")
-    values = sorted(measured.found.delays_ms.tolist())
-    shares = [(rank + 1) / len(values) for rank in range(len(values))]
-    distribution.step(values, shares, where="post")
-    distribution.set_xscale("symlog")
-    distribution.set_xlabel("latency (ms)")
-    distribution.set_ylabel("share of results")
-    distribution.grid(alpha=0.3)
-    plan = measured.plan
-    figure.suptitle(f"{plan.query}: {plan.rate:,} events/s, windows of {plan.window_ms} ms, {plan.nodes} nodes")
-    figure.savefig(path)
+    with _axes(path, 2) as (figure, (over_time, distribution)):
+        _scatter(over_time, measured, "results")
+        values = sorted(measured.found.delays_ms.tolist())
+        shares = [(rank + 1) / len(values) for rank in range(len(values))]
+        distribution.step(values, shares, where="post")
+        distribution.set_xscale("symlog")
+        distribution.set_xlabel("latency (ms)")
+        distribution.set_ylabel("share of results")
+        distribution.grid(alpha=0.3)
+        plan = measured.plan
+        figure.suptitle(f"{plan.query}: {plan.rate:,} events/s, windows of {plan.window_ms} ms, {plan.nodes} nodes")
 
 
 def plot_failover(path: Path, runs: Sequence[tuple[str, Measured]], baseline: Measured) -> None:
     """Latency over time with failures, and without."""
-    figure, axes = _axes(len(runs))
-    for axis, (name, measured) in zip(axes, runs, strict=True):
-        _scatter(axis, baseline, "without failures")
-        _scatter(axis, measured, "with failures")
-        for kill_ms in measured.kills_ms:
-            axis.axvline((kill_ms - measured.began_ms) / 1000, color="black", linestyle="--", linewidth=0.8)
-        axis.set_yscale("symlog")
-        axis.set_ylim(bottom=0)
-        axis.set_title(f"{name}, {measured.plan.replicas} copies: kill -9 at the dashed lines", fontsize=9)
-        axis.legend(fontsize=8)
-    figure.savefig(path)
+    with _axes(path, len(runs)) as (_, axes):
+        for axis, (name, measured) in zip(axes, runs, strict=True):
+            _scatter(axis, baseline, "without failures")
+            _scatter(axis, measured, "with failures")
+            for kill_ms in measured.kills_ms:
+                axis.axvline((kill_ms - measured.began_ms) / 1000, color="black", linestyle="--", linewidth=0.8)
+            axis.set_yscale("symlog")
+            axis.set_ylim(bottom=0)
+            axis.set_title(f"{name}, {measured.plan.replicas} copies: kill -9 at the dashed lines", fontsize=9)
+            axis.legend(fontsize=8)
 
 
-def _axes(count: int) -> tuple[Any, Sequence[Any]]:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(count, 1, figsize=(9, 3.5 * count), squeeze=False, layout="constrained")
-    return figure, [row[0] for row in axes]
+def _axes(path: Path, count: int) -> AbstractContextManager[tuple[Any, Sequence[Any]]]:
+    return picture(path, count, 1, (9, 3.5 * count))
 
 
 def _scatter(axis: Any, measured: Measured, label: str) -> None:
