@@ -114,6 +114,8 @@ class Named(_Members[tuple[int, str], tuple[tuple[int, str], ...]]):
         fresh = self.bottom()
         try:
             numbers, texts = wire
+            if type(texts) is not list:
+                raise TypeError("the texts are a list")
             members = list(zip(widened(numbers).tolist(), texts, strict=True))
             self.check_many(members)
             if any(one >= other for one, other in pairwise(members)):

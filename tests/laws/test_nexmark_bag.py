@@ -1,13 +1,14 @@
 """The benchmark's own lattices keep the laws, as any type of a user has to."""
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 from nexmark.queries.bag import Bag
 from nexmark.queries.best import Best
 from nexmark.queries.counts import Counts
 from nexmark.queries.people import Named, Numbers
-from wcrdt import check_laws
+from wcrdt import DecodeError, check_laws
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
 
@@ -48,6 +49,15 @@ def test_sets_of_numbers_and_of_named_ones_keep_the_laws() -> None:
     numbers = st.one_of(st.sampled_from([-(2**63), 0, 1, 2**63 - 1]), NUMBERS)
     check_laws(Numbers(), st.one_of(numbers, st.sampled_from(["x", 2**63, True])))
     check_laws(Named(), st.tuples(numbers, st.sampled_from(["", "a", "\N{SNOWMAN}", "\udc80", 1])))
+
+
+def test_letters_are_no_list_of_names() -> None:
+    wire = Named().to_wire()
+    one = Named().insert((1, "x")).to_wire()
+    for texts in ("x", ("x",), None):
+        with pytest.raises(DecodeError):
+            Named().from_wire([one[0], texts])
+    assert Named().from_wire(wire).value == ()
 
 
 def test_one_number_may_have_two_names() -> None:
