@@ -18,8 +18,8 @@ import psutil
 from nexmark.generator import GeneratorConfig, encode_json, generate_slice
 from nexmark.loading import BATCH_RECORDS, Stream, load
 from nexmark.spark.loader import load_with_spark, write_parquet
-from nexmark.spark.session import spark_problem, spark_session
 from nodes.log import open_log
+from nodes.spark.session import spark_problem, spark_session
 
 CONFIG = GeneratorConfig(seed=1)
 

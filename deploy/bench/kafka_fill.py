@@ -16,10 +16,10 @@ import pyarrow as pa
 
 from nexmark.generator import GeneratorConfig
 from nexmark.loading import Stream, load
-from nexmark.spark.kafka import connector_jars
 from nexmark.spark.loader import load_with_spark
-from nexmark.spark.session import spark_session
 from nodes.log import LogAddress, open_log
+from nodes.spark.kafka import connector_jars
+from nodes.spark.session import spark_session
 
 BATCH_RECORDS = 4096
 

@@ -56,7 +56,7 @@ def _fill(plan: Plan, settings: Settings, say: Say) -> None:
     with ExitStack() as stack:
         spark = uses_spark(asked, spark_asker(), say)
         if spark:
-            from nexmark.spark.session import spark_session
+            from nodes.spark.session import spark_session
 
             stack.enter_context(spark_session())
         say(f"generating {plan.events:,} events with {'Spark' if spark else 'Python'}")

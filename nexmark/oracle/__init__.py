@@ -46,7 +46,7 @@ def validate_spark(
     got_counts: Counts | None = None,
     atoms: bool = False,
 ) -> Verdict:
-    """As `nexmark.oracle.spark.validate_spark`; ask `nexmark.spark.session.spark_problem` first whether it can run."""
+    """As `nexmark.oracle.spark.validate_spark`; ask `nodes.spark.session.spark_problem` first whether it can run."""
     from nexmark.oracle.spark import validate_spark as validate
 
     return validate(

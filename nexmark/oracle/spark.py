@@ -16,9 +16,9 @@ import pyarrow as pa
 from nexmark.oracle.compare import FIRST, Counts, Row, Verdict, canonical, describe
 from nexmark.oracle.spark_parse import PARSED, parser
 from nexmark.oracle.spark_queries import SPARK_QUERIES, WINDOW_MS
-from nexmark.spark.session import spark_session
-from nexmark.spark.source import needed_jars, read_topic
 from nodes.log import LogAddress
+from nodes.spark.session import spark_session
+from nodes.spark.source import needed_jars, read_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -28,8 +28,8 @@ def execute(plan: Plan, settings: Settings, show: Show, say: Say) -> RunResult:
     with ExitStack() as stack:
         log = stack.enter_context(open_job_log(settings))
         if spark or validator == "spark":
-            from nexmark.spark.session import spark_session
-            from nexmark.spark.source import needed_jars
+            from nodes.spark.session import spark_session
+            from nodes.spark.source import needed_jars
 
             show(Progress("starting Spark"))
             jars = needed_jars(address) if validator == "spark" else ()

@@ -19,7 +19,7 @@ def spark_asker() -> Callable[[], str | None]:
 
     @cache
     def problem() -> str | None:
-        from nexmark.spark.session import spark_problem
+        from nodes.spark.session import spark_problem
 
         return spark_problem()
 

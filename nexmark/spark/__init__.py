@@ -1,1 +1,1 @@
-"""Spark beside the engine: generation at scale, reading logs, and the session that both use."""
+"""Spark beside the engine: generation at scale."""

@@ -9,8 +9,8 @@ import pyarrow as pa
 from nexmark.generator import GeneratorConfig, generate_slice
 from nexmark.generator.arrow_columns import SPARK_SCHEMA, to_arrow
 from nexmark.loading import BATCH_RECORDS, Stream, load_partition
-from nexmark.spark.session import spark_session
 from nodes.log import LogAddress, open_log
+from nodes.spark.session import spark_session
 
 PARQUET_ROWS = 20_000
 

@@ -18,9 +18,9 @@ from nexmark.oracle.plain_queries import QUERIES
 from nexmark.oracle.spark import validate_spark
 from nexmark.oracle.spark_queries import SPARK_QUERIES
 from nexmark.spark.loader import load_with_spark, write_parquet
-from nexmark.spark.session import java_problem, spark_session
-from nexmark.spark.source import read_topic
 from nodes.log import open_log
+from nodes.spark.session import java_problem, spark_session
+from nodes.spark.source import read_topic
 from tests.unit.nexmark_records import ALIVE, DEAD, START_MS, auction, bid, person
 
 if TYPE_CHECKING:

@@ -42,7 +42,7 @@ def connector_jars() -> list[Path]:
 
 
 def read_kafka(spark: SparkSession, address: LogAddress, topic: str) -> DataFrame:
-    """All that is in the topic now, with the columns of `nexmark.spark.source.SCHEMA`; headers are left out."""
+    """All that is in the topic now, with the columns of `nodes.spark.source.SCHEMA`; headers are left out."""
     reader = spark.read.format("kafka").option("subscribe", address.prefix + topic)
     for name, value in client_properties(address).items():
         reader = reader.option(f"kafka.{name}", value)

@@ -1,4 +1,4 @@
-"""A log as a Spark DataFrame. On Kafka Spark's own connector reads it (`nexmark.spark.kafka`); any other log is read by
+"""A log as a Spark DataFrame. On Kafka Spark's own connector reads it (`nodes.spark.kafka`); any other log is read by
 the data source here: `spark.read.format("holonlog")`, options ``log`` and ``topic``.
 
 One Spark partition a log partition, up to the end offset at the time of planning, so that repeated reads of one
@@ -102,7 +102,7 @@ class HolonLogSource(DataSource):
 def needed_jars(log: str | LogAddress) -> list[Path]:
     """The jars with which a session must be started to read this log; fetched if they are not in the cache."""
     if isinstance(log, LogAddress) and log.bootstrap is not None:
-        from nexmark.spark.kafka import connector_jars
+        from nodes.spark.kafka import connector_jars
 
         return connector_jars()
     return []
@@ -114,7 +114,7 @@ def read_topic(spark: SparkSession, log: str | LogAddress, topic: str) -> DataFr
     On Kafka the session must have been started with `needed_jars`.
     """
     if isinstance(log, LogAddress) and log.bootstrap is not None:
-        from nexmark.spark.kafka import read_kafka
+        from nodes.spark.kafka import read_kafka
 
         return read_kafka(spark, log, topic)
     spark.dataSource.register(HolonLogSource)
