@@ -81,6 +81,10 @@ class CheckpointStore(Protocol):
         """
         ...
 
+    def discard(self, job: str, incarnation: int, partition: int, names: Collection[str]) -> None:
+        """Delete these of a partition's checkpoints, for who knows better than ``prune`` what is needed."""
+        ...
+
 
 class Blobs(Protocol):
     """Values under names of the form ``FOLDER/FILE``. Every method may raise ``StoreUnavailable``."""
@@ -192,6 +196,12 @@ class BlobCheckpoints:
             self.blobs.delete(name)
         self.blobs.tidy(fmt.folder_of(job, incarnation, partition))
         return old + self._prune_earlier(job, incarnation, partition)
+
+    def discard(self, job: str, incarnation: int, partition: int, names: Collection[str]) -> None:
+        """As ``CheckpointStore.discard``."""
+        for name in names:
+            self.blobs.delete(name)
+        self.blobs.tidy(fmt.folder_of(job, incarnation, partition))
 
     def _prune_earlier(self, job: str, incarnation: int, partition: int) -> list[str]:
         """What lives before the last ``--reset`` left; looked for once, since listing costs a request."""

@@ -213,3 +213,6 @@ class MeteredCheckpoints:
 
     def prune(self, job: str, incarnation: int, partition: int, keep: Collection[str] = ()) -> list[str]:
         return self._store.prune(job, incarnation, partition, keep)
+
+    def discard(self, job: str, incarnation: int, partition: int, names: Collection[str]) -> None:
+        self._store.discard(job, incarnation, partition, names)

@@ -64,6 +64,12 @@ class PatientCheckpoints:
             logger.warning("old checkpoints of partition %d stay: %s", partition, error)
             return []
 
+    def discard(self, job: str, incarnation: int, partition: int, names: Collection[str]) -> None:
+        try:
+            self._store.discard(job, incarnation, partition, names)
+        except StoreUnavailable as error:
+            logger.warning("old checkpoints of partition %d stay: %s", partition, error)
+
     def _ask(self, waits: str, wish: Callable[[], T]) -> T:
         began_s = self._clock_s()
         said_s = left_s = None

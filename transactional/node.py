@@ -5,7 +5,7 @@ Two rules for this file: it knows no clock and no log, and all it shares with ot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from transactional.appends import Append
@@ -53,6 +53,7 @@ class RequestsRead:
 class PartitionTaken:
     """This node owns a state partition. ``snapshot``: where it begins, None: at the start of everything.
 
+    ``rests_on``: the snapshots before it, from the oldest on; what reading them raises leaves the node as it was.
     ``replied``: the identity of the last reply on the log. ``commits``: records of its commits topic, from the
     snapshot's ``commits_offset`` on; for each that is missing the partition runs an epoch again.
     """
@@ -61,6 +62,7 @@ class PartitionTaken:
     replied: tuple[int, int] = (0, 0)
     snapshot: PartitionState | None = None
     commits: Sequence[bytes] = ()
+    rests_on: Iterable[PartitionState] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ class TransactionNode:
     def _taken(self, event: PartitionTaken) -> StatePartition:
         taken = StatePartition(self.ledger, event.partition, id_window=self.config.id_window, replied=event.replied)
         if event.snapshot is not None:
-            taken.restore(event.snapshot)
+            taken.restore(event.snapshot, event.rests_on)
         for value in event.commits:
             try:
                 taken.learn(commit_message(value))

@@ -6,8 +6,9 @@ log again sends what is missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 
 from transactional.appends import Append, AppendCalls, AppendCommit, AppendEpochs, AppendReply
 from transactional.errors import Aborted
@@ -80,7 +81,7 @@ class StatePartition:
         """Up to this offset, commits are of epochs before the present one: whoever writes them knows."""
         self._commits: dict[int, Commit] = {}
         self.writes = 0
-        self._wants_snapshot = False
+        self._wants_snapshot = self._wants_whole = False
         self._made: tuple[int, bytes] | None = None
 
     # --- the log ----------------------------------------------------------------------------------------------------
@@ -94,24 +95,30 @@ class StatePartition:
 
     # --- as one value -----------------------------------------------------------------------------------------------
 
-    def want_snapshot(self) -> None:
-        """Make one at the next end of an epoch, or now."""
+    def want_snapshot(self, *, whole: bool = False) -> None:
+        """Make one at the next end of an epoch, or now: of what has changed since the last one, or of all."""
         self._wants_snapshot = True
+        self._wants_whole |= whole
         self._maybe_snapshot()
 
     def take_snapshot(self) -> tuple[int, bytes] | None:
-        """The newest one that was made, with its epoch; durable once this partition's replies so far are."""
+        """One that was made, with its epoch; durable once this partition's replies so far are.
+
+        It rests upon the one before, or upon what ``restore`` began with. No other is made before it is taken.
+        """
         made, self._made = self._made, None
         return made
 
     def _maybe_snapshot(self) -> None:
         """Not while this partition is behind the ledger or inside an epoch."""
-        if self._wants_snapshot and not self._running.round and self.epoch == self.ledger.done + 1:
-            self._wants_snapshot = False
-            self._made = self.epoch - 1, self._snapshot()
+        at_end = not self._running.round and self.epoch == self.ledger.done + 1
+        if self._wants_snapshot and at_end and self._made is None:
+            whole, self._wants_snapshot, self._wants_whole = self._wants_whole, False, False
+            self._made = self.epoch - 1, self._snapshot(whole)
 
-    def _snapshot(self) -> bytes:
-        remembered, order = self.replies.snapshot()
+    def _snapshot(self, whole: bool) -> bytes:
+        remembered, order = self.replies.changes(whole=whole)
+        changed, self.store.changed = self.store.items if whole else self.store.changed, {}
         state = PartitionState(
             version=FORMAT_VERSION,
             partition=self.number,
@@ -119,22 +126,28 @@ class StatePartition:
             commits_offset=self.commits_offset,
             committed=self.committed,
             ledger=self.ledger.snapshot(),
-            items=[(operator, key, value) for (operator, key), value in self.store.items.items()],
+            items=[(operator, key, value) for (operator, key), value in changed.items()],
             replies=remembered,
             reply_order=order,
         )
         return snapshot_bytes(state)
 
-    def restore(self, state: PartitionState) -> None:
-        """Go on from a snapshot; the ledger still holds all epochs after it. Read the calls from ``position`` on."""
+    def restore(self, state: PartitionState, rests_on: Iterable[PartitionState] = ()) -> None:
+        """Go on from a snapshot; ``rests_on``: those before it, from the oldest on, the first of which holds all.
+
+        The ledger still holds all epochs after it. Read the calls from ``position`` on.
+        """
         assert state.partition == self.number, f"a snapshot of partition {state.partition} for partition {self.number}"
         self.epoch = state.ledger.done + 1
         self.position = state.calls_offset
         self.commits_offset = state.commits_offset
         self.committed = state.committed
-        self.store = Store({(operator, key): value for operator, key, value in state.items})
+        self.store = Store()
         self._running = self._none_running()
-        self.replies.restore(state.replies, state.reply_order)
+        for each in chain(rests_on, (state,)):
+            self.store.apply({(operator, key): value for operator, key, value in each.items})
+            self.replies.follow(each)
+        self.store.changed = {}
 
     def learn(self, commit: Commit) -> None:
         """What an earlier owner has logged of an epoch, which this one need not run then."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from transactional.errors import Aborted
 from transactional.messages import Kind, Replies, Reply, Request
-from transactional.snapshots import ReplyState
+from transactional.snapshots import PartitionState, Remembered, ReplyState
 from transactional.values import decode, digest, encode
 
 RECORD_BYTES = 1 << 18
@@ -33,8 +34,10 @@ class ReplyBook:
 
     def __init__(self, id_window: int) -> None:
         self._id_window = id_window
-        self._given: dict[tuple[int, str], ReplyState] = {}
-        self._order: dict[int, deque[tuple[int, str]]] = {}
+        self._memory = Remembered()
+        self._given = self._memory.given
+        self._order = self._memory.order
+        self._fresh: dict[int, int] = {}  # by sequencer: what was remembered since the last snapshot
 
     def of_epoch(
         self,
@@ -72,16 +75,24 @@ class ReplyBook:
         """Replies that are remembered."""
         return len(self._given)
 
-    def snapshot(self) -> tuple[list[ReplyState], list[tuple[int, list[tuple[int, str]]]]]:
-        """What is remembered, and in which order it will be forgotten."""
-        return list(self._given.values()), [
-            (sequencer, list(self._order[sequencer])) for sequencer in sorted(self._order)
-        ]
+    def changes(self, *, whole: bool = False) -> tuple[list[ReplyState], list[tuple[int, int, list[tuple[int, str]]]]]:
+        """What was remembered since the last call, or all: ``replies`` and ``reply_order`` of a ``PartitionState``."""
+        replies: dict[tuple[int, str], ReplyState] = {}
+        newest = []
+        for sequencer, order in sorted(self._order.items()):
+            count = len(order) if whole else min(len(order), self._fresh.get(sequencer, 0))
+            fresh = list(islice(reversed(order), count))[::-1]
+            newest.append((sequencer, len(order), fresh))
+            for _, name in fresh:
+                given = self._given.get((sequencer, name))
+                if given is not None:
+                    replies[sequencer, name] = given
+        self._fresh = {}
+        return list(replies.values()), newest
 
-    def restore(self, remembered: Sequence[ReplyState], order: Sequence[tuple[int, list[tuple[int, str]]]]) -> None:
-        """What ``snapshot`` gave."""
-        self._given = {(each.sequencer, each.id): each for each in remembered}
-        self._order = {sequencer: deque(each) for sequencer, each in order}
+    def follow(self, state: PartitionState) -> None:
+        """Take over what ``changes`` gave, one after the other."""
+        self._memory.follow(state)
 
     def _again(self, request: Request, coming: Container[tuple[int, str]]) -> tuple[int, bytes | Aborted] | None:
         """The reply to what is not run; None if the reply of the first request is still to come."""
@@ -106,6 +117,7 @@ class ReplyBook:
         if order is None:
             order = self._order[sequencer] = deque()
         order.append((reply.offset, name))
+        self._fresh[sequencer] = self._fresh.get(sequencer, 0) + 1
 
     def _forget_before(self, ends: Mapping[int, int]) -> None:
         for sequencer, end in sorted(ends.items()):
@@ -115,10 +127,7 @@ class ReplyBook:
         order = self._order.get(sequencer, deque())
         # Twice as many, since within an epoch they stand in commit order and not as they were asked.
         while order and (order[0][0] < before or len(order) > 2 * self._id_window):
-            offset, name = order.popleft()
-            given = self._given.get((sequencer, name))
-            if given is not None and given.offset <= offset:
-                del self._given[sequencer, name]
+            self._memory.forget_first(sequencer)
 
 
 def records_of(epoch: int, replies: Sequence[Reply], after: tuple[int, int]) -> Iterator[Replies]:

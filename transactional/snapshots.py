@@ -1,13 +1,17 @@
-"""The state of one state partition at the end of an epoch, as one value: what a checkpoint of it holds.
+"""The state of one state partition at the end of an epoch, as values: what checkpoints of it hold.
 
-It holds the ledger's state too, restricted to what comes after that epoch, so that whoever begins with it reads the
-epochs topic from ``epochs_offset``, the calls of the partition from ``calls_offset`` and its commits from
-``commits_offset``, and nothing before.
+Each holds what has changed since the one before, which it rests upon; the first holds all. It holds the ledger's state
+too, restricted to what comes after that epoch, so that whoever begins with it reads the epochs topic from
+``epochs_offset``, the calls of the partition from ``calls_offset`` and its commits from ``commits_offset``, and nothing
+before.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from heapq import merge
+from typing import Annotated, TypeAlias
 
 import msgspec
 
@@ -15,7 +19,10 @@ from transactional.errors import Aborted
 from transactional.messages import Cut, Mark, Request, Shipment
 from transactional.values import BadValue, decode, encode
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
+
+Row: TypeAlias = tuple[str, str, bytes | None]
+"""Operator, key, and the entity's state; None: it was deleted."""
 
 Natural = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -60,7 +67,10 @@ class ReplyState(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class PartitionState(msgspec.Struct, array_like=True, frozen=True):
-    """A state partition at the end of epoch ``ledger.done``."""
+    """A state partition at the end of epoch ``ledger.done``; of items and replies what is not in those it rests upon.
+
+    ``reply_order``: sequencer, how many of its replies are remembered in all, offsets and ids of the newest of them.
+    """
 
     version: int
     partition: int
@@ -68,9 +78,9 @@ class PartitionState(msgspec.Struct, array_like=True, frozen=True):
     commits_offset: Natural
     committed: int
     ledger: LedgerState
-    items: list[tuple[str, str, bytes]]
+    items: list[Row]
     replies: list[ReplyState]
-    reply_order: list[tuple[int, list[tuple[int, str]]]]  # sequencer, its offsets and ids
+    reply_order: list[tuple[int, int, list[tuple[int, str]]]]
 
 
 def snapshot_bytes(state: PartitionState) -> bytes:
@@ -85,3 +95,63 @@ def snapshot_state(data: bytes) -> PartitionState:
     if version != FORMAT_VERSION:
         raise BadValue(f"a snapshot of format {version!r}: this version reads {FORMAT_VERSION}")
     return decode(data, PartitionState)
+
+
+class Remembered:
+    """Replies by (sequencer, id), and in which order they will be forgotten."""
+
+    def __init__(self) -> None:
+        self.given: dict[tuple[int, str], ReplyState] = {}
+        self.order: dict[int, deque[tuple[int, str]]] = {}
+
+    def follow(self, state: PartitionState) -> None:
+        """Go on from what ``state`` rests upon to ``state``."""
+        self.given.update(((each.sequencer, each.id), each) for each in state.replies)
+        for sequencer, count, newest in state.reply_order:
+            order = self.order.setdefault(sequencer, deque())
+            order.extend(newest)
+            while len(order) > count:
+                self.forget_first(sequencer)
+
+    def forget_first(self, sequencer: int) -> None:
+        """The oldest of a sequencer; its reply too, unless that was asked for again since."""
+        offset, name = self.order[sequencer].popleft()
+        given = self.given.get((sequencer, name))
+        if given is not None and given.offset <= offset:
+            del self.given[sequencer, name]
+
+
+def merged_replies(states: Sequence[PartitionState]) -> PartitionState:
+    """The last of these, which follow each other, with the replies of all of them and no items."""
+    memory = Remembered()
+    for state in states:
+        memory.follow(state)
+    last = states[-1]
+    counts = {sequencer: count for sequencer, count, _ in last.reply_order}
+    order = [(sequencer, counts[sequencer], list(memory.order[sequencer])) for sequencer in sorted(counts)]
+    names = dict.fromkeys((sequencer, name) for sequencer, _, newest in order for _, name in newest)
+    replies = [memory.given[each] for each in names if each in memory.given]
+    return msgspec.structs.replace(last, items=[], replies=replies, reply_order=order)
+
+
+def merged_rows(runs: Sequence[Iterable[Row]], *, whole: bool) -> Iterator[Row]:
+    """The newest row of each key, in order of the keys; ``runs`` from the oldest to the newest, each in order.
+
+    ``whole``: they rest upon nothing, so what was deleted is left out.
+    """
+    numbered = [_numbered(run, -age) for age, run in enumerate(runs)]
+    last: tuple[str, str] | None = None
+    for operator, key, _, value in merge(*numbered, key=_place):
+        if (operator, key) != last:
+            last = operator, key
+            if value is not None or not whole:
+                yield operator, key, value
+
+
+def _numbered(run: Iterable[Row], number: int) -> Iterator[tuple[str, str, int, bytes | None]]:
+    for operator, key, value in run:
+        yield operator, key, number, value
+
+
+def _place(row: tuple[str, str, int, bytes | None]) -> tuple[str, str, int]:
+    return row[:3]

@@ -9,10 +9,14 @@ from transactional.operators import StateKey
 
 
 class Store:
-    """Encoded values by (operator, key). Ordered keys of an operator are kept from its first scan on."""
+    """Encoded values by (operator, key). Ordered keys of an operator are kept from its first scan on.
+
+    ``changed``: what was written since whoever saves it has emptied it; None: deleted.
+    """
 
     def __init__(self, items: Mapping[StateKey, bytes] | None = None) -> None:
         self.items: dict[StateKey, bytes] = dict(items or {})
+        self.changed: dict[StateKey, bytes | None] = {}
         self._ordered: dict[str, list[str]] = {}
         self.read = self.items.get  # of a key; None: the entity has no state
 
@@ -25,6 +29,7 @@ class Store:
 
     def apply(self, writes: Mapping[StateKey, bytes | None]) -> None:
         """Commit writes; None deletes."""
+        self.changed.update(writes)
         if not self._ordered and None not in writes.values():
             self.items.update(writes)  # type: ignore[arg-type]
             return

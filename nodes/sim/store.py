@@ -59,6 +59,11 @@ class MemoryCheckpoints:
             del self.files[name]
         return old
 
+    def discard(self, job: str, incarnation: int, partition: int, names: Collection[str]) -> None:
+        """As ``CheckpointStore.discard``."""
+        for name in names:
+            self.files.pop(name, None)
+
     def damage(self, name: str, rng: random.Random) -> str:
         """Flip a bit, cut the end off, or lose the file; says which."""
         data = self.files[name]
@@ -129,3 +134,7 @@ class FlakyCheckpoints:
     def prune(self, job: str, incarnation: int, partition: int, keep: Collection[str] = ()) -> list[str]:
         """As ``CheckpointStore.prune``."""
         return self._store.prune(job, incarnation, partition, keep)
+
+    def discard(self, job: str, incarnation: int, partition: int, names: Collection[str]) -> None:
+        """As ``CheckpointStore.discard``."""
+        self._store.discard(job, incarnation, partition, names)

@@ -1,29 +1,78 @@
 """Checkpoints of state partitions: when they are due, what is durable before them, and with which a node begins.
 
 Order: the partition's replies are acknowledged, then its snapshot is saved, then ``CheckpointSaved`` is on the log.
+A checkpoint holds what has changed since the last one (``chains.py``), so its cost is that of the writes since.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
-from nodes.checkpoint_format import CheckpointDamaged, CheckpointKey, CheckpointMissing
+from nodes.checkpoint_format import CheckpointDamaged, CheckpointMissing
 from nodes.checkpoints import CheckpointStore
 from nodes.machine import messages as m
 from nodes.machine.ownership import Ownership
 from nodes.saver import DirectSaver, Saver
+from nodes.transactions import chains
+from nodes.transactions.chains import Part
+from nodes.transactions.compaction import Compact, CompactionFailed, Wish, compact_here
 from nodes.transactions.topics import FIRST_INCARNATION
 from transactional.partition import StatePartition
-from transactional.snapshots import LedgerState, PartitionState, snapshot_state
-from transactional.values import BadValue
+from transactional.snapshots import LedgerState, PartitionState
 from wcrdt.slots import WINDOW_START
 
 logger = logging.getLogger(__name__)
 
 IDLE_INTERVALS = 10
-"""A partition with few writes has a checkpoint so much more rarely: each holds all of its state."""
+"""A partition without writes has a checkpoint so much more rarely."""
+
+
+class Begin(NamedTuple):
+    """A checkpoint that a partition may begin with; ``rests_on`` raises while it is read where a file is bad."""
+
+    state: PartitionState
+    rests_on: Iterable[PartitionState]
+    chain: tuple[Part, ...]
+
+
+@dataclass(slots=True)
+class _Life:
+    """A partition for as long as this node owns it. ``chain``: what the next checkpoint rests upon.
+
+    From the wish on until a checkpoint is saved there is no other one on its way.
+    """
+
+    partition: StatePartition
+    chain: tuple[Part, ...]
+    looked_ms: int
+    epoch: int
+    idle: int = 0
+    wanted: bool = False
+    held: tuple[int, bytes, int] | None = None  # epoch, snapshot, replies that have to be acknowledged
+    merging: bool = False
+    broken: bool = False  # a file that it rests upon is bad: the next one has to hold all
+
+
+class _Saved(NamedTuple):
+    """``part`` None: what it rests upon has gone."""
+
+    number: int
+    life: _Life
+    epoch: int
+    part: Part | None
+
+
+class _Merged(NamedTuple):
+    """``made`` None: it failed; ``damaged``: and will again."""
+
+    life: _Life
+    parts: tuple[Part, ...]
+    made: list[Part] | None
+    damaged: bool = False
 
 
 class TransactionCheckpoints:
@@ -38,7 +87,10 @@ class TransactionCheckpoints:
         *,
         sequencers: int,
         interval_ms: int,
-        saver: Saver | None = None,
+        saver: Saver[_Saved] | None = None,
+        merger: Saver[_Merged] | None = None,
+        compact: Compact | None = None,
+        saving_store: CheckpointStore | None = None,
     ) -> None:
         self.store = store
         self.job = f"{job}-txn"
@@ -46,13 +98,14 @@ class TransactionCheckpoints:
         self.ownership = ownership
         self.sequencers = sequencers
         self.interval_ms = interval_ms
-        self._saver = DirectSaver() if saver is None else saver
-        self._saved: list[m.CheckpointSaved] = []
+        self._saving_store = store if saving_store is None else saving_store
+        self._saver: Saver[_Saved] = DirectSaver() if saver is None else saver
+        self._merger: Saver[_Merged] = DirectSaver() if merger is None else merger
+        self._compact = compact_here(store) if compact is None else compact
+        self._under: dict[int, dict[str, list[Part]]] = {}  # what kept checkpoints of a unit rest upon; the saver's own
+        self._lives: dict[int, _Life] = {}
+        self._begun: dict[int, tuple[Part, ...]] = {}
         self._distrusted = 0
-        self._looked_ms: dict[int, int] = {}
-        self._idle: dict[int, int] = {}
-        self._epochs: dict[int, int] = {}
-        self._held: dict[int, tuple[int, bytes, int]] = {}  # epoch, snapshot, replies that have to be acknowledged
         self._replies_sent: dict[int, int] = {}
         self._replies_acked: dict[int, int] = {}
 
@@ -74,24 +127,33 @@ class TransactionCheckpoints:
         needed = self.first_epoch_needed()
         for unit in range(self.sequencers, self.ownership.partitions):
             for saved in self.ownership.checkpoints(unit):
-                state = self._loaded(saved.name) if saved.offset == needed else None
-                if state is not None:
-                    return state.ledger
+                found = self._loaded(saved.name) if saved.offset == needed else None
+                if found is not None:
+                    return found.state.ledger
         return None
 
-    def newest(self, partition: int, since: int) -> PartitionState | None:
-        """The newest intact checkpoint of an epoch from ``since`` on."""
+    def newest(self, partition: int, since: int) -> Iterator[Begin]:
+        """Checkpoints of epochs from ``since`` on, from the newest on, as far as they can be read."""
         for saved in self.ownership.checkpoints(self.sequencers + partition):
-            if saved.offset >= since and (state := self._loaded(saved.name)) is not None:
-                return state
-        return None
+            if saved.offset >= since and (found := self._loaded(saved.name)) is not None:
+                yield found
 
-    def _loaded(self, name: str) -> PartitionState | None:
+    def begins(self, partition: int, begin: Begin | None) -> None:
+        """This node owns the partition now, and has begun with this checkpoint."""
+        self._begun[partition] = () if begin is None else begin.chain
+        self._lives.pop(partition, None)
+
+    def _loaded(self, name: str) -> Begin | None:
         try:
-            return snapshot_state(self.store.load(name))
-        except (CheckpointDamaged, CheckpointMissing, BadValue) as error:
-            logger.warning("node %s: %s; falling back to an older checkpoint, or to the log", self.node, error)
+            rests_on, state = chains.load_file(self.store, name)
+        except (CheckpointDamaged, CheckpointMissing) as error:
+            self.say_damaged(error)
             return None
+        chain = (*rests_on, Part(name, sum(len(key) + len(value or b"") for _, key, value in state.items)))
+        return Begin(state, chains.states(self.store, rests_on), chain)
+
+    def say_damaged(self, error: Exception) -> None:
+        logger.warning("node %s: %s; falling back to an older checkpoint, or to the log", self.node, error)
 
     # --- replies ----------------------------------------------------------------------------------------------------
 
@@ -107,39 +169,124 @@ class TransactionCheckpoints:
 
     def turn(self, partitions: dict[int, StatePartition], now_ms: int) -> list[bytes]:
         """Ask for snapshots that are due and save those that may be; gives what to say on the control topic."""
-        for number, partition in partitions.items():
-            looked = self._looked_ms.setdefault(number, now_ms)
-            if now_ms - looked >= self.interval_ms:
-                self._looked_ms[number] = now_ms
-                self._maybe_want(number, partition)
+        for number in [number for number in self._lives if number not in partitions]:
+            del self._lives[number]
+        said: list[bytes] = []
+        for number, partition in sorted(partitions.items()):
+            life = self._life(number, partition, now_ms)
+            if life.broken and not life.wanted:
+                life.chain, life.broken = (), False
+                self._want(life, whole=True)
+            if not life.wanted and now_ms - life.looked_ms >= self.interval_ms:
+                life.looked_ms = now_ms
+                self._maybe_want(life)
             made = partition.take_snapshot()
             if made is not None:
-                self._held[number] = *made, self._replies_sent.get(number, 0)
-        for number in sorted(self._held):
-            epoch, data, ticket = self._held[number]
-            if self._replies_acked.get(number, 0) >= ticket:
-                del self._held[number]
-                self._saver.save(partial(self._save, self.sequencers + number, epoch, data))
-        self._saver.finished()
-        said, self._saved = self._saved, []
-        return [m.encode(saved) for saved in said]
+                life.held = *made, self._replies_sent.get(number, 0)
+            if life.held is not None and self._replies_acked.get(number, 0) >= life.held[2]:
+                said += self._hand_over(number, life)
+        for saved in self._saver.finished():
+            said += self._keep(saved)
+        for merged in self._merger.finished():
+            self._replace(merged)
+        return said
 
-    def _maybe_want(self, number: int, partition: StatePartition) -> None:
-        self._idle[number] = self._idle.get(number, 0) + 1
-        moved = partition.epoch != self._epochs.get(number, 1)
-        size = len(partition.store.items) + len(partition.replies)
-        if moved and (4 * partition.writes >= size or self._idle[number] >= IDLE_INTERVALS):
-            self._idle[number] = 0
-            self._epochs[number] = partition.epoch
-            partition.writes = 0
-            partition.want_snapshot()
+    def _life(self, number: int, partition: StatePartition, now_ms: int) -> _Life:
+        life = self._lives.get(number)
+        if life is None or life.partition is not partition:
+            life = self._lives[number] = _Life(partition, self._begun.pop(number, ()), now_ms, partition.epoch)
+        return life
 
-    def _save(self, unit: int, epoch: int, data: bytes) -> None:
-        key = CheckpointKey(self.job, FIRST_INCARNATION, unit, (epoch, 0), WINDOW_START)
-        name = self.store.save(key, data)
-        self.store.prune(self.job, FIRST_INCARNATION, unit, [saved.name for saved in self.ownership.checkpoints(unit)])
-        version = self.ownership.version(unit)
+    def _maybe_want(self, life: _Life) -> None:
+        life.idle += 1
+        partition = life.partition
+        if partition.epoch != life.epoch and (partition.writes or life.idle >= IDLE_INTERVALS):
+            self._want(life)
+
+    def _want(self, life: _Life, *, whole: bool = False) -> None:
+        life.idle, life.epoch, life.wanted = 0, life.partition.epoch, True
+        life.partition.writes = 0
+        life.partition.want_snapshot(whole=whole)
+
+    def _hand_over(self, number: int, life: _Life) -> list[bytes]:
+        assert life.held is not None
+        (epoch, data, _), life.held = life.held, None
+        unit = self.sequencers + number
+        known = [saved.name for saved in self.ownership.checkpoints(unit)]
+        saved = self._saver.save(partial(self._save, number, life, life.chain, epoch, data, known, life.merging))
+        return [] if saved is None else self._keep(saved)
+
+    def _save(
+        self,
+        number: int,
+        life: _Life,
+        chain: tuple[Part, ...],
+        epoch: int,
+        data: bytes,
+        known: list[str],
+        merging: bool,
+    ) -> _Saved:
+        """Beside the node's loop. What a merge makes is rested upon by nothing yet, so nothing goes while one runs."""
+        unit, store = self.sequencers + number, self._saving_store
+        part = chains.save_file(store, self.job, unit, (epoch, 0), chain, data)
+        names = store.list(self.job, FIRST_INCARNATION, unit)
+        if not {each.name for each in chain} <= set(names):
+            return _Saved(number, life, epoch, None)
+        known_under = {part.name: list(chain), **self._under.get(unit, {})}
+        under = {name: known_under.get(name) or self._rests_on(name) for name in (*known, part.name)}
+        self._under[unit] = under
+        if not merging:
+            rested_on = {each.name for parts in under.values() for each in parts}
+            store.discard(self.job, FIRST_INCARNATION, unit, chains.not_rested_on(names, under, rested_on))
+        return _Saved(number, life, epoch, part)
+
+    def _rests_on(self, name: str) -> list[Part]:
+        try:
+            return chains.rests_on(self._saving_store, name)
+        except (CheckpointDamaged, CheckpointMissing):
+            return []
+
+    def _keep(self, saved: _Saved) -> list[bytes]:
+        number, life, epoch, part = saved
+        life.wanted = False
+        if part is None:
+            self.say_damaged(CheckpointMissing(f"files of partition {number} that a checkpoint rests upon are gone"))
+            life.broken = True
+            return []
+        life.chain = (*life.chain, part)
+        if self._lives.get(number) is life:
+            self._maybe_merge(number, life)
+        unit = self.sequencers + number
         answered, stage = WINDOW_START
-        self._saved.append(
-            m.CheckpointSaved(FIRST_INCARNATION, self.node, unit, version, name, epoch, 0, answered, stage)
-        )
+        version = self.ownership.version(unit)
+        said = m.CheckpointSaved(FIRST_INCARNATION, self.node, unit, version, part.name, epoch, 0, answered, stage)
+        return [m.encode(said)]
+
+    # --- merging ----------------------------------------------------------------------------------------------------
+
+    def _maybe_merge(self, number: int, life: _Life) -> None:
+        parts = tuple(chains.to_merge(life.chain))
+        if not parts or life.merging:
+            return
+        life.merging = True
+        wish = Wish(self.job, self.sequencers + number, list(parts), whole=len(parts) == len(life.chain))
+        merged = self._merger.save(partial(self._merge, life, parts, wish))
+        if merged is not None:
+            self._replace(merged)
+
+    def _merge(self, life: _Life, parts: tuple[Part, ...], wish: Wish) -> _Merged:
+        """Beside the node's loop."""
+        try:
+            return _Merged(life, parts, self._compact(wish))
+        except CompactionFailed as error:
+            logger.warning("node %s: checkpoints of unit %d are not merged: %s", self.node, wish.unit, error)
+            return _Merged(life, parts, None, error.damaged)
+
+    def _replace(self, merged: _Merged) -> None:
+        life, parts, made, damaged = merged
+        life.merging = False
+        at = life.chain.index(parts[0]) if parts[0] in life.chain else None
+        if made is None:
+            life.broken |= damaged
+        elif at is not None and life.chain[at : at + len(parts)] == parts:
+            life.chain = (*life.chain[:at], *made, *life.chain[at + len(parts) :])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from functools import partial
 
+from nodes.checkpoint_format import CheckpointDamaged, CheckpointMissing
 from nodes.log.contract import Log, OffsetOutOfRange, TopicPartition
 from nodes.machine import messages as m
 from nodes.machine.claiming import Claiming
@@ -124,11 +125,20 @@ class TransactionDriver:
 
     def _take(self, partition: int) -> bool:
         """Begin with the newest intact checkpoint; False if none is, and the ledger has to be read from its start."""
-        state = self.checkpoints.newest(partition, self.begun)
-        if state is None and self.begun:
+        replied = self._last_reply(partition)
+        for begin in self.checkpoints.newest(partition, self.begun):
+            commits = self._commits(partition, begin.state.commits_offset)
+            try:
+                self._tell(n.PartitionTaken(partition, replied, begin.state, commits, begin.rests_on))
+            except (CheckpointDamaged, CheckpointMissing) as error:
+                self.checkpoints.say_damaged(error)
+                continue
+            self.checkpoints.begins(partition, begin)
+            return True
+        if self.begun:
             return False
-        commits = self._commits(partition, 0 if state is None else state.commits_offset)
-        self._tell(n.PartitionTaken(partition, self._last_reply(partition), state, commits))
+        self._tell(n.PartitionTaken(partition, replied, None, self._commits(partition, 0)))
+        self.checkpoints.begins(partition, None)
         return True
 
     def _commits(self, partition: int, offset: int) -> list[bytes]:

@@ -14,10 +14,12 @@ from nodes.checkpoints_opening import open_checkpoints
 from nodes.errors import RunFailed, UnknownName
 from nodes.log import Log, LogError
 from nodes.machine.claiming import Claiming
+from nodes.patience import PatientCheckpoints
 from nodes.process_start import IDLE_WAIT_S, INTERRUPTED_EXIT, monotonic_ms, node_log
 from nodes.saver import ThreadSaver
 from nodes.settings import Settings
 from nodes.transactions.checkpointing import TransactionCheckpoints
+from nodes.transactions.compaction import compact_in_child
 from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.feeding import Feeding
 from nodes.transactions.topics import FIRST_INCARNATION, begin, create_topics
@@ -57,14 +59,19 @@ class TransactionProcess:
         units = sequencers + program.partitions
         node = f"{number}-{uuid.uuid4().hex[:12]}"
         claiming = Claiming(node, number, FIRST_INCARNATION, units, suspect_after_ms=settings.node.suspect_after_ms)
+        self._stop = threading.Event()
+        store = open_checkpoints(settings)
         checkpoints = TransactionCheckpoints(
-            open_checkpoints(settings),
+            store,
             program.name,
             node,
             claiming.ownership,
             sequencers=sequencers,
             interval_ms=settings.node.checkpoint_interval_ms,
             saver=ThreadSaver("saver"),
+            merger=ThreadSaver("merger"),
+            compact=compact_in_child(settings),
+            saving_store=PatientCheckpoints(store, self._stop),
         )
         self.driver = TransactionDriver(
             program,
@@ -79,7 +86,6 @@ class TransactionProcess:
             heartbeat_interval_ms=settings.node.heartbeat_interval_ms,
         )
         self.feeding = Feeding(log, program, sequencers)
-        self._stop = threading.Event()
 
     def request_stop(self, signum: int = 0, frame: FrameType | None = None) -> None:
         """Leave after this turn; a second time at once."""

@@ -101,7 +101,7 @@ def test_random_transactions_equal_one_plain_loop(part: int) -> None:
             tally.add(simulate(seed))
         except AssertionError as error:
             raise AssertionError(f"seed {seed}: {error}") from error
-    assert tally.restored and tally.logged and tally.crashes, tally
+    assert tally.restored and tally.chained and tally.logged and tally.crashes, tally
     assert tally.reruns and tally.races and tally.failed and tally.committed, tally
 
 

@@ -27,6 +27,7 @@ class Tally:
     rounds: int = 0
     crashes: int = 0
     restored: int = 0
+    chained: int = 0
     logged: int = 0
     repeated: int = 0
     refused: int = 0
@@ -41,7 +42,7 @@ class Check:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.tally = Tally(crashes=world.crashes, restored=world.restored, logged=world.logged)
+        self.tally = Tally(crashes=world.crashes, restored=world.restored, chained=world.chained, logged=world.logged)
         self.ledger = Ledger(world.program, world.sequencers)
         for value in world.epochs_topic():
             self.ledger.apply(value)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from random import Random
+from typing import TypeAlias
+
+from msgspec.structs import replace
 
 from nodes.log.memory import MemoryLog
 from transactional import Program
@@ -13,8 +16,10 @@ from transactional.appends import Append, AppendCalls, AppendCommit, AppendEpoch
 from transactional.messages import Replies, reply_message
 from transactional.requests import WireRequest, partition_of, request_record
 from transactional.sequencer import EpochConfig
-from transactional.snapshots import PartitionState, snapshot_bytes, snapshot_state
+from transactional.snapshots import PartitionState, merged_replies, merged_rows, snapshot_bytes, snapshot_state
 
+Chain: TypeAlias = tuple[PartitionState, ...]
+"""A snapshot, behind those that it rests upon."""
 KEPT = 3
 """Snapshots of a partition that somebody may begin with."""
 EPOCHS, CALLS, REQUESTS, REPLIES, COMMITS = "epochs", "calls", "requests", "replies", "commits"
@@ -55,6 +60,7 @@ class World:
     def __init__(self, program: Program, seed: int, *, nodes: int, sequencers: int, config: EpochConfig) -> None:
         self.program = program
         self.draw = Random(seed)
+        self.side = Random(seed + 1)  # what files a snapshot has
         self.sequencers = sequencers
         self.config = config
         self.log = MemoryLog()
@@ -65,8 +71,10 @@ class World:
         self.log.create_topic(COMMITS, program.partitions)
         self.now_ms = 1_000
         self.crashes = 0
-        self.snapshots: dict[int, list[PartitionState]] = {}  # durable ones by partition, oldest first
+        self.snapshots: dict[int, list[Chain]] = {}  # durable ones by partition, oldest first
+        self.chains: dict[int, Chain] = {}  # what the next snapshot of a partition's life rests upon, by its id
         self.restored = 0
+        self.chained = 0
         self.logged = 0
         self.after: dict[tuple[int, int], int] = {}  # request -> the last epoch of which a reply was there before it
         self.lives = [self._born() for _ in range(nodes)]
@@ -133,37 +141,55 @@ class World:
     def take(self, life: Life, partition: int) -> None:
         if partition in life.node.partitions:
             return
-        kept = [each for each in self._kept(partition) if each.ledger.done >= life.begun]
-        snapshot = self.draw.choice(kept) if kept else None
+        kept = [each for each in self._kept(partition) if each[-1].ledger.done >= life.begun]
+        chain = self.draw.choice(kept) if kept else ()
+        snapshot = chain[-1] if chain else None
         assert snapshot is not None or not life.begun
         self.restored += snapshot is not None
+        self.chained += len(chain) > 1
         begin = 0 if snapshot is None else snapshot.commits_offset
         commits = self.log.read(COMMITS, partition, begin, max_records=1 << 30).values
         if self.draw.random() < 0.3:  # some were too large to be written
             commits = [each for each in commits if self.draw.random() < 0.5]
         self.logged += len(commits)
-        taken = n.PartitionTaken(partition, self._last_reply(partition), snapshot, commits)
+        taken = n.PartitionTaken(partition, self._last_reply(partition), snapshot, commits, chain[:-1])
         life.keep(life.node.step(taken, self.now_ms))
+        self.chains[id(life.node.partitions[partition])] = chain
 
     def save(self) -> None:
         """A node makes a snapshot of one of its partitions durable; its replies are on the log before."""
         life = self.draw.choice(self.lives)
         for partition in sorted(life.node.partitions):
-            life.node.partitions[partition].want_snapshot()
-            made = None if life.outbox.get((REPLIES, partition)) else life.node.partitions[partition].take_snapshot()
+            owned = life.node.partitions[partition]
+            whole = owned._made is None and self.side.random() < 0.1
+            if whole:
+                self.chains[id(owned)] = ()
+            owned.want_snapshot(whole=whole)
+            made = None if life.outbox.get((REPLIES, partition)) else owned.take_snapshot()
             if made is not None:
                 known, state = self.snapshots.setdefault(partition, []), snapshot_state(made[1])
                 assert snapshot_bytes(state) == made[1] and state.ledger.done == made[0]
-                if not known or state.ledger.done >= known[-1].ledger.done:
-                    known.append(state)
+                chain = self.chains[id(owned)] = self._merged((*self.chains[id(owned)], state))
+                if not known or state.ledger.done >= known[-1][-1].ledger.done:
+                    known.append(chain)
 
-    def _kept(self, partition: int) -> list[PartitionState]:
+    def _merged(self, chain: Chain) -> Chain:
+        """Now and then the end of it, but for the newest, as one."""
+        at = self.side.randrange(len(chain))
+        older = chain[at:-1]
+        if len(older) < 2 or self.side.random() < 0.5:
+            return chain
+        runs = [sorted(each.items, key=lambda row: row[:2]) for each in older]
+        made = replace(merged_replies(older), items=list(merged_rows(runs, whole=at == 0)))
+        return *chain[:at], made, chain[-1]
+
+    def _kept(self, partition: int) -> list[Chain]:
         return self.snapshots.get(partition, [])[-KEPT:]
 
     def forget(self) -> None:
         """Nodes drop what no kept snapshot needs."""
         if len(self.snapshots) == self.program.partitions:
-            before = min(self._kept(partition)[0].ledger.done for partition in self.snapshots) + 1
+            before = min(self._kept(partition)[0][-1].ledger.done for partition in self.snapshots) + 1
             for life in self.lives:
                 life.node.ledger.forget(before)
                 life.begun = max(life.begun, before - 1)
@@ -190,7 +216,7 @@ class World:
     def _born(self) -> Life:
         begin = None
         if len(self.snapshots) == self.program.partitions:
-            oldest = [self._kept(partition)[0].ledger for partition in sorted(self.snapshots)]
+            oldest = [self._kept(partition)[0][-1].ledger for partition in sorted(self.snapshots)]
             begin = min(oldest, key=lambda ledger: ledger.done)
         node = n.TransactionNode(self.program, self.sequencers, self.config, begin)
         return Life(node, 0 if begin is None else begin.done)

@@ -208,7 +208,7 @@ def test_a_new_owner_keeps_what_was_logged_and_runs_nothing_of_it_again() -> Non
     assert other.node.bad_messages == program.partitions
     for p, partition in other.node.partitions.items():
         assert partition.store.items == alone.node.partitions[p].store.items
-        assert partition.replies.snapshot() == alone.node.partitions[p].replies.snapshot()
+        assert partition.replies.changes(whole=True) == alone.node.partitions[p].replies.changes(whole=True)
 
 
 def test_a_function_that_is_not_deterministic_is_found_by_its_new_owner() -> None:

@@ -30,13 +30,14 @@ class Stage:
         self.topics = create_topics(self.log, program, SEQUENCERS)
         begin(self.log, self.topics, program, SEQUENCERS)
         self.client = TransactionClient(self.log)
+        self.store = MemoryCheckpoints()
         self.nodes: dict[str, tuple[TransactionDriver, Feeding]] = {}
 
     def start(self, name: str) -> TransactionDriver:
         units = SEQUENCERS + self.program.partitions
         claiming = Claiming(name, -1, FIRST_INCARNATION, units, suspect_after_ms=300)
         checkpoints = TransactionCheckpoints(
-            MemoryCheckpoints(),
+            self.store,
             self.program.name,
             name,
             claiming.ownership,

@@ -1,0 +1,172 @@
+"""Chains of checkpoint files of a state partition: each holds what has changed since the ones that it rests upon.
+
+Two rules for this file: a file is never changed, so merging makes new ones that later checkpoints rest upon; what is
+deleted is rested upon by nothing that may be begun with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+
+import msgspec
+
+from nodes.checkpoint_format import CheckpointDamaged, CheckpointKey, parse_name
+from nodes.checkpoints import CheckpointStore
+from nodes.transactions.topics import FIRST_INCARNATION
+from transactional.snapshots import PartitionState, Row, merged_replies, merged_rows, snapshot_bytes, snapshot_state
+from transactional.values import BadValue, decode, encode
+from wcrdt.slots import WINDOW_START
+
+CHAIN_VERSION = 1
+MERGE_FILES = 8
+"""So many files and more are merged, once the oldest of them is no larger than those after it together."""
+SEGMENT_BYTES = 8 << 20
+"""Of items: a merged file has no more, or a single item, so that no reader needs all of a state at once."""
+_ROW_BYTES = 16
+
+
+class Part(msgspec.Struct, array_like=True, frozen=True):
+    """One file. ``follows``: its keys come behind those of the file before it, with which it was made."""
+
+    name: str
+    size: int
+    follows: bool = False
+
+
+class ChainFile(msgspec.Struct, array_like=True, frozen=True):
+    """What stands in a file: ``rests_on``, from the oldest on, and the bytes of a ``PartitionState``."""
+
+    version: int
+    rests_on: list[Part]
+    state: bytes
+
+
+def save_file(
+    store: CheckpointStore, job: str, unit: int, position: tuple[int, int], rests_on: Sequence[Part], state: bytes
+) -> Part:
+    """Save one file; ``position`` is its epoch, and 0 or the number of a merged file. Raises as ``save`` does."""
+    data = encode(ChainFile(CHAIN_VERSION, list(rests_on), state))
+    key = CheckpointKey(job, FIRST_INCARNATION, unit, position, WINDOW_START)
+    return Part(store.save(key, data), len(data))
+
+
+def load_file(store: CheckpointStore, name: str) -> tuple[list[Part], PartitionState]:
+    """Raises as ``load`` does; what is none of ours is ``CheckpointDamaged``."""
+    try:
+        found = _file(store, name)
+        return found.rests_on, snapshot_state(found.state)
+    except BadValue as error:
+        raise CheckpointDamaged(f"checkpoint {name} holds {error}") from None
+
+
+def rests_on(store: CheckpointStore, name: str) -> list[Part]:
+    """What a file rests upon. Raises as ``load_file``."""
+    try:
+        return _file(store, name).rests_on
+    except BadValue as error:
+        raise CheckpointDamaged(f"checkpoint {name} holds {error}") from None
+
+
+def _file(store: CheckpointStore, name: str) -> ChainFile:
+    found = decode(store.load(name), ChainFile)
+    if found.version != CHAIN_VERSION:
+        raise BadValue(f"a chain of format {found.version}: this version reads {CHAIN_VERSION}")
+    return found
+
+
+def states(store: CheckpointStore, parts: Iterable[Part]) -> Iterator[PartitionState]:
+    """One after the other; raises as ``load_file`` where it comes to a bad one."""
+    for part in parts:
+        yield load_file(store, part.name)[1]
+
+
+# --- merging ----------------------------------------------------------------------------------------------------------
+
+
+def runs_of(chain: Sequence[Part]) -> list[list[Part]]:
+    """Files that were made together are one run."""
+    runs: list[list[Part]] = []
+    for part in chain:
+        if part.follows and runs:
+            runs[-1].append(part)
+        else:
+            runs.append([part])
+    return runs
+
+
+def to_merge(chain: Sequence[Part]) -> Sequence[Part]:
+    """The end of the chain that is worth merging, perhaps nothing.
+
+    A byte is written again about once each time the state doubles (size-tiered, as in a log-structured merge tree).
+    """
+    runs, best, later = runs_of(chain), None, 0
+    for at in range(len(runs) - 1, -1, -1):
+        size = sum(part.size for part in runs[at])
+        if size <= later and len(runs) - at >= MERGE_FILES:
+            best = at
+        later += size
+    return () if best is None else [part for run in runs[best:] for part in run]
+
+
+def merge_files(
+    store: CheckpointStore, job: str, unit: int, parts: Sequence[Part], *, whole: bool, segment_bytes: int
+) -> list[Part]:
+    """Make one run of several; memory is for a file of each run. ``whole``: they rest upon nothing.
+
+    Raises as ``load_file`` and ``save`` do.
+    """
+    runs = runs_of(parts)
+    seen: list[list[PartitionState]] = [[] for _ in runs]
+    rows = merged_rows([_rows(store, run, kept) for run, kept in zip(runs, seen, strict=True)], whole=whole)
+    last = load_file(store, parts[-1].name)[1]
+    made: list[Part] = []
+
+    def save(items: list[Row], of: PartitionState) -> None:
+        state = msgspec.structs.replace(of, items=items)
+        saved = save_file(store, job, unit, (last.ledger.done, len(made) + 1), (), snapshot_bytes(state))
+        made.append(msgspec.structs.replace(saved, follows=bool(made)))
+
+    bare = msgspec.structs.replace(last, replies=[], reply_order=[])
+    items: list[Row] = []
+    for segment in _segments(rows, segment_bytes):
+        if items:
+            save(items, bare)
+        items = segment
+    save(items, merged_replies([state for kept in seen for state in kept]))
+    return made
+
+
+def _rows(store: CheckpointStore, run: Sequence[Part], seen: list[PartitionState]) -> Iterator[Row]:
+    """Of one run, in order; leaves what else its files hold in ``seen``."""
+    for state in states(store, run):
+        seen.append(msgspec.structs.replace(state, items=[]))
+        yield from sorted(state.items, key=_place)
+
+
+def _place(row: Row) -> tuple[str, str]:
+    return row[:2]
+
+
+def _segments(rows: Iterable[Row], segment_bytes: int) -> Iterator[list[Row]]:
+    items: list[Row] = []
+    size = 0
+    for row in rows:
+        if size >= segment_bytes:
+            yield items
+            items, size = [], 0
+        items.append(row)
+        size += _ROW_BYTES + len(row[1]) + len(row[2] or b"")
+    yield items
+
+
+# --- deleting ---------------------------------------------------------------------------------------------------------
+
+
+def not_rested_on(names: Sequence[str], kept: Collection[str], rested_on: Collection[str]) -> list[str]:
+    """Files that may go: older than all of ``kept``, the checkpoints that may be begun with, and under none of them."""
+    if not kept:
+        return []
+    oldest = min(parse_name(name).age_order for name in kept)
+    return [
+        name for name in names if name not in kept and name not in rested_on and parse_name(name).age_order < oldest
+    ]

@@ -1,0 +1,207 @@
+"""Checkpoints of a transactional job are chains of changes: what they hold, how they merge, and what damage does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from examples.bank import program
+from nodes.checkpoint_format import CheckpointDamaged, CheckpointMissing, parse_name
+from nodes.checkpoints_opening import open_checkpoints
+from nodes.settings import load_settings
+from nodes.sim.store import MemoryCheckpoints
+from nodes.transactions import chains
+from nodes.transactions.chains import Part, load_file, merge_files, save_file, states, to_merge
+from nodes.transactions.compaction import CompactionFailed, Wish, compact_in_child
+from nodes.transactions.topics import FIRST_INCARNATION
+from tests.unit.txn_stage import SEQUENCERS, Stage
+from transactional.ledger import Ledger
+from transactional.partition import StatePartition
+from transactional.snapshots import FORMAT_VERSION, PartitionState, ReplyState, snapshot_bytes
+
+UNIT = SEQUENCERS
+JOB = f"{program.name}-txn"
+
+
+def staged() -> Stage:
+    stage = Stage(program, interval_ms=50)
+    stage.start("one")
+    return stage
+
+
+def busy(stage: Stage, rounds: int, accounts: int = 8) -> None:
+    """Deposits to all accounts, and time for checkpoints."""
+    for _ in range(rounds):
+        for number in range(accounts):
+            stage.call("account", f"a{number}", "deposit", [1])
+        stage.turn(12)
+
+
+def heads(stage: Stage, name: str) -> list[tuple[list[Part], PartitionState]]:
+    """The newest checkpoint of each state partition."""
+    driver = stage.nodes[name][0]
+    saved = [driver.claiming.ownership.checkpoint(SEQUENCERS + p) for p in range(program.partitions)]
+    return [load_file(stage.store, each.name) for each in saved if each is not None]
+
+
+def balances(stage: Stage, accounts: int = 8) -> list[int]:
+    return [stage.call("account", f"a{number}", "balance") for number in range(accounts)]
+
+
+def test_a_checkpoint_holds_what_was_written_since_the_last_one() -> None:
+    stage = staged()
+    busy(stage, rounds=2, accounts=60)
+    stage.turn(30)
+    stage.call("account", "a7", "deposit", [1])
+    stage.turn(60)
+    rows = [row for _, state in heads(stage, "one") for row in state.items]
+    assert len(rows) <= 1, "a deposit writes one entity"
+    held = {
+        row[1] for parts, state in heads(stage, "one") for s in (*states(stage.store, parts), state) for row in s.items
+    }
+    assert held == {f"a{number}" for number in range(60)}
+
+
+def test_chains_stay_short_and_what_is_under_none_is_deleted() -> None:
+    stage = staged()
+    busy(stage, rounds=60)
+    for unit in range(SEQUENCERS, SEQUENCERS + program.partitions):
+        assert len(stage.store.list(JOB, FIRST_INCARNATION, unit)) < 40
+    for name in stage.store.files:
+        for part in chains.rests_on(stage.store, name) if ".0-" in name else ():
+            assert parse_name(part.name)
+    driver = stage.nodes["one"][0]
+    for unit in range(SEQUENCERS, SEQUENCERS + program.partitions):
+        for saved in driver.claiming.ownership.checkpoints(unit):
+            parts, _ = load_file(stage.store, saved.name)
+            assert len(parts) < 30
+            assert sum(1 for _ in states(stage.store, parts)) == len(parts), "all that it rests upon is there"
+    del stage.nodes["one"]
+    stage.start("other")
+    assert balances(stage) == [60] * 8
+
+
+def test_a_new_owner_goes_on_with_the_chain_of_the_last_one() -> None:
+    stage = staged()
+    busy(stage, rounds=4)
+    del stage.nodes["one"]
+    stage.start("other")
+    busy(stage, rounds=4)
+    assert all(parts for parts, _ in heads(stage, "other"))
+    del stage.nodes["other"]
+    stage.start("third")
+    assert balances(stage) == [8] * 8
+
+
+@pytest.mark.parametrize("how", ["lost", "torn"])
+@pytest.mark.parametrize("which", ["first", "last"])
+def test_damage_of_any_file_is_survived(how: str, which: str) -> None:
+    stage = staged()
+    busy(stage, rounds=6)
+    busy(stage, rounds=1)
+    for parts, _ in heads(stage, "one"):
+        name = parts[0 if which == "first" else -1].name
+        if how == "lost":
+            del stage.store.files[name]
+        else:
+            stage.store.files[name] = stage.store.files[name][:-5]
+    del stage.nodes["one"]
+    stage.start("other")
+    assert balances(stage) == [7] * 8
+    busy(stage, rounds=3)
+    del stage.nodes["other"]
+    stage.start("third")
+    assert balances(stage) == [10] * 8
+
+
+def test_an_owner_whose_files_are_lost_writes_a_checkpoint_of_all() -> None:
+    stage = staged()
+    busy(stage, rounds=3)
+    for name in list(stage.store.files):
+        del stage.store.files[name]
+    busy(stage, rounds=6)
+    del stage.nodes["one"]
+    other = stage.start("other")
+    assert balances(stage) == [9] * 8
+    assert other.begun > 0, "it did not have to read the log from its start"
+
+
+def random_chain(store: MemoryCheckpoints, seed: int) -> tuple[list[Part], StatePartition]:
+    """Files of random changes, and the partition that they lead to."""
+    draw = Random(seed)
+    ledger = Ledger(program, 1)
+    expected = StatePartition(ledger, 0, id_window=5)
+    parts: list[Part] = []
+    offset = 0
+    for epoch in range(draw.randrange(1, 12)):
+        keys = draw.sample(range(20), draw.randrange(12))
+        items: list[Any] = [("account", f"a{k}", draw.choice([None, b"x" * draw.randrange(30)])) for k in keys]
+        if not epoch:
+            items = [row for row in items if row[2] is not None]
+        fresh = list(range(offset, offset + draw.randrange(6)))
+        replies = [ReplyState(0, f"r{n}", b"call", n, n, b"", None) for n in fresh]
+        offset += len(fresh)
+        order = [(0, min(offset, 8), [(n, f"r{n}") for n in fresh])]
+        state = PartitionState(FORMAT_VERSION, 0, 0, 0, epoch, ledger.snapshot(), items, replies, order)
+        parts.append(save_file(store, JOB, UNIT, (epoch, 0), tuple(parts), snapshot_bytes(state)))
+    expected.restore(load_file(store, parts[-1].name)[1], states(store, parts[:-1]))
+    return parts, expected
+
+
+def test_merged_files_lead_to_what_they_were_made_of() -> None:
+    for seed in range(60):
+        store, draw = MemoryCheckpoints(), Random(seed)
+        parts, expected = random_chain(store, seed)
+        for _ in range(3):  # also what was merged before, and in parts
+            runs = chains.runs_of(parts)
+            first = draw.randrange(len(runs))
+            behind = draw.randrange(first, len(runs)) + 1
+            at, end = (sum(len(run) for run in runs[:each]) for each in (first, behind))
+            made = merge_files(
+                store, JOB, UNIT, parts[at:end], whole=at == 0, segment_bytes=draw.choice([1, 50, 1 << 20])
+            )
+            parts = [*parts[:at], *made, *parts[end:]]
+        loaded = list(states(store, parts))
+        again = StatePartition(Ledger(program, 1), 0, id_window=5)
+        again.restore(loaded[-1], loaded[:-1])
+        assert again.store.items == expected.store.items, f"seed {seed}"
+        assert again.replies.changes(whole=True) == expected.replies.changes(whole=True), f"seed {seed}"
+        assert again.committed == expected.committed
+
+
+def test_each_byte_is_merged_few_times() -> None:
+    chain: list[Part] = []
+    written = 0
+    for number in range(2_000):
+        chain.append(Part(f"{number}", 100))
+        merged = to_merge(chain)
+        if merged:
+            size = sum(part.size for part in merged)
+            chain = [*chain[: len(chain) - len(merged)], Part(f"m{number}", size)]
+            written += size
+        assert len(chain) < 40
+    assert written < 12 * 2_000 * 100
+
+
+def test_a_child_process_merges_files_and_names_damage(tmp_path: Path) -> None:
+    settings = load_settings(definitions=[f"checkpoints.url={tmp_path}"], environ={}, directory=tmp_path)
+    store = open_checkpoints(settings)
+    parts, expected = random_chain(store, 3)  # type: ignore[arg-type]
+    compact = compact_in_child(settings)
+    (made,) = compact(Wish(JOB, UNIT, parts, whole=True))
+    again = StatePartition(Ledger(program, 1), 0, id_window=5)
+    again.restore(load_file(store, made.name)[1])
+    assert again.store.items == expected.store.items
+    path = tmp_path / parts[0].name
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(CheckpointDamaged):
+        load_file(store, parts[0].name)
+    with pytest.raises(CompactionFailed, match=r"checkpoint .* checksum") as failed:
+        compact(Wish(JOB, UNIT, parts, whole=True))
+    assert failed.value.damaged
+    path.unlink()
+    with pytest.raises(CheckpointMissing):
+        load_file(store, parts[0].name)
