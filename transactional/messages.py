@@ -9,10 +9,10 @@ import msgspec
 
 from transactional.context import Path, Strand
 from transactional.errors import Aborted
-from transactional.values import BadValue, decode, encode
+from transactional.values import BadValue, decode, digest, encode
 
 Addressed = list[tuple[int, bytes]]
-"""(state partition, digest of the record for it), by partition."""
+"""(state partition, the record for it or its digest), by partition."""
 
 
 class BadMessage(ValueError):
@@ -93,6 +93,7 @@ class Cut(msgspec.Struct, array_like=True, frozen=True, tag="cut"):
     count: int
     time_ms: int
     sends: Addressed
+    inline: bool = False
 
 
 class Contribution(msgspec.Struct, array_like=True, frozen=True):
@@ -109,13 +110,17 @@ class Contribution(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Mark(msgspec.Struct, array_like=True, frozen=True, tag="mark"):
-    """A state partition has run a round. ``contribution`` is there where it sent nothing."""
+    """A state partition has run a round. ``contribution`` is there where it sent nothing.
+
+    ``inline``, here and in cuts: ``sends`` holds the records themselves, else they are on the calls.
+    """
 
     partition: int
     epoch: int
     round: int
     sends: Addressed
     contribution: Contribution | None
+    inline: bool = False
 
 
 class Shipment(msgspec.Struct, array_like=True, frozen=True, tag="shipment"):
@@ -181,6 +186,13 @@ _replies: msgspec.msgpack.Decoder[Replies] = msgspec.msgpack.Decoder(Replies)
 def to_bytes(message: EpochMessage | CallMessage | Replies | Commit) -> bytes:
     """The record."""
     return encode(message)
+
+
+def addressed(records: Addressed, inline_bytes: int) -> tuple[Addressed, bool]:
+    """What a cut or mark says of the records that it sends, and whether that is the records themselves."""
+    if sum(len(data) for _, data in records) <= inline_bytes:
+        return records, bool(records)
+    return [(to, digest(data)) for to, data in records], False
 
 
 def epoch_message(data: bytes) -> EpochMessage:

@@ -1,5 +1,7 @@
 """A node of a transactional job as a state machine: ``step(event, now_ms) -> what to append``.
 
+Who has several events ``hear``s all of them and steps once: what follows is looked for once, and goes out together.
+
 Two rules for this file: it knows no clock and no log, and all it shares with other nodes stands on the log.
 """
 
@@ -99,6 +101,11 @@ class TransactionNode:
 
     def step(self, event: Event, now_ms: int) -> list[Append]:
         """What follows from ``event`` at ``now_ms``, in order."""
+        self.hear(event)
+        return self._advance(now_ms)
+
+    def hear(self, event: Event) -> None:
+        """Take in what has happened; what follows comes with the next step."""
         match event:
             case EpochsRead(values, next_offset):
                 for value in values:
@@ -119,10 +126,15 @@ class TransactionNode:
                 self.sequencers.pop(sequencer, None)
             case Ticked():
                 pass
-        return self._advance(now_ms)
 
     def _taken(self, event: PartitionTaken) -> StatePartition:
-        taken = StatePartition(self.ledger, event.partition, id_window=self.config.id_window, replied=event.replied)
+        taken = StatePartition(
+            self.ledger,
+            event.partition,
+            id_window=self.config.id_window,
+            replied=event.replied,
+            inline_bytes=self.config.inline_bytes // self.ledger.partitions,
+        )
         if event.snapshot is not None:
             taken.restore(event.snapshot, event.rests_on)
         for value in event.commits:

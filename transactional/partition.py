@@ -6,7 +6,7 @@ log again sends what is missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -15,9 +15,11 @@ from transactional.errors import Aborted
 from transactional.execution import Execution
 from transactional.ledger import FIRST_EPOCH, Epoch, Ledger
 from transactional.messages import (
+    BadMessage,
     Calls,
     Commit,
     Contribution,
+    Cut,
     Forward,
     Kind,
     Mark,
@@ -25,6 +27,8 @@ from transactional.messages import (
     Request,
     Shipment,
     WireCall,
+    addressed,
+    call_message,
     to_bytes,
 )
 from transactional.operators import StateKey
@@ -62,10 +66,20 @@ class StatePartition:
     """One partition of every operator, with its own executions, replies and state.
 
     ``replied``: the identity of the last reply that is known to be on the log; earlier ones are not written again.
+    ``inline_bytes``: what a round sends up to this size travels in its mark.
     """
 
-    def __init__(self, ledger: Ledger, number: int, *, id_window: int, replied: tuple[int, int] = (0, 0)) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        number: int,
+        *,
+        id_window: int,
+        replied: tuple[int, int] = (0, 0),
+        inline_bytes: int = 0,
+    ) -> None:
         self.ledger = ledger
+        self._inline_bytes = inline_bytes
         self.program = ledger.program
         self.number = number
         self.epoch = FIRST_EPOCH
@@ -175,8 +189,7 @@ class StatePartition:
     def _first_round(self, epoch: Epoch, out: list[Append]) -> bool:
         if not self.ledger.is_sequenced(self.epoch) or self.ledger.done < self.epoch - 1:
             return False
-        named = [name for s in sorted(epoch.cuts) for to, name in epoch.cuts[s].sends if to == self.number]
-        forwards = self._find(named)
+        forwards = self._find([epoch.cuts[s] for s in sorted(epoch.cuts)])
         if forwards is None:
             return False
         running = self._running
@@ -205,7 +218,7 @@ class StatePartition:
         marks = epoch.marks.get(self._running.round, {})
         if len(marks) < self.ledger.partitions:
             return False
-        received = self._find([name for p in sorted(marks) for to, name in marks[p].sends if to == self.number])
+        received = self._find([marks[p] for p in sorted(marks)])
         if received is None:
             return False
         for calls in received:
@@ -220,22 +233,37 @@ class StatePartition:
         self._end_round(epoch, out)
         return True
 
-    def _find(self, names: list[bytes]) -> list[Forward | Calls] | None:
-        """The named records, None if one was not read yet."""
-        found = [self._received.get((self.epoch, name)) for name in names]
-        return None if None in found else [each for each in found if each is not None]
+    def _find(self, senders: Sequence[Cut | Mark]) -> list[Forward | Calls] | None:
+        """What these send to this partition, None if one of the records was not read yet."""
+        found = []
+        for sender in senders:
+            for to, name in sender.sends:
+                if to == self.number:
+                    record = self._held(name) if sender.inline else self._received.get((self.epoch, name))
+                    if record is None:
+                        return None
+                    found.append(record)
+        return found
+
+    def _held(self, data: bytes) -> Forward | Calls:
+        try:
+            return call_message(data)
+        except BadMessage as error:
+            raise AssertionError(
+                f"partition {self.number}: a cut or mark of epoch {self.epoch} holds no record of calls: {error}"
+            ) from None
 
     def _end_round(self, epoch: Epoch, out: list[Append]) -> None:
         self._running.round += 1
         round_ = self._running.round
-        sends = []
         sent, self._running.site.sent = self._running.site.sent, {}
-        for to, items in sorted(sent.items()):
-            data = to_bytes(Calls(self.number, self.epoch, round_, items))
-            sends.append((to, digest(data)))
-            if epoch.mark(round_ + 1, to) is None:  # else it was read there
-                out.append(AppendCalls(to, data))
-        mark = Mark(self.number, self.epoch, round_, sends, None if sends else self._contribute(epoch))
+        records = [
+            (to, to_bytes(Calls(self.number, self.epoch, round_, items))) for to, items in sorted(sent.items())
+        ]
+        sends, inline = addressed(records, self._inline_bytes)
+        if not inline:  # what has a next mark was read there
+            out += [AppendCalls(to, data) for to, data in records if epoch.mark(round_ + 1, to) is None]
+        mark = Mark(self.number, self.epoch, round_, sends, None if sends else self._contribute(epoch), inline)
         known = epoch.mark(round_, self.number)
         if known is None:
             out.append(AppendEpochs(to_bytes(mark)))

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 
 from transactional.appends import Append, AppendCalls, AppendEpochs
 from transactional.ledger import Ledger
-from transactional.messages import Cut, Forward, Request, to_bytes
+from transactional.messages import Addressed, Cut, Forward, Request, addressed, to_bytes
 from transactional.partition import Nondeterministic
 from transactional.requests import Admission
-from transactional.values import digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,14 +23,17 @@ class EpochConfig:
 
     ``max_requests`` and ``max_bytes`` (of arguments) are of one cut: there are more conflicts in large ones, and small
     ones cost more for each request. The first request waits ``interval_ms`` for more. Up to ``ahead`` epochs are cut
-    before the one in work is done. An id is known for ``id_window`` requests, and offsets.
+    before the one in work is done: the second one when the first is about to end, or a cut is full. An id is known for
+    ``id_window`` requests, and offsets. What partitions send each other in a round goes through ``epochs`` as long as
+    all of it has at most ``inline_bytes``, an even share for each; the same on all nodes.
     """
 
     max_requests: int = 400
     max_bytes: int = 1 << 18
-    interval_ms: int = 1
+    interval_ms: int = 0
     ahead: int = 2
     id_window: int = 20_000
+    inline_bytes: int = 1 << 15
 
 
 class Sequencer:
@@ -62,11 +64,19 @@ class Sequencer:
     @property
     def waits_for_time(self) -> bool:
         """Whether there would be a cut if it were later."""
-        if not self.waiting:
+        if not self.waiting or not self.config.interval_ms:
             return False
         number, start = self.ledger.next_cut(self.number)
         on_its_way = self._sent_cut is not None and self._sent_cut.epoch >= number
-        return not on_its_way and number <= self.ledger.done + self.config.ahead and self.position >= start
+        return not on_its_way and self._is_due(number) and self.position >= start
+
+    @property
+    def wants_requests(self) -> bool:
+        """Whether something could be cut if it were there; else it may wait where it is."""
+        number, start = self.ledger.next_cut(self.number)
+        if self.position < start:
+            return True
+        return (self._sent_cut is None or self._sent_cut.epoch < number) and self._is_due(number)
 
     def read(self, offsets: Sequence[int], values: Sequence[bytes], next_offset: int) -> None:
         """Records of the request partition, from ``position`` on."""
@@ -100,20 +110,35 @@ class Sequencer:
         )  # a clock may be set back
         first = bisect_left(self._offsets, start)
         full = len(self._offsets) - first >= self.config.max_requests
-        if not (waited or full or self.ledger.is_open(number)):
+        if not ((waited and self._is_due(number)) or full or self.ledger.is_open(number)):
             return False
         behind = self._end_of_cut(first)
         pending = self._requests[first:behind]
         end = self.position if behind == len(self._requests) else self._offsets[behind]
         self._last_ms = max(now_ms, self._last_ms)
         records = self._records(number, pending)
-        sends = [(to, digest(data)) for to, data in records]
-        cut = Cut(self.number, number, start, end, len(pending), self._last_ms, sends)
-        out += [AppendCalls(to, data) for to, data in records]
+        sends, inline = self._addressed(records)
+        cut = Cut(self.number, number, start, end, len(pending), self._last_ms, sends, inline)
+        if not inline:
+            out += [AppendCalls(to, data) for to, data in records]
         out.append(AppendEpochs(to_bytes(cut)))
         self._sent_cut = cut
         self._waiting_since_ms = None
         return True
+
+    def _is_due(self, number: int) -> bool:
+        """Whether what is cut now comes at the right time: a request that comes later must not miss a cut that waits.
+
+        The epoch before should be in its last round, as far as the one before that lets guess.
+        """
+        ledger = self.ledger
+        if number != ledger.done + 2:
+            return number == ledger.done + 1
+        last, current = ledger.epoch(ledger.done), ledger.epoch(number - 1)
+        rounds = last.last_round or 1
+        if rounds == 1:
+            return ledger.is_sequenced(number - 1)
+        return len(current.marks.get(rounds - 1, {})) == ledger.partitions
 
     def _end_of_cut(self, first: int) -> int:
         """Behind the last request of the cut: whole records, as many as the limits allow, at least one."""
@@ -140,6 +165,9 @@ class Sequencer:
             forward.requests.append(request)
         return [(to, to_bytes(by_place[to])) for to in sorted(by_place)]
 
+    def _addressed(self, records: Addressed) -> tuple[Addressed, bool]:
+        return addressed(records, self.config.inline_bytes // self.ledger.sequencers)
+
     def _between(self, start: int, end: int) -> list[tuple[int, Request]]:
         return self._requests[bisect_left(self._offsets, start) : bisect_left(self._offsets, end)]
 
@@ -165,11 +193,13 @@ class Sequencer:
 
     def _forward_again(self, cut: Cut, out: list[Append]) -> None:
         records = self._records(cut.epoch, self._between(cut.from_offset, cut.to_offset))
-        sends = [(to, digest(data)) for to, data in records]
+        sends, inline = self._addressed(records)
         if sends != cut.sends:
             raise Nondeterministic(
                 f"sequencer {self.number}, epoch {cut.epoch}: requests {cut.from_offset} to {cut.to_offset} "
                 f"are not what their cut names; the request topic has changed, or nodes run different programs"
             )
+        if inline:
+            return
         epoch = self.ledger.epoch(cut.epoch)
         out += [AppendCalls(to, data) for to, data in records if epoch.mark(1, to) is None]

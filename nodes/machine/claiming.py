@@ -6,6 +6,8 @@ released or its owner silent; the owner of one that should move releases it and 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from nodes.machine import facts as f
 from nodes.machine import messages as m
 from nodes.machine.assignment import target
@@ -14,9 +16,23 @@ from nodes.machine.ownership import Ownership
 
 
 class Claiming:
-    """The part of a node that has to do with others. ``owned`` is what it works on, ascending."""
+    """The part of a node that has to do with others. ``owned`` is what it works on, ascending.
 
-    def __init__(self, node: str, number: int, incarnation: int, units: int, *, suspect_after_ms: int) -> None:
+    ``groups``: sizes of ranges of units, each shared out evenly by itself; () takes all units as one.
+    """
+
+    def __init__(
+        self,
+        node: str,
+        number: int,
+        incarnation: int,
+        units: int,
+        *,
+        suspect_after_ms: int,
+        groups: Sequence[int] = (),
+    ) -> None:
+        assert not groups or sum(groups) == units, f"groups {groups} of {units} units"
+        self._groups = tuple(groups) or (units,)
         self.node = node
         self.number = number
         self.incarnation = incarnation
@@ -97,7 +113,7 @@ class Claiming:
         suspects = set(self.detector.suspects(others, now_ms))
         live = sorted(node for node in self.ownership.members if node not in suspects)
         owners = self.ownership.owners()
-        wanted = target(self.ownership.partitions, live, owners)
+        wanted = self._wanted(live, owners)
         written: list[bytes] = []
         for unit, node in wanted.items():
             owner, version = owners[unit], self.ownership.version(unit)
@@ -109,3 +125,12 @@ class Claiming:
                 self._released[unit] = version
                 written.append(m.encode(m.Release(self.incarnation, self.node, unit, version, node)))
         return written
+
+    def _wanted(self, live: Sequence[str], owners: Mapping[int, str | None]) -> dict[int, str]:
+        found: dict[int, str] = {}
+        first = 0
+        for size in self._groups:
+            own = {unit - first: node for unit, node in owners.items() if first <= unit < first + size}
+            found.update({first + unit: node for unit, node in target(size, live, own).items()})
+            first += size
+        return found

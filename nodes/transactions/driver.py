@@ -10,6 +10,7 @@ from nodes.log.contract import Log, OffsetOutOfRange, TopicPartition
 from nodes.machine import messages as m
 from nodes.machine.claiming import Claiming
 from nodes.transactions.checkpointing import TransactionCheckpoints
+from nodes.transactions.commit_buffer import CommitBuffer
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
 from transactional import node as n
 from transactional.appends import Append, AppendCalls, AppendCommit, AppendEpochs
@@ -59,6 +60,7 @@ class TransactionDriver:
         self._beats = 0
         self._beat_ms: int | None = None
         self._looked_ms: int | None = None
+        self._commit_buffer = CommitBuffer()
 
     def turn(self, ready: Collection[TopicPartition] | None = None) -> bool:
         """Look at these topics, None: at every one, and at the time; False if there was nothing to do."""
@@ -67,22 +69,25 @@ class TransactionDriver:
         self.log.delivered()
         self._beat()
         moved = self._turn_control()
-        topics = self.topics
+        topics, epochs_moved = self.topics, False
         if ready is None or TopicPartition(topics.epochs, 0) in ready:
-            moved |= self._turn_epochs()
+            epochs_moved = self._turn_epochs()
         for partition in sorted(self.node.partitions):
             if ready is None or TopicPartition(topics.calls, partition) in ready:
                 moved |= self._turn_calls(partition)
-        for sequencer in sorted(self.node.sequencers):
-            if ready is None or TopicPartition(topics.requests, sequencer) in ready:
+        for sequencer in sorted(self.node.sequencers):  # those that nobody waited for may be cut now
+            if ready is None or epochs_moved or TopicPartition(topics.requests, sequencer) in ready:
                 moved |= self._turn_requests(sequencer)
         said = self.checkpoints.turn(self.node.partitions, self.clock_ms())
         if said:
             self.log.send(self.topics.control, 0, said)
-        return self._tell(n.Ticked()) or moved
+        moved |= self._tell(n.Ticked()) or epochs_moved
+        self._write_commits()
+        return moved
 
     def leave(self) -> None:
         """Give everything up, and wait until all that was written is on the log."""
+        self._write_commits(at_once=True)
         self.log.send(self.topics.control, 0, self.claiming.leave())
         self.log.delivered(wait=True)
 
@@ -96,7 +101,8 @@ class TransactionDriver:
         for number, partition in self.node.partitions.items():
             found[TopicPartition(topics.calls, number)] = partition.position
         for number, sequencer in self.node.sequencers.items():
-            found[TopicPartition(topics.requests, number)] = sequencer.position
+            if sequencer.wants_requests:
+                found[TopicPartition(topics.requests, number)] = sequencer.position
         return found
 
     @property
@@ -241,19 +247,19 @@ class TransactionDriver:
     def _turn_epochs(self) -> bool:
         chunk = self.log.follow(self.topics.epochs, 0, self.node.ledger.position)
         if chunk.values:
-            self._tell(n.EpochsRead(list(chunk.values), chunk.next_offset))
+            self.node.hear(n.EpochsRead(list(chunk.values), chunk.next_offset))
         return bool(chunk.values)
 
     def _turn_calls(self, partition: int) -> bool:
         chunk = self.log.follow(self.topics.calls, partition, self.node.partitions[partition].position)
         if chunk.values:
-            self._tell(n.CallsRead(partition, chunk.offsets.tolist(), list(chunk.values)))
+            self.node.hear(n.CallsRead(partition, chunk.offsets.tolist(), list(chunk.values)))
         return bool(chunk.values)
 
     def _turn_requests(self, sequencer: int) -> bool:
         chunk = self.log.follow(self.topics.requests, sequencer, self.node.sequencers[sequencer].position)
         if chunk.values:
-            self._tell(n.RequestsRead(sequencer, chunk.offsets.tolist(), list(chunk.values), chunk.next_offset))
+            self.node.hear(n.RequestsRead(sequencer, chunk.offsets.tolist(), list(chunk.values), chunk.next_offset))
         return bool(chunk.values)
 
     def _tell(self, event: n.Event) -> bool:
@@ -266,10 +272,14 @@ class TransactionDriver:
             if topic == self.topics.replies:
                 self.log.send(topic, partition, values, done=self.checkpoints.replies_sent(partition))
             elif topic == self.topics.commits:
-                self.log.send(topic, partition, values, done=partial(self._logged, partition))
+                self._commit_buffer.add(partition, values, self.clock_ms())
             else:
                 self.log.send(topic, partition, values)
         return bool(appends)
+
+    def _write_commits(self, *, at_once: bool = False) -> None:
+        for partition, values in self._commit_buffer.due(self.clock_ms(), at_once=at_once).items():
+            self.log.send(self.topics.commits, partition, values, done=partial(self._logged, partition))
 
     def _place(self, append: Append) -> tuple[str, int]:
         match append:

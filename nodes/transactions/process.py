@@ -58,7 +58,14 @@ class TransactionProcess:
         self.parent = os.getppid()
         units = sequencers + program.partitions
         node = f"{number}-{uuid.uuid4().hex[:12]}"
-        claiming = Claiming(node, number, FIRST_INCARNATION, units, suspect_after_ms=settings.node.suspect_after_ms)
+        claiming = Claiming(
+            node,
+            number,
+            FIRST_INCARNATION,
+            units,
+            suspect_after_ms=settings.node.suspect_after_ms,
+            groups=(sequencers, program.partitions),  # they cost differently
+        )
         self._stop = threading.Event()
         store = open_checkpoints(settings)
         checkpoints = TransactionCheckpoints(

@@ -17,6 +17,8 @@ from transactional.sequencer import EpochConfig
 
 SEEDS_EACH = 200
 PARTS = 5
+INLINE = (0, 300, 1 << 15)
+"""Calls travel on their own, in marks while they are few, nearly always in marks."""
 POSTPONING = (19, 85, 107, 122, 199)
 """Seeds of runs in which transactions are postponed, which is rare."""
 
@@ -31,7 +33,7 @@ def healed(seed: int) -> World:
     draw = Random(seed)
     program = make_program(draw.randrange(1, 5))
     sizes = draw.choice([1, 3, 20]), draw.randrange(4), draw.randrange(1, 4)
-    config = EpochConfig(sizes[0], draw.choice([100, 1 << 18]), interval_ms=sizes[1], ahead=sizes[2])
+    config = EpochConfig(sizes[0], draw.choice([100, 1 << 18]), interval_ms=sizes[1], ahead=sizes[2], inline_bytes=INLINE[seed % 3])
     nodes, sequencers = draw.randrange(1, 4), draw.randrange(1, 4)
     world = World(program, draw.randrange(1 << 30), nodes=nodes, sequencers=sequencers, config=config)
     scripts = Scripts(draw, draw.choice([1, 3, 10, 40]))
