@@ -257,9 +257,7 @@ class StatePartition:
         self._running.round += 1
         round_ = self._running.round
         sent, self._running.site.sent = self._running.site.sent, {}
-        records = [
-            (to, to_bytes(Calls(self.number, self.epoch, round_, items))) for to, items in sorted(sent.items())
-        ]
+        records = [(to, to_bytes(Calls(self.number, self.epoch, round_, items))) for to, items in sorted(sent.items())]
         sends, inline = addressed(records, self._inline_bytes)
         if not inline:  # what has a next mark was read there
             out += [AppendCalls(to, data) for to, data in records if epoch.mark(round_ + 1, to) is None]

@@ -113,7 +113,7 @@ class Claiming:
         suspects = set(self.detector.suspects(others, now_ms))
         live = sorted(node for node in self.ownership.members if node not in suspects)
         owners = self.ownership.owners()
-        wanted = self._wanted(live, owners)
+        wanted = self.wanted(live, owners)
         written: list[bytes] = []
         for unit, node in wanted.items():
             owner, version = owners[unit], self.ownership.version(unit)
@@ -126,7 +126,8 @@ class Claiming:
                 written.append(m.encode(m.Release(self.incarnation, self.node, unit, version, node)))
         return written
 
-    def _wanted(self, live: Sequence[str], owners: Mapping[int, str | None]) -> dict[int, str]:
+    def wanted(self, live: Sequence[str], owners: Mapping[int, str | None]) -> dict[int, str]:
+        """Unit -> the node that should have it, each group shared out evenly."""
         found: dict[int, str] = {}
         first = 0
         for size in self._groups:

@@ -33,7 +33,9 @@ def healed(seed: int) -> World:
     draw = Random(seed)
     program = make_program(draw.randrange(1, 5))
     sizes = draw.choice([1, 3, 20]), draw.randrange(4), draw.randrange(1, 4)
-    config = EpochConfig(sizes[0], draw.choice([100, 1 << 18]), interval_ms=sizes[1], ahead=sizes[2], inline_bytes=INLINE[seed % 3])
+    config = EpochConfig(
+        sizes[0], draw.choice([100, 1 << 18]), interval_ms=sizes[1], ahead=sizes[2], inline_bytes=INLINE[seed % 3]
+    )
     nodes, sequencers = draw.randrange(1, 4), draw.randrange(1, 4)
     world = World(program, draw.randrange(1 << 30), nodes=nodes, sequencers=sequencers, config=config)
     scripts = Scripts(draw, draw.choice([1, 3, 10, 40]))
