@@ -25,7 +25,6 @@ from transactional.messages import (
     Mark,
     Reply,
     Request,
-    Shipment,
     WireCall,
     addressed,
     call_message,
@@ -34,6 +33,7 @@ from transactional.messages import (
 from transactional.operators import StateKey
 from transactional.replies import ReplyBook, keepsake, records_of
 from transactional.reservations import conflicting
+from transactional.shipping import shipment_of
 from transactional.site import Site
 from transactional.snapshots import FORMAT_VERSION, PartitionState, snapshot_bytes
 from transactional.store import Store
@@ -316,31 +316,10 @@ class StatePartition:
             return False
         self._running.shipped = True
         if self.number not in epoch.shipments:
-            out.append(AppendEpochs(to_bytes(self._shipment(epoch))))
+            running = self._running
+            shipment = shipment_of(self.number, epoch, self.store, running.executions, running.roots, self.program)
+            out.append(AppendEpochs(to_bytes(shipment)))
         return True
-
-    def _shipment(self, epoch: Epoch) -> Shipment:
-        assert epoch.decision is not None
-        keys: set[StateKey] = set()
-        prefixes: set[tuple[str, str]] = set()
-        roots = []
-        for tid in epoch.decision.rerun:
-            execution = self._running.executions.get(tid)
-            if execution is not None:
-                keys.update(execution.reads)
-                prefixes.update(execution.scans)
-                if tid in self._running.roots:
-                    roots.append((tid, execution.time_ms, self._running.roots[tid]))
-            if tid in epoch.carried:
-                keys.update(key for key in epoch.carried[tid].keys if self.program.place(*key) == self.number)
-                prefixes.update(
-                    each for each in epoch.carried[tid].prefixes if self.program.place(*each) == self.number
-                )
-        values = {key: self.store.read(key) for key in sorted(keys)}
-        for operator, prefix in sorted(prefixes):
-            values.update({(operator, key): value for key, value in self.store.scan(operator, prefix)})
-        rows = [(operator, key, values[operator, key]) for operator, key in sorted(values)]
-        return Shipment(self.number, self.epoch, roots, rows, sorted(prefixes))
 
     def _complete(self, epoch: Epoch, out: list[Append]) -> None:
         assert epoch.outcome is not None

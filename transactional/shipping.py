@@ -1,0 +1,41 @@
+"""What a state partition ships of the transactions that are run again everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from transactional.execution import Execution
+from transactional.ledger import Epoch
+from transactional.messages import Request, Shipment
+from transactional.operators import Program, StateKey
+from transactional.store import Store
+
+
+def shipment_of(
+    number: int,
+    epoch: Epoch,
+    store: Store,
+    executions: Mapping[int, Execution],
+    rooted: Mapping[int, Request],
+    program: Program,
+) -> Shipment:
+    """Of partition ``number``, whose store holds the decided writes of the epoch; ``rooted``: its requests by TID."""
+    assert epoch.decision is not None
+    keys: set[StateKey] = set()
+    prefixes: set[tuple[str, str]] = set()
+    roots = []
+    for tid in epoch.decision.rerun:
+        execution = executions.get(tid)
+        if execution is not None:
+            keys.update(execution.reads)
+            prefixes.update(execution.scans)
+            if tid in rooted:
+                roots.append((tid, execution.time_ms, rooted[tid]))
+        if tid in epoch.carried:
+            keys.update(key for key in epoch.carried[tid].keys if program.place(*key) == number)
+            prefixes.update(each for each in epoch.carried[tid].prefixes if program.place(*each) == number)
+    values = {key: store.read(key) for key in sorted(keys)}
+    for operator, prefix in sorted(prefixes):
+        values.update({(operator, key): value for key, value in store.scan(operator, prefix)})
+    rows = [(operator, key, values[operator, key]) for operator, key in sorted(values)]
+    return Shipment(number, epoch.number, roots, rows, sorted(prefixes))
