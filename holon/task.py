@@ -24,6 +24,7 @@ from holon.states import State, Windowed
 from holon.window_track import WindowTrack
 from wcrdt.replica import Replica, SlotDelta
 from wcrdt.slots import Position
+from wcrdt.windows import END_OF_TIME_MS
 
 
 class PartitionTask:
@@ -105,6 +106,8 @@ class PartitionTask:
         moved = self.windows.advance()
         while self.records.resume():
             moved = True
+        if moved and self.done:  # nobody reads again what no other partition sees
+            self.scope.private.drop_through(END_OF_TIME_MS)
         return moved
 
     # --- what leaves ----------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nexmark.queries.bag import Columns
+from nexmark.queries.narrow import narrow, widened
 from wcrdt import DecodeError, Lattice
 
 Rows = NDArray[np.int64]
@@ -21,7 +22,7 @@ class Best(Lattice[tuple[int, int, int], Columns]):
     """
 
     __slots__ = ("_rows",)
-    tag: ClassVar[str] = "nexmark-best"
+    tag: ClassVar[str] = "nexmark-best-2"
 
     def __init__(self) -> None:
         self._rows: Rows = np.empty((3, 0), dtype=np.int64)  # never changed in place
@@ -53,15 +54,17 @@ class Best(Lattice[tuple[int, int, int], Columns]):
         return Columns(self._rows)
 
     def to_wire(self) -> Any:
-        return self._rows.astype("<i8").tobytes()
+        return [narrow(row) for row in self._rows]
 
     def from_wire(self, wire: Any) -> Self:
         fresh = self.bottom()
         try:
-            rows = np.frombuffer(wire if type(wire) is bytes else b"x", dtype="<i8").astype(np.int64).reshape(3, -1)
-            if not np.array_equal(highest(rows), rows):
+            if type(wire) is not list or len(wire) != 3:
+                raise ValueError("not three columns")
+            rows = np.array([widened(column) for column in wire], dtype=np.int64)
+            if not _ascends(rows):
                 raise ValueError("the keys do not ascend")
-        except ValueError as error:
+        except (TypeError, ValueError) as error:
             raise DecodeError(f"not the best of pairs of keys: {error}") from error
         fresh._rows = rows
         return fresh
@@ -69,12 +72,22 @@ class Best(Lattice[tuple[int, int, int], Columns]):
 
 def highest(rows: Rows) -> Rows:
     """The highest value of each pair of keys, ascending by the keys."""
-    if rows.shape[1] == 0:
+    if _ascends(rows):
         return rows
-    ordered = rows[:, np.lexsort((rows[1], rows[0]))]
+    order = np.argsort(rows[0], kind="stable")  # of two such columns, one behind the other, in one pass
+    ordered = rows[:, order]
+    if ((ordered[0, 1:] == ordered[0, :-1]) & (ordered[1, 1:] < ordered[1, :-1])).any():
+        ordered = rows[:, np.lexsort((rows[1], rows[0]))]
     changes = (ordered[0, 1:] != ordered[0, :-1]) | (ordered[1, 1:] != ordered[1, :-1])
     first = np.flatnonzero(np.concatenate([[True], changes]))
     return np.vstack([ordered[:2, first], np.maximum.reduceat(ordered[2], first)])
+
+
+def _ascends(rows: Rows) -> bool:
+    """True if each pair of keys is above the one before it."""
+    first, second = rows[0], rows[1]
+    rises = first[1:] > first[:-1]
+    return bool(rises.all() or (rises | ((first[1:] == first[:-1]) & (second[1:] > second[:-1]))).all())
 
 
 def _joined(mine: Rows, theirs: Rows) -> Rows:

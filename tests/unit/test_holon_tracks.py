@@ -246,6 +246,15 @@ def test_a_handler_of_private_windows_runs_where_they_are() -> None:
     assert sorted(run_job(job(Private), [[{"ts": 1}, {"ts": 2}], [{"ts": 13}]])) == [[0, 0, 2], [1, 10, 1]]
 
 
+def test_once_all_is_answered_private_windows_are_in_no_checkpoint() -> None:
+    test = feeding(Base, {"ts": 1}, {"ts": 57})
+    task = test.tasks[0]
+    assert [change.state for change in task.snapshot().record.private.changes] == ["mine", "mine"]
+    test.finish()
+    assert task.done
+    assert task.snapshot().record.private.changes == []
+
+
 def test_the_context_of_a_handler_shows_its_window_and_no_accident() -> None:
     class Shows(Base):
         def answer(self, window: Window, ctx: Context) -> Any:
