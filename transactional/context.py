@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any, NoReturn, Protocol, TypeAlias
 
@@ -30,7 +30,8 @@ class Place(Protocol):
     """Where a transaction runs: behind ``ctx``."""
 
     program: Program
-    tid: int
+    seed: int
+    """The TID of its first run: a transaction that goes on after a call to the outside has another one."""
     time_ms: int
 
     def read(self, strand: Strand, key: StateKey) -> bytes | None:
@@ -61,6 +62,10 @@ class Place(Protocol):
         """End the transaction at a limit."""
         ...
 
+    def external(self, strand: Strand, path: Path, function: str, arguments: bytes, timeout_ms: int) -> bytes:
+        """The logged result; raises what the call failed with, or ends the transaction until it is made."""
+        ...
+
 
 class Context:
     """First argument of every transactional function. Belongs to one call."""
@@ -81,7 +86,7 @@ class Context:
     @property
     def tid(self) -> int:
         """Number of the transaction."""
-        return self._place.tid
+        return self._place.seed
 
     @property
     def now_ms(self) -> int:
@@ -97,7 +102,7 @@ class Context:
     def random(self) -> Chance:
         """Random numbers that a rerun draws again, decided by transaction and call."""
         if self._chance is None:
-            self._chance = Chance(encode((self._place.tid, self._strand, self._path)))
+            self._chance = Chance(encode((self._place.seed, self._strand, self._path)))
         return self._chance
 
     def uuid(self) -> str:
@@ -178,6 +183,24 @@ class Context:
         if len(strand) > self._place.program.limits.max_depth:
             self._place.exceed(self._strand, f"calls queued by queued calls, {len(strand)} deep")
         self._place.queue(Call(strand, (), target))
+
+    async def external(
+        self, function: str | Callable[..., Any], arguments: Any = None, *, timeout_s: float = 30.0
+    ) -> Any:
+        """Call a function of the outside world, which the program declares in ``externals``, and get its result.
+
+        It is called as ``function(key, ...)`` with an idempotency key. The transaction ends here, and once the result
+        is logged runs anew from its beginning with it, on the state of that time. A result that is logged is never asked
+        for again; a crash before that may repeat the call, with the same key. What it raises is raised here, and
+        ``ExternalTimeout`` (``CallFailed``) where it did not return in time.
+        """
+        program = self._place.program
+        name = program.external(function)
+        try:
+            data = encode(arguments, program.limits.max_value_bytes)
+        except BadValue as error:
+            raise BadValue(f"an argument of {name} {error}") from None
+        return decode(self._place.external(self._strand, self._next_path(), name, data, round(timeout_s * 1000)))
 
     def abort(self, *reason: Any) -> NoReturn:
         """End the transaction without effect; ``reason`` is the reply."""

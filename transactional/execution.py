@@ -24,6 +24,7 @@ from transactional.errors import (
     describe,
     restore,
 )
+from transactional.external import Answered, Asking, Continued, look_up
 from transactional.messages import Request, WireCall, WireResult
 from transactional.operators import Program, StateKey, Target, bind
 from transactional.site import PARKED, Handing, Segment, Site
@@ -43,15 +44,16 @@ class Execution:
     """
 
     __slots__ = (
-        "_closed", "_ended", "_queue", "_site", "_stopping", "_waiting", "_writers", "calls", "failures",
-        "missed", "over", "program", "race", "reads", "result", "scans", "tid", "time_ms", "writes",
+        "_closed", "_ended", "_queue", "_site", "_stopping", "_waiting", "_writers", "calls", "continued", "failures",
+        "missed", "over", "program", "race", "reads", "result", "scans", "seed", "tid", "time_ms", "writes",
     )  # fmt: skip
 
     def __init__(self, site: Site, tid: int, time_ms: int) -> None:
         self._site = site
         self.program = site.program
-        self.tid = tid
+        self.tid = self.seed = tid
         self.time_ms = time_ms
+        self.continued: Continued | None = None
         self.reads: dict[StateKey, Strand] = {}
         self.writes: dict[StateKey, bytes | None] = {}
         self._writers: dict[StateKey, Strand] = {}
@@ -70,6 +72,8 @@ class Execution:
 
     def start(self, root: Request | Target) -> None:
         """The root call, and all that follows here."""
+        if type(root) is Request and root.continued is not None:
+            self._continue(root.continued)
         self._begin(ROOT, (), root, None)
         if self._queue is not None:
             self._run_queue(self._queue)
@@ -79,12 +83,17 @@ class Execution:
         if self.over:
             return
         if isinstance(item, WireCall):
+            if item.continued is not None:
+                self._continue(item.continued)
             self._begin(item.strand, item.path, item, item.caller)
         else:
             assert self._waiting is not None, f"transaction {self.tid} waits for no result"
             self._resume(self._waiting.pop((item.strand, item.path)), item)
         if self._queue is not None:
             self._run_queue(self._queue)
+
+    def _continue(self, continued: Continued) -> None:
+        self.continued, self.seed, self.time_ms = continued, continued.tid, continued.time_ms
 
     def close(self) -> None:
         """End what still waits, so that no user's code runs later."""
@@ -223,7 +232,7 @@ class Execution:
         target = call.target
         item = WireCall(
             self.tid, self.time_ms, call.strand, call.path,
-            target.operator, target.key, target.function, target.arguments, caller,
+            target.operator, target.key, target.function, target.arguments, caller, self.continued,
         )  # fmt: skip
         self._site.sent.setdefault(to, []).append(item)
 
@@ -331,6 +340,19 @@ class Execution:
 
     def exceed(self, strand: Strand, reason: str) -> NoReturn:
         self._end(strand, Aborted("LimitExceeded", (reason,)))
+
+    def external(self, strand: Strand, path: Path, function: str, arguments: bytes, timeout_ms: int) -> bytes:
+        if self._stopping:
+            self._check(strand)
+        step = 0 if self.continued is None else len(self.continued.answers)
+        asking = Asking(step, strand, path, function, arguments, timeout_ms, self.seed, self.time_ms)
+        try:
+            found = look_up(asking, self.continued, self.program.limits.max_externals)
+        except Answered as answered:
+            raise restore(answered.aborted, self.program.errors) from None
+        if isinstance(found, Aborted):
+            self._end(strand, found)
+        return found
 
     def _end(self, strand: Strand, aborted: Aborted) -> NoReturn:
         self._check(strand)

@@ -9,6 +9,7 @@ import msgspec
 
 from transactional.context import Path, Strand
 from transactional.errors import Aborted
+from transactional.external import Continued
 from transactional.values import BadValue, decode, digest, encode
 
 Addressed = list[tuple[int, bytes]]
@@ -28,7 +29,10 @@ class Kind(IntEnum):
 
 
 class Request(msgspec.Struct, array_like=True, frozen=True, gc=False):
-    """A request of a client, as its sequencer forwards it: number ``index`` in the request record at ``offset``."""
+    """A request of a client, as its sequencer forwards it: number ``index`` in the request record at ``offset``.
+
+    ``continued``: it goes on after a call to the outside.
+    """
 
     kind: Kind
     id: str
@@ -39,6 +43,7 @@ class Request(msgspec.Struct, array_like=True, frozen=True, gc=False):
     sequencer: int
     offset: int
     index: int
+    continued: Continued | None = None
 
 
 class Forward(msgspec.Struct, array_like=True, frozen=True, tag="forward"):
@@ -62,6 +67,7 @@ class WireCall(msgspec.Struct, array_like=True, frozen=True, tag=0):
     function: str
     arguments: bytes
     caller: int | None
+    continued: Continued | None = None
 
 
 class WireResult(msgspec.Struct, array_like=True, frozen=True, tag=1):

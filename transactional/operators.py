@@ -36,13 +36,15 @@ class Limits:
     """Of one transaction, counted in operations, so that all nodes agree.
 
     ``max_calls`` of its whole call graph; ``max_depth`` of calls within calls, and of queued calls that queue calls;
-    ``max_value_bytes`` of one argument list, result or state value; ``max_steps``: reads, writes and scans of one call.
+    ``max_value_bytes`` of one argument list, result or state value; ``max_steps``: reads, writes and scans of one call;
+    ``max_externals``: calls to the outside of one transaction, each of which makes it run anew.
     """
 
     max_calls: int = 10_000
     max_depth: int = 100
     max_value_bytes: int = 1 << 20
     max_steps: int = 100_000
+    max_externals: int = 100
 
 
 class Operator:
@@ -117,7 +119,10 @@ class Target(msgspec.Struct, frozen=True, gc=False):
 
 
 class Program:
-    """The operators of one job. ``errors``: exceptions that callers of other entities catch under their own type."""
+    """The operators of one job. ``errors``: exceptions that callers of other entities catch under their own type.
+
+    ``externals``: plain functions of the outside world that ``ctx.external`` may call, known by their names.
+    """
 
     def __init__(
         self,
@@ -126,6 +131,7 @@ class Program:
         *,
         errors: Iterable[type[Exception]] = (),
         limits: Limits | None = None,
+        externals: Iterable[Callable[..., Any]] = (),
     ) -> None:
         self.name = name
         self.operators: dict[str, Operator] = {}
@@ -135,6 +141,7 @@ class Program:
         if not self.operators:
             raise ValueError(f"program {name!r} has no operator")
         self.errors = by_name(errors)
+        self.externals = _externals_by_name(externals)
         self.limits = Limits() if limits is None else limits
         self._names: dict[tuple[str | Operator, str | Function], tuple[str, str]] = {}
         self.partitions = max(operator.partitions for operator in self.operators.values())
@@ -172,6 +179,14 @@ class Program:
             raise UnknownFunction(f"operator {operator!r} has no {function!r}{_nearest(function, found.functions)}")
         return found.functions[function]
 
+    def external(self, function: str | Callable[..., Any]) -> str:
+        """The name of a declared one; raises ``UnknownFunction``."""
+        name = function if isinstance(function, str) else function.__name__
+        found = self.externals.get(name)
+        if found is None or not (isinstance(function, str) or function is found):
+            raise UnknownFunction(f"no external function {name!r}{_nearest(name, self.externals)}")
+        return name
+
     def place(self, operator: str, key: str) -> int:
         """State partition of an entity."""
         return self.operators[operator].partition_of(key)
@@ -200,3 +215,14 @@ def bind(function: Function, ctx: Any, arguments: bytes) -> Any:
 def _nearest(name: str, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(name, sorted(known), n=3)
     return f"; nearest: {', '.join(near)}" if near else ""
+
+
+def _externals_by_name(functions: Iterable[Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
+    """Declared ones; refuses two of one name, and what is no plain function."""
+    found: dict[str, Callable[..., Any]] = {}
+    for function in functions:
+        if iscoroutinefunction(function):
+            raise TypeError(f"external function {function.__name__} is async: it runs in a thread, so it is plain")
+        if found.setdefault(function.__name__, function) is not function:
+            raise ValueError(f"two external functions called {function.__name__!r} are declared; rename one")
+    return found

@@ -207,7 +207,13 @@ class StatePartition:
                     roots.append((first + index * step, time_ms, request))
                 else:
                     running.aside.append(request)
+        going_on: set[tuple[int, str]] = set()
         for tid, time_ms, request in sorted(roots, key=_tid):
+            if request.continued is not None:
+                name = request.sequencer, request.id
+                if name in going_on or not self.replies.admits(request):
+                    continue  # a second owner's, or a stranger's
+                going_on.add(name)
             running.roots[tid] = request
             running.executions[tid] = execution = Execution(running.site, tid, time_ms)
             execution.start(request)
@@ -333,7 +339,7 @@ class StatePartition:
         postponed = [each.request for each in epoch.outcome.postponed]
         ends = {s: cut.to_offset for s, cut in epoch.cuts.items()}
         replies = self.replies.of_epoch(outcomes, self._running.aside, postponed, ends)
-        self._reply(replies, out)
+        self._reply(self.replies.shown(replies), out)
         self._log_commit(replies, out)
         for execution in self._running.executions.values():
             execution.close()
@@ -348,7 +354,7 @@ class StatePartition:
         if not replies and not running.writes:
             return
         writes = [(operator, key, value) for (operator, key), value in running.writes.items()]
-        calls = [keepsake(request) for _, request, _ in running.outcomes]
+        calls = [keepsake(request, outcome) for _, request, outcome in running.outcomes]
         data = to_bytes(Commit(self.number, self.epoch, self.committed, writes, replies, calls))
         if len(data) <= COMMIT_BYTES:
             out.append(AppendCommit(self.number, data))
@@ -361,7 +367,7 @@ class StatePartition:
         self.writes += len(commit.writes)
         self.committed = commit.committed
         self.replies.recall(commit.replies, commit.calls, {s: cut.to_offset for s, cut in epoch.cuts.items()})
-        self._reply(commit.replies, out)
+        self._reply(self.replies.shown(commit.replies), out)
         del self._commits[self.epoch]
         self._end_epoch()
         return True

@@ -7,7 +7,10 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+import msgspec
+
 from transactional.errors import Aborted
+from transactional.external import asking_of, is_asking
 from transactional.messages import Kind, Replies, Reply, Request
 from transactional.snapshots import PartitionState, Remembered, ReplyState
 from transactional.values import decode, digest, encode
@@ -38,6 +41,8 @@ class ReplyBook:
         self._given = self._memory.given
         self._order = self._memory.order
         self._fresh: dict[int, int] = {}  # by sequencer: what was remembered since the last snapshot
+        self.asking: dict[tuple[int, str], ReplyState] = {}
+        """Of transactions that wait for a call to the outside; nobody is shown these, and they are not forgotten."""
 
     def of_epoch(
         self,
@@ -56,7 +61,7 @@ class ReplyBook:
         replies = []
         for tid, request, outcome in outcomes:
             reply = _reply(request, tid, outcome)
-            self._remember(reply, keepsake(request))
+            self._remember(reply, keepsake(request, outcome))
             replies.append(reply)
         replies += [_reply(request, *known) for request, known in repeated if known is not None]
         self._forget_before(ends)
@@ -70,6 +75,28 @@ class ReplyBook:
         for reply, call in zip(replies, calls, strict=False):
             self._remember(reply, call)
         self._forget_before(ends)
+
+    def shown(self, replies: list[Reply]) -> list[Reply]:
+        """Those that clients get."""
+        return [each for each in replies if not is_asking(each.failure)] if self.asking else replies
+
+    def admits(self, request: Request) -> bool:
+        """Whether a continuation is the one that is waited for: not a second owner's, not a stranger's."""
+        continued, waits = request.continued, self.asking.get((request.sequencer, request.id))
+        if continued is None or waits is None:
+            return continued is None
+        assert waits.failure is not None
+        asking, call = asking_of(waits.failure), waits.call
+        assert isinstance(call, Request), f"request {request.id} waits for the outside, and its call was not kept"
+        before = [] if call.continued is None else call.continued.answers
+        answers, last = continued.answers[:-1], continued.answers[-1:]
+        return (
+            same_call(call, request)
+            and (continued.tid, continued.time_ms, answers) == (asking.tid, asking.time_ms, before)
+            and [asking.answer(each.failure if each.result is None else each.result) for each in last if _whole(each)]
+            == last
+            != []
+        )
 
     def __len__(self) -> int:
         """Replies that are remembered."""
@@ -93,12 +120,15 @@ class ReplyBook:
     def follow(self, state: PartitionState) -> None:
         """Take over what ``changes`` gave, one after the other."""
         self._memory.follow(state)
+        self.asking = {name: each for name, each in self._given.items() if is_asking(each.failure)}
 
     def _again(self, request: Request, coming: Container[tuple[int, str]]) -> tuple[int, bytes | Aborted] | None:
         """The reply to what is not run; None if the reply of the first request is still to come."""
         if request.kind is Kind.REFUSE:
             return -1, Aborted(*decode(request.arguments))
         given = self._given.get((request.sequencer, request.id))
+        if given is not None and is_asking(given.failure) and same_call(given.call, request):
+            return None  # still to come
         if given is None:
             return None if (request.sequencer, request.id) in coming else (-1, Aborted("RequestExpired", (request.id,)))
         if not same_call(given.call, request):
@@ -113,6 +143,10 @@ class ReplyBook:
         self._given[sequencer, name] = ReplyState(
             sequencer, name, call, reply.offset, reply.tid, reply.result, reply.failure
         )
+        if reply.failure is not None and is_asking(reply.failure):
+            self.asking[sequencer, name] = self._given[sequencer, name]
+        elif self.asking:
+            self.asking.pop((sequencer, name), None)
         order = self._order.get(sequencer)
         if order is None:
             order = self._order[sequencer] = deque()
@@ -121,13 +155,22 @@ class ReplyBook:
 
     def _forget_before(self, ends: Mapping[int, int]) -> None:
         for sequencer, end in sorted(ends.items()):
-            self._forget(sequencer, end - self._id_window)
+            self._forget(sequencer, end)
 
-    def _forget(self, sequencer: int, before: int) -> None:
-        order = self._order.get(sequencer, deque())
-        # Twice as many, since within an epoch they stand in commit order and not as they were asked.
-        while order and (order[0][0] < before or len(order) > 2 * self._id_window):
+    def _forget(self, sequencer: int, end: int) -> None:
+        order, before = self._order.get(sequencer, deque()), end - self._id_window
+        for _ in range(len(order)):
+            # Twice as many, since within an epoch they stand in commit order and not as they were asked.
+            if not (order[0][0] < before or len(order) > 2 * self._id_window):
+                return
+            name = order[0][1]
+            if self.asking and (waits := self.asking.get((sequencer, name))) is not None:
+                again = msgspec.structs.replace(waits, offset=max(end, waits.offset + 1))
+                self._given[sequencer, name] = self.asking[sequencer, name] = again
+                order.append((again.offset, name))
+                self._fresh[sequencer] = self._fresh.get(sequencer, 0) + 1
             self._memory.forget_first(sequencer)
+
 
 
 def records_of(epoch: int, replies: Sequence[Reply], after: tuple[int, int]) -> Iterator[Replies]:
@@ -143,8 +186,12 @@ def records_of(epoch: int, replies: Sequence[Reply], after: tuple[int, int]) -> 
         begin = end
 
 
-def keepsake(request: Request) -> Request | bytes:
-    """What is kept to know a call again: long arguments are not."""
+def keepsake(request: Request, outcome: bytes | Aborted | None = None) -> Request | bytes:
+    """What is kept to know a call again: long arguments are not, unless it asks and has to run anew."""
+    if outcome is not None and is_asking(outcome):
+        return request
+    if request.continued is not None:
+        request = msgspec.structs.replace(request, continued=None)
     return request if len(request.arguments) <= _SHORT_BYTES else call_name(request)
 
 

@@ -15,10 +15,11 @@ import msgspec
 
 from holon.murmur import murmur2
 from transactional.errors import Aborted, UnknownFunction, describe
+from transactional.external import Asking, Continued
 from transactional.messages import Kind, Request
 from transactional.operators import Program
 from transactional.replies import keepsake, reused, same_call
-from transactional.values import BadValue, encode
+from transactional.values import BadValue, decode, encode
 
 MAX_ID_BYTES = 200
 _SHORT_ID = MAX_ID_BYTES // 4
@@ -34,6 +35,8 @@ class WireRequest(msgspec.Struct, omit_defaults=True):
     function: str
     args: Any = None
     since: int | None = None
+    continued: bytes | None = None
+    """Not for clients: a node's record of what came of a call to the outside."""
 
 
 _decoder: msgspec.json.Decoder[WireRequest | list[WireRequest]] = msgspec.json.Decoder(WireRequest | list[WireRequest])
@@ -48,6 +51,29 @@ def request_record(request: WireRequest | Sequence[WireRequest]) -> bytes:
 def partition_of(name: str, partitions: int) -> int:
     """The request partition of an id."""
     return (murmur2(name.encode()) & 0x7FFFFFFF) % partitions
+
+
+def continuation(call: Request, asking: Asking, outcome: bytes | Aborted) -> bytes:
+    """The record that logs what came of a call to the outside, for the request partition of ``call``."""
+    before = [] if call.continued is None else call.continued.answers
+    continued = Continued(asking.tid, asking.time_ms, [*before, asking.answer(outcome)])
+    arguments = decode(call.arguments)
+    return request_record(
+        WireRequest(call.id, call.operator, call.key, call.function, arguments, continued=encode(continued))
+    )
+
+
+def logged_step(value: bytes) -> tuple[str, int] | None:
+    """Of a record that is a continuation: its request, and the step whose answer it holds."""
+    if b'"continued"' not in value:
+        return None
+    try:
+        wire = _decoder.decode(value)
+        if isinstance(wire, list) or wire.continued is None:
+            return None
+        return wire.id, len(decode(wire.continued, Continued).answers) - 1
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, BadValue):
+        return None
 
 
 class Admission:
@@ -83,6 +109,8 @@ class Admission:
     def _admit(self, offset: int, index: int, wire: WireRequest) -> tuple[int, Request]:
         name = wire.id
         self._forget(offset)
+        if wire.continued is not None:
+            return self._go_on(offset, index, wire, wire.continued)
         if len(name) > _SHORT_ID and len(name.encode(errors="replace")) > MAX_ID_BYTES:
             text = f"an id has at most {MAX_ID_BYTES} bytes"
             return self._refuse(offset, index, "", Aborted("MalformedRequest", (text,)))
@@ -100,6 +128,19 @@ class Admission:
         self._order.append((offset, name))
         if self._seen.setdefault(name, mine := (offset, keepsake(request))) is not mine:
             return self._judge_again(request, mine)
+        return self.program.operators[target.operator].partition_of(target.key), request
+
+    def _go_on(self, offset: int, index: int, wire: WireRequest, data: bytes) -> tuple[int, Request]:
+        """After a call to the outside; the partition of its root knows whether it waits for that."""
+        try:
+            continued = decode(data, Continued)
+            target = self.program.target(wire.operator, wire.key, wire.function, wire.args)
+        except (UnknownFunction, TypeError, BadValue) as error:
+            return self._refuse(offset, index, "", Aborted("MalformedRequest", (str(error),)))
+        request = Request(
+            Kind.RUN, wire.id, target.operator, target.key, target.function, target.arguments,
+            self.sequencer, offset, index, continued,
+        )  # fmt: skip
         return self.program.operators[target.operator].partition_of(target.key), request
 
     def _judge_again(self, request: Request, mine: tuple[int, Request | bytes]) -> tuple[int, Request]:

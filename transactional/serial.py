@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, NoReturn
 
-from transactional.context import Call, Context, Strand
+from transactional.context import Call, Context, Path, Strand
 from transactional.errors import (
     USER_ERRORS,
     Abort,
@@ -18,6 +18,7 @@ from transactional.errors import (
     describe,
     restore,
 )
+from transactional.external import Answered, Asking, Continued, is_asking, look_up, perform
 from transactional.operators import Operator, Program, StateKey, Target, bind
 from transactional.values import BadValue, decode, encode
 
@@ -39,9 +40,17 @@ class Serial:
         outcome = self.run(self.program.target(operator, key, function, arguments), self._next_tid, now_ms)
         return outcome if isinstance(outcome, Aborted) else decode(outcome)
 
-    def run(self, target: Target, tid: int, time_ms: int) -> bytes | Aborted:
-        """One transaction with this TID and time; gives its encoded result or how it failed, and keeps its writes."""
+    def run(
+        self, target: Target, tid: int, time_ms: int, continued: Continued | None = None, *, outside: bool = True
+    ) -> bytes | Aborted:
+        """One transaction with this TID and time; gives its encoded result or how it failed, and keeps its writes.
+
+        ``outside``: functions of the outside are called at once; else it ends there, and goes on with ``continued``.
+        """
+        if continued is not None:
+            tid, time_ms = continued.tid, continued.time_ms
         transaction = _Transaction(self.program, tid, time_ms, self.state)
+        transaction.continued, transaction.outside = continued, outside
         outcome = transaction.run(target)
         if not isinstance(outcome, Aborted):
             for key, value in transaction.writes.items():
@@ -62,9 +71,11 @@ class _Transaction:
 
     def __init__(self, program: Program, tid: int, time_ms: int, state: dict[StateKey, bytes]) -> None:
         self.program = program
-        self.tid = tid
+        self.seed = tid
         self.time_ms = time_ms
         self.state = state
+        self.continued: Continued | None = None
+        self.outside = True
         self.writes: dict[StateKey, bytes | None] = {}
         self.queued: deque[Call] = deque()
         self.ended: Aborted | None = None
@@ -134,6 +145,25 @@ class _Transaction:
 
     def exceed(self, strand: Strand, reason: str) -> NoReturn:
         self._end(Aborted("LimitExceeded", (reason,)))
+
+    def external(self, strand: Strand, path: Path, function: str, arguments: bytes, timeout_ms: int) -> bytes:
+        self._check()
+        step = 0 if self.continued is None else len(self.continued.answers)
+        asking = Asking(step, strand, path, function, arguments, timeout_ms, self.seed, self.time_ms)
+        try:
+            found = look_up(asking, self.continued, self.program.limits.max_externals)
+        except Answered as answered:
+            raise restore(answered.aborted, self.program.errors) from None
+        if isinstance(found, bytes):
+            return found
+        if not (self.outside and is_asking(found)):
+            self._end(found)
+        outcome = perform(
+            self.program.externals.get(function), function, f"serial:{self.seed}:{asking.place}", arguments
+        )
+        answers = [] if self.continued is None else self.continued.answers
+        self.continued = Continued(self.seed, self.time_ms, [*answers, asking.answer(outcome)])
+        return self.external(strand, path, function, arguments, timeout_ms)
 
     def _count(self) -> None:
         self._check()

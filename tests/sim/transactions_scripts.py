@@ -23,7 +23,9 @@ async def run_script(ctx: Context, script: Script) -> list[Any]:
     """Do the steps one after the other; gives what they showed."""
     seen: list[Any] = []
     for verb, *rest in script:
-        if verb == "call":
+        if verb == "outside":
+            seen.append(await _ask_outside(ctx, *rest))
+        elif verb == "call":
             seen.append(await ctx.call(*rest[:2], "run", [rest[2]]))
         elif verb == "try":
             seen.append(await _try(ctx, *rest))
@@ -73,19 +75,32 @@ async def _try(ctx: Context, operator: str, key: str, script: Script) -> Any:
         return repr(error)
 
 
+async def _ask_outside(ctx: Context, number: int) -> Any:
+    try:
+        return await ctx.external(outside, [number, ctx.uuid(), ctx.now_ms])
+    except (Refused, CallFailed) as error:
+        return repr(error)
+
+
+def outside(key: str, *arguments: Any) -> Any:
+    """Never called: the simulation answers in its place."""
+    raise AssertionError(f"{key}: {arguments}")
+
+
 def make_program(partitions: int = 3, limits: Limits | None = None) -> Program:
     """Two operators of different width, one of them with composite keys."""
     plain = Operator("plain", partitions=partitions)
     grouped = Operator("grouped", partitions=max(1, partitions - 1), colocate="/")
     for operator in (plain, grouped):
         operator.functions["run"] = run_script
-    return Program("scripts", [plain, grouped], errors=[Refused], limits=limits)
+    return Program("scripts", [plain, grouped], errors=[Refused], limits=limits, externals=[outside])
 
 
 class Scripts:
-    """Draws scripts; ``keys`` in all, fewer are hotter."""
+    """Draws scripts; ``keys`` in all, fewer are hotter. ``outside``: some call functions of the outside."""
 
-    def __init__(self, draw: Random, keys: int) -> None:
+    def __init__(self, draw: Random, keys: int, *, outside: bool = False) -> None:
+        self._outside = outside
         self._draw = draw
         self._keys = keys
 
@@ -106,11 +121,13 @@ class Scripts:
         weights = [6, 8, 4, 2, 2, 1, 1, 0.5, 0.5]
         if operator == "grouped":
             simple, weights = [*simple, "scan"], [*weights, 4]
+        if self._outside:
+            simple, weights = [*simple, "outside"], [*weights, 4]
         if depth:
             simple, weights = [*simple, "call", "try", "queue", "if"], [*weights, 8, 3, 5, 3]
         (verb,) = draw.choices(simple, weights)
         match verb:
-            case "add" | "put":
+            case "add" | "put" | "outside":
                 return [verb, draw.randrange(10)]
             case "call" | "try" | "queue":
                 other, key = self.entity()

@@ -35,6 +35,7 @@ class Life:
     node: n.TransactionNode
     begun: int = 0  # up to this epoch it knows nothing
     outbox: dict[tuple[str, int], deque[bytes]] = field(default_factory=dict)
+    called: dict[tuple[int, str], tuple[str, int]] = field(default_factory=dict)  # calls to the outside
 
     def keep(self, appends: list[Append]) -> None:
         for append in appends:
@@ -47,7 +48,10 @@ class Life:
                     where = COMMITS, partition
                 case _:
                     where, value = (REPLIES, append.partition), append.value
-            self.outbox.setdefault(where, deque()).append(value)
+            self.outbox_of(*where).append(value)
+
+    def outbox_of(self, topic: str, partition: int) -> deque[bytes]:
+        return self.outbox.setdefault((topic, partition), deque())
 
     @property
     def busy(self) -> bool:

@@ -1,0 +1,171 @@
+"""Makes the calls to the outside that transactions ask for, each in a thread, and logs what came of them.
+
+The owner of a state partition calls for the transactions whose roots are there. Before it does, it reads the request
+partition to its end: what is logged there is never asked for again. Two owners, or a crash before the answer is logged,
+may repeat a call; that is what its idempotency key is for.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import TypeAlias
+
+from nodes.log.contract import Log
+from transactional.errors import Aborted
+from transactional.external import Asking, asking_of, perform
+from transactional.messages import Request
+from transactional.operators import Program
+from transactional.partition import StatePartition
+from transactional.requests import continuation, logged_step
+from transactional.snapshots import ReplyState
+
+logger = logging.getLogger(__name__)
+
+MAX_AT_ONCE = 64
+"""Calls that have time left; others wait."""
+MAX_HANGING = 256
+"""Calls that did not return in time: with so many, no further one is made."""
+RECORD_BYTES = 900_000
+"""A continuation is no longer than that: what came back is left out if it would be."""
+_Name: TypeAlias = tuple[int, str, int]  # sequencer, request, step
+
+
+@dataclass(slots=True)
+class _Calling:
+    """``until_ms`` None: it is answered."""
+
+    call: Request
+    asking: Asking
+    until_ms: int | None
+
+
+class Outside:
+    """Calls of one node. Belongs to its loop; only ``perform`` runs elsewhere."""
+
+    def __init__(self, log: Log, program: Program, topic: str, clock_ms: Callable[[], int]) -> None:
+        self._log = log
+        self._program = program
+        self._topic = topic
+        self._clock_ms = clock_ms
+        self._calls: dict[_Name, _Calling] = {}
+        self._returned: SimpleQueue[tuple[_Name, bytes | Aborted]] = SimpleQueue()
+        self._hanging = 0
+        self.made = 0
+        self.timed_out = 0
+
+    @property
+    def running(self) -> int:
+        """Calls that have time left."""
+        return sum(each.until_ms is not None for each in self._calls.values())
+
+    def turn(self, partitions: Mapping[int, StatePartition]) -> bool:
+        """Begin what is asked for and log what has come back; False if there was nothing to do."""
+        waiting = [each for number in sorted(partitions) for each in partitions[number].replies.asking.values()]
+        if not waiting and not self._calls:
+            return False
+        moved = self._take_returned()
+        moved |= self._end_late()
+        self._forget(waiting)
+        return self._begin(waiting) or moved
+
+    def _begin(self, waiting: Iterable[ReplyState]) -> bool:
+        fresh = {name: state for state in waiting if (name := _name(state)) not in self._calls}
+        room = MAX_AT_ONCE - self.running
+        if not fresh or room <= 0:
+            return False
+        logged = self._logged(fresh.values())
+        began = False
+        for name, state in fresh.items():
+            assert isinstance(state.call, Request) and state.failure is not None
+            calling = _Calling(state.call, asking_of(state.failure), None)
+            if name in logged:
+                self._calls[name] = calling
+            elif room > 0:
+                room -= 1
+                self._calls[name] = calling
+                self._start(name, calling)
+                began = True
+        return began
+
+    def _start(self, name: _Name, calling: _Calling) -> None:
+        asking = calling.asking
+        calling.until_ms = self._clock_ms() + asking.timeout_ms
+        if self._hanging >= MAX_HANGING:
+            self._answer(name, Aborted("ExternalTimeout", (asking.function, f"{self._hanging} calls hang here")))
+            return
+        self.made += 1
+        key = f"{self._program.name}:{calling.call.id}:{asking.place}"
+        function = self._program.externals.get(asking.function)
+        back = self._returned
+
+        def call() -> None:
+            back.put((name, perform(function, asking.function, key, asking.arguments)))
+
+        threading.Thread(target=call, name=f"external {key}", daemon=True).start()
+
+    def _take_returned(self) -> bool:
+        moved = False
+        while not self._returned.empty():
+            name, outcome = self._returned.get()
+            calling = self._calls.get(name)
+            if calling is None or calling.until_ms is None:
+                self._hanging -= 1  # too late
+            else:
+                self._answer(name, outcome)
+                moved = True
+        return moved
+
+    def _end_late(self) -> bool:
+        now_ms, moved = self._clock_ms(), False
+        for name, calling in self._calls.items():
+            if calling.until_ms is not None and now_ms >= calling.until_ms:
+                asking = calling.asking
+                logger.warning(
+                    "request %s: the external function %s did not return within %d ms",
+                    calling.call.id, asking.function, asking.timeout_ms,
+                )  # fmt: skip
+                self._hanging += 1
+                self.timed_out += 1
+                self._answer(name, Aborted("ExternalTimeout", (asking.function, asking.timeout_ms)))
+                moved = True
+        return moved
+
+    def _answer(self, name: _Name, outcome: bytes | Aborted) -> None:
+        calling = self._calls[name]
+        calling.until_ms = None
+        record = continuation(calling.call, calling.asking, outcome)
+        if len(record) > RECORD_BYTES:
+            text = f"the request and what came from the outside have {len(record)} bytes, {RECORD_BYTES} are allowed"
+            record = continuation(calling.call, calling.asking, Aborted("LimitExceeded", (text,)))
+        self._log.send(self._topic, name[0], [record])
+
+    def _forget(self, waiting: Iterable[ReplyState]) -> None:
+        """What nobody here waits for any more; what runs is logged first, whoever waits for it by now."""
+        wanted = {_name(state) for state in waiting}
+        for name in [n for n, each in self._calls.items() if each.until_ms is None and n not in wanted]:
+            del self._calls[name]
+
+    def _logged(self, states: Iterable[ReplyState]) -> set[_Name]:
+        """Which steps the log has an answer to."""
+        begin: dict[int, int] = {}
+        for state in states:
+            begin[state.sequencer] = min(state.offset, begin.get(state.sequencer, state.offset))
+        found: set[_Name] = set()
+        for sequencer, start in sorted(begin.items()):
+            offset = max(start, self._log.start_offset(self._topic, sequencer))
+            end = self._log.end_offset(self._topic, sequencer)
+            while offset < end:
+                chunk = self._log.read(self._topic, sequencer, offset)
+                steps = (logged_step(value) for value in chunk.values)
+                found.update((sequencer, *step) for step in steps if step is not None)
+                offset = max(chunk.next_offset, offset + 1)
+        return found
+
+
+def _name(state: ReplyState) -> _Name:
+    assert state.failure is not None
+    return state.sequencer, state.id, asking_of(state.failure).step

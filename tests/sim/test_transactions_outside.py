@@ -1,0 +1,53 @@
+"""Random transactions that call the outside, on nodes that crash between asking and logging."""
+
+from __future__ import annotations
+
+import os
+from random import Random
+
+from tests.sim.test_transactions import ask
+from tests.sim.transactions_oracle import Check, Tally
+from tests.sim.transactions_outside import OutsideWorld
+from tests.sim.transactions_scripts import Scripts, make_program
+from transactional.requests import WireRequest
+from transactional.sequencer import EpochConfig
+
+SEEDS = 120
+
+
+def simulate(seed: int) -> tuple[Tally, OutsideWorld]:
+    draw = Random(seed)
+    config = EpochConfig(draw.choice([1, 3, 20]), interval_ms=draw.randrange(4), ahead=draw.randrange(1, 4))
+    world = OutsideWorld(
+        make_program(draw.randrange(1, 4)),
+        draw.randrange(1 << 30),
+        nodes=draw.randrange(1, 4),
+        sequencers=draw.randrange(1, 4),
+        config=config,
+    )
+    scripts = Scripts(draw, draw.choice([1, 3, 10, 40]), outside=True)
+    asked: list[WireRequest] = []
+    for _ in range(draw.randrange(100, 500)):
+        if draw.random() < 0.07:
+            ask(world, draw, scripts, asked)
+        for odds, happens in [(0.01, world.crash), (0.01, world.overlap), (0.02, world.save), (0.01, world.forget)]:
+            if draw.random() < odds:
+                happens()
+        world.act()
+    world.heal()
+    assert not any(p.replies.asking for life in world.lives for p in life.node.partitions.values())
+    return Check(world).run(), world
+
+
+def test_calls_to_the_outside_count_once_whoever_crashes() -> None:
+    base, tally, called, again = int(os.environ["SIM_BASE_SEED"]), Tally(), 0, 0
+    for seed in range(base, base + SEEDS):
+        try:
+            found, world = simulate(seed)
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
+        tally.add(found)
+        called += len(world.calls)
+        again += sum(times > 1 for times in world.calls.values())
+    assert tally.continued and tally.asked and tally.restored and tally.logged and tally.crashes, tally
+    assert 0 < again < called, f"{again} of {called} calls were made again: crashes come between asking and logging"

@@ -1,0 +1,72 @@
+"""A world with an outside: calls that may be lost between asking and logging, made twice, fail, and overtake each other."""
+
+from __future__ import annotations
+
+from tests.sim.transactions_world import REQUESTS, Life, World
+from transactional.errors import Aborted
+from transactional.external import ANSWER_BYTES, asking_of, perform
+from transactional.messages import Request
+from transactional.requests import continuation, logged_step
+from transactional.snapshots import ReplyState
+
+
+class OutsideWorld(World):
+    """Whoever owns a partition calls for it. ``calls``: idempotency key -> how often it was called."""
+
+    def __init__(self, *given: object, **named: object) -> None:
+        self.calls: dict[str, int] = {}
+        super().__init__(*given, **named)  # type: ignore[arg-type]
+
+    def act(self) -> None:
+        """As before, and now and then a call to the outside."""
+        if self.draw.random() < 0.1:
+            self._call_one(self.draw.choice(self.lives))
+        else:
+            super().act()
+
+    def _call_one(self, life: Life) -> bool:
+        """One that this life has not made, and that is not on the log."""
+        for number in sorted(life.node.partitions):
+            for name, state in life.node.partitions[number].replies.asking.items():
+                assert state.failure is not None and isinstance(state.call, Request)
+                wanted = state.id, asking_of(state.failure).step
+                if (life.called.get(name) == wanted) or wanted in self._logged(state):
+                    continue
+                life.called[name] = wanted
+                self._call(life, state, state.call)
+                return True
+        return False
+
+    def _call(self, life: Life, state: ReplyState, call: Request) -> None:
+        assert state.failure is not None
+        asking = asking_of(state.failure)
+        key = f"{state.id}:{asking.place}"
+        self.calls[key] = times = self.calls.get(key, 0) + 1
+        outcome = perform(self._answer, asking.function, f"{key} for the {times}. time", asking.arguments)
+        if self.draw.random() < 0.1:
+            outcome = Aborted("ExternalTimeout", (key,))
+        life.outbox_of(REQUESTS, state.sequencer).append(continuation(call, asking, outcome))
+
+    def _answer(self, key: str, *arguments: object) -> object:
+        """Never twice the same."""
+        draw = self.draw.random()
+        if draw < 0.1:
+            raise KeyError(key)
+        return object() if draw < 0.15 else bytes(ANSWER_BYTES) if draw < 0.17 else [key, *arguments]
+
+    def _logged(self, state: ReplyState) -> set[tuple[str, int] | None]:
+        return {logged_step(value) for value in self.request_values(state.sequencer)}
+
+    def _write(self, life: Life) -> bool:
+        before = [self.log.end_offset(REQUESTS, s) for s in range(self.sequencers)]
+        written = super()._write(life)
+        for s, offset in enumerate(before):
+            if self.log.end_offset(REQUESTS, s) > offset:
+                self.after[s, offset] = 0  # no client asked then
+        return written
+
+    def _whole_turn(self, life: Life) -> bool:
+        moved = super()._whole_turn(life)
+        while self._call_one(life):
+            moved = True
+        return moved

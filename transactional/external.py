@@ -1,0 +1,134 @@
+"""Calls to the outside: how a transaction asks for one, and how what came of it is logged and found again.
+
+A transaction that asks ends there, without effect. Its *asking* is decided like an exception, and the owner of its
+root's partition makes the call and logs a *continuation*: the same request with the answers so far, under the TID and
+the time of the first run. The first continuation of a step on the log counts; then the transaction runs anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
+
+import msgspec
+
+from transactional.context import Path, Strand
+from transactional.errors import USER_ERRORS, Aborted, describe
+from transactional.values import BadValue, decode, digest, encode
+
+ASKING: Final = "ctx.external"
+"""Kind of the outcome of a transaction that asks: no name of an exception."""
+ANSWER_BYTES: Final = 1 << 18
+"""Of one result from outside."""
+ANSWERS_BYTES: Final = 1 << 19
+"""Of all those of a transaction."""
+External: TypeAlias = Callable[..., Any]
+"""Called with the idempotency key and the arguments."""
+
+
+class Answer(msgspec.Struct, array_like=True, frozen=True):
+    """What came of a call to the outside; ``asked`` names its arguments."""
+
+    strand: Strand
+    path: Path
+    function: str
+    asked: bytes
+    result: bytes | None
+    failure: Aborted | None
+
+
+class Continued(msgspec.Struct, array_like=True, frozen=True):
+    """What a transaction that has asked begins with when it runs anew; TID and time are those of its first run."""
+
+    tid: int
+    time_ms: int
+    answers: list[Answer]
+
+
+class Asking(msgspec.Struct, array_like=True, frozen=True):
+    """A call that somebody has to make; ``step`` answers are there already."""
+
+    step: int
+    strand: Strand
+    path: Path
+    function: str
+    arguments: bytes
+    timeout_ms: int
+    tid: int
+    time_ms: int
+
+    @property
+    def place(self) -> str:
+        """Where in the transaction."""
+        return "/".join(".".join(map(str, path)) for path in (*self.strand, self.path))
+
+    def answer(self, outcome: bytes | Aborted) -> Answer:
+        """With what came of it."""
+        result, failure = (None, outcome) if isinstance(outcome, Aborted) else (outcome, None)
+        return Answer(self.strand, self.path, self.function, digest(self.arguments), result, failure)
+
+
+def look_up(asking: Asking, continued: Continued | None, max_answers: int) -> bytes | Aborted:
+    """What ``ctx.external`` finds: a result, or what the transaction ends with.
+
+    ``Answered`` holds what the call itself failed with; else the call has to be made, has changed, or is one too many.
+    """
+    answers = [] if continued is None else continued.answers
+    for answer in answers:
+        if (answer.strand, answer.path) != (asking.strand, asking.path):
+            continue
+        if (answer.function, answer.asked) != (asking.function, digest(asking.arguments)):
+            what = f"{asking.function} is asked where {answer.function} was called"
+            if answer.function == asking.function:
+                what = f"{asking.function} is asked with other arguments than it was called with"
+            return Aborted("ExternalChanged", (f"{what}, at {asking.place}",))
+        if answer.failure is not None:
+            raise Answered(answer.failure)
+        assert answer.result is not None, f"an answer to {asking.function} is empty"
+        return answer.result
+    if len(answers) >= max_answers:
+        return Aborted("LimitExceeded", (f"more than {max_answers} calls to the outside",))
+    if sum(len(answer.result or b"") for answer in answers) > ANSWERS_BYTES:
+        return Aborted("LimitExceeded", (f"more than {ANSWERS_BYTES} bytes from the outside",))
+    return Aborted(ASKING, (encode(asking),))
+
+
+class Answered(Exception):
+    """The call to the outside was made, and this is how it failed."""
+
+    def __init__(self, aborted: Aborted) -> None:
+        super().__init__(str(aborted))
+        self.aborted = aborted
+
+
+def is_asking(outcome: Any) -> bool:
+    """Whether a transaction ended so."""
+    return isinstance(outcome, Aborted) and outcome.kind == ASKING
+
+
+def asking_of(outcome: Aborted) -> Asking:
+    """What is asked."""
+    return decode(outcome.arguments[0], Asking)
+
+
+def perform(function: External | None, name: str, key: str, arguments: bytes) -> bytes | Aborted:
+    """Make the call; whatever it does, there is an outcome."""
+    if function is None:
+        return Aborted("UnknownFunction", (f"the program has no external function {name!r}",))
+    given = decode(arguments)
+    try:
+        match given:
+            case None:
+                result = function(key)
+            case list():
+                result = function(key, *given)
+            case dict():
+                result = function(key, **given)
+            case _:
+                result = function(key, given)
+    except USER_ERRORS as error:
+        return describe(error)
+    try:
+        return encode(result, ANSWER_BYTES)
+    except BadValue as error:
+        return describe(BadValue(f"the result of {name} {error}"))
