@@ -190,9 +190,9 @@ class Context:
         """Call a function of the outside world, which the program declares in ``externals``, and get its result.
 
         It is called as ``function(key, ...)`` with an idempotency key. The transaction ends here, and once the result
-        is logged runs anew from its beginning with it, on the state of that time. A result that is logged is never asked
-        for again; a crash before that may repeat the call, with the same key. What it raises is raised here, and
-        ``ExternalTimeout`` (``CallFailed``) where it did not return in time.
+        is logged runs anew from its beginning with it, on the state of that time. A result that is logged is never
+        asked for again; a crash before that may repeat the call, with the same key. What it raises is raised here,
+        and ``ExternalTimeout`` (``CallFailed``) where it did not return in time.
         """
         program = self._place.program
         name = program.external(function)

@@ -83,19 +83,18 @@ class ReplyBook:
     def admits(self, request: Request) -> bool:
         """Whether a continuation is the one that is waited for: not a second owner's, not a stranger's."""
         continued, waits = request.continued, self.asking.get((request.sequencer, request.id))
-        if continued is None or waits is None:
+        if continued is None or waits is None or not continued.answers:
             return continued is None
         assert waits.failure is not None
-        asking, call = asking_of(waits.failure), waits.call
+        asking, call, last = asking_of(waits.failure), waits.call, continued.answers[-1]
         assert isinstance(call, Request), f"request {request.id} waits for the outside, and its call was not kept"
         before = [] if call.continued is None else call.continued.answers
-        answers, last = continued.answers[:-1], continued.answers[-1:]
+        outcome = last.failure if last.result is None else last.result
         return (
-            same_call(call, request)
-            and (continued.tid, continued.time_ms, answers) == (asking.tid, asking.time_ms, before)
-            and [asking.answer(each.failure if each.result is None else each.result) for each in last if _whole(each)]
-            == last
-            != []
+            outcome is not None
+            and last == asking.answer(outcome)
+            and (continued.tid, continued.time_ms, continued.answers[:-1]) == (asking.tid, asking.time_ms, before)
+            and same_call(call, request)
         )
 
     def __len__(self) -> int:
@@ -170,7 +169,6 @@ class ReplyBook:
                 order.append((again.offset, name))
                 self._fresh[sequencer] = self._fresh.get(sequencer, 0) + 1
             self._memory.forget_first(sequencer)
-
 
 
 def records_of(epoch: int, replies: Sequence[Reply], after: tuple[int, int]) -> Iterator[Replies]:

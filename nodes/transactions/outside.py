@@ -153,7 +153,8 @@ class Outside:
         """Which steps the log has an answer to."""
         begin: dict[int, int] = {}
         for state in states:
-            begin[state.sequencer] = min(state.offset, begin.get(state.sequencer, state.offset))
+            assert isinstance(state.call, Request)
+            begin[state.sequencer] = min(state.call.offset, begin.get(state.sequencer, state.call.offset))
         found: set[_Name] = set()
         for sequencer, start in sorted(begin.items()):
             offset = max(start, self._log.start_offset(self._topic, sequencer))

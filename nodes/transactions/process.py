@@ -22,6 +22,7 @@ from nodes.transactions.checkpointing import TransactionCheckpoints
 from nodes.transactions.compaction import compact_in_child
 from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.feeding import Feeding
+from nodes.transactions.outside import Outside
 from nodes.transactions.topics import FIRST_INCARNATION, begin, create_topics
 from transactional.operators import Program
 from transactional.partition import Nondeterministic
@@ -93,6 +94,7 @@ class TransactionProcess:
             heartbeat_interval_ms=settings.node.heartbeat_interval_ms,
         )
         self.feeding = Feeding(log, program, sequencers)
+        self.outside = Outside(log, program, self.topics.requests, monotonic_ms)
 
     def request_stop(self, signum: int = 0, frame: FrameType | None = None) -> None:
         """Leave after this turn; a second time at once."""
@@ -108,8 +110,10 @@ class TransactionProcess:
             while not self._stop.is_set() and os.getppid() == self.parent:
                 self.driver.turn(ready)
                 fed = self.feeding.turn(self.driver.node.sequencers)
+                fed |= self.outside.turn(self.driver.node.partitions)
                 # What follows from what was read has been done: only the log, or the time, can bring more.
-                wait_s = 0.0 if fed else CUT_WAIT_S if self.driver.is_waiting else IDLE_WAIT_S
+                soon = self.driver.is_waiting or self.outside.running
+                wait_s = 0.0 if fed else CUT_WAIT_S if soon else IDLE_WAIT_S
                 ready = self.log.wait(self.driver.waits_for() | self.feeding.waits_for(), wait_s)
             self.driver.leave()
         except Nondeterministic as error:

@@ -17,7 +17,10 @@ SEEDS = 120
 
 def simulate(seed: int) -> tuple[Tally, OutsideWorld]:
     draw = Random(seed)
-    config = EpochConfig(draw.choice([1, 3, 20]), interval_ms=draw.randrange(4), ahead=draw.randrange(1, 4))
+    window = draw.choice([3, 20_000])  # with a short one, what waits for the outside is older than what is forgotten
+    config = EpochConfig(
+        draw.choice([1, 3, 20]), interval_ms=draw.randrange(4), ahead=draw.randrange(1, 4), id_window=window
+    )
     world = OutsideWorld(
         make_program(draw.randrange(1, 4)),
         draw.randrange(1 << 30),
@@ -29,7 +32,10 @@ def simulate(seed: int) -> tuple[Tally, OutsideWorld]:
     asked: list[WireRequest] = []
     for _ in range(draw.randrange(100, 500)):
         if draw.random() < 0.07:
-            ask(world, draw, scripts, asked)
+            if window > 3:
+                ask(world, draw, scripts, asked)
+            else:
+                ask_new(world, scripts, asked)
         for odds, happens in [(0.01, world.crash), (0.01, world.overlap), (0.02, world.save), (0.01, world.forget)]:
             if draw.random() < odds:
                 happens()
@@ -37,6 +43,13 @@ def simulate(seed: int) -> tuple[Tally, OutsideWorld]:
     world.heal()
     assert not any(p.replies.asking for life in world.lives for p in life.node.partitions.values())
     return Check(world).run(), world
+
+
+def ask_new(world: OutsideWorld, scripts: Scripts, asked: list[WireRequest]) -> None:
+    """None that comes again: what is said of that depends on the window."""
+    operator, key = scripts.entity()
+    asked.append(WireRequest(f"r{len(asked)}", operator, key, "run", [scripts.script(operator)]))
+    world.ask(asked[-1])
 
 
 def test_calls_to_the_outside_count_once_whoever_crashes() -> None:

@@ -1,4 +1,4 @@
-"""A world with an outside: calls that may be lost between asking and logging, made twice, fail, and overtake each other."""
+"""A world with an outside: calls that may be lost between asking and logging, made twice, or fail."""
 
 from __future__ import annotations
 
