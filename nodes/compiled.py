@@ -33,6 +33,8 @@ NAMES = {
     "scan": ("nodes.log.kafka_kernel", 9),
     "gather": ("nodes.log.kafka_kernel", 8),
     "release": ("nodes.log.kafka_kernel", 3),
+    "hand_over": ("nodes.log.kafka_kernel", 8),
+    "reported": ("nodes.log.kafka_kernel", 3),
 }
 """Compiled functions: where they stand, and how many arguments they take."""
 BUILD_TIMEOUT_S = 300
@@ -53,6 +55,8 @@ class Compiled:
     scan: Callable[..., int]
     gather: Callable[..., int]
     release: Callable[..., int]
+    hand_over: Callable[..., int]
+    reported: Callable[..., int]
 
 
 def _function(address: int, arguments: int) -> Callable[..., int]:

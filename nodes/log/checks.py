@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holon.columnar.payloads import Payloads
 from nodes.log.contract import OffsetOutOfRange, RecordTooLarge, TopicExists
 
 MAX_RECORD_BYTES = 16 << 20
@@ -46,9 +48,7 @@ def check_batch(
     for name, column in (("headers", headers), ("keys", keys)):
         if column is not None and len(column) != len(values):
             raise ValueError(f"{where}: {len(values)} values but {len(column)} {name}; give one for each value")
-    wrong = set(map(type, values)) - {bytes}
-    wrong |= set(map(type, headers or ())) - {bytes}
-    wrong |= set(map(type, keys or ())) - {bytes, type(None)}
+    wrong = _types(values) - {bytes} | _types(headers) - {bytes} | _types(keys) - {bytes, type(None)}
     if wrong:
         names = ", ".join(sorted(kind.__name__ for kind in wrong))
         raise TypeError(f"{where}: records are bytes, not {names}; encode them first")
@@ -68,12 +68,23 @@ def record_sizes(
     values: Sequence[bytes], headers: Sequence[bytes] | None, keys: Sequence[bytes | None] | None
 ) -> NDArray[np.int64]:
     """Bytes of value, header and key of each record."""
-    sizes = np.fromiter(map(len, values), np.int64, len(values))
+    sizes = _lengths(values)
     if headers is not None:
-        sizes += np.fromiter(map(len, headers), np.int64, len(values))
+        sizes += _lengths(headers)
     if keys is not None:
         sizes += np.fromiter((len(key) if key else 0 for key in keys), np.int64, len(values))
     return sizes
+
+
+def _types(column: Sequence[Any] | None) -> set[type]:
+    return set() if column is None or isinstance(column, Payloads) else set(map(type, column))
+
+
+def _lengths(column: Sequence[bytes]) -> NDArray[np.int64]:
+    """A new array."""
+    if isinstance(column, Payloads):
+        return column.ends - column.starts
+    return np.fromiter(map(len, column), np.int64, len(column))
 
 
 def out_of_range(where: str, offset: int, start: int, end: int) -> OffsetOutOfRange:

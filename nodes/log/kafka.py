@@ -6,6 +6,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from confluent_kafka import Consumer, KafkaException
@@ -18,7 +19,9 @@ from nodes.log.contract import Appended, Chunk, Log, LogError, TopicPartition, U
 from nodes.log.kafka_append import BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, Appender
 from nodes.log.kafka_errors import Connection
 from nodes.log.kafka_follow import Follower
-from nodes.log.kafka_native import NativeConsumer, open_library
+from nodes.log.kafka_library import open_library
+from nodes.log.kafka_native import NativeConsumer
+from nodes.log.kafka_native_send import NativeSender
 from nodes.log.kafka_send import Sender
 from nodes.log.kafka_topics import Topics
 from nodes.log.own_process import OWN
@@ -65,11 +68,12 @@ class KafkaLog(Log):
             writer = kafka_config.producer(base, connection.note, self._batch_bytes, timeout_s)
             self._appender = Appender(writer, connection, timeout_s)
             self._sending = kafka_config.sender(base, connection.note, self._batch_bytes, timeout_s)
-            self._sender = Sender(self._sending, connection, timeout_s)
+            self._sender: Sender = Sender(self._sending, connection, timeout_s)
         except KafkaException as error:  # a property that librdkafka does not know, a certificate that is not there
             raise LogError(f"Kafka {bootstrap}: the properties are refused: {error.args[0].str()}") from None
         self._follower = Follower(consumer, self._topics, connection, prefix, timeout_s)
         self._timeout_s = timeout_s
+        self._new_sender: Callable[[Mapping[str, Any]], Sender] = lambda config: Sender(config, connection, timeout_s)
         self._transactional: dict[str, Sender] = {}
         self._limited: dict[int, Sender] = {}
         parts = (self._topics, self._follower, self._appender, self._sender, self._transactional, self._limited)
@@ -125,8 +129,12 @@ class KafkaLog(Log):
             consumer = NativeConsumer(library, found, self._consuming, bare)
             old = self._follower
             self._follower = Follower(consumer, self._topics, self._connection, self.prefix, self._timeout_s)
+            if not self._sender.used:  # else what is on its way would lose its place
+                connection, timeout_s = self._connection, self._timeout_s
+                self._new_sender = lambda config: NativeSender(library, found, config, connection, timeout_s)
+                self._sender = self._new_sender(self._sending)
             self._finalizer.detach()
-            self._parts = (self._topics, self._follower, *self._parts[2:])
+            self._parts = (self._topics, self._follower, self._appender, self._sender, *self._parts[4:])
             self._finalizer = weakref.finalize(self, _release, *self._parts, self._pid)
             old.close()
         return True
@@ -174,7 +182,7 @@ class KafkaLog(Log):
             return self._sender
         if limit_bytes not in self._limited:
             config = {**self._sending, "batch.size": batch_bytes}
-            self._limited[limit_bytes] = Sender(config, self._connection, self._timeout_s)
+            self._limited[limit_bytes] = self._new_sender(config)
         return self._limited[limit_bytes]
 
     def delivered(self, *, wait: bool = False) -> None:

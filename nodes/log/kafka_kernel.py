@@ -1,7 +1,7 @@
-"""The compiled loops that walk librdkafka's messages: their fields as columns, their bytes into one buffer.
+"""The compiled loops that walk librdkafka's messages: their fields as columns, their bytes into one buffer, and back.
 
-Two rules for this file: the layout of ``rd_kafka_message_t`` is that of its public header; functions of the library
-come as addresses, so that the compiled code needs no symbol from outside.
+Two rules for this file: the layouts of ``rd_kafka_message_t`` and ``rd_kafka_vu_t`` are those of the public header;
+functions of the library come as addresses, so that the compiled code needs no symbol from outside.
 """
 # Numba compiles what stands here; its scalars are plain numbers to a type checker.
 # pyright: reportArgumentType=false, reportCallIssue=false
@@ -29,6 +29,7 @@ from nodes.log.kafka_table import (
     TOPIC,
     VALUE,
     VALUE_BYTES,
+    VARIABLE,
     WIDTH,
 )
 
@@ -122,3 +123,54 @@ def release(messages, count, destroy):
     for k in range(count):
         _call(destroy, number_at(messages, k), 0, 0, 0)
     return count
+
+
+@compiled
+def hand_over(client, produce, parts, columns, first, count, ticket, failure):
+    """Give records ``first`` to ``count`` to the library, one after the other; returns how many of all it has then.
+
+    ``parts`` are seven ``rd_kafka_vu_t``: topic, partition, flags, opaque, value, key, header. ``columns`` are three
+    triples of buffer, starts and ends, for values, headers and keys: buffer 0 where there are none, start -1 for a record
+    without a key; an empty header is none. The opaque of a record is twice the ticket, of the last one 1 more.
+    Where the library refuses a record, ``failure`` gets its error (an address).
+    """
+    values, value_starts, value_ends = number_at(columns, 0), number_at(columns, 1), number_at(columns, 2)
+    headers, header_starts, header_ends = number_at(columns, 3), number_at(columns, 4), number_at(columns, 5)
+    keys, key_starts, key_ends = number_at(columns, 6), number_at(columns, 7), number_at(columns, 8)
+    opaque, value, key, header = parts + 3 * VARIABLE, parts + 4 * VARIABLE, parts + 5 * VARIABLE, parts + 6 * VARIABLE
+    for k in range(first, count):
+        put_number(opaque, 1, 2 * ticket + (1 if k == count - 1 else 0))
+        start = number_at(value_starts, k)
+        put_number(value, 1, values + start)
+        put_number(value, 2, number_at(value_ends, k) - start)
+        start = number_at(key_starts, k) if keys != 0 else np.int64(-1)
+        put_number(key, 1, keys + start if start >= 0 else np.int64(0))
+        put_number(key, 2, number_at(key_ends, k) - start if start >= 0 else np.int64(0))
+        given = np.int64(6)
+        if headers != 0:
+            start = number_at(header_starts, k)
+            size = number_at(header_ends, k) - start
+            if size > 0:
+                put_number(header, 2, headers + start)
+                put_number(header, 3, size)
+                given = np.int64(7)
+        refused = _call(produce, client, parts, given, 0)
+        if refused != 0:
+            put_number(failure, 0, refused)
+            return k
+    return count
+
+
+@compiled
+def reported(messages, count, found):
+    """What reports of delivery say: error, ticket and offset of each that failed or is the last of its ticket."""
+    rows = 0
+    for k in range(count):
+        message = number_at(messages, k)
+        error, opaque = number_at(message, 0) & _LOW, number_at(message, 8)
+        if error != 0 or opaque & 1 != 0:
+            put_number(found, 3 * rows, error)
+            put_number(found, 3 * rows + 1, opaque >> 1)
+            put_number(found, 3 * rows + 2, number_at(message, 7))
+            rows += 1
+    return rows

@@ -8,14 +8,11 @@ library may call from its threads touches nothing of Python.
 from __future__ import annotations
 
 import ctypes
-import glob
 import math
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-import confluent_kafka
 import numpy as np
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
@@ -26,11 +23,8 @@ from nodes.log import kafka_table as table
 from nodes.log.kafka_append import HEADER
 from nodes.log.kafka_blocks import Blocks, Where
 from nodes.log.kafka_columns import Piece
+from nodes.log.kafka_library import CONSUMER, ERROR_CALLBACK, new_client, partition_count
 
-_CONSUMER = 1
-_TEXT_BYTES = 512
-_CONF_OK = 0
-_ERROR_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_void_p)
 _ADDRESSES = ("rd_kafka_message_timestamp", "rd_kafka_message_headers", "rd_kafka_header_get_last",
               "rd_kafka_message_destroy")  # fmt: skip
 _NAME = HEADER.encode() + b"\0"
@@ -62,53 +56,6 @@ class Event:
         return self._error
 
 
-class _Partition(ctypes.Structure):
-    """The beginning of ``rd_kafka_topic_partition_t``."""
-
-    _fields_ = (("topic", ctypes.c_char_p), ("partition", ctypes.c_int32), ("offset", ctypes.c_int64))
-
-
-def open_library() -> ctypes.CDLL | None:
-    """The library that confluent-kafka has loaded; None where it is not beside it (built by hand, other system)."""
-    folder = os.path.dirname(os.path.dirname(confluent_kafka.__file__))
-    found = glob.glob(os.path.join(folder, "confluent_kafka.libs", "librdkafka-*.so*"))
-    if len(found) != 1 or ctypes.sizeof(ctypes.c_void_p) != 8:
-        return None
-    library = ctypes.CDLL(found[0])
-    pointer, text, number, many = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_size_t
-    for name, result, arguments in (
-        ("conf_new", pointer, ()),
-        ("conf_set", number, (pointer, text, text, text, many)),
-        ("conf_destroy", None, (pointer,)),
-        ("conf_set_error_cb", None, (pointer, _ERROR_CALLBACK)),
-        ("conf_set_log_cb", None, (pointer, pointer)),
-        ("new", pointer, (number, pointer, text, many)),
-        ("poll_set_consumer", number, (pointer,)),
-        ("queue_get_consumer", pointer, (pointer,)),
-        ("queue_destroy", None, (pointer,)),
-        ("consume_batch_queue", ctypes.c_ssize_t, (pointer, number, pointer, many)),
-        ("topic_partition_list_new", pointer, (number,)),
-        ("topic_partition_list_add", ctypes.POINTER(_Partition), (pointer, text, ctypes.c_int32)),
-        ("topic_partition_list_destroy", None, (pointer,)),
-        ("incremental_assign", pointer, (pointer, pointer)),
-        ("incremental_unassign", pointer, (pointer, pointer)),
-        ("error_code", number, (pointer,)),
-        ("error_string", text, (pointer,)),
-        ("error_destroy", None, (pointer,)),
-        ("topic_new", pointer, (pointer, text, pointer)),
-        ("topic_name", text, (pointer,)),
-        ("topic_destroy", None, (pointer,)),
-        ("metadata", number, (pointer, number, pointer, pointer, number)),
-        ("metadata_destroy", None, (pointer,)),
-        ("message_errstr", text, (pointer,)),
-        ("consumer_close", number, (pointer,)),
-        ("destroy", None, (pointer,)),
-    ):
-        function = getattr(library, f"rd_kafka_{name}")
-        function.restype, function.argtypes = result, arguments
-    return library
-
-
 class NativeConsumer:
     """One client. ``config`` as for ``confluent_kafka.Consumer``; raises ``KafkaException`` for what is refused.
 
@@ -122,7 +69,7 @@ class NativeConsumer:
         self._lib = library
         self._loops = loops
         self._on_error: Callable[[KafkaError], None] = config.get("error_cb", lambda error: None)
-        self._error_callback = _ERROR_CALLBACK(self._failed)  # lives as long as the client
+        self._error_callback = ERROR_CALLBACK(self._failed)  # lives as long as the client
         self._functions = [ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0 for name in _ADDRESSES]
         self._name = ctypes.create_string_buffer(_NAME)
         self._room = (ctypes.c_int64 * 4)()
@@ -131,29 +78,11 @@ class NativeConsumer:
         self._messages_at = self._messages.ctypes.data
         self._few = np.empty((FEW, table.WIDTH), np.int64)
         self._few_at = self._few.ctypes.data
-        self._client = self._open(config)
+        self._client = new_client(library, CONSUMER, config, self._error_callback)
         library.rd_kafka_poll_set_consumer(self._client)
         self._queue = library.rd_kafka_queue_get_consumer(self._client)
         # Held until the end, so that no other topic ever gets its address.
         self._bare = library.rd_kafka_topic_new(self._client, without_headers.encode(), None) if without_headers else 0
-
-    def _open(self, config: Mapping[str, Any]) -> int:
-        said = ctypes.create_string_buffer(_TEXT_BYTES)
-        conf = self._lib.rd_kafka_conf_new()
-        for key, value in config.items():
-            if key in ("error_cb", "logger"):
-                continue
-            text = str(value).lower() if isinstance(value, bool) else str(value)
-            if self._lib.rd_kafka_conf_set(conf, key.encode(), text.encode(), said, _TEXT_BYTES) != _CONF_OK:
-                self._lib.rd_kafka_conf_destroy(conf)
-                raise KafkaException(KafkaError(KafkaError._INVALID_ARG, said.value.decode()))
-        self._lib.rd_kafka_conf_set_error_cb(conf, self._error_callback)
-        self._lib.rd_kafka_conf_set_log_cb(conf, None)
-        client = self._lib.rd_kafka_new(_CONSUMER, conf, said, _TEXT_BYTES)
-        if not client:
-            self._lib.rd_kafka_conf_destroy(conf)
-            raise KafkaException(KafkaError(KafkaError._FAIL, said.value.decode()))
-        return client
 
     def _failed(self, client: int, code: int, reason: bytes, opaque: int) -> None:
         """Called by the library, in the thread that takes messages."""
@@ -174,13 +103,10 @@ class NativeConsumer:
     def list_topics(self, name: str, timeout: float) -> None:
         """Ask for a topic's leaders, so that the client knows them."""
         topic = self._lib.rd_kafka_topic_new(self._client, name.encode(), None)
-        found = ctypes.c_void_p()
-        code = self._lib.rd_kafka_metadata(self._client, 0, topic, ctypes.byref(found), int(timeout * 1000))
-        if code == 0:
-            self._lib.rd_kafka_metadata_destroy(found)
-        self._lib.rd_kafka_topic_destroy(topic)
-        if code != 0:
-            raise KafkaException(KafkaError(code))
+        try:
+            partition_count(self._lib, self._client, topic, timeout)
+        finally:
+            self._lib.rd_kafka_topic_destroy(topic)
 
     def incremental_assign(self, partitions: Sequence[KafkaPartition]) -> None:
         self._change(self._lib.rd_kafka_incremental_assign, partitions)

@@ -14,7 +14,7 @@ from nodes.log.contract import LogError, LogUnavailable
 from nodes.log.kafka_append import HEADER, Leaders
 from nodes.log.kafka_errors import Connection, reason
 
-_SLICE_S = 0.05
+SLICE_S = 0.05
 _Row = tuple[bytes, bytes | None, bytes]
 """Value, key and header."""
 
@@ -66,13 +66,18 @@ class Sender:
             self._produce(producer, name, value, key, partition=partition, headers=named, **report)
         self._waiting += 1
 
+    @property
+    def used(self) -> bool:
+        """True once it has a client."""
+        return self._producer is not None
+
     def delivered(self, wait: bool) -> None:
         """Call what waits for acknowledgements; raises if a record was not delivered."""
         if self._producer is not None and self._waiting:
             self._poll(self._producer, 0)
             deadline = time.monotonic() + self._timeout_s + 1.0
             while wait and self._waiting and self._failed is None and time.monotonic() < deadline:
-                self._poll(self._producer, _SLICE_S)  # in slices, so that signals get their turn
+                self._poll(self._producer, SLICE_S)  # in slices, so that signals get their turn
         self._raise_failure()
 
     def _poll(self, producer: Producer, timeout_s: float) -> None:
@@ -118,7 +123,7 @@ class Sender:
             except BufferError:
                 if time.monotonic() > deadline:
                     self._failed = self._failure(KafkaError(KafkaError._QUEUE_FULL), name, options["partition"])
-                self._poll(producer, _SLICE_S)
+                self._poll(producer, SLICE_S)
             except KafkaException as error:
                 self._failed = self._failed or self._failure(reason(error), name, options["partition"])
             self._raise_failure()
