@@ -12,6 +12,11 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from holon.columnar.payloads import PAD_BYTES, Payloads
+
 _FORMAT = struct.Struct(">BIIBqI")
 _PLACE = struct.Struct(">qI")  # position and n, with which it ends
 _TRACK_AND_PLACE = struct.Struct(">BqI")
@@ -88,6 +93,20 @@ class IdentityStamp:
         if numbers is None:
             return [head + pack(position, 0) + job for position in positions]
         return [head + pack(position, n) + job for position, n in zip(positions, numbers, strict=True)]
+
+    def columns(self, positions: NDArray[np.int64], numbers: NDArray[np.int64] | None = None) -> Payloads:
+        """The same in one buffer."""
+        head, job, count = len(self._head), self._job, len(positions)
+        width = head + _PLACE.size + len(job)
+        buffer = np.zeros(count * width + PAD_BYTES, np.uint8)
+        rows = buffer[: count * width].reshape(count, width)
+        rows[:, :head] = np.frombuffer(self._head, np.uint8)
+        rows[:, head : head + 8] = positions.astype(">i8").view(np.uint8).reshape(count, 8)
+        if numbers is not None:
+            rows[:, head + 8 : head + _PLACE.size] = numbers.astype(">u4").view(np.uint8).reshape(count, 4)
+        rows[:, head + _PLACE.size :] = np.frombuffer(job, np.uint8)
+        starts = np.arange(count, dtype=np.int64) * width
+        return Payloads(buffer, starts, starts + width)
 
 
 LastSeen = tuple[int, int]

@@ -13,27 +13,17 @@ from holon.errors import JobError
 from holon.identity import IdentityStamp, Track
 from holon.job import DEAD, LATE, UNSTABLE, Job, Output, encode_json, encode_json_column
 from holon.murmur import murmur2
+from holon.runs import Run
 
 _NOWHERE = -1
 """No record has this offset."""
-
-
-class Run:
-    """Records for one output partition, in order."""
-
-    __slots__ = ("headers", "keys", "values")
-
-    def __init__(self) -> None:
-        self.values: list[bytes] = []
-        self.headers: list[bytes] = []
-        self.keys: list[bytes | None] = []
 
 
 class _Piece(NamedTuple):
     """What one call emitted in a batch function, encoded; ``rows`` None: one for each row of the batch."""
 
     rows: NDArray[np.intp] | list[int] | None  # a list where single results were collected
-    values: list[bytes]
+    values: Sequence[bytes]  # a list where single results were collected
     keys: Sequence[bytes | None] | None
 
     def entries(self) -> Iterable[tuple[int, bytes, bytes | None]]:
@@ -110,9 +100,12 @@ class Outbox:
         """The fast way for what is in row order already: no sorting."""
         positions = offsets if piece.rows is None else offsets[piece.rows]
         run = self.runs.setdefault((output, self.partition), Run())
-        run.values += piece.values
-        run.headers += self._record_stamp.column(positions.tolist(), _numbers(positions))
-        run.keys += [None] * len(piece.values) if piece.keys is None else piece.keys
+        numbers, values = _numbers(positions), piece.values
+        if isinstance(values, Payloads):
+            run.add_columns(values, self._record_stamp.columns(positions, numbers), piece.keys)
+        else:
+            named = self._record_stamp.column(positions.tolist(), None if numbers is None else numbers.tolist())
+            run.extend(values, named, piece.keys)
 
     def _add_rows(self, output: str, pieces: list[_Piece], offsets: NDArray[np.int64]) -> None:
         emitted = sorted((entry for piece in pieces for entry in piece.entries()), key=_row)
@@ -147,7 +140,7 @@ class Outbox:
         if not pieces or not isinstance(pieces[-1].rows, list):
             pieces.append(_Piece([], [], []))
         rows, values, keys = pieces[-1]
-        assert isinstance(rows, list) and isinstance(keys, list)
+        assert isinstance(rows, list) and isinstance(values, list) and isinstance(keys, list)
         rows.append(row)
         values.append(value)
         keys.append(key)
@@ -175,9 +168,7 @@ class Outbox:
 
     def emit_unstable(self, value: Any) -> None:
         run = self.runs.setdefault((UNSTABLE, self.partition), Run())
-        run.values.append(self.outputs[UNSTABLE].encode(value))
-        run.headers.append(b"")
-        run.keys.append(None)
+        run.add(self.outputs[UNSTABLE].encode(value), b"", None)
 
     def divert(self, output: str, offset: int, n: int, value: bytes) -> None:
         """A late or dead event, the n-th of its record."""
@@ -185,9 +176,7 @@ class Outbox:
 
     def _add(self, output: str, value: bytes, header: bytes, key: bytes | None) -> None:
         run = self.runs.setdefault((output, self._route(output, key)), Run())
-        run.values.append(value)
-        run.headers.append(header)
-        run.keys.append(key)
+        run.add(value, header, key)
 
     def _route(self, output: str, key: bytes | None) -> int:
         if not self.outputs[output].route_by_key or key is None:
@@ -207,14 +196,13 @@ class Outbox:
 
     def lengths(self) -> dict[tuple[str, int], int]:
         """How much waits to be taken, by (output, output partition)."""
-        return {key: len(run.values) for key, run in self.runs.items()}
+        return {key: len(run) for key, run in self.runs.items()}
 
     def cut_back(self, lengths: Mapping[tuple[str, int], int]) -> None:
         """Forget what was emitted beyond these lengths (a record's results are rolled back with it)."""
         self._record_at = _NOWHERE
         for key, run in self.runs.items():
-            keep = lengths.get(key, 0)
-            del run.values[keep:], run.headers[keep:], run.keys[keep:]
+            run.keep(lengths.get(key, 0))
 
     # --- taking ---------------------------------------------------------------------------------------------------
 
@@ -224,20 +212,20 @@ class Outbox:
         return taken
 
 
-def _encode_column(encode: Callable[[Any], bytes], values: Sequence[Any]) -> list[bytes]:
+def _encode_column(encode: Callable[[Any], bytes], values: Sequence[Any]) -> Sequence[bytes]:
     if encode is encode_json and isinstance(values, Payloads):
-        return list(values)
+        return values
     return encode_json_column(values) if encode is encode_json else [encode(value) for value in values]
 
 
-def _numbers(positions: NDArray[np.int64]) -> list[int] | None:
+def _numbers(positions: NDArray[np.int64]) -> NDArray[np.int64] | None:
     """How many equal ones come before each of these ascending positions; None if all differ."""
     same = positions[1:] == positions[:-1]
     if not same.any():
         return None
     place = np.arange(len(positions))
     first = np.concatenate([[0], np.where(same, 0, place[1:])])
-    return (place - np.maximum.accumulate(first)).tolist()
+    return place - np.maximum.accumulate(first)
 
 
 def _row(emitted: tuple[int, bytes, bytes | None]) -> int:

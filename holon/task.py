@@ -15,9 +15,10 @@ from holon.admit import Counts
 from holon.context import Context
 from holon.handles import LocalHandle, WindowedHandle
 from holon.job import Job
-from holon.outbox import Outbox, Run
+from holon.outbox import Outbox
 from holon.program import WindowHandler, instantiate, paths
 from holon.record_track import Functions, Input, RecordTrack
+from holon.runs import Run
 from holon.scope import Scope
 from holon.snapshot import RecordPart, Snapshot, WindowPart
 from holon.states import State, Windowed

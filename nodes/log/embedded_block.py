@@ -18,6 +18,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from holon.columnar.payloads import Payloads
 from nodes.log.checks import check_batch
 
 MAGIC = b"HLB1"
@@ -82,7 +83,8 @@ def encode_bodies(
     """Cut a batch into blocks and encode them. Raises what ``check_batch`` does."""
     sizes = check_batch(values, headers, keys, max_record_bytes, where)
     count = len(values)
-    headers = headers if headers is not None and any(headers) else None
+    values = list(values) if isinstance(values, Payloads) else values
+    headers = list(headers) if headers is not None and any(headers) else None
     keys = keys if keys is not None and any(key is not None for key in keys) else None
     if count == 1:
         return [_body(values, headers, keys)]

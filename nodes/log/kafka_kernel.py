@@ -130,8 +130,8 @@ def hand_over(client, produce, parts, columns, first, count, ticket, failure):
     """Give records ``first`` to ``count`` to the library, one after the other; returns how many of all it has then.
 
     ``parts`` are seven ``rd_kafka_vu_t``: topic, partition, flags, opaque, value, key, header. ``columns`` are three
-    triples of buffer, starts and ends, for values, headers and keys: buffer 0 where there are none, start -1 for a record
-    without a key; an empty header is none. The opaque of a record is twice the ticket, of the last one 1 more.
+    triples of buffer, starts and ends, for values, headers and keys: buffer 0 where there are none, start -1 for a
+    record without a key; an empty header is none. The opaque of a record is twice the ticket, of the last one 1 more.
     Where the library refuses a record, ``failure`` gets its error (an address).
     """
     values, value_starts, value_ends = number_at(columns, 0), number_at(columns, 1), number_at(columns, 2)

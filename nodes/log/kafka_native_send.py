@@ -1,4 +1,4 @@
-"""A sender on librdkafka itself: records go to the library, and its reports come back, without a Python call for each."""
+"""A sender on librdkafka itself: records go there, and reports come back, without a call of Python for each."""
 
 from __future__ import annotations
 

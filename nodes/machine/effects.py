@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -40,8 +41,8 @@ class WriteOutput:
     version: int
     ticket: int
     to: OutputPartition
-    values: list[bytes]
-    headers: list[bytes]
+    values: Sequence[bytes]
+    headers: Sequence[bytes]
     keys: list[bytes | None]
 
 

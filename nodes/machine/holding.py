@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from holon.identity import NOTHING_SEEN, Ascent, LastSeen, place_of
 from holon.job import UNSTABLE
-from holon.outbox import Run
+from holon.runs import Run
 from nodes.machine.events import OutputPartition
 from nodes.machine.lead import Lead, Pace
 from wcrdt.replica import SlotDelta
@@ -119,8 +119,8 @@ class HeldOutputs:
             if cut == len(held.places):
                 runs.popleft()
                 continue
-            for column in (held.places, held.run.values, held.run.headers, held.run.keys):
-                del column[:cut]
+            del held.places[:cut]
+            held.run.drop(cut)
 
     def made_ms(self) -> int | None:
         """When the oldest that is held was made; None if nothing is."""
@@ -139,9 +139,7 @@ class HeldOutputs:
                 continue
             into = taken.setdefault(to, Run())
             for held in runs:
-                into.values += held.run.values
-                into.headers += held.run.headers
-                into.keys += held.run.keys
+                into.extend(held.run.values, held.run.headers, held.run.keys)
                 self.lead.published((to, track), held.places[-1], held.made_ms)
         self._runs.clear()
         self.count = 0
@@ -217,9 +215,7 @@ def _by_track(run: Run, seen: dict[int, LastSeen], now_ms: int) -> dict[int, _He
             continue
         part = parts.setdefault(track, _HeldRun(now_ms, Run(), []))
         part.places.append(place)
-        part.run.values.append(value)
-        part.run.headers.append(header)
-        part.run.keys.append(key)
+        part.run.add(value, header, key)
     return parts
 
 

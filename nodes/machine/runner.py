@@ -15,8 +15,8 @@ import msgspec
 from holon.formats import AtomFormat
 from holon.identity import NOTHING_SEEN, LastSeen, OutputId
 from holon.job import UNSTABLE, Job
-from holon.outbox import Run
 from holon.record_track import Input
+from holon.runs import Run
 from holon.snapshot import Snapshot
 from holon.task import PartitionTask
 from nodes.machine.effects import Effect, SaveCheckpoint, WriteBroadcast, WriteOutput
@@ -292,9 +292,9 @@ class Runner:
             run = taken[to]
             if to in self._skip and to[0] != UNSTABLE:
                 run = self._without_written(to, run)
-            if run.values:
+            if len(run):
                 self.ticket += 1
-                self.emitted += len(run.values)
+                self.emitted += len(run)
                 effects.append(
                     WriteOutput(self.partition, self.key, self.ticket, to, run.values, run.headers, run.keys)
                 )
@@ -311,9 +311,7 @@ class Runner:
                 self.suppressed += 1
                 continue
             last.pop(track, None)
-            kept.values.append(value)
-            kept.headers.append(header)
-            kept.keys.append(key)
+            kept.add(value, header, key)
         if not last:
             del self._skip[to]
         return kept
