@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, Producer
-from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
 from nodes.log import (
     LogDamaged,
@@ -176,6 +176,7 @@ class TestTopics:
         assert log.append("limited", 0, values)[:2] == (0, 1000)
         assert log.read("limited", 0, 0).values == values
 
+    @BOTH_READERS
     def test_with_small_limits_take_what_is_sent_without_waiting(self, log: KafkaLog) -> None:
         """The client joins what is on its way to batches; none may be too large for this topic."""
         create_limited(log, 50_000)
@@ -186,6 +187,32 @@ class TestTopics:
         log.delivered(wait=True)
         assert ends == list(range(20, 1001, 20))
         assert log.read("limited", 0, 0).values == values
+
+
+@BOTH_READERS
+def test_a_record_that_the_broker_refuses_ends_all_sending(log: KafkaLog) -> None:
+    """The topic's limit becomes smaller behind the log's back."""
+    ends: list[int] = []
+    log.send("t", 0, [b"first"], done=ends.append)
+    log.delivered(wait=True)
+    admin = AdminClient({"bootstrap.servers": session_bootstrap()})
+    smaller = ConfigEntry("max.message.bytes", "1000", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.TOPIC, on_broker(log), incremental_configs=[smaller])
+    admin.incremental_alter_configs([resource])[resource].result(PLENTY_S)
+    noise = random.Random(1).randbytes(5000)
+    with pytest.raises(LogError, match="Message size too large"):
+        until(lambda: _sent(log, noise, ends), "the broker knows the new limit")
+    with pytest.raises(LogError, match="Message size too large"):
+        log.send("t", 1, [b"after"], done=ends.append)
+    assert log.end_offset("t", 1) == 0
+    assert log.end_offset("t", 0) == len(ends)
+
+
+def _sent(log: KafkaLog, value: bytes, ends: list[int]) -> bool:
+    """False: the broker has taken it."""
+    log.send("t", 0, [value], done=ends.append)
+    log.delivered(wait=True)
+    return False
 
 
 def create_limited(log: KafkaLog, max_bytes: int) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from holon.columnar.payloads import Payloads
 from nodes.log import Log, OffsetOutOfRange, RecordTooLarge, TopicPartition
 from tests.integration.log_makers import MAKERS
 
@@ -49,6 +50,22 @@ def test_headers_and_keys_are_sent_too(log: Log) -> None:
     log.delivered(wait=True)
     chunk = log.read("t", 0, 0)
     assert (chunk.values, chunk.headers, chunk.keys) == ([b"a", b"b"], [b"", b"\x00h"], [b"k", None])
+
+
+def test_a_batch_may_come_as_columns_and_be_more_than_what_may_be_on_its_way(log: Log) -> None:
+    """More than librdkafka holds at once (100,000)."""
+    ends: list[int] = []
+    values = [b"%d" % number for number in range(120_000)]
+    headers = [value if number % 3 else b"" for number, value in enumerate(values)]
+    log.send("t", 1, Payloads.of(values), headers=Payloads.of(headers), done=ends.append)
+    log.send("t", 1, Payloads.of([b"last"]), keys=[b""], done=ends.append)
+    log.delivered(wait=True)
+    assert ends == [120_000, 120_001]
+    for first in (0, 99_990, 119_990):
+        chunk = log.read("t", 1, first, max_records=10)
+        assert (list(chunk.values), list(chunk.headers)) == (values[first : first + 10], headers[first : first + 10])
+    last = log.read("t", 1, 120_000)
+    assert (list(last.values), last.keys) == ([b"last"], [b""])
 
 
 def test_nothing_is_acknowledged_without_being_on_the_log(log: Log) -> None:

@@ -22,6 +22,7 @@ from holon import (
     UserFunctionError,
     Window,
 )
+from holon.columnar.payloads import Payloads
 from holon.murmur import murmur2
 from holon.testing import JobTest
 from tests.unit.holon_jobs import Base, Event, Reading, feeding, job
@@ -59,6 +60,18 @@ def test_an_identity_names_what_caused_the_output() -> None:
         OutputId("test", 0, 1, Track.WINDOW, 10, 0),
         OutputId("test", 0, 1, Track.WINDOW, 20, 0),
     ]
+
+
+def test_results_in_one_buffer_are_named_as_single_ones() -> None:
+    def by_columns(batch: Batch[Reading], ctx: Context) -> None:
+        ctx.emit_many(Payloads.of([b"%d" % ts for ts in batch.ts_ms.tolist()]))
+        ctx.emit_many(Payloads.of([b"7", b"8"]), np.array([1, 1]), keys=[b"k", None])
+
+    def one_by_one(batch: Batch[Reading], ctx: Context) -> None:
+        ctx.emit_many(batch.ts_ms)
+        ctx.emit_many([7, 8], np.array([1, 1]), keys=[b"k", None])
+
+    assert batch_job(by_columns).raw_outputs() == batch_job(one_by_one).raw_outputs() != []
 
 
 def test_a_batch_numbers_its_results_by_row_whatever_the_order_of_calls() -> None:
