@@ -67,6 +67,10 @@ class NodeSettings(Section):
     checkpoint_interval_ms: Positive = Field(1000, description="time between checkpoints of a partition")
     merge_interval_ms: NotNegative = Field(10_000, description="time between merged checkpoints of the job; 0: never")
     trim: bool = Field(True, description="delete what no merged checkpoint needs of the job's own topics")
+    state_memory_mb: NotNegative = Field(
+        0, description="memory for the state of transactions; the rest is spilled to disk; 0: all stays in memory"
+    )
+    state_path: str | None = Field(None, min_length=1, description="folder for spilled state; none: beside the log")
     uncovered_max_mb: NotNegative = Field(
         256, description="deltas in no checkpoint above which input waits; 0: no limit"
     )

@@ -7,7 +7,7 @@ Two rules for this file: it knows no clock and no log, and all it shares with ot
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from transactional.appends import Append
@@ -17,6 +17,8 @@ from transactional.operators import Program
 from transactional.partition import StatePartition
 from transactional.sequencer import EpochConfig, Sequencer
 from transactional.snapshots import LedgerState, PartitionState
+from transactional.spilling import SpillingStore
+from transactional.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +90,20 @@ Event = Ticked | EpochsRead | CallsRead | RequestsRead | PartitionTaken | Sequen
 
 
 class TransactionNode:
-    """One life of one node. ``begin``: the oldest snapshot that it may be given, None: the start of everything."""
+    """One life of one node. ``begin``: the oldest snapshot that it may be given, None: the start of everything.
+
+    ``new_store`` makes the empty state of a partition.
+    """
 
     def __init__(
-        self, program: Program, sequencers: int, config: EpochConfig | None = None, begin: LedgerState | None = None
+        self,
+        program: Program,
+        sequencers: int,
+        config: EpochConfig | None = None,
+        begin: LedgerState | None = None,
+        new_store: Callable[[], Store | SpillingStore] = Store,
     ) -> None:
+        self._new_store = new_store
         self.config = EpochConfig() if config is None else config
         self.ledger = Ledger(program, sequencers) if begin is None else Ledger.restored(program, sequencers, begin)
         self.partitions: dict[int, StatePartition] = {}
@@ -134,6 +145,7 @@ class TransactionNode:
             id_window=self.config.id_window,
             replied=event.replied,
             inline_bytes=self.config.inline_bytes // self.ledger.partitions,
+            new_store=self._new_store,
         )
         if event.snapshot is not None:
             taken.restore(event.snapshot, event.rests_on)

@@ -6,7 +6,7 @@ log again sends what is missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -36,6 +36,7 @@ from transactional.reservations import conflicting
 from transactional.shipping import shipment_of
 from transactional.site import Site
 from transactional.snapshots import FORMAT_VERSION, PartitionState, snapshot_bytes
+from transactional.spilling import SpillingStore
 from transactional.store import Store
 from transactional.values import digest
 
@@ -77,13 +78,15 @@ class StatePartition:
         id_window: int,
         replied: tuple[int, int] = (0, 0),
         inline_bytes: int = 0,
+        new_store: Callable[[], Store | SpillingStore] = Store,
     ) -> None:
         self.ledger = ledger
         self._inline_bytes = inline_bytes
         self.program = ledger.program
         self.number = number
         self.epoch = FIRST_EPOCH
-        self.store = Store()
+        self._new_store = new_store
+        self.store = new_store()
         self.replies = ReplyBook(id_window)
         self.committed = 0
         self._replied = replied
@@ -132,7 +135,7 @@ class StatePartition:
 
     def _snapshot(self, whole: bool) -> bytes:
         remembered, order = self.replies.changes(whole=whole)
-        changed, self.store.changed = self.store.items if whole else self.store.changed, {}
+        changed = self.store.everything() if whole else self.store.changed.items()
         state = PartitionState(
             version=FORMAT_VERSION,
             partition=self.number,
@@ -140,10 +143,11 @@ class StatePartition:
             commits_offset=self.commits_offset,
             committed=self.committed,
             ledger=self.ledger.snapshot(),
-            items=[(operator, key, value) for (operator, key), value in changed.items()],
+            items=[(operator, key, value) for (operator, key), value in changed],
             replies=remembered,
             reply_order=order,
         )
+        self.store.changed = {}
         return snapshot_bytes(state)
 
     def restore(self, state: PartitionState, rests_on: Iterable[PartitionState] = ()) -> None:
@@ -156,12 +160,12 @@ class StatePartition:
         self.position = state.calls_offset
         self.commits_offset = state.commits_offset
         self.committed = state.committed
-        self.store = Store()
+        self.store = self._new_store()
         self._running = self._none_running()
         for each in chain(rests_on, (state,)):
             self.store.apply({(operator, key): value for operator, key, value in each.items})
+            self.store.changed = {}
             self.replies.follow(each)
-        self.store.changed = {}
 
     def learn(self, commit: Commit) -> None:
         """What an earlier owner has logged of an epoch, which this one need not run then."""

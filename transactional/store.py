@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from transactional.operators import StateKey
 
@@ -26,6 +26,10 @@ class Store:
         if keys is None:
             keys = self._ordered[operator] = sorted(key for kind, key in self.items if kind == operator)
         return [(key, self.items[operator, key]) for key in with_prefix(keys, prefix)]
+
+    def everything(self) -> Iterable[tuple[StateKey, bytes | None]]:
+        """All rows, in any order."""
+        return self.items.items()
 
     def apply(self, writes: Mapping[StateKey, bytes | None]) -> None:
         """Commit writes; None deletes."""

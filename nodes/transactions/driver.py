@@ -18,6 +18,8 @@ from transactional.messages import BadMessage, reply_message
 from transactional.operators import Program
 from transactional.sequencer import EpochConfig
 from transactional.snapshots import LedgerState
+from transactional.spilling import SpillingStore
+from transactional.store import Store
 
 CONTROL_INTERVAL_MS = 20
 CONTROL_BATCH = 1000
@@ -40,7 +42,9 @@ class TransactionDriver:
         sequencers: int,
         config: EpochConfig | None = None,
         heartbeat_interval_ms: int = 50,
+        new_store: Callable[[], Store | SpillingStore] = Store,
     ) -> None:
+        self._new_store = new_store
         self.topics = topics
         self.log = log
         self.claiming = claiming
@@ -52,7 +56,7 @@ class TransactionDriver:
         self.config = config
         self.begun = 0
         """Up to this epoch this node knows nothing."""
-        self.node = n.TransactionNode(program, sequencers, config)
+        self.node = n.TransactionNode(program, sequencers, config, new_store=new_store)
         self._has_begun = False
         self._heartbeat_interval_ms = heartbeat_interval_ms
         self._control_at = 0
@@ -127,7 +131,7 @@ class TransactionDriver:
 
     def _start(self, begin: LedgerState | None) -> None:
         self.begun = 0 if begin is None else begin.done
-        self.node = n.TransactionNode(self.program, self.sequencers, self.config, begin)
+        self.node = n.TransactionNode(self.program, self.sequencers, self.config, begin, self._new_store)
 
     def _take(self, partition: int) -> bool:
         """Begin with the newest intact checkpoint; False if none is, and the ledger has to be read from its start."""

@@ -23,10 +23,12 @@ from nodes.transactions.compaction import compact_in_child
 from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.feeding import Feeding
 from nodes.transactions.outside import Outside
+from nodes.transactions.spill import spills_of
 from nodes.transactions.topics import FIRST_INCARNATION, begin, create_topics
 from transactional.operators import Program
 from transactional.partition import Nondeterministic
 from transactional.sequencer import EpochConfig
+from transactional.store import Store
 
 CUT_WAIT_S = 0.001
 
@@ -69,6 +71,7 @@ class TransactionProcess:
         )
         self._stop = threading.Event()
         store = open_checkpoints(settings)
+        spills = spills_of(settings)
         checkpoints = TransactionCheckpoints(
             store,
             program.name,
@@ -92,6 +95,7 @@ class TransactionProcess:
             sequencers=sequencers,
             config=EpochConfig(),
             heartbeat_interval_ms=settings.node.heartbeat_interval_ms,
+            new_store=Store if spills is None else spills.store,
         )
         self.feeding = Feeding(log, program, sequencers)
         self.outside = Outside(log, program, self.topics.requests, monotonic_ms)

@@ -189,7 +189,7 @@ class Check:
             for number, partition in life.node.partitions.items():
                 mine = {key: value for key, value in expected.items() if self.world.program.place(*key) == number}
                 assert partition.epoch == self.ledger.done + 1, f"partition {number} stands in epoch {partition.epoch}"
-                assert partition.store.items == mine, f"partition {number} differs from the plain loop"
+                assert dict(partition.store.everything()) == mine, f"partition {number} differs from the plain loop"
                 owned.add(number)
         assert owned == set(range(self.world.program.partitions))
 

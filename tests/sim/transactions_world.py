@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from random import Random
 from typing import TypeAlias
@@ -14,9 +15,12 @@ from transactional import Program
 from transactional import node as n
 from transactional.appends import Append, AppendCalls, AppendCommit, AppendEpochs
 from transactional.messages import Replies, reply_message
+from transactional.operators import StateKey
 from transactional.requests import WireRequest, partition_of, request_record
 from transactional.sequencer import EpochConfig
 from transactional.snapshots import PartitionState, merged_replies, merged_rows, snapshot_bytes, snapshot_state
+from transactional.spilling import SpillingStore
+from transactional.store import Store
 
 Chain: TypeAlias = tuple[PartitionState, ...]
 """A snapshot, behind those that it rests upon."""
@@ -58,6 +62,27 @@ class Life:
         return any(self.outbox.values())
 
 
+class MemorySpill:
+    """The ``Spill`` protocol over a dict."""
+
+    def __init__(self) -> None:
+        self.held: dict[StateKey, bytes] = {}
+        self.get = self.held.get
+
+    def write(self, rows: Iterable[tuple[StateKey, bytes | None]]) -> None:
+        for key, value in rows:
+            if value is None:
+                self.held.pop(key, None)
+            else:
+                self.held[key] = value
+
+    def scan(self, operator: str, prefix: str) -> list[tuple[str, bytes]]:
+        return sorted((key, v) for (kind, key), v in self.held.items() if kind == operator and key.startswith(prefix))
+
+    def rows(self) -> Iterable[tuple[StateKey, bytes]]:
+        return self.held.items()
+
+
 class World:
     """Let it run with ``act``, end it with ``heal``, then ask for replies and the epochs topic."""
 
@@ -79,6 +104,7 @@ class World:
         self.chains: dict[int, Chain] = {}  # what the next snapshot of a partition's life rests upon, by its id
         self.restored = 0
         self.chained = 0
+        self.spills = 0
         self.logged = 0
         self.after: dict[tuple[int, int], int] = {}  # request -> the last epoch of which a reply was there before it
         self.lives = [self._born() for _ in range(nodes)]
@@ -222,8 +248,15 @@ class World:
         if len(self.snapshots) == self.program.partitions:
             oldest = [self._kept(partition)[0][-1].ledger for partition in sorted(self.snapshots)]
             begin = min(oldest, key=lambda ledger: ledger.done)
-        node = n.TransactionNode(self.program, self.sequencers, self.config, begin)
+        node = n.TransactionNode(self.program, self.sequencers, self.config, begin, self._new_store)
         return Life(node, 0 if begin is None else begin.done)
+
+    def _new_store(self) -> Store | SpillingStore:
+        """Half of them have room for hardly anything."""
+        if self.side.random() < 0.5:
+            return Store()
+        self.spills += 1
+        return SpillingStore(MemorySpill(), lambda: 1_000)
 
     def _last_reply(self, partition: int) -> tuple[int, int]:
         if self.draw.random() < 0.5:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from nodes.log.memory import MemoryLog
 from nodes.machine.claiming import Claiming
@@ -13,15 +14,21 @@ from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.feeding import Feeding
 from nodes.transactions.topics import FIRST_INCARNATION, begin, create_topics
 from transactional import Program
+from transactional.spilling import SpillingStore
+from transactional.store import Store
 
 SEQUENCERS = 2
+NewStore: TypeAlias = Callable[[], Store | SpillingStore]
 
 
 class Stage:
     """``inputs``: partitions of the topic of that name, 0: there is none."""
 
-    def __init__(self, program: Program, *, inputs: int = 0, interval_ms: int = 10_000) -> None:
+    def __init__(
+        self, program: Program, *, inputs: int = 0, interval_ms: int = 10_000, new_store: NewStore = Store
+    ) -> None:
         self.interval_ms = interval_ms
+        self.new_store = new_store
         self.now_ms = 0
         self.program = program
         self.log = MemoryLog(on_wait=lambda seconds: self.turn())
@@ -53,6 +60,7 @@ class Stage:
             lambda: self.now_ms,
             lambda: 1_000_000 + self.now_ms,
             sequencers=SEQUENCERS,
+            new_store=self.new_store,
         )
         self.nodes[name] = driver, Feeding(self.log, self.program, SEQUENCERS)
         return driver

@@ -1,0 +1,143 @@
+"""Spills of state partitions on LMDB: files without a name, which the system removes with the process that has them."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator
+from hashlib import blake2b
+
+import lmdb
+
+from nodes.errors import RunFailed
+from nodes.settings import Settings
+from transactional.operators import StateKey
+from transactional.spilling import SpillingStore
+
+MAP_BYTES = 1 << 38
+"""Addresses, not bytes: the file is as large as what is in it."""
+_KEY_BYTES = 480
+"""LMDB takes keys of 511 bytes; what is longer is cut, and the whole key stands before the value."""
+_CUT = b"\xff"
+"""Is in no UTF-8."""
+
+
+class SpillFailed(RunFailed):
+    """The disk is full, or does not work."""
+
+
+class LmdbSpill:
+    """One partition's. Never synced, since checkpoints and logged commits are what a partition comes back from."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        try:
+            os.makedirs(folder, exist_ok=True)
+            path = tempfile.mkdtemp(prefix="spill-", dir=folder)
+            self._env = lmdb.open(
+                path, map_size=MAP_BYTES, sync=False, metasync=False, lock=False, readahead=False, meminit=False
+            )
+            for name in os.listdir(path):
+                os.unlink(os.path.join(path, name))
+            os.rmdir(path)
+        except (OSError, lmdb.Error) as error:
+            raise self._failed(error) from error
+        self._reader = self._env.begin()
+        self.close = weakref.finalize(self, self._env.close)
+
+    def get(self, key: StateKey) -> bytes | None:
+        """As ``Spill.get``."""
+        name, before = _name(key)
+        found = self._reader.get(name)
+        return found if found is None or not before else found[len(before) :]
+
+    def write(self, rows: Iterable[tuple[StateKey, bytes | None]]) -> None:
+        """As ``Spill.write``. Raises ``SpillFailed``."""
+        self._reader.abort()  # nobody reads while pages are written over
+        try:
+            with self._env.begin(write=True) as transaction:
+                for key, value in rows:
+                    name, before = _name(key)
+                    if value is None:
+                        transaction.delete(name)
+                    else:
+                        transaction.put(name, before + value)
+        except lmdb.Error as error:
+            raise self._failed(error) from error
+        finally:
+            self._reader = self._env.begin()
+
+    def scan(self, operator: str, prefix: str) -> list[tuple[str, bytes]]:
+        """As ``Spill.scan``."""
+        begin = _whole((operator, prefix))[:_KEY_BYTES]
+        found: list[tuple[str, bytes]] = []
+        with self._reader.cursor() as cursor:
+            if cursor.set_range(begin):
+                for name, value in cursor:
+                    if not name.startswith(begin):
+                        break
+                    (_, key), state = _row(name, value)
+                    if key.startswith(prefix):
+                        found.append((key, state))
+        return sorted(found)
+
+    def rows(self) -> Iterator[tuple[StateKey, bytes]]:
+        """As ``Spill.rows``."""
+        with self._reader.cursor() as cursor:
+            for name, value in cursor:
+                yield _row(name, value)
+
+    def _failed(self, error: Exception) -> SpillFailed:
+        return SpillFailed(
+            f"state cannot be spilled to {self.folder}: {error}; free space there, set node.state_path to another "
+            f"disk, or raise node.state_memory_mb"
+        )
+
+
+def _whole(key: StateKey) -> bytes:
+    return f"{key[0]}\0{key[1]}".encode()
+
+
+def _name(key: StateKey) -> tuple[bytes, bytes]:
+    """What LMDB knows the key by, and what stands before the value."""
+    whole = _whole(key)
+    if len(whole) <= _KEY_BYTES:
+        return whole, b""
+    name = whole[:_KEY_BYTES] + _CUT + blake2b(whole, digest_size=16).digest()
+    return name, len(whole).to_bytes(4, "big") + whole
+
+
+def _row(name: bytes, value: bytes) -> tuple[StateKey, bytes]:
+    if len(name) > _KEY_BYTES:
+        behind = 4 + int.from_bytes(value[:4], "big")
+        name, value = value[4:behind], value[behind:]
+    operator, _, key = name.decode().partition("\0")
+    return (operator, key), value
+
+
+class Spills:
+    """Of one node: its partitions share ``state_memory_mb``."""
+
+    def __init__(self, folder: str, budget_bytes: int) -> None:
+        self._folder = folder
+        self._budget_bytes = budget_bytes
+        self._open: weakref.WeakSet[SpillingStore] = weakref.WeakSet()
+
+    def store(self) -> SpillingStore:
+        """An empty one."""
+        made = SpillingStore(LmdbSpill(self._folder), self._share)
+        self._open.add(made)
+        return made
+
+    def _share(self) -> int:
+        return self._budget_bytes // max(1, len(self._open))
+
+
+def spills_of(settings: Settings) -> Spills | None:
+    """As the settings say; None: state stays in memory."""
+    node = settings.node
+    if node.state_memory_mb == 0:
+        return None
+    beside = settings.log.path if settings.log.kind == "embedded" else "."
+    return Spills(node.state_path or os.path.join(beside, "holon-spill"), node.state_memory_mb << 20)
