@@ -8,13 +8,13 @@ from transactional.execution import Execution
 from transactional.ledger import Epoch
 from transactional.messages import Request, Shipment
 from transactional.operators import Program, StateKey
-from transactional.store import Store
+from transactional.site import Base
 
 
 def shipment_of(
     number: int,
     epoch: Epoch,
-    store: Store,
+    store: Base,
     executions: Mapping[int, Execution],
     rooted: Mapping[int, Request],
     program: Program,
