@@ -6,7 +6,7 @@ log again sends what is missing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
@@ -30,6 +30,7 @@ from transactional.messages import (
     call_message,
     to_bytes,
 )
+from transactional.nondeterminism import Nondeterministic, parted
 from transactional.operators import StateKey
 from transactional.replies import ReplyBook, keepsake, records_of
 from transactional.reservations import conflicting
@@ -42,10 +43,6 @@ from transactional.values import digest
 
 COMMIT_BYTES = 1 << 19
 """What is larger is not written: who takes the partition over runs that epoch again."""
-
-
-class Nondeterministic(AssertionError):
-    """The log has another record of the same name: a function is no function of its input."""
 
 
 @dataclass(slots=True)
@@ -278,7 +275,7 @@ class StatePartition:
         elif known != mark:
             raise Nondeterministic(
                 f"state partition {self.number}, epoch {self.epoch}, round {round_}: what was computed is not what the "
-                f"log has. A function depends on more than its arguments, its state and ctx: {_parted(known, mark)}"
+                f"log has. A function depends on more than its arguments, its state and ctx: {parted(known, mark)}"
             )
 
     def _contribute(self, epoch: Epoch) -> Contribution:
@@ -391,13 +388,3 @@ class StatePartition:
 
 def _tid(root: tuple[int, int, Request]) -> int:
     return root[0]
-
-
-def _parted(known: Mark, computed: Mark) -> str:
-    """Where two marks differ."""
-    parts: Iterator[str] = (
-        f"{name} {getattr(known, name)!r} on the log, {getattr(computed, name)!r} here"
-        for name in ("sends", "contribution")
-        if getattr(known, name) != getattr(computed, name)
-    )
-    return "; ".join(parts)
