@@ -36,7 +36,9 @@ BootstrapOption = Annotated[
 
 def bench(
     ctx: typer.Context,
-    engines: Annotated[str, typer.Option("--engines", help="holon, flink.")] = "holon,flink",
+    engines: Annotated[
+        str, typer.Option("--engines", help="holon, flink, bytewax, bytewax-windows, pathway.")
+    ] = "holon,flink",
     queries: Annotated[str, typer.Option("--queries", help="Separated by commas.")] = "q0,q1,q2,q4,q5,q7,q7max,q8",
     events: Annotated[int, typer.Option("--events", help="How many events are in the topic.")] = 4_000_000,
     partitions: Annotated[int, typer.Option("--partitions", help="Partitions of the topic.")] = 4,

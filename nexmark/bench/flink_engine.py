@@ -27,6 +27,10 @@ class FlinkEngine:
     events: str
     name: str = "flink"
 
+    def supports(self, variant: Variant) -> bool:
+        """All of them."""
+        return True
+
     def shown_settings(self) -> dict[str, str]:
         """Every setting that is not a default."""
         return dict(self.cluster.settings)

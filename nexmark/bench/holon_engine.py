@@ -34,6 +34,10 @@ class HolonEngine:
     settings: Settings
     name: str = "holon"
 
+    def supports(self, variant: Variant) -> bool:
+        """All of them."""
+        return True
+
     def shown_settings(self) -> dict[str, str]:
         """What matters of how it runs."""
         node = self.settings.node
@@ -72,7 +76,7 @@ class HolonEngine:
         _wait(fleet, monitor, lambda: monitor.done)
         return meter.end()
 
-    def rows(self, topic: str) -> list[bytes]:
+    def rows(self, query: str, topic: str) -> list[bytes]:
         """Results of a run, without repeats."""
         with open_job_log(self.settings) as log:
             return [output.value for output in OutputReader(log, topic, verify_repeats=True).read_available()]

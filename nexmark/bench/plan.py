@@ -9,7 +9,15 @@ from nexmark.runs.plan import Generator
 from nodes.api import SettingsError, UnknownName
 
 QUERIES = ("q0", "q1", "q2", "q4", "q5", "q7", "q7max", "q8")
-ENGINES = ("holon", "flink")
+PYTHON_PEERS: dict[str, tuple[str, str, bool]] = {
+    "bytewax": ("bytewax", "folded", True),
+    "bytewax-windows": ("bytewax", "windows", True),
+    "pathway": ("pathway", "", False),
+}
+"""Peers in Python: whose environment, its style, and whether its workers are processes (or threads of one)."""
+PYTHON_QUERIES = ("q7max",)
+"""What peers in Python are measured on."""
+ENGINES = ("holon", "flink", *PYTHON_PEERS)
 CHECKPOINTED = ("q0", "q4", "q7max")
 """Queries that are also measured against a peer with checkpoints."""
 CHECKPOINTS_S = 1.0
@@ -39,7 +47,7 @@ class Variant:
 class Plan:
     """``pairs``: how often each engine runs, in turn. ``cores``: which ones everything is pinned to (empty: all)."""
 
-    engines: tuple[str, ...] = ENGINES
+    engines: tuple[str, ...] = ("holon", "flink")
     queries: tuple[str, ...] = QUERIES
     events: int = 4_000_000
     partitions: int = 4

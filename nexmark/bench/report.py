@@ -31,12 +31,12 @@ def markdown(result: BenchResult) -> str:
         *map(_line, result.rows),
     ]
     lines += [f"* {line}" for line in (*result.over_memory, *_missing(result))]
-    if result.ratios:
-        lines += ["", "| Holon over Flink | events/s | median of pairs | events a CPU-second | memory of a process |"]
+    for peer, ratios in result.ratios_over.items():
+        lines += ["", f"| Holon over {peer} | events/s | median of pairs | events a CPU-second | memory of a process |"]
         lines += ["|" + "---|" * 5]
         lines += [
             f"| {key} | {r.events_per_s:.2f} | {r.pairs_median:.2f} | {r.events_per_cpu_s:.2f} | {r.memory:.2f} |"
-            for key, r in result.ratios.items()
+            for key, r in ratios.items()
         ]
     lines += ["", "Machine: " + ", ".join(f"{name} {value}" for name, value in result.machine.items()) + "."]
     for engine, settings in result.settings.items():

@@ -80,6 +80,8 @@ class BenchResult(msgspec.Struct):
     settings: dict[str, dict[str, str]]
     machine: dict[str, str]
     wall_s: float = 0.0
+    ratios_over: dict[str, dict[str, Ratio]] = {}
+    """By peer; ``ratios`` are those over Flink."""
 
 
 def rows_of(plan: Plan, runs: Sequence[Run]) -> list[Row]:
@@ -125,6 +127,12 @@ def ratios_of(rows: Sequence[Row], ours: str = "holon", theirs: str = "flink") -
             memory=round(mine.peak_uss_mb / other.peak_uss_mb, 3),
         )
     return found
+
+
+def ratios_over(engines: Sequence[str], rows: Sequence[Row]) -> dict[str, dict[str, Ratio]]:
+    """By peer; without those that have no rows."""
+    found = {peer: ratios_of(rows, theirs=peer) for peer in engines if peer != "holon"}
+    return {peer: ratios for peer, ratios in found.items() if ratios}
 
 
 def other_load(runs: Sequence[Run]) -> float:

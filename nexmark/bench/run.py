@@ -14,8 +14,10 @@ from nexmark.bench.agree import Agreement, agreement
 from nexmark.bench.flink_engine import FlinkEngine
 from nexmark.bench.holon_engine import HolonEngine
 from nexmark.bench.machine import machine, pin
-from nexmark.bench.plan import Plan, Variant
-from nexmark.bench.result import BUSY_CORES, BenchResult, Run, other_load, over_memory, ratios_of, rows_of
+from nexmark.bench.plan import PYTHON_PEERS, Plan, Variant
+from nexmark.bench.python_engine import PythonEngine
+from nexmark.bench.python_home import python_home
+from nexmark.bench.result import BUSY_CORES, BenchResult, Run, other_load, over_memory, ratios_of, ratios_over, rows_of
 from nexmark.flink.cluster import Cluster
 from nexmark.flink.home import FLINK_VERSION, flink_home
 from nexmark.queries import TOPIC
@@ -42,7 +44,8 @@ def compare_engines(plan: Plan, settings: Settings, folder: Path, say: Say) -> B
     load = other_load(runs)
     compared = [answer for answer in answers if len(answer.rows) > 1]
     return BenchResult(
-        rows=rows, ratios=ratios_of(rows), agree=all(not a.differences for a in compared) if compared else None,
+        rows=rows, ratios=ratios_of(rows), ratios_over=ratios_over(plan.engines, rows),
+        agree=all(not a.differences for a in compared) if compared else None,
         other_load_cores=load, quiet=load <= BUSY_CORES, events=plan.events, partitions=plan.partitions,
         nodes=plan.nodes, pairs=plan.pairs, cores=cores, memory_mb=plan.memory_mb, answers=answers,
         missing_peers=missing, over_memory=over_memory(plan, rows), settings=shown,
@@ -75,16 +78,27 @@ def _engines(
             engines[name] = HolonEngine(plan, settings)
             continue
         try:
-            say("starting Flink (its jars are fetched the first time)")
-            home = flink_home()
-            cluster = Cluster(home, folder / "flink", cores=cores, memory_mb=plan.memory_mb)
-            stack.enter_context(cluster)
+            if name in PYTHON_PEERS:
+                engines[name] = _python_engine(name, plan, settings, folder, cores, say)
+            else:
+                engines[name] = _flink_engine(plan, settings, folder, stack, cores, say)
         except (MissingDependency, Unreachable, RunFailed) as error:
             say(f"{name} is left out: {error}")
             missing[name] = str(error)
-            continue
-        engines[name] = FlinkEngine(plan, settings, cluster, settings.log.prefix + TOPIC)
     return engines, missing
+
+
+def _flink_engine(plan: Plan, settings: Settings, folder: Path, stack: ExitStack, cores: int, say: Say) -> FlinkEngine:
+    say("starting Flink (its jars are fetched the first time)")
+    cluster = Cluster(flink_home(), folder / "flink", cores=cores, memory_mb=plan.memory_mb)
+    stack.enter_context(cluster)
+    return FlinkEngine(plan, settings, cluster, settings.log.prefix + TOPIC)
+
+
+def _python_engine(name: str, plan: Plan, settings: Settings, folder: Path, cores: int, say: Say) -> PythonEngine:
+    say(f"looking for {name} (its environment is made the first time)")
+    home = python_home(PYTHON_PEERS[name][0])
+    return PythonEngine(plan, settings, home, settings.log.prefix + TOPIC, folder / name, cores, name)
 
 
 class _Runner:
@@ -99,9 +113,11 @@ class _Runner:
             with self._cleaned():
                 variant, answers = Variant(query, "kafka"), {}
                 for name, engine in self.engines.items():
+                    if not engine.supports(variant):
+                        continue
                     measure, topic = engine.run(variant, next(self._numbers))
                     self.say(f"{query}: {name} answers in {measure.seconds:.2f} s")
-                    answers[name] = engine.rows(query, topic) if name == "flink" else engine.rows(topic)
+                    answers[name] = engine.rows(query, topic)
                 found.append(agreement(query, answers))
                 if found[-1].differences:
                     self.say(f"{query}: THE ANSWERS DIFFER: {found[-1].first[:3]}")
@@ -115,6 +131,8 @@ class _Runner:
                 continue
             for number in range(self.plan.pairs):
                 for name, engine in self.engines.items():
+                    if not engine.supports(variant):
+                        continue
                     if name == "holon" and variant.checkpoints:
                         base = dataclasses.replace(variant, checkpoints=False)  # Holon always has checkpoints
                         same = [run for run in runs if run.variant == base and run.engine == name]

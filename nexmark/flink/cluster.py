@@ -14,7 +14,9 @@ from nexmark.flink.home import FlinkHome
 from nexmark.flink.rest import Gateway, JobManager
 from nodes.errors import RunFailed
 
-START_TIMEOUT_S = 120.0
+START_TIMEOUT_S = 300.0
+STARTS = 3
+"""Of task managers beyond those that are wanted: on a busy machine one gives up at times before it is up."""
 STOP_TIMEOUT_S = 20.0
 _RESULT = "BASH_JAVA_UTILS_EXEC_RESULT:"
 _JOB_MANAGER = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
@@ -41,7 +43,7 @@ class Cluster:
     ) -> None:  # fmt: skip
         self.home, self.folder, self.cores = home, folder, cores
         self.count = task_managers
-        rest, rpc, self._gateway_port = (_free_port() for _ in range(3))
+        rest, rpc, self._gateway_port = (free_port() for _ in range(3))
         values = {
             "CORES": cores // task_managers, "MEMORY_MB": memory_mb, "RPC_PORT": rpc, "REST_PORT": rest,
             "FOLDER": folder,
@@ -106,8 +108,15 @@ class Cluster:
         place = "sql-gateway.endpoint.rest"
         arguments = [f"-D{place}.address=127.0.0.1", f"-D{place}.port={self._gateway_port}"]
         self._others.append(self._spawn("gateway", ["-Xmx512m", "-XX:+UseSerialGC"], _GATEWAY, arguments))
-        self.wait_ready(self.cores)
+        self._wait(self._come_up, f"{self.cores} slots")
         self._wait(self.sql.answers, "the SQL gateway")
+
+    def _come_up(self) -> bool:
+        """Whether all slots are there; a task manager that has died meanwhile is started anew."""
+        living = sum(process.poll() is None for process in self.task_managers)
+        if living < self.count and len(self.task_managers) < self.count + STARTS:
+            self.add_task_manager()
+        return self.ready(self.cores)
 
     def _resources(self, process: str) -> tuple[list[str], list[str]]:
         """Options of Java and settings that Flink derives from the process's memory, as its own scripts do."""
@@ -160,7 +169,8 @@ def filled(text: str, values: Mapping[str, object], more: Mapping[str, str]) -> 
     return {name: value.strip() for name, value in found.items()} | dict(more)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """Of loopback; nobody listens on it now."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

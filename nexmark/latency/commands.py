@@ -140,18 +140,20 @@ def failover(
         return begin(ctx, config, [*given, f"node.replicas={replicas}", *(define or ())], log_level)
 
     done = asked.run(names, profiles, bootstrap, load, note)
-    if plot is not None:
+    if plot is not None and done.runs:
         plot_failover(plot, done.runs, done.baseline)
     ratios = sensitivity_ratios(done.rows)
     if as_json:
         found: dict[str, object] = {"query": query, "log": log, "scenario": scenario, "nodes": count}
         found |= {"replicas": replicas, "rows": done.rows, "sensitivity_ratios": ratios}
-        emit_json(found | {"missing_peers": done.missing})
+        emit_json(found | {"missing_peers": done.missing, "failed": done.failed})
     else:
         typer.echo("\n".join([*map(as_text, done.rows), *told_ratios(ratios)]))
     _refuse_wrong(done.rows)
     if done.baseline_differences:
         raise RunFailed(f"results of the runs without failures are wrong: {done.baseline_differences} differences")
+    if done.failed:
+        raise RunFailed("runs without a row: " + "; ".join(f"{who}: {why}" for who, why in done.failed.items()))
     if done.missing and not allow_missing_peers:
         raise MissingDependency(f"left out (--allow-missing-peers goes on without): {done.missing}")
 

@@ -28,7 +28,7 @@ from nexmark.times import parse_time_ms
 from nodes.api import Log, RunFailed, Settings, SettingsError, open_job_log
 
 TASK_MANAGER_MB = 1024
-START_S = 120.0
+START_S = 300.0
 QUIET_S = 60.0
 """After the producer's end, for results to come where some are still missing."""
 LOOK_S = 0.5

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from nexmark.flink.home import flink_home
 from nexmark.flink.profiles import Profile
-from nexmark.latency.flink import measure_flink
+from nexmark.latency.flink import FlinkMeasured, measure_flink
 from nexmark.latency.measure import Measured, Say, measure
 from nexmark.latency.place import Place, measuring_place
 from nexmark.latency.plan import Plan
-from nexmark.latency.report import FailoverRow, failover_row
-from nodes.api import MissingDependency, Settings, Unreachable
+from nexmark.latency.report import FailoverRow, as_text, failover_row
+from nodes.api import MissingDependency, RunFailed, Settings, Unreachable
 
 
 @dataclass(slots=True)
@@ -25,6 +25,8 @@ class Done:
     runs: list[tuple[str, Measured]] = field(default_factory=list)
     baselines: list[Measured] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+    """A peer's runs that have no row, with the reason; the others are measured all the same."""
 
     @property
     def baseline(self) -> Measured:
@@ -68,26 +70,51 @@ class Scenario:
                     say(f"{engine} is left out: {error}")
                     done.missing[engine] = str(error)
                     continue
-                for profile in profiles:
-                    self._flink(done, profile, settings, say, place)
+                self._profiles(done, profiles, settings, say, place)
         return done
+
+    def _profiles(self, done: Done, profiles: Sequence[Profile], settings: Settings, say: Say, place: Place) -> None:
+        """Ways to set Flink up that differ in what is to spare share the run without failures, which needs nothing to
+        spare."""
+        healthy: dict[str, Measured] = {}
+        for profile in profiles:
+            try:
+                with tempfile.TemporaryDirectory(prefix="holon-flink-") as folder:
+                    self._flink(done, profile, healthy, _Flink(settings, Path(folder), say, place.broker))
+            except (RunFailed, Unreachable) as error:
+                say(f"flink {profile.title} has failed: {error}")
+                done.failed[f"flink {profile.title}"] = str(error)
 
     def _holon(self, done: Done, settings: Settings, say: Say, place: Place) -> None:
         baseline, measured = (measure(plan, settings, say, place.broker) for plan in (self.healthy, self.failing))
         done.rows.append(failover_row(measured, baseline, self.log, self.name))
+        say(as_text(done.rows[-1]))
         done.runs.append((f"holon, {self.name}", measured))
         done.baselines.append(baseline)
 
-    def _flink(self, done: Done, profile: Profile, settings: Settings, say: Say, place: Place) -> None:
-        with tempfile.TemporaryDirectory(prefix="holon-flink-") as folder:
-            baseline, failed = (
-                measure_flink(plan, profile, settings, Path(folder), say, place.broker)
-                for plan in (self.healthy, self.failing)
-            )
+    def _flink(self, done: Done, profile: Profile, healthy: dict[str, Measured], flink: _Flink) -> None:
+        baseline = healthy.get(profile.name)
+        if baseline is None:
+            baseline = healthy[profile.name] = flink.run(self.healthy, profile).measured
+            done.baselines.append(baseline)
+        failed = flink.run(self.failing, profile)
         row = failover_row(
-            failed.measured, baseline.measured, self.log, self.name, engine="flink", profile=profile.title,
+            failed.measured, baseline, self.log, self.name, engine="flink", profile=profile.title,
             unfinished=failed.unfinished,
         )  # fmt: skip
         done.rows.append(row)
+        flink.say(as_text(row))
         done.runs.append((f"flink {profile.title}, {self.name}", failed.measured))
-        done.baselines.append(baseline.measured)
+
+
+@dataclass(frozen=True, slots=True)
+class _Flink:
+    """What each of its runs needs."""
+
+    settings: Settings
+    folder: Path
+    say: Say
+    broker: int | None
+
+    def run(self, plan: Plan, profile: Profile) -> FlinkMeasured:
+        return measure_flink(plan, profile, self.settings, self.folder, self.say, self.broker)

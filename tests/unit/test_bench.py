@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -13,15 +14,17 @@ import pytest
 from nexmark.bench.agree import agreement, digest
 from nexmark.bench.jobs import NOWHERE, bench_job, q7
 from nexmark.bench.meter import Measure, Meter
-from nexmark.bench.plan import QUERIES, Plan, Variant, cores_of, listed
+from nexmark.bench.plan import PYTHON_PEERS, PYTHON_QUERIES, QUERIES, Plan, Variant, cores_of, listed
+from nexmark.bench.python_engine import PythonEngine
+from nexmark.bench.python_home import PythonHome, python_home, version_of
 from nexmark.bench.report import markdown, plot
-from nexmark.bench.result import BenchResult, Run, other_load, over_memory, ratios_of, rows_of
+from nexmark.bench.result import BenchResult, Run, other_load, over_memory, ratios_of, ratios_over, rows_of
 from nexmark.flink.cluster import filled
 from nexmark.flink.home import PEER, check_hashes
 from nexmark.flink.profiles import PROFILES, profile_of
 from nexmark.flink.sql import Place, latency_statements, queries, statements
 from nexmark.latency.flink import TaskManagers
-from nodes.api import SettingsError, UnknownName, Unreachable
+from nodes.api import MissingDependency, RunFailed, SettingsError, UnknownName, Unreachable, load_settings
 
 HERE = Place("127.0.0.1:9092", "x.nexmark", "x.results")
 
@@ -78,6 +81,7 @@ def test_rows_have_the_spread_of_the_runs_and_ratios_are_of_medians() -> None:
     ratio = ratios_of([holon, flink])["q7"]
     assert (ratio.events_per_s, ratio.events_per_cpu_s, ratio.pairs_median, ratio.memory) == (5.0, 4.0, 10.0, 0.25)
     assert ratios_of([holon]) == {}
+    assert ratios_over(("holon", "flink", "pathway"), [holon, flink]) == {"flink": {"q7": ratio}}
     assert other_load(RUNS) == 0.01
     assert over_memory(PLAN, [holon, flink]) == [
         "holon took 200 MB for q7, of 150 MB",
@@ -85,12 +89,41 @@ def test_rows_have_the_spread_of_the_runs_and_ratios_are_of_medians() -> None:
     ]
 
 
+def test_a_peer_in_python_is_measured_where_it_has_the_query_and_printed_rows_are_its_answer(tmp_path: Path) -> None:
+    (tmp_path / "q7max.py").write_text(
+        "import sys, time\nprint('began', time.time())\nprint('row', '{\"window_end\": 1, \"workers\": 2}')\n"
+        "print('ended', time.time(), flush=True)\nsys.stdin.read()\n"
+    )
+    home = PythonHome("bytewax", Path(sys.executable), tmp_path, "1.0")
+    settings = load_settings(definitions=["log.kind=kafka", "log.bootstrap=127.0.0.1:9"], environ={})
+    engine = PythonEngine(PLAN, settings, home, "x.nexmark", tmp_path / "said", 2, "bytewax")
+    assert engine.supports(Variant("q7max")) and not engine.supports(Q7)
+    assert not engine.supports(Variant("q7max", checkpoints=True))
+    measure, name = engine.run(Variant("q7max"), 5)
+    assert name is not None and engine.rows("q7max", name) == [b'{"window_end": 1, "workers": 2}'] * 2
+    assert 0 < measure.seconds < 60 and measure.peak_process_mb > 1
+    assert engine.shown_settings()["style"] == "folded"
+    (tmp_path / "q7max.py").write_text("raise SystemExit('no broker')\n")
+    with pytest.raises(RunFailed, match="no broker"):
+        engine.run(Variant("q7max"), 6)
+
+
+def test_a_peer_whose_packages_or_folder_are_not_there_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(MissingDependency, match="source tree"):
+        python_home("bytewax", tmp_path, tmp_path)
+    for name, _, _ in PYTHON_PEERS.values():
+        pinned = (PEER.parent / name / "requirements.txt").read_text()
+        assert version_of(pinned, name) in (PEER.parent / name / "requirements.in").read_text()
+        assert f"{name}==" in pinned and "--hash=sha256:" in pinned
+        assert all((PEER.parent / name / f"{query}.py").is_file() for query in PYTHON_QUERIES)
+
+
 def result(**more: object) -> BenchResult:
     found = rows_of(PLAN, RUNS)
     plain = BenchResult(
         rows=found, ratios=ratios_of(found), agree=True, other_load_cores=0.1, quiet=True, events=1000, partitions=4,
         nodes=2, pairs=3, cores=[0], memory_mb=150, answers=[], missing_peers={}, over_memory=[],
-        settings={"flink": {"a.b": "c"}}, machine={"cores": "2"},
+        settings={"flink": {"a.b": "c"}}, machine={"cores": "2"}, ratios_over=ratios_over(("flink",), found),
     )  # fmt: skip
     for name, value in more.items():
         setattr(plain, name, value)

@@ -1,0 +1,141 @@
+"""Peers in Python in the comparison: processes of an environment of their own, new for each run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nexmark.bench.meter import Measure, Meter
+from nexmark.bench.plan import PYTHON_PEERS, PYTHON_QUERIES, Plan, Variant
+from nexmark.bench.python_home import PythonHome
+from nexmark.flink.cluster import free_port
+from nodes.api import RunFailed, Settings
+
+LIMIT_S = 1800.0
+STOP_S = 30.0
+LOOK_S = 0.25
+
+
+@dataclass(slots=True)
+class PythonEngine:
+    """``events`` is the topic as the broker knows it; ``folder`` is for what the processes say; ``workers`` as cores.
+
+    A process prints ``began TIME`` when its work begins, ``row JSON`` for each result, ``ended TIME``, and then waits
+    for the end of its input, so that its CPU time can be read.
+    """
+
+    plan: Plan
+    settings: Settings
+    home: PythonHome
+    events: str
+    folder: Path
+    workers: int
+    name: str
+    _rows: dict[str, list[bytes]] = field(default_factory=dict)
+
+    def supports(self, variant: Variant) -> bool:
+        """Whether the peer has the query."""
+        return variant.query in PYTHON_QUERIES and not variant.checkpoints
+
+    def shown_settings(self) -> dict[str, str]:
+        """What matters of how it runs; the rest is in the peer's folder."""
+        _, style, processes = PYTHON_PEERS[self.name]
+        shown = {"version": self.home.version, "workers": str(self.workers), "checkpoints": "off"}
+        shown["workers are"] = "processes" if processes else "threads"
+        return shown | ({"style": style} if style else {})
+
+    def run(self, variant: Variant, number: int) -> tuple[Measure, str | None]:
+        """One run over the whole topic: what it cost, and the name of its results."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        commands = self._commands(variant.query)
+        paths = [self.folder / f"{number}-{worker}.out" for worker in range(len(commands))]
+        with ExitStack() as stack:
+            processes = [
+                stack.enter_context(_Process(command, path, self.environment()))
+                for command, path in zip(commands, paths, strict=True)
+            ]
+            meter = Meter(lambda: [process.pid for process in processes])
+            meter.begin()
+            try:
+                deadline_s = time.monotonic() + LIMIT_S
+                while not _all_ended(processes):
+                    if time.monotonic() > deadline_s:
+                        raise RunFailed(f"{self.name} was not done within {LIMIT_S:.0f} s")
+                    time.sleep(LOOK_S)
+                said = [line for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
+                measure = meter.end(max(_times(said, "began")), max(_times(said, "ended")))
+            finally:
+                meter.stop()
+        self._rows = {str(number): [line.removeprefix("row ").encode() for line in said if line.startswith("row ")]}
+        return measure, str(number)
+
+    def rows(self, query: str, topic: str) -> list[bytes]:
+        """Results of the last run."""
+        return self._rows[topic]
+
+    def environment(self) -> dict[str, str]:
+        """Without what belongs to Holon's own interpreter."""
+        ours = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+        return ours | {"PATHWAY_THREADS": str(self.workers), "PYTHONUNBUFFERED": "1"}
+
+    def _commands(self, query: str) -> list[list[str]]:
+        _, style, processes = PYTHON_PEERS[self.name]
+        bootstrap = self.settings.log.bootstrap
+        assert bootstrap is not None, "the comparison runs on Kafka"
+        line = [str(self.home.python), str(self.home.peer / f"{query}.py"), "--bootstrap", bootstrap]
+        line += ["--topic", self.events, "--partitions", str(self.plan.partitions)]
+        line += ["--style", style] if style else []
+        if not processes:
+            return [line]
+        addresses = ",".join(f"127.0.0.1:{free_port()}" for _ in range(self.workers))
+        return [[*line, "--process", str(worker), "--addresses", addresses] for worker in range(self.workers)]
+
+
+class _Process:
+    """One process of a peer; what it prints goes to a file, beside it what it complains about."""
+
+    def __init__(self, command: Sequence[str], path: Path, environment: dict[str, str]) -> None:
+        self._path, self._errors = path, path.with_suffix(".err")
+        with open(path, "wb") as out, open(self._errors, "wb") as errors:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=out, stderr=errors, env=environment, cwd=path.parent
+            )
+        self.pid = self._process.pid
+
+    def __enter__(self) -> _Process:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(STOP_S if exc[0] is None else 0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def ended(self) -> bool:
+        """Whether it has said so. Raises ``RunFailed`` if it is gone without."""
+        gone = self._process.poll() is not None
+        text = self._path.read_text(encoding="utf-8", errors="replace")
+        if "\nended " in f"\n{text}" and text.endswith("\n"):
+            return True
+        if gone:
+            why = self._errors.read_text(encoding="utf-8", errors="replace")[-1500:]
+            raise RunFailed(f"{self._process.args} has stopped with exit code {self._process.returncode}:\n{why}")
+        return False
+
+
+def _all_ended(processes: Sequence[_Process]) -> bool:
+    """Each is asked, since one that waits for another that is gone never ends."""
+    ended = [process.ended() for process in processes]
+    return all(ended)
+
+
+def _times(lines: Sequence[str], word: str) -> list[float]:
+    return [float(line.split()[1]) for line in lines if line.startswith(f"{word} ")]
