@@ -148,8 +148,8 @@ class Steps:
         if self.sent + events > there:
             return None
         ours = [member.process.pid for member in self.fleet.running()]
-        used_s, machine_s = _used_s(ours), busy_s()
         producer = self._producer(events, rate)
+        used_s, machine_s = _used_s(ours), busy_s()
         began_s, before = time.monotonic(), self._consumed()
         while time.monotonic() - began_s < seconds:
             time.sleep(0.05)
