@@ -116,7 +116,7 @@ class Claiming:
         self._gone.update(self.detector.suspects(others, now_ms))
         live = sorted(node for node in self.ownership.members if node not in self._gone)
         owners = self.ownership.owners()
-        wanted = self.wanted(live, owners)
+        wanted = shares(self._groups, live, owners)
         written: list[bytes] = []
         for unit, node in wanted.items():
             owner, version = owners[unit], self.ownership.version(unit)
@@ -129,12 +129,13 @@ class Claiming:
                 written.append(m.encode(m.Release(self.incarnation, self.node, unit, version, node)))
         return written
 
-    def wanted(self, live: Sequence[str], owners: Mapping[int, str | None]) -> dict[int, str]:
-        """Unit -> the node that should have it, each group shared out evenly."""
-        found: dict[int, str] = {}
-        first = 0
-        for size in self._groups:
-            own = {unit - first: node for unit, node in owners.items() if first <= unit < first + size}
-            found.update({first + unit: node for unit, node in target(size, live, own).items()})
-            first += size
-        return found
+
+def shares(groups: Sequence[int], live: Sequence[str], owners: Mapping[int, str | None]) -> dict[int, str]:
+    """Unit -> the node that should have it; each range of units, of these sizes, is shared out evenly by itself."""
+    found: dict[int, str] = {}
+    first = 0
+    for size in groups:
+        own = {unit - first: node for unit, node in owners.items() if first <= unit < first + size}
+        found.update({first + unit: node for unit, node in target(size, live, own).items()})
+        first += size
+    return found

@@ -19,6 +19,7 @@ import psutil
 from nodes.errors import RunFailed
 from nodes.log import Log
 from nodes.transactions.client import TransactionClient
+from nodes.transactions.settled import wait_until_settled
 from nodes.transactions.topics import create_topics
 from transactional.errors import Aborted
 from transactional.ledger import FIRST_EPOCH, Ledger
@@ -48,11 +49,15 @@ class BenchPlan:
 
 
 def run_bench(log: Log, plan: BenchPlan) -> dict[str, object]:
-    """One line of JSON as ``docs/cli.md`` describes it. Raises ``RunFailed`` if replies stay out."""
+    """One line of JSON as ``docs/cli.md`` describes it; it begins when all nodes have joined, and with loading.
+
+    Raises ``RunFailed`` if replies stay out.
+    """
     workload = plan.workload
-    create_topics(log, workload.program, plan.sequencers)
+    topics = create_topics(log, workload.program, plan.sequencers)
     client = TransactionClient(log, workload.program.name)
     with _nodes(plan) as processes:
+        wait_until_settled(log, topics, (plan.sequencers, workload.program.partitions), plan.nodes, ANSWER_S)
         loaded = _ask(client, workload.load(plan.shape), None, [], ())
         if any(isinstance(outcome, Aborted) for outcome in loaded.outcomes.values()):
             raise RunFailed(f"{workload.name} was loaded in vain: {unexpected(workload, loaded)}; is its log new?")

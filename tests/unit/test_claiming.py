@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from nodes.machine import messages as m
-from nodes.machine.claiming import Claiming
+from nodes.machine.claiming import Claiming, shares
 
 SUSPECT_AFTER_MS = 300
 
 
 def test_each_kind_of_unit_is_shared_out_evenly() -> None:
-    one, two = (Claiming(name, -1, 1, 8, suspect_after_ms=SUSPECT_AFTER_MS, groups=(4, 4)) for name in ("one", "two"))
     owners: dict[int, str | None] = dict.fromkeys(range(8))
-    wanted = one.wanted(["one", "two"], owners)
-    assert wanted == two.wanted(["two", "one"], owners)
+    wanted = shares((4, 4), ["one", "two"], owners)
+    assert wanted == shares((4, 4), ["two", "one"], owners)
     for units in (range(4), range(4, 8)):
         assert sorted(wanted[unit] for unit in units) == ["one", "one", "two", "two"]
 
