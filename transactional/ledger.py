@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 
 from transactional.errors import Aborted
 from transactional.execution import too_many_calls
-from transactional.messages import BadMessage, Contribution, Cut, Mark, Shipment, epoch_message
+from transactional.messages import BadMessage, Contribution, Cut, Mark, Piece, Shipment, epoch_message
 from transactional.operators import Program
+from transactional.pieces import Pieces
 from transactional.rerun import Postponed, Rerun, rerun
 from transactional.snapshots import LedgerState, PostponedState
 
@@ -57,6 +58,7 @@ class Ledger:
         self.bad_messages = 0
         self.repeats = 0
         self._epochs: dict[int, Epoch] = {FIRST_EPOCH: Epoch(FIRST_EPOCH, 0)}
+        self._pieces = Pieces()
         self._next_cut = [FIRST_EPOCH] * sequencers
         self._cut_to = [0] * sequencers
 
@@ -106,13 +108,14 @@ class Ledger:
             cuts=[epoch.cuts[s] for epoch in later for s in sorted(epoch.cuts)],
             marks=[marks[p] for epoch in later for _, marks in sorted(epoch.marks.items()) for p in sorted(marks)],
             shipments=[epoch.shipments[p] for epoch in later for p in sorted(epoch.shipments)],
+            pieces=self._pieces.kept(),
         )
 
     @classmethod
     def restored(cls, program: Program, sequencers: int, state: LedgerState) -> Ledger:
         """Go on from a snapshot, at its ``epochs_offset``."""
         made = cls(program, sequencers)
-        made.position, made.done = state.epochs_offset, state.done
+        made.position, made.done, made._pieces = state.epochs_offset, state.done, Pieces(state.pieces)
         carried = [
             Postponed(p.tid, p.time_ms, p.request, frozenset(p.keys), frozenset(p.prefixes)) for p in state.carried
         ]
@@ -139,10 +142,17 @@ class Ledger:
         """The next record of the topic; what is none of ours is counted and passed over."""
         try:
             message = epoch_message(value)
+            if isinstance(message, Piece):
+                whole = self._pieces.take(message) if message.epoch > self.done else None
+                if whole is None:
+                    return
+                message = epoch_message(whole)
         except BadMessage:
             self.bad_messages += 1
             return
         match message:
+            case Piece():
+                self.bad_messages += 1
             case Cut():
                 self._cut(message)
             case Mark():
@@ -208,6 +218,7 @@ class Ledger:
             self.done += 1
             following = self._at(self.done + 1)
             following.carried = {each.tid: each for each in epoch.outcome.postponed}
+            self._pieces.forget(self.done + 1)
 
 
 def decide(program: Program, contributions: list[Contribution | None]) -> Decision:

@@ -181,15 +181,32 @@ class Commit(msgspec.Struct, array_like=True, frozen=True, tag="commit"):
     calls: list[Request | bytes]
 
 
-EpochMessage = Cut | Mark | Shipment
-CallMessage = Forward | Calls
+class Piece(msgspec.Struct, array_like=True, frozen=True, tag="piece", gc=False):
+    """Number ``index`` of ``count`` pieces of a record of this epoch; ``whole``: its digest.
+
+    ``size``: of the record, if the pieces together are its zlib format; None: they are the record. ``name``: what only
+    pieces that go together have in common, since not all nodes may compress alike.
+    """
+
+    epoch: int
+    whole: bytes
+    name: bytes
+    index: int
+    count: int
+    size: int | None
+    data: bytes
+
+
+EpochMessage = Cut | Mark | Shipment | Piece
+CallMessage = Forward | Calls | Piece
+CommitMessage = Commit | Piece
 _epochs: msgspec.msgpack.Decoder[EpochMessage] = msgspec.msgpack.Decoder(EpochMessage)
 _calls: msgspec.msgpack.Decoder[CallMessage] = msgspec.msgpack.Decoder(CallMessage)
-_commits: msgspec.msgpack.Decoder[Commit] = msgspec.msgpack.Decoder(Commit)
+_commits: msgspec.msgpack.Decoder[CommitMessage] = msgspec.msgpack.Decoder(CommitMessage)
 _replies: msgspec.msgpack.Decoder[Replies] = msgspec.msgpack.Decoder(Replies)
 
 
-def to_bytes(message: EpochMessage | CallMessage | Replies | Commit) -> bytes:
+def to_bytes(message: EpochMessage | CallMessage | Replies | Commit | Piece) -> bytes:
     """The record."""
     return encode(message)
 
@@ -211,7 +228,7 @@ def call_message(data: bytes) -> CallMessage:
     return _decoded(_calls, data)
 
 
-def commit_message(data: bytes) -> Commit:
+def commit_message(data: bytes) -> CommitMessage:
     """Of the commits topic; raises ``BadMessage``."""
     return _decoded(_commits, data)
 

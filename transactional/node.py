@@ -12,9 +12,10 @@ from dataclasses import dataclass
 
 from transactional.appends import Append
 from transactional.ledger import Ledger
-from transactional.messages import BadMessage, call_message, commit_message
+from transactional.messages import BadMessage, Piece, call_message, commit_message
 from transactional.operators import Program
 from transactional.partition import StatePartition
+from transactional.pieces import Pieces, travelling
 from transactional.sequencer import EpochConfig, Sequencer
 from transactional.snapshots import LedgerState, PartitionState
 from transactional.spilling import SpillingStore
@@ -149,9 +150,15 @@ class TransactionNode:
         )
         if event.snapshot is not None:
             taken.restore(event.snapshot, event.rests_on)
+        pieces = Pieces()
         for value in event.commits:
             try:
-                taken.learn(commit_message(value))
+                message = commit_message(value)
+                if isinstance(message, Piece):
+                    whole = pieces.take(message)
+                    message = message if whole is None else commit_message(whole)
+                if not isinstance(message, Piece):
+                    taken.learn(message)
             except BadMessage:
                 self.bad_messages += 1
         return taken
@@ -161,11 +168,10 @@ class TransactionNode:
         for offset, value in zip(offsets, values, strict=True):
             try:
                 message = call_message(value)
+                if owned is not None:
+                    owned.receive(offset, message, value)
             except BadMessage:
                 self.bad_messages += 1
-                continue
-            if owned is not None:
-                owned.receive(offset, message, value)
 
     def _advance(self, now_ms: int) -> list[Append]:
         out: list[Append] = []
@@ -175,4 +181,4 @@ class TransactionNode:
         for number in sorted(self.partitions):
             while self.partitions[number].advance(out):
                 pass
-        return out
+        return travelling(out, self.config.compress_bytes, self.config.piece_bytes)

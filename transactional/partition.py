@@ -16,6 +16,7 @@ from transactional.execution import Execution
 from transactional.ledger import FIRST_EPOCH, Epoch, Ledger
 from transactional.messages import (
     BadMessage,
+    CallMessage,
     Calls,
     Commit,
     Contribution,
@@ -23,6 +24,7 @@ from transactional.messages import (
     Forward,
     Kind,
     Mark,
+    Piece,
     Reply,
     Request,
     WireCall,
@@ -32,6 +34,7 @@ from transactional.messages import (
 )
 from transactional.nondeterminism import Nondeterministic, parted
 from transactional.operators import StateKey
+from transactional.pieces import WHOLE_BYTES, Pieces
 from transactional.replies import ReplyBook, keepsake, records_of
 from transactional.reservations import conflicting
 from transactional.shipping import shipment_of
@@ -40,9 +43,6 @@ from transactional.snapshots import FORMAT_VERSION, PartitionState, snapshot_byt
 from transactional.spilling import SpillingStore
 from transactional.store import Store
 from transactional.values import digest
-
-COMMIT_BYTES = 1 << 19
-"""What is larger is not written: who takes the partition over runs that epoch again."""
 
 
 @dataclass(slots=True)
@@ -89,6 +89,7 @@ class StatePartition:
         self._replied = replied
         self._running = self._none_running()
         self._received: dict[tuple[int, bytes], Forward | Calls] = {}
+        self._pieces = Pieces()
         self._first_offset: dict[int, int] = {}  # of an epoch's records
         self.position = 0  # on the calls
         self.commits_offset = 0
@@ -100,12 +101,19 @@ class StatePartition:
 
     # --- the log ----------------------------------------------------------------------------------------------------
 
-    def receive(self, offset: int, message: Forward | Calls, data: bytes) -> None:
-        """A record of this partition's calls; it counts once a cut or mark names it."""
-        if message.epoch >= self.epoch:
-            self._received[message.epoch, digest(data)] = message
-            self._first_offset.setdefault(message.epoch, offset)
+    def receive(self, offset: int, message: CallMessage, data: bytes) -> None:
+        """A record of this partition's calls; it counts once a cut or mark names it. Raises ``BadMessage``."""
         self.position = offset + 1
+        if message.epoch < self.epoch:
+            return
+        self._first_offset.setdefault(message.epoch, offset)
+        if isinstance(message, Piece):
+            whole = self._pieces.take(message)
+            if whole is None:
+                return
+            message, data = call_message(whole), whole
+        if not isinstance(message, Piece):
+            self._received[message.epoch, digest(data)] = message
 
     # --- as one value -----------------------------------------------------------------------------------------------
 
@@ -240,9 +248,9 @@ class StatePartition:
         self._end_round(epoch, out)
         return True
 
-    def _find(self, senders: Sequence[Cut | Mark]) -> list[Forward | Calls] | None:
+    def _find(self, senders: Sequence[Cut | Mark]) -> list[CallMessage] | None:
         """What these send to this partition, None if one of the records was not read yet."""
-        found = []
+        found: list[CallMessage] = []
         for sender in senders:
             for to, name in sender.sends:
                 if to == self.number:
@@ -252,7 +260,7 @@ class StatePartition:
                     found.append(record)
         return found
 
-    def _held(self, data: bytes) -> Forward | Calls:
+    def _held(self, data: bytes) -> CallMessage:
         try:
             return call_message(data)
         except BadMessage as error:
@@ -357,7 +365,7 @@ class StatePartition:
         writes = [(operator, key, value) for (operator, key), value in running.writes.items()]
         calls = [keepsake(request, outcome) for _, request, outcome in running.outcomes]
         data = to_bytes(Commit(self.number, self.epoch, self.committed, writes, replies, calls))
-        if len(data) <= COMMIT_BYTES:
+        if len(data) <= WHOLE_BYTES:
             out.append(AppendCommit(self.number, data))
 
     def _take_over(self, epoch: Epoch, commit: Commit, out: list[Append]) -> bool:
@@ -376,6 +384,7 @@ class StatePartition:
     def _end_epoch(self) -> None:
         self.epoch += 1
         self._received = {name: each for name, each in self._received.items() if each.epoch >= self.epoch}
+        self._pieces.forget(self.epoch)
         self._first_offset = {epoch: offset for epoch, offset in self._first_offset.items() if epoch >= self.epoch}
         self._maybe_snapshot()
 

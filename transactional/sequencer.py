@@ -14,6 +14,7 @@ from transactional.appends import Append, AppendCalls, AppendEpochs
 from transactional.ledger import Ledger
 from transactional.messages import Addressed, Cut, Forward, Request, addressed, to_bytes
 from transactional.partition import Nondeterministic
+from transactional.pieces import COMPRESS_BYTES, PIECE_BYTES
 from transactional.requests import Admission
 
 
@@ -26,6 +27,7 @@ class EpochConfig:
     before the one in work is done: the second one when the first is about to end, or a cut is full. An id is known for
     ``id_window`` requests, and offsets. What partitions send each other in a round goes through ``epochs`` as long as
     all of it has at most ``inline_bytes``, an even share for each; the same on all nodes.
+    Records of more than ``compress_bytes`` are compressed, and cut into pieces of ``piece_bytes``.
     """
 
     max_requests: int = 400
@@ -34,6 +36,8 @@ class EpochConfig:
     ahead: int = 2
     id_window: int = 20_000
     inline_bytes: int = 1 << 15
+    compress_bytes: int = COMPRESS_BYTES
+    piece_bytes: int = PIECE_BYTES
 
 
 class Sequencer:

@@ -16,10 +16,10 @@ from typing import Annotated, TypeAlias
 import msgspec
 
 from transactional.errors import Aborted
-from transactional.messages import Cut, Mark, Request, Shipment
+from transactional.messages import Cut, Mark, Piece, Request, Shipment
 from transactional.values import BadValue, decode, encode
 
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
 
 Row: TypeAlias = tuple[str, str, bytes | None]
 """Operator, key, and the entity's state; None: it was deleted."""
@@ -49,6 +49,7 @@ class LedgerState(msgspec.Struct, array_like=True, frozen=True):
     cuts: list[Cut]
     marks: list[Mark]
     shipments: list[Shipment]
+    pieces: list[Piece] = []
 
 
 class ReplyState(msgspec.Struct, array_like=True, frozen=True, gc=False):

@@ -12,11 +12,14 @@ from tests.sim.transactions_oracle import Check, Tally
 from tests.sim.transactions_scripts import Scripts, make_program
 from tests.sim.transactions_world import World
 from transactional.ledger import Ledger
+from transactional.pieces import COMPRESS_BYTES, PIECE_BYTES
 from transactional.requests import WireRequest, partition_of
 from transactional.sequencer import EpochConfig
 
 SEEDS_EACH = 200
 PARTS = 5
+LONG = (COMPRESS_BYTES, PIECE_BYTES), (60, 50)
+"""Records above this travel compressed, and in pieces of so much."""
 INLINE = (0, 300, 1 << 15)
 """Calls travel on their own, in marks while they are few, nearly always in marks."""
 POSTPONING = (19, 85, 107, 122, 199)
@@ -34,7 +37,13 @@ def healed(seed: int) -> World:
     program = make_program(draw.randrange(1, 5))
     sizes = draw.choice([1, 3, 20]), draw.randrange(4), draw.randrange(1, 4)
     config = EpochConfig(
-        sizes[0], draw.choice([100, 1 << 18]), interval_ms=sizes[1], ahead=sizes[2], inline_bytes=INLINE[seed % 3]
+        sizes[0],
+        draw.choice([100, 1 << 18]),
+        interval_ms=sizes[1],
+        ahead=sizes[2],
+        inline_bytes=INLINE[seed % 3],
+        compress_bytes=LONG[seed % 2][0],
+        piece_bytes=LONG[seed % 2][1],
     )
     nodes, sequencers = draw.randrange(1, 4), draw.randrange(1, 4)
     world = World(program, draw.randrange(1 << 30), nodes=nodes, sequencers=sequencers, config=config)

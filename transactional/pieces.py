@@ -1,0 +1,114 @@
+"""How long records of the internal topics travel: compressed, and in pieces where the log takes no such record.
+
+Two rules for this file: what a record is called, its digest, is that of its whole, so it does not matter who compressed
+it how; pieces of two writers may be mixed, and equal records are one.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+
+import msgspec
+
+from transactional.appends import Append, AppendReply
+from transactional.messages import BadMessage, Piece, to_bytes
+from transactional.values import decode, digest
+
+COMPRESS_BYTES = 4096
+"""What is longer is compressed. Source: Styx, section 6.4."""
+PIECE_BYTES = 1 << 19
+WHOLE_BYTES = 1 << 28
+"""A record that claims to be longer is none of ours."""
+_LEVEL = 1
+_PAYS = 0.9
+
+
+class _Head(msgspec.Struct, array_like=True, frozen=True):
+    """How every record begins that may travel in pieces."""
+
+    kind: str
+    source: int
+    epoch: int
+
+
+def travelling(
+    appends: Iterable[Append], compress_bytes: int = COMPRESS_BYTES, piece_bytes: int = PIECE_BYTES
+) -> list[Append]:
+    """As they go on the log; replies stay as they are, since clients read them."""
+    out: list[Append] = []
+    for append in appends:
+        if len(append.value) <= compress_bytes or isinstance(append, AppendReply):
+            out.append(append)
+        else:
+            out += [replace(append, value=value) for value in _pieces(append.value, piece_bytes)]
+    return out
+
+
+def _pieces(value: bytes, piece_bytes: int) -> Iterator[bytes]:
+    packed = zlib.compress(value, _LEVEL)
+    is_packed = len(packed) < _PAYS * len(value)
+    sent = packed if is_packed else value
+    if not is_packed and len(value) <= piece_bytes:
+        yield value
+        return
+    whole, epoch = digest(value), decode(value, _Head).epoch
+    count = -(-len(sent) // piece_bytes)
+    name = digest(sent) if is_packed and count > 1 else whole
+    for index in range(count):
+        part = sent[index * piece_bytes : (index + 1) * piece_bytes]
+        yield to_bytes(Piece(epoch, whole, name, index, count, len(value) if is_packed else None, part))
+
+
+@dataclass(slots=True)
+class _Open:
+    epoch: int
+    pieces: list[Piece] = field(default_factory=list)
+
+
+class Pieces:
+    """What has come of unfinished records of one log partition."""
+
+    def __init__(self, kept: Iterable[Piece] = ()) -> None:
+        self._open: dict[tuple[bytes, int, int | None], _Open] = {}  # by name, count and size
+        for piece in kept:
+            self.take(piece)
+
+    def take(self, piece: Piece) -> bytes | None:
+        """The whole record with its last piece, else None. Raises ``BadMessage`` for what is no piece of a record."""
+        if not 0 <= piece.index < piece.count or not 0 <= (piece.size or 0) <= WHOLE_BYTES:
+            raise BadMessage(f"piece {piece.index} of {piece.count} of {piece.size} bytes")
+        name = piece.name, piece.count, piece.size
+        found = self._open.setdefault(name, _Open(piece.epoch))
+        if piece.index != len(found.pieces):  # of a second writer, or what came before it was not written
+            if not found.pieces:
+                del self._open[name]
+            return None
+        found.pieces.append(piece)
+        if len(found.pieces) < piece.count:
+            return None
+        del self._open[name]
+        return _whole(piece, b"".join(each.data for each in found.pieces))
+
+    def forget(self, before: int) -> None:
+        """Nobody asks for records of epochs before this one."""
+        if self._open:
+            self._open = {name: each for name, each in self._open.items() if each.epoch >= before}
+
+    def kept(self) -> list[Piece]:
+        """All of unfinished records, for ``Pieces(kept)``."""
+        return [piece for each in self._open.values() for piece in each.pieces]
+
+
+def _whole(piece: Piece, sent: bytes) -> bytes:
+    whole = sent
+    if piece.size is not None:
+        unpacking = zlib.decompressobj()
+        try:
+            whole = unpacking.decompress(sent, piece.size + 1)
+        except zlib.error as error:
+            raise BadMessage(f"{len(sent)} bytes do not unpack: {error}") from None
+    if digest(whole) != piece.whole:
+        raise BadMessage(f"the pieces of a record of epoch {piece.epoch} do not fit each other")
+    return whole
