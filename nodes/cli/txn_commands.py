@@ -15,7 +15,7 @@ import typer
 from nodes.cli.job_options import add_working_directory
 from nodes.cli.options import Given, JsonOption, new_group, with_log_options
 from nodes.cli.output import emit_json, fail, note
-from nodes.errors import UnknownName
+from nodes.cli.txn_bench_command import EXAMPLE, bench, options_of_children
 
 app = new_group(
     "Run transactional functions, and call them.",
@@ -59,7 +59,7 @@ def run(
 
     load_program(program)
     command = [sys.executable, "-m", "nodes.cli", "txn", "node", program, "--sequencers", str(sequencers)]
-    command += _options_of_children(given)
+    command += options_of_children(given)
     children = [subprocess.Popen([*command, "--number", str(number)]) for number in range(nodes)]
     note(f"{nodes} nodes: {', '.join(str(child.pid) for child in children)}")
 
@@ -154,79 +154,4 @@ def serve(
     )
 
 
-@app.command("bench", epilog="Example: holon txn bench ycsb-t --zipf 0.99 --transactions 40000 --nodes 2 --json")
-@with_log_options
-def bench(
-    given: Given,
-    workload: Annotated[
-        str,
-        typer.Argument(
-            metavar="WORKLOAD",
-            help="ycsb-t, ycsb-a to f, tpcc, tpcc-full, movies, travel, travel-busy, cart, cycle, append.",
-        ),
-    ],
-    zipf: Annotated[float, typer.Option("--zipf", min=0, max=2, help="Skew of the workload's hot choice.")] = 0.0,
-    transactions: Annotated[int | None, typer.Option("--transactions", min=1, help="As one burst.")] = None,
-    rate: Annotated[float | None, typer.Option("--rate", min=1, help="Requests a second; needs --seconds.")] = None,
-    seconds: Annotated[float | None, typer.Option("--seconds", min=0.1, help="How long, with --rate.")] = None,
-    nodes: Annotated[int, typer.Option("--nodes", min=1, help="Node processes.")] = 2,
-    sequencers: SequencersOption = 4,
-    size: Annotated[
-        int | None, typer.Option("--size", "--accounts", min=1, help="Accounts, records, hotels, warehouses, ...")
-    ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the requests.")] = 1,
-    scale: Annotated[
-        float,
-        typer.Option("--scale", min=0.001, max=1, help="TPC-C: share of the specification's customers and items."),
-    ] = 0.01,
-    kill: Annotated[list[str] | None, typer.Option("--kill", metavar="NODE@FRACTION", help="kill -9 there.")] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Measure a workload on a log of its own, and check its invariants; 1 if they do not hold.
-
-    The log must not have run this workload before.
-    """
-    from transactional.workloads.catalogue import WORKLOADS
-
-    chosen = WORKLOADS.get(workload)
-    if chosen is None:
-        raise UnknownName("workload", workload, list(WORKLOADS))
-    if (rate is None) != (seconds is None) or (rate is None) == (transactions is None):
-        fail(2, "give --transactions N for one burst, or --rate R and --seconds S")
-    count = transactions if transactions is not None else int((rate or 0) * (seconds or 0))
-    kills = tuple(sorted((_kill(each, nodes) for each in kill or []), key=lambda one: one[1]))
-    settings = given.settings()
-    from nodes.opening import open_settings_log
-    from nodes.transactions.bench import BenchPlan, run_bench
-    from transactional.workloads.contract import Shape
-
-    options = tuple(_options_of_children(given))
-    shape = Shape(chosen.size if size is None else size, zipf, seed, scale)
-    plan = BenchPlan(chosen, shape, count, rate, nodes, sequencers, kills, options)
-    with open_settings_log(settings, create=True) as log:
-        result = run_bench(log, plan)
-    result["log"] = settings.log.kind
-    if as_json:
-        emit_json(result)
-    else:
-        for name, value in result.items():
-            typer.echo(f"{name:<24}{value}")
-    if not result["invariants"]:
-        fail(1, f"{workload} broke its invariants, see violations")
-
-
-def _options_of_children(given: Given) -> list[str]:
-    """What tells a child process of the same log and settings."""
-    options = [part for each in (*given.define, *given.log_definitions()) for part in ("-D", each)]
-    return options if given.config is None else [*options, "--config", str(given.config)]
-
-
-def _kill(text: str, nodes: int) -> tuple[int, float]:
-    number, _, fraction = text.partition("@")
-    try:
-        found = int(number), float(fraction)
-    except ValueError:
-        fail(2, f"--kill wants NODE@FRACTION, not {text!r}")
-    if not (0 <= found[0] < nodes and 0 <= found[1] <= 1):
-        fail(2, f"--kill {text}: nodes count from 0 to {nodes - 1}, fractions go from 0 to 1")
-    return found
+app.command("bench", epilog=EXAMPLE)(bench)

@@ -58,6 +58,23 @@ def test_a_write_that_no_reply_tells_of_is_found(name: str) -> None:
     assert run.wrong()
 
 
+@pytest.mark.parametrize("name", ["chain", "chain-scattered"])
+def test_one_more_in_an_entity_of_a_chain_is_found(name: str) -> None:
+    run = SerialRun(WORKLOADS[name], Shape(5, 0.9, seed=3, depth=4, remote=0.5))
+    run.measure(50)
+    assert run.wrong() == []
+    run.run(WireRequest("x", "link", run.history.asked[7].args[0][2], "take", [[]]))
+    assert len(run.wrong()) == 1
+
+
+def test_the_share_over_partitions_is_that_of_the_shape() -> None:
+    (workload,) = (each for each in WORKLOADS.values() if each.name == "chain")
+    requests = workload.requests(Shape(5, 0.0, seed=3, depth=3, remote=0.3), 0, 1_000)
+    assert {len(request.args[0]) for request in requests} == {3}
+    group = [{key.partition("/")[0] for key in (each.key, *each.args[0])} for each in requests]
+    assert 250 < sum(len(each) > 1 for each in group) < 350
+
+
 @pytest.mark.parametrize("name", sorted(set(WORKLOADS) - {"cycle", "ycsb-c", "travel"}))
 def test_an_acknowledged_write_that_is_lost_is_found(name: str) -> None:
     run = ran(name, 40)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from transactional.workloads import append, cart, cycle, movies, travel, ycsb, ycsb_t
+from transactional.workloads import append, cart, chain, cycle, movies, travel, ycsb, ycsb_t
 from transactional.workloads.contract import Workload
 from transactional.workloads.tpcc import workloads as tpcc
 
@@ -16,6 +16,7 @@ WORKLOADS: dict[str, Workload] = {
         cart.workload,
         cycle.workload,
         append.workload,
+        *chain.workloads,
         *tpcc.workloads,
     )
 }

@@ -18,13 +18,16 @@ Ask: TypeAlias = Callable[[Sequence[WireRequest]], dict[str, Any]]
 class Shape:
     """``size`` counts what the workload says; ``zipf`` is the skew of its hot choice, 0 is uniform.
 
-    ``scale``: of TPC-C, the share of the specification's customers and items.
+    ``scale``: of TPC-C, the share of the specification's customers and items. ``depth`` and ``remote``: of ``chain``,
+    calls within calls, and the share of transactions over several partitions.
     """
 
     size: int
     zipf: float = 0.0
     seed: int = 1
     scale: float = 0.01
+    depth: int = 1
+    remote: float = 1.0
 
 
 @dataclass(slots=True)

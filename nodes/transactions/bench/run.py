@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import signal
 import subprocess
@@ -10,7 +9,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -18,12 +17,12 @@ import psutil
 
 from nodes.errors import RunFailed
 from nodes.log import Log
+from nodes.transactions.bench.figures import Replied, counts, log_latencies_ms, spread
+from nodes.transactions.bench.saved_state import wait_for_checkpoints
 from nodes.transactions.client import TransactionClient
 from nodes.transactions.settled import wait_until_settled
 from nodes.transactions.topics import create_topics
 from transactional.errors import Aborted
-from transactional.ledger import FIRST_EPOCH, Ledger
-from transactional.messages import reply_message
 from transactional.requests import WireRequest
 from transactional.workloads.contract import History, Shape, Workload, unexpected
 
@@ -35,7 +34,8 @@ VIOLATIONS_SHOWN = 20
 class BenchPlan:
     """``rate`` None: one burst. ``kills``: node number and the share of the replies at which it is killed.
 
-    ``options`` of the command line tell the nodes where the log is.
+    ``options`` of the command line tell the nodes where the log is. ``saved``: the run ends only when checkpoints hold
+    all that the requests have made.
     """
 
     workload: Workload
@@ -46,31 +46,54 @@ class BenchPlan:
     sequencers: int
     kills: tuple[tuple[int, float], ...] = ()
     options: tuple[str, ...] = ()
+    saved: bool = False
 
 
-def run_bench(log: Log, plan: BenchPlan) -> dict[str, object]:
-    """One line of JSON as ``docs/cli.md`` describes it; it begins when all nodes have joined, and with loading.
+@dataclass(frozen=True, slots=True)
+class BenchRun:
+    """``checkpoints``: their names by state partition, where they were waited for."""
 
-    Raises ``RunFailed`` if replies stay out.
+    figures: dict[str, object]
+    checkpoints: dict[int, str]
+
+
+def run_bench(log: Log, plan: BenchPlan, requests: Sequence[WireRequest] | None = None) -> BenchRun:
+    """Load, measure, check; figures as ``docs/cli.md`` describes them. It begins when all nodes have joined.
+
+    ``requests`` None: they are made here. Raises ``RunFailed`` if replies stay out.
     """
-    workload = plan.workload
-    topics = create_topics(log, workload.program, plan.sequencers)
-    client = TransactionClient(log, workload.program.name)
+    workload, program = plan.workload, plan.workload.program
+    topics = create_topics(log, program, plan.sequencers)
+    client = TransactionClient(log, program.name)
+    if requests is None:
+        requests = workload.requests(plan.shape, 0, plan.transactions)
+    checkpoints: dict[int, str] = {}
     with _nodes(plan) as processes:
-        wait_until_settled(log, topics, (plan.sequencers, workload.program.partitions), plan.nodes, ANSWER_S)
-        loaded = _ask(client, workload.load(plan.shape), None, [], ())
+        wait_until_settled(log, topics, (plan.sequencers, program.partitions), plan.nodes, ANSWER_S)
+        loaded = ask_and_wait(client, workload.load(plan.shape))
         if any(isinstance(outcome, Aborted) for outcome in loaded.outcomes.values()):
             raise RunFailed(f"{workload.name} was loaded in vain: {unexpected(workload, loaded)}; is its log new?")
         cpu = _cpu_s(processes)
-        asked = _ask(client, workload.requests(plan.shape, 0, plan.transactions), plan.rate, processes, plan.kills)
+        asked = _ask(client, requests, plan.rate, processes, plan.kills)
         cpu_s = _cpu_s(processes) - cpu
+        replied = Replied(log, program)
 
         def ask(requests: Sequence[WireRequest]) -> dict[str, Any]:
-            return _ask(client, requests, None, [], ()).outcomes
+            return ask_and_wait(client, requests).outcomes
 
         wrong = unexpected(workload, asked) + workload.check(plan.shape, asked, ask)
-    figures = {**_figures(plan, asked, cpu_s), **_counts(log, plan)}
-    return {**figures, "invariants": not wrong, "violations": wrong[:VIOLATIONS_SHOWN]}
+        if plan.saved:
+            last = max(replied.epochs[request.id] for request in requests)
+            checkpoints = wait_for_checkpoints(log, program, plan.sequencers, last, ANSWER_S)
+    by_log = spread(log_latencies_ms(log, program, replied, requests))
+    figures = {**_figures(plan, asked, cpu_s), "log_latency_ms": by_log, **counts(log, program, plan.sequencers)}
+    figures |= {"repeats_dropped": Replied(log, program).repeats}
+    return BenchRun({**figures, "invariants": not wrong, "violations": wrong[:VIOLATIONS_SHOWN]}, checkpoints)
+
+
+def ask_and_wait(client: TransactionClient, requests: Sequence[WireRequest]) -> History:
+    """All at once. Raises ``RunFailed`` if replies stay out."""
+    return _ask(client, requests, None, [], ())
 
 
 def _ask(
@@ -106,64 +129,20 @@ def _ask(
 def _figures(plan: BenchPlan, asked: History, cpu_s: float) -> dict[str, object]:
     count = len(asked.answered)
     times = sorted(asked.answered.values())
-    latencies = sorted(1000 * (asked.answered[name] - sent) for name, sent in asked.sent.items())
-    shares = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
-    quantiles = {name: latencies[math.ceil(share * count) - 1] for name, share in shares.items()}
     gaps = [later - sooner for sooner, later in pairwise(times)]
     return {
         "workload": plan.workload.name,
-        "size": plan.shape.size,
-        "scale": plan.shape.scale,
-        "zipf": plan.shape.zipf,
+        **asdict(plan.shape),
         "nodes": plan.nodes,
         "rate": plan.rate,
+        "killed": [number for number, _ in plan.kills],
         "transactions": count,
         "transactions_per_s": round(count / (times[-1] - min(asked.sent.values()))),
         "user_aborted": sum(isinstance(outcome, Aborted) for outcome in asked.outcomes.values()),
-        "latency_ms": {"avg": sum(latencies) / count, **quantiles, "max": latencies[-1]},
+        "latency_ms": spread([1000 * (asked.answered[name] - sent) for name, sent in asked.sent.items()]),
         "longest_silence_ms": 1000 * max(gaps, default=0.0),
         "cpu_us_per_transaction": 1e6 * cpu_s / count,
     }
-
-
-def _counts(log: Log, plan: BenchPlan) -> dict[str, object]:
-    """What the log says, of loading and checking too."""
-    program = plan.workload.program
-    ledger = Ledger(program, plan.sequencers)
-    topic = f"{program.name}-txn-epochs"
-    end = log.end_offset(topic, 0)
-    while ledger.position < end:
-        chunk = log.read(topic, 0, ledger.position)
-        for value in chunk.values:
-            ledger.apply(value)
-        ledger.position = max(chunk.next_offset, ledger.position + 1)
-    done = [ledger.epoch(number) for number in range(FIRST_EPOCH, ledger.done + 1)]
-    decisions = [epoch.decision for epoch in done if epoch.decision is not None]
-    outcomes = [epoch.outcome for epoch in done if epoch.outcome is not None]
-    return {
-        "epochs": len(done),
-        "conflicts": sum(len(decision.rerun) for decision in decisions),
-        "reruns": sum(len(outcome.outcomes) for outcome in outcomes),
-        "postponed": sum(len(outcome.postponed) for outcome in outcomes),
-        "repeats_dropped": sum(
-            _repeats(log, f"{program.name}-txn-replies", partition) for partition in range(program.partitions)
-        ),
-    }
-
-
-def _repeats(log: Log, topic: str, partition: int) -> int:
-    """Reply records that a reader drops."""
-    offset, last, found = 0, (0, 0), 0
-    end = log.end_offset(topic, partition)
-    while offset < end:
-        chunk = log.read(topic, partition, offset)
-        for value in chunk.values:
-            record = reply_message(value)
-            for n in range(record.first, record.first + len(record.replies)):
-                found += (record.epoch, n) <= last
-                last = max(last, (record.epoch, n))
-        offset = max(chunk.next_offset, offset + 1)
-    return found
 
 
 @contextmanager

@@ -1,0 +1,132 @@
+"""Transactions as curves: latency and throughput by rate, Zipf, warehouses, share of partitions, depth, nodes.
+
+    .venv/bin/python deploy/bench/txn_curves.py [--quick] [--log embedded|kafka] [--only zipf,depth] [--out runs/txn]
+
+Each point is a run of `holon txn bench` on a log of its own, whose invariants must hold. `breakdown` samples a node
+process (deploy/sampling.py) and reads its log: CPU time by function, messages and state (Styx, Table 3), messages a
+transaction, which is what caching of call graphs would have to save, and what compression of large records saves.
+About 30 points of 5 to 9 s with `--quick`; without, longer runs and up to 100 warehouses: 25 minutes.
+Writes txn_curves.json, .md and .svg.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from deploy.transaction_costs import breakdown
+from nexmark.bench.machine import machine
+from nexmark.pictures import picture, write_files
+
+COLUMNS = ("transactions_per_s", "p50", "p99", "max", "log p50", "log p99", "cpu_us_per_transaction", "rerun %")
+Point = tuple[str, float | str, list[str]]
+"""Curve, place on it, arguments of the bench."""
+
+
+def points(quick: bool) -> Iterator[Point]:
+    """All curves, each as its figure in Styx's paper has it, where there is one."""
+    lasts, burst = ("4", "8000") if quick else ("20", "40000")
+    transfers = ["ycsb-t", "--seconds", lasts, "--zipf", "0.5"]
+    for rate in (500, 2000, 8000) if quick else (500, 1000, 2000, 4000, 8000, 12000, 16000):
+        yield "rate", rate, [*transfers, "--rate", str(rate)]
+    zipfs = (0.0, 0.99, 0.999) if quick else (0.0, 0.5, 0.9, 0.99, 0.999)
+    for zipf in zipfs:
+        yield "zipf", zipf, ["ycsb-t", "--rate", "2000", "--seconds", lasts, "--zipf", str(zipf)]
+    for zipf in zipfs:
+        yield "zipf, burst", zipf, ["ycsb-t", "--transactions", burst, "--zipf", str(zipf)]
+    orders = "800" if quick else "5000"
+    for warehouses in (1, 2, 5) if quick else (1, 2, 10, 30, 100):
+        yield "tpcc: warehouses, burst", warehouses, ["tpcc", "--size", str(warehouses), "--transactions", orders]
+    for rate in (200, 600, 2000) if quick else (200, 500, 1000, 2000, 4000):
+        yield "tpcc: rate, 2 warehouses", rate, ["tpcc", "--rate", str(rate), "--seconds", "3" if quick else lasts]
+    chain, chained = ["chain", "--rate", "1000", "--seconds", lasts], "4000" if quick else "20000"
+    for share in (0.0, 0.5, 1.0) if quick else (0.0, 0.2, 0.5, 0.8, 1.0):
+        yield "share over partitions, burst", share, ["chain", "--transactions", chained, "--remote", str(share)]
+    for depth in (1, 4, 16) if quick else (1, 2, 4, 8, 16, 32):
+        yield "depth", depth, [*chain, "--depth", str(depth)]
+    for nodes in (1, 2, 3) if quick else (1, 2, 3, 4):
+        yield "nodes, burst", nodes, ["ycsb-t", "--transactions", burst, "--nodes", str(nodes)]
+    for name, program in (("with", "chain"), ("without", "chain-scattered")):
+        local = [program, "--rate", "1000", "--seconds", lasts, "--remote", "0", "--depth", "4"]
+        yield "composite keys, 4 calls", name, local
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--log", choices=("embedded", "kafka"), default="embedded")
+    parser.add_argument("--only", default="", help="names of curves, or their beginnings")
+    parser.add_argument("--out", type=Path, default=Path("runs/txn"))
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    wanted = tuple(filter(None, options.only.split(",")))
+    rows = []
+    for curve, place, arguments in points(options.quick):
+        if not wanted or curve.startswith(wanted):
+            rows.append(measured(curve, place, [*arguments, "--log", options.log]))
+            print(line(rows[-1]), flush=True)
+    found: dict[str, Any] = {"rows": rows, "log": options.log, "machine": machine()}
+    if not wanted or "breakdown".startswith(wanted):
+        found["breakdown"] = breakdown(4_000 if options.quick else 20_000)
+    write_files(options.out, "txn_curves", found, markdown(found), lambda path: draw(path, rows))
+    print(markdown(found))
+
+
+def measured(curve: str, place: float | str, arguments: Sequence[str]) -> dict[str, Any]:
+    """One point. Raises ``RuntimeError`` where the run fails, or breaks the workload's invariants."""
+    load = os.getloadavg()[0]
+    command = [sys.executable, "-m", "nodes.cli", "txn", "bench", *arguments, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(arguments)} ended with {done.returncode}:\n{done.stdout}\n{done.stderr}")
+    return {"curve": curve, "x": place, "load": round(load, 1), **json.loads(done.stdout)}
+
+
+def shown(row: dict[str, Any]) -> list[float]:
+    """What the table and the pictures show of a point."""
+    client, log = row["latency_ms"], row["log_latency_ms"]
+    figures = [client["p50"], client["p99"], client["max"], log["p50"], log["p99"], row["cpu_us_per_transaction"]]
+    return [row["transactions_per_s"], *figures, 100 * row["reruns"] / row["transactions"]]
+
+
+def line(row: dict[str, Any]) -> str:
+    """One line of the table."""
+    return f"| {row['curve']} | {row['x']} | {' | '.join(f'{each:,.0f}' for each in shown(row))} | {row['load']} |"
+
+
+def markdown(found: dict[str, Any]) -> str:
+    """The table, and the costs of a transaction."""
+    head = ["curve", "x", *COLUMNS, "load before"]
+    lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *map(line, found["rows"])]
+    costs = found.get("breakdown")
+    if costs is not None:
+        lines += ["", "| of a transfer | |", "|---|---|"]
+        lines += [f"| {name} | {value:,.2f} |" for name, value in costs.items()]
+    return "\n".join(lines) + "\n"
+
+
+def draw(path: Path, rows: Sequence[dict[str, Any]]) -> None:
+    """A picture for each curve: throughput of bursts, else p50 and p99."""
+    curves = list(dict.fromkeys(row["curve"] for row in rows))
+    with picture(path, -(-len(curves) // 2), 2, (10, 2.6 * -(-len(curves) // 2))) as (_, axes):
+        for axis, curve in zip(axes, curves, strict=False):
+            mine = [row for row in rows if row["curve"] == curve]
+            places = [str(row["x"]) for row in mine]
+            if "burst" in curve:
+                axis.plot(places, [row["transactions_per_s"] for row in mine], marker="o", label="a second")
+            else:
+                for name in ("p50", "p99"):
+                    axis.plot(places, [row["latency_ms"][name] for row in mine], marker="o", label=f"{name}, ms")
+            axis.set_title(curve, fontsize=9)
+            axis.set_ylim(bottom=0)
+            axis.legend(fontsize=7)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""What a transfer costs: CPU time by function, messages and state, and the messages and bytes that it makes."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import tempfile
+import time
+import zlib
+from collections import Counter
+from typing import Any
+
+from deploy.sampling import Sampler, Stack
+from nodes.log import Log, open_log
+from nodes.log.contract import Chunk
+from nodes.opening import open_job_log
+from nodes.settings import load_settings
+from nodes.transactions.bench.figures import counts
+from nodes.transactions.bench.prepared import each_chunk
+from nodes.transactions.bench.run import ask_and_wait
+from nodes.transactions.client import TransactionClient
+from nodes.transactions.process import TransactionProcess
+from nodes.transactions.topics import TransactionTopics, create_topics
+from transactional.messages import BadMessage, Calls, call_message
+from transactional.workloads.contract import Shape
+from transactional.workloads.ycsb_t import program, workload
+
+SEQUENCERS = 4
+LARGE_BYTES = 4096
+STAGES: dict[str, tuple[str, ...]] = {
+    "function": ("transactional/workloads", "transactional/execution", "transactional/context", "transactional/site",
+                 "transactional/rerun", "transactional/operators", "transactional/entities", "transactional/chance"),
+    "state": ("transactional/store", "transactional/reservations", "transactional/snapshots", "nodes/saver",
+              "nodes/transactions/checkpointing", "nodes/checkpoint"),
+    "messages": ("nodes/log/", "transactional/messages", "transactional/requests", "transactional/replies",
+                 "transactional/appends"),
+    "epochs": ("transactional/", "nodes/transactions", "nodes/machine"),
+}  # fmt: skip
+"""By path; the first that fits, of the innermost function that belongs to one."""
+PASSED_OVER = ("transactional/values", "deploy/")
+"""These work for whoever calls them."""
+
+
+def stage_of(stack: Stack) -> str:
+    """What a sample counts for."""
+    for name in reversed(stack):
+        if not name.startswith(PASSED_OVER):
+            for stage, paths in STAGES.items():
+                if name.startswith(paths):
+                    return stage
+    return "other"
+
+
+def breakdown(transfers: int) -> dict[str, float]:
+    """One node on an embedded log, a burst of transfers at Zipf 0.5; values are of one transfer."""
+    shape = Shape(10_000, 0.5)
+    with tempfile.TemporaryDirectory(prefix="holon-costs-") as folder:
+        defined = [f"log.path={folder}/log"]
+        with open_log(f"embedded:{folder}/log") as log:
+            create_topics(log, program, SEQUENCERS)
+            context = multiprocessing.get_context("spawn")
+            queue: Any = context.Queue()
+            node = context.Process(target=_node, args=(defined, queue))
+            node.start()
+            client = TransactionClient(log, program.name)
+            ask_and_wait(client, workload.load(shape))
+            assert node.pid is not None
+            os.kill(node.pid, signal.SIGUSR1)  # from now on it is sampled
+            assert queue.get() == "sampling"
+            before = _sent(log)
+            began_s = time.monotonic()
+            ask_and_wait(client, workload.requests(shape, 0, transfers))
+            wall_s = time.monotonic() - began_s
+            os.kill(node.pid, signal.SIGTERM)
+            stages, used_s = queue.get()
+            node.join()
+            after = _sent(log)
+            epochs = counts(log, program, SEQUENCERS)
+    total = max(1, sum(stages.values()))
+    shares = {f"CPU, {name}, us": used_s * 1e6 / transfers * n / total for name, n in sorted(stages.items())}
+    made = {name: (after[name] - before[name]) / transfers for name in sorted(after)}
+    again = {"run again, share": epochs["reruns"] / transfers, "messages of a rerun": 0.0}
+    return {**shares, "wall, us": wall_s * 1e6 / transfers, **made, **again}
+
+
+def _node(defined: list[str], queue: Any) -> None:
+    settings = load_settings(definitions=defined, environ={})
+    sampler, started = Sampler(), list[float]()
+    with open_job_log(settings) as log:
+        process = TransactionProcess(program, log, settings, 0, SEQUENCERS)
+
+        def begin(signum: int, frame: object) -> None:
+            started.append(time.process_time())
+            sampler.__enter__()
+            queue.put("sampling")
+
+        signal.signal(signal.SIGUSR1, begin)
+        signal.signal(signal.SIGTERM, process.request_stop)
+        process.loop()
+        sampler.__exit__()
+    stages: Counter[str] = Counter()
+    for stack, count in sampler.stacks.items():
+        stages[stage_of(stack)] += count
+    queue.put((dict(stages), time.process_time() - started[0]))
+
+
+def _sent(log: Log) -> Counter[str]:
+    """Calls and results between partitions, and the bytes of each topic, with large records compressed and not."""
+    found: Counter[str] = Counter()
+    topics = TransactionTopics(program.name)
+    for name in ("requests", "epochs", "calls", "commits", "replies"):
+
+        def take(chunk: Chunk, name: str = name) -> None:
+            for value in chunk.values:
+                found[f"bytes, {name}"] += len(value)
+                small = len(value) <= LARGE_BYTES
+                found["bytes, all, large ones by zlib 1"] += len(value) if small else len(zlib.compress(value, 1))
+                if name == "calls":
+                    found["calls and results in messages"] += _calls(value)
+
+        topic = getattr(topics, name)
+        for partition in range(log.partitions(topic)):
+            each_chunk(log, topic, partition, take)
+    return found
+
+
+def _calls(value: bytes) -> int:
+    try:
+        message = call_message(value)
+    except BadMessage:
+        return 0
+    return len(message.items) if isinstance(message, Calls) else 0

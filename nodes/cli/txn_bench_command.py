@@ -1,0 +1,230 @@
+"""`holon txn bench`: measures a workload, checks its invariants, and has Spark judge what came of it."""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from nodes.cli.options import Given, JsonOption, with_log_options
+from nodes.cli.output import emit_json, fail, note
+from nodes.errors import MissingDependency, UnknownName
+
+if TYPE_CHECKING:
+    from nodes.settings import Settings
+    from nodes.transactions.bench.run import BenchPlan, BenchRun
+    from transactional.workloads.contract import Workload
+
+EXAMPLE = "Example: holon txn bench ycsb-t --zipf 0.99 --transactions 40000 --nodes 2 --json"
+Who = Literal["auto", "spark", "plain"]
+
+
+@with_log_options
+def bench(
+    given: Given,
+    workload: Annotated[
+        str,
+        typer.Argument(
+            metavar="WORKLOAD",
+            help="ycsb-t, ycsb-a to f, tpcc, tpcc-full, movies, travel, travel-busy, cart, cycle, append, chain.",
+        ),
+    ],
+    zipf: Annotated[float, typer.Option("--zipf", min=0, max=2, help="Skew of the workload's hot choice.")] = 0.0,
+    transactions: Annotated[int | None, typer.Option("--transactions", min=1, help="As one burst.")] = None,
+    rate: Annotated[float | None, typer.Option("--rate", min=1, help="Requests a second; needs --seconds.")] = None,
+    seconds: Annotated[float | None, typer.Option("--seconds", min=0.1, help="How long, with --rate.")] = None,
+    nodes: Annotated[int, typer.Option("--nodes", min=1, help="Node processes.")] = 2,
+    sequencers: Annotated[int, typer.Option("--sequencers", min=1, help="Partitions of the requests.")] = 4,
+    size: Annotated[
+        int | None, typer.Option("--size", "--accounts", min=1, help="Accounts, records, hotels, warehouses, ...")
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the requests.")] = 1,
+    scale: Annotated[
+        float,
+        typer.Option("--scale", min=0.001, max=1, help="TPC-C: share of the specification's customers and items."),
+    ] = 0.01,
+    depth: Annotated[int, typer.Option("--depth", min=1, max=90, help="chain: calls within calls.")] = 1,
+    remote: Annotated[
+        float, typer.Option("--remote", min=0, max=1, help="chain: share of transactions over several partitions.")
+    ] = 1.0,
+    kill: Annotated[list[str] | None, typer.Option("--kill", metavar="NODE@FRACTION", help="kill -9 there.")] = None,
+    generator: Annotated[Who, typer.Option("--generator", help="Who makes the requests; they are the same.")] = "plain",
+    validate: Annotated[
+        Who | None,
+        typer.Option("--validate", help="spark: ycsb-t, tpcc and tpcc-full also from log and checkpoints."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure a workload on a log of its own, and check its invariants; 1 if they do not hold.
+
+    Without --log-dir, or on Kafka without log.prefix, the log is a temporary one; a log that is named must not have
+    run this workload before. On Kafka without an address the broker of this machine is used.
+    """
+    from transactional.workloads.catalogue import WORKLOADS
+    from transactional.workloads.contract import Shape
+
+    chosen = WORKLOADS.get(workload)
+    if chosen is None:
+        raise UnknownName("workload", workload, list(WORKLOADS))
+    if (rate is None) != (seconds is None) or (rate is None) == (transactions is None):
+        fail(2, "give --transactions N for one burst, or --rate R and --seconds S")
+    count = transactions if transactions is not None else int((rate or 0) * (seconds or 0))
+    kills = tuple(sorted((_kill(each, nodes) for each in kill or []), key=lambda one: one[1]))
+    by_spark = _judge(workload, validate)
+    generated = _by_spark(generator, "generator")
+    shape = Shape(chosen.size if size is None else size, zipf, seed, scale, depth, remote)
+    with _place(given) as (settings, options):
+        from nodes.transactions.bench.run import BenchPlan
+
+        plan = BenchPlan(chosen, shape, count, rate, nodes, sequencers, kills, options, saved=by_spark)
+        with _session(settings) if generated and by_spark else nullcontext():
+            result = _measured(settings, plan, generated, validate, by_spark)
+    result["log"] = settings.log.kind
+    if as_json:
+        emit_json(result)
+    else:
+        for name, value in result.items():
+            typer.echo(f"{name:<24}{value}")
+    if not result["invariants"]:
+        fail(1, f"{workload} broke its invariants, see violations")
+    if result["validated"] is False:
+        fail(1, f"{workload}: Spark finds {result['differences']} differences, see violations")
+
+
+def _measured(
+    settings: Settings, plan: BenchPlan, generated: bool, validate: Who | None, by_spark: bool
+) -> dict[str, Any]:
+    from nodes.opening import log_address, open_settings_log
+    from nodes.transactions.bench.prepared import Prepared, prepare_with_spark, prepared_requests
+    from nodes.transactions.bench.run import run_bench
+
+    workload = plan.workload
+    with open_settings_log(settings, create=True) as log:
+        requests = None
+        if generated:
+            prepared = Prepared(
+                workload.name, plan.shape, plan.transactions, f"{workload.program.name}-txn-prepared", plan.sequencers
+            )
+            prepare_with_spark(log_address(settings), prepared)
+            requests = prepared_requests(log, prepared)
+        run = run_bench(log, plan, requests)
+    result = {**run.figures, "generator": "spark" if generated else "plain"}
+    if by_spark:
+        return result | _judged(settings, workload, run)
+    if validate is None:
+        return result | {"validated": None, "validator": None, "differences": None}
+    broken = run.figures["violations"]
+    assert isinstance(broken, list)
+    return result | {"validated": not broken, "validator": "plain", "differences": len(broken)}
+
+
+def _judged(settings: Settings, workload: Workload, run: BenchRun) -> dict[str, Any]:
+    from nodes.checkpoints_opening import open_checkpoints
+    from nodes.opening import log_address
+    from nodes.transactions.bench.saved_state import write_state
+    from nodes.transactions.bench.spark_oracle import judge
+
+    with tempfile.TemporaryDirectory(prefix="holon-state-") as folder:
+        path = Path(folder, "state.jsonl")
+        entities = write_state(open_checkpoints(settings), run.checkpoints, path)
+        note(f"{entities} entities in {len(run.checkpoints)} checkpoints; Spark judges them")
+        found = judge(workload.name, workload.program.name, log_address(settings), path)
+    told = run.figures["violations"]
+    assert isinstance(told, list)
+    named = {"validated": not found.differences, "validator": "spark", "differences": found.differences}
+    return {**named, "entities": entities, "violations": [*told, *found.first]}
+
+
+def _session(settings: Settings) -> AbstractContextManager[object]:
+    """One for both, since it takes seconds to start."""
+    from nodes.opening import log_address
+    from nodes.spark.session import spark_session
+    from nodes.spark.source import needed_jars
+
+    return spark_session(jars=needed_jars(log_address(settings)))
+
+
+@cache
+def _problem() -> str | None:
+    from nodes.spark.session import spark_problem
+
+    return spark_problem()
+
+
+def _by_spark(asked: Who, what: str) -> bool:
+    """Raises ``MissingDependency`` where Spark was asked for by name and cannot run."""
+    if asked == "plain":
+        return False
+    problem = _problem()
+    if problem is None:
+        return True
+    if asked == "spark":
+        raise MissingDependency(problem)
+    note(f"no Spark here, going on with the plain {what}: {problem}")
+    return False
+
+
+def _judge(workload: str, validate: Who | None) -> bool:
+    from nodes.transactions.bench.spark_sql import KNOWN
+
+    if validate is None or validate == "plain":
+        return False
+    if workload not in KNOWN:
+        if validate == "spark":
+            fail(2, f"Spark judges {', '.join(KNOWN)}, not {workload}; its own check runs always (--validate plain)")
+        note(f"Spark judges {', '.join(KNOWN)}, not {workload}: going on with its own check")
+        return False
+    return _by_spark(validate, "check")
+
+
+@contextmanager
+def _place(given: Given) -> Iterator[tuple[Settings, tuple[str, ...]]]:
+    """Settings with a log of this run's own where the user names none; and what tells child processes of it."""
+    from nodes.opening import drop_topics, local_kafka
+    from nodes.settings import refined
+
+    found: list[str] = []
+
+    def broker() -> str:
+        found.append(local_kafka().bootstrap)
+        note(f"on the Kafka broker of this machine, {found[0]} (holon kafka down stops it)")
+        return found[0]
+
+    settings = given.settings(find_broker=broker)
+    own = [f"log.bootstrap={each}" for each in found]
+    kafka = settings.log.kind == "kafka"
+    named = bool(settings.log.prefix) if kafka else given.log_dir is not None
+    with tempfile.TemporaryDirectory(prefix="holon-txn-") as folder:
+        if not named:
+            own.append(f"log.prefix=txn-{secrets.token_hex(4)}." if kafka else f"log.path={folder}/log")
+            if settings.checkpoints.url is None:
+                own.append(f"checkpoints.url={folder}/checkpoints")
+        settings = refined(settings, own)
+        try:
+            yield settings, (*options_of_children(given), *(part for each in own for part in ("-D", each)))
+        finally:
+            if kafka and not named:
+                drop_topics(settings)
+
+
+def options_of_children(given: Given) -> list[str]:
+    """What tells a child process of the same log and settings."""
+    options = [part for each in (*given.define, *given.log_definitions()) for part in ("-D", each)]
+    return options if given.config is None else [*options, "--config", str(given.config)]
+
+
+def _kill(text: str, nodes: int) -> tuple[int, float]:
+    number, _, fraction = text.partition("@")
+    try:
+        found = int(number), float(fraction)
+    except ValueError:
+        fail(2, f"--kill wants NODE@FRACTION, not {text!r}")
+    if not (0 <= found[0] < nodes and 0 <= found[1] <= 1):
+        fail(2, f"--kill {text}: nodes count from 0 to {nodes - 1}, fractions go from 0 to 1")
+    return found

@@ -1,0 +1,92 @@
+"""What the log says of a run: its epochs, and latencies by the append times of requests and replies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+
+from nodes.log import Log
+from nodes.log.contract import Chunk
+from nodes.transactions.bench.prepared import each_chunk
+from nodes.transactions.topics import TransactionTopics
+from transactional.ledger import FIRST_EPOCH, Ledger
+from transactional.messages import BadMessage, reply_message
+from transactional.operators import Program
+from transactional.requests import WireRequest
+
+_requests = msgspec.json.Decoder(WireRequest | list[WireRequest])
+
+
+def spread(latencies_ms: Sequence[float]) -> dict[str, float]:
+    """Average, quantiles and maximum."""
+    ordered = sorted(latencies_ms)
+    shares = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+    quantiles = {name: ordered[math.ceil(share * len(ordered)) - 1] for name, share in shares.items()}
+    return {"avg": sum(ordered) / len(ordered), **quantiles, "max": ordered[-1]}
+
+
+def counts(log: Log, program: Program, sequencers: int) -> dict[str, int]:
+    """Epochs and what became of their transactions, of loading and checking too."""
+    topics = TransactionTopics(program.name)
+    ledger = Ledger(program, sequencers)
+
+    def fold(chunk: Chunk) -> None:
+        for value in chunk.values:
+            ledger.apply(value)
+
+    each_chunk(log, topics.epochs, 0, fold)
+    done = [ledger.epoch(number) for number in range(FIRST_EPOCH, ledger.done + 1)]
+    decisions = [epoch.decision for epoch in done if epoch.decision is not None]
+    outcomes = [epoch.outcome for epoch in done if epoch.outcome is not None]
+    return {
+        "epochs": len(done),
+        "conflicts": sum(len(decision.rerun) for decision in decisions),
+        "reruns": sum(len(outcome.outcomes) for outcome in outcomes),
+        "postponed": sum(len(outcome.postponed) for outcome in outcomes),
+    }
+
+
+class Replied:
+    """The replies topic of a job, as a reader takes it. By request id: epoch, and append time in milliseconds."""
+
+    def __init__(self, log: Log, program: Program) -> None:
+        self.repeats = 0
+        self.epochs: dict[str, int] = {}
+        self.appended_ms: dict[str, int] = {}
+        topic = TransactionTopics(program.name).replies
+        for partition in range(program.partitions):
+            self._last = (0, 0)
+            each_chunk(log, topic, partition, self._take)
+
+    def _take(self, chunk: Chunk) -> None:
+        for value, time_ms in zip(chunk.values, chunk.timestamps_ms.tolist(), strict=True):
+            try:
+                record = reply_message(value)
+            except BadMessage:
+                continue
+            for n, reply in enumerate(record.replies, record.first):
+                if (record.epoch, n) <= self._last:
+                    self.repeats += 1
+                    continue
+                self._last = record.epoch, n
+                self.epochs.setdefault(reply.id, record.epoch)
+                self.appended_ms.setdefault(reply.id, time_ms)
+
+
+def log_latencies_ms(log: Log, program: Program, replied: Replied, asked: Sequence[WireRequest]) -> list[float]:
+    """From the append of a request's record to that of its reply's, by the log's own clock."""
+    wanted, found = {request.id for request in asked}, dict[str, float]()
+
+    def take(chunk: Chunk) -> None:
+        for value, time_ms in zip(chunk.values, chunk.timestamps_ms.tolist(), strict=True):
+            wires = _requests.decode(value)
+            for wire in wires if isinstance(wires, list) else [wires]:
+                if wire.id in wanted:
+                    found.setdefault(wire.id, float(replied.appended_ms[wire.id] - time_ms))
+
+    topic = TransactionTopics(program.name).requests
+    for partition in range(log.partitions(topic)):
+        each_chunk(log, topic, partition, take)
+    return list(found.values())

@@ -1,0 +1,72 @@
+"""The state of a job as its newest checkpoints hold it: what a node that starts now would begin with."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from nodes.checkpoints import CheckpointStore
+from nodes.errors import RunFailed
+from nodes.log import Log
+from nodes.log.contract import Chunk
+from nodes.machine import messages as m
+from nodes.transactions.bench.prepared import each_chunk
+from nodes.transactions.topics import TransactionTopics
+from transactional.operators import Program
+from transactional.snapshots import snapshot_state
+from transactional.values import decode
+
+_LOOK_S = 0.2
+
+
+def wait_for_checkpoints(log: Log, program: Program, sequencers: int, epoch: int, patience_s: float) -> dict[int, str]:
+    """Names of the newest checkpoints by state partition, none older than ``epoch``; the nodes have to be up.
+
+    Raises ``RunFailed`` where one stays out for so long.
+    """
+    end = time.monotonic() + patience_s
+    while True:
+        newest = _newest(log, program, sequencers)
+        late = [p for p in range(program.partitions) if newest.get(p, (0, ""))[0] < epoch]
+        if not late:
+            return {partition: name for partition, (_, name) in sorted(newest.items())}
+        if time.monotonic() > end:
+            raise RunFailed(f"no checkpoint of epoch {epoch} of state partitions {late} in {patience_s:g} s")
+        time.sleep(_LOOK_S)
+
+
+def _newest(log: Log, program: Program, sequencers: int) -> dict[int, tuple[int, str]]:
+    """Epoch and name, by state partition."""
+    found: dict[int, tuple[int, str]] = {}
+
+    def take(chunk: Chunk) -> None:
+        for value in chunk.values:
+            try:
+                message = m.decode_control(value)
+            except m.BadMessage:
+                continue
+            if isinstance(message, m.CheckpointSaved):
+                partition = message.partition - sequencers
+                found[partition] = max(found.get(partition, (0, "")), (message.offset, message.name))
+
+    each_chunk(log, TransactionTopics(program.name).control, 0, take)
+    return found
+
+
+def write_state(store: CheckpointStore, names: dict[int, str], path: Path) -> int:
+    """One JSON object an entity, ``operator``, ``key`` and ``value`` (JSON in a string); how many there are."""
+    count = 0
+    with path.open("w", encoding="utf-8") as lines:
+        for name in names.values():
+            for operator, key, value in _items(store.load(name)):
+                lines.write(json.dumps({"operator": operator, "key": key, "value": json.dumps(value)}) + "\n")
+                count += 1
+    return count
+
+
+def _items(data: bytes) -> Iterator[tuple[str, str, Any]]:
+    for operator, key, value in snapshot_state(data).items:
+        yield operator, key, decode(value)
