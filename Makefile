@@ -1,10 +1,11 @@
 # Every target sets up what it needs. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fix lint style format imports types sim mutants bench benches nightly lock clean distclean
+.PHONY: help setup demo test check fix lint style format imports types sim proof mutants bench benches nightly lock clean distclean
 
 BIN := .venv/bin
 SEED ?= 1
 EVENTS ?= 400000
+PROGRAMS ?= 2000
 NIGHT_SEEDS ?= 100000
 UPGRADE ?=
 # Which benchmarks, and how large: make bench BENCHES='scale ramp' OPTIONS_scale='--sizes 10:50'
@@ -58,6 +59,10 @@ types: setup
 sim: setup ## simulate a fleet with faults from one seed: make sim SEED=7
 	$(call say,'5 s')
 	$(BIN)/holon sim --seed $(SEED)
+
+proof: setup ## judge random transactional programs under crashes by a plain loop: make proof PROGRAMS=5000
+	$(call say,'a minute for 1000 programs')
+	$(BIN)/python -m tests.sim.replay_proof --programs $(PROGRAMS)
 
 mutants: setup ## plant known bugs in a copy of the tree; the tests have to find each
 	$(call say,'5 minutes')

@@ -18,7 +18,7 @@ import psutil
 from nodes.errors import RunFailed
 from nodes.log import Log
 from nodes.transactions.bench.figures import Replied, counts, log_latencies_ms, spread
-from nodes.transactions.bench.saved_state import wait_for_checkpoints
+from nodes.transactions.bench.saved_state import newest_checkpoints, wait_for_checkpoints
 from nodes.transactions.client import TransactionClient
 from nodes.transactions.settled import wait_until_settled
 from nodes.transactions.topics import create_topics
@@ -67,7 +67,6 @@ def run_bench(log: Log, plan: BenchPlan, requests: Sequence[WireRequest] | None 
     client = TransactionClient(log, program.name)
     if requests is None:
         requests = workload.requests(plan.shape, 0, plan.transactions)
-    checkpoints: dict[int, str] = {}
     with _nodes(plan) as processes:
         wait_until_settled(log, topics, (plan.sequencers, program.partitions), plan.nodes, ANSWER_S)
         loaded = ask_and_wait(client, workload.load(plan.shape))
@@ -84,7 +83,8 @@ def run_bench(log: Log, plan: BenchPlan, requests: Sequence[WireRequest] | None 
         wrong = unexpected(workload, asked) + workload.check(plan.shape, asked, ask)
         if plan.saved:
             last = max(replied.epochs[request.id] for request in requests)
-            checkpoints = wait_for_checkpoints(log, program, plan.sequencers, last, ANSWER_S)
+            wait_for_checkpoints(log, program, plan.sequencers, last, ANSWER_S)
+    checkpoints = newest_checkpoints(log, program, plan.sequencers) if plan.saved else {}
     by_log = spread(log_latencies_ms(log, program, replied, requests))
     figures = {**_figures(plan, asked, cpu_s), "log_latency_ms": by_log, **counts(log, program, plan.sequencers)}
     figures |= {"repeats_dropped": Replied(log, program).repeats}

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from nodes.checkpoints import CheckpointStore
 from nodes.errors import RunFailed
@@ -14,16 +12,16 @@ from nodes.log import Log
 from nodes.log.contract import Chunk
 from nodes.machine import messages as m
 from nodes.transactions.bench.prepared import each_chunk
+from nodes.transactions.chains import load_file, states
 from nodes.transactions.topics import TransactionTopics
-from transactional.operators import Program
-from transactional.snapshots import snapshot_state
+from transactional.operators import Program, StateKey
 from transactional.values import decode
 
 _LOOK_S = 0.2
 
 
-def wait_for_checkpoints(log: Log, program: Program, sequencers: int, epoch: int, patience_s: float) -> dict[int, str]:
-    """Names of the newest checkpoints by state partition, none older than ``epoch``; the nodes have to be up.
+def wait_for_checkpoints(log: Log, program: Program, sequencers: int, epoch: int, patience_s: float) -> None:
+    """Until no state partition's newest checkpoint is older than ``epoch``; the nodes have to be up.
 
     Raises ``RunFailed`` where one stays out for so long.
     """
@@ -32,10 +30,15 @@ def wait_for_checkpoints(log: Log, program: Program, sequencers: int, epoch: int
         newest = _newest(log, program, sequencers)
         late = [p for p in range(program.partitions) if newest.get(p, (0, ""))[0] < epoch]
         if not late:
-            return {partition: name for partition, (_, name) in sorted(newest.items())}
+            return
         if time.monotonic() > end:
             raise RunFailed(f"no checkpoint of epoch {epoch} of state partitions {late} in {patience_s:g} s")
         time.sleep(_LOOK_S)
+
+
+def newest_checkpoints(log: Log, program: Program, sequencers: int) -> dict[int, str]:
+    """Their names by state partition; ask when the nodes have ended, or they may be merged and deleted."""
+    return {partition: name for partition, (_, name) in sorted(_newest(log, program, sequencers).items())}
 
 
 def _newest(log: Log, program: Program, sequencers: int) -> dict[int, tuple[int, str]]:
@@ -61,12 +64,20 @@ def write_state(store: CheckpointStore, names: dict[int, str], path: Path) -> in
     count = 0
     with path.open("w", encoding="utf-8") as lines:
         for name in names.values():
-            for operator, key, value in _items(store.load(name)):
-                lines.write(json.dumps({"operator": operator, "key": key, "value": json.dumps(value)}) + "\n")
+            for (operator, key), value in sorted(_items(store, name).items()):
+                row = {"operator": operator, "key": key, "value": json.dumps(decode(value))}
+                lines.write(json.dumps(row) + "\n")
                 count += 1
     return count
 
 
-def _items(data: bytes) -> Iterator[tuple[str, str, Any]]:
-    for operator, key, value in snapshot_state(data).items:
-        yield operator, key, decode(value)
+def _items(store: CheckpointStore, name: str) -> dict[StateKey, bytes]:
+    below, newest = load_file(store, name)
+    found: dict[StateKey, bytes] = {}
+    for state in (*states(store, below), newest):
+        for operator, key, value in state.items:
+            if value is None:
+                found.pop((operator, key), None)
+            else:
+                found[operator, key] = value
+    return found
