@@ -22,7 +22,7 @@ from nodes.transactions.bench.run import ask_and_wait
 from nodes.transactions.client import TransactionClient
 from nodes.transactions.process import TransactionProcess
 from nodes.transactions.topics import TransactionTopics, create_topics
-from transactional.messages import BadMessage, Calls, call_message
+from transactional.messages import BadMessage, Calls, Mark, call_message, epoch_message
 from transactional.workloads.contract import Shape
 from transactional.workloads.ycsb_t import program, workload
 
@@ -116,13 +116,22 @@ def _sent(log: Log) -> Counter[str]:
                 found[f"bytes, {name}"] += len(value)
                 small = len(value) <= LARGE_BYTES
                 found["bytes, all, large ones by zlib 1"] += len(value) if small else len(zlib.compress(value, 1))
-                if name == "calls":
-                    found["calls and results in messages"] += _calls(value)
+                if name in ("calls", "epochs"):
+                    found["calls and results in messages"] += _calls(value) if name == "calls" else _inline(value)
 
         topic = getattr(topics, name)
         for partition in range(log.partitions(topic)):
             each_chunk(log, topic, partition, take)
     return found
+
+
+def _inline(value: bytes) -> int:
+    """Of a mark, which may hold the records that it sends."""
+    try:
+        message = epoch_message(value)
+    except BadMessage:
+        return 0
+    return sum(_calls(data) for _, data in message.sends) if isinstance(message, Mark) and message.inline else 0
 
 
 def _calls(value: bytes) -> int:

@@ -25,8 +25,8 @@ FROM done WHERE function = 'transfer'""",
 }
 YCSB_T_RULES = (
     """
-SELECT concat('the balance of ', key, ' is ', coalesce(f.balance, 'not there'), ', and ',
-    coalesce(e.balance, 'nothing'), ' follows from the requests and replies') AS text
+SELECT concat('the balance of ', key, ' is ', coalesce(CAST(f.balance AS STRING), 'not there'), ', and ',
+    coalesce(CAST(e.balance AS STRING), 'nothing'), ' follows from the requests and replies') AS text
 FROM expected e FULL OUTER JOIN found f USING (key) WHERE NOT (e.balance <=> f.balance)
 """,
 )
@@ -85,8 +85,9 @@ SELECT w, d, c, SUM(got) AS got, SUM(gave) AS gave, SUM(times) AS times FROM (
 
 def _rule(name: str, where: str, found: str, expected: str, source: str) -> str:
     return f"""
-SELECT concat('{name} of ', concat_ws('/', {where}), ' is ', coalesce({found}, 'not there'), ', and ',
-    coalesce({expected}, 'nothing'), ' is expected') AS text FROM {source} WHERE NOT ({found} <=> {expected})
+SELECT concat('{name} of ', concat_ws('/', {where}), ' is ', coalesce(CAST({found} AS STRING), 'not there'), ', and ',
+    coalesce(CAST({expected} AS STRING), 'nothing'), ' is expected') AS text
+FROM {source} WHERE NOT ({found} <=> {expected})
 """
 
 
