@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -48,6 +47,9 @@ def bench(
     cores: Annotated[str | None, typer.Option("--cores", help="Pin everything to these (0,1); default: all.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the stream.")] = 0,
     generator: Annotated[str, typer.Option("--generator", help="auto, spark or plain.")] = "auto",
+    flink_collector: Annotated[
+        str, typer.Option("--flink-collector", help="Garbage collector of Flink's task manager: G1 or Parallel.")
+    ] = "G1",
     bootstrap: BootstrapOption = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write table, JSON and pictures into this folder.")] = None,
     allow_missing_peers: Annotated[bool, typer.Option("--allow-missing-peers", help="Go on without.")] = False,
@@ -64,12 +66,13 @@ def bench(
     from nexmark.bench.plan import Plan, cores_of, listed
     from nexmark.bench.report import as_text, write_report
     from nexmark.bench.run import compare_engines
+    from nexmark.signals import end_at_sigterm
 
     plan = Plan(
         listed(engines), listed(queries), events, partitions, nodes, pairs, memory_mb, seed, cores_of(cores),
-        _generator(generator),
+        _generator(generator), collector=flink_collector,
     )  # fmt: skip
-    signal.signal(signal.SIGTERM, _leave)
+    end_at_sigterm()
     with _place(bootstrap) as (definitions, folder):
         settings = begin(ctx, config, [*definitions, *(define or ())], log_level)
         result = compare_engines(plan, settings, folder, note)
@@ -80,11 +83,6 @@ def bench(
     else:
         typer.echo(as_text(result))
     _refuse(result, allow_missing_peers)
-
-
-def _leave(number: int, frame: object) -> None:
-    """SIGTERM ends the run as a Ctrl-C does: what was started is stopped."""
-    raise KeyboardInterrupt
 
 
 @contextmanager

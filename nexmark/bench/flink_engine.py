@@ -33,7 +33,7 @@ class FlinkEngine:
 
     def shown_settings(self) -> dict[str, str]:
         """Every setting that is not a default."""
-        return dict(self.cluster.settings)
+        return self.cluster.settings | {"garbage collector": self.cluster.collector}
 
     def run(self, variant: Variant, number: int) -> tuple[Measure, str | None]:
         """One run over the whole topic: what it cost, and the topic of its results (as Holon's log names it)."""

@@ -17,6 +17,8 @@ PYTHON_PEERS: dict[str, tuple[str, str, bool]] = {
 """Peers in Python: whose environment, its style, and whether its workers are processes (or threads of one)."""
 PYTHON_QUERIES = ("q7max",)
 """What peers in Python are measured on."""
+COLLECTORS = ("G1", "Parallel")
+"""Of Java, for Flink's task manager. Its own scripts choose the first."""
 ENGINES = ("holon", "flink", *PYTHON_PEERS)
 CHECKPOINTED = ("q0", "q4", "q7max")
 """Queries that are also measured against a peer with checkpoints."""
@@ -58,6 +60,7 @@ class Plan:
     cores: tuple[int, ...] = ()
     generator: Generator = "auto"
     checks: bool = True
+    collector: str = COLLECTORS[0]
 
     def __post_init__(self) -> None:
         for engine in self.engines:
@@ -66,6 +69,8 @@ class Plan:
         for query in self.queries:
             if query not in QUERIES:
                 raise UnknownName("query of the comparison", query, QUERIES)
+        if self.collector not in COLLECTORS:
+            raise UnknownName("garbage collector", self.collector, COLLECTORS)
         for name in ("events", "partitions", "nodes", "pairs", "memory_mb"):
             if getattr(self, name) < 1:
                 raise SettingsError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(self, name)}")

@@ -90,7 +90,8 @@ def _engines(
 
 def _flink_engine(plan: Plan, settings: Settings, folder: Path, stack: ExitStack, cores: int, say: Say) -> FlinkEngine:
     say("starting Flink (its jars are fetched the first time)")
-    cluster = Cluster(flink_home(), folder / "flink", cores=cores, memory_mb=plan.memory_mb)
+    folder /= "flink"
+    cluster = Cluster(flink_home(), folder, cores=cores, memory_mb=plan.memory_mb, collector=plan.collector)
     stack.enter_context(cluster)
     return FlinkEngine(plan, settings, cluster, settings.log.prefix + TOPIC)
 

@@ -34,15 +34,16 @@ _JAVA = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENS.sp
 class Cluster:
     """Use it as a context manager. ``more`` are settings beside the peer's file, which outrank it.
 
-    Args: ``folder`` holds configuration, logs and checkpoints; ``cores`` slots in all task managers together.
+    Args: ``folder`` holds configuration, logs and checkpoints; ``cores`` slots in all task managers together;
+    ``collector`` of Java's garbage in task managers: G1 is what Flink's own scripts say.
     """
 
     def __init__(
         self, home: FlinkHome, folder: Path, *, cores: int, memory_mb: int, more: Mapping[str, str] | None = None,
-        task_managers: int = 1,
+        task_managers: int = 1, collector: str = "G1",
     ) -> None:  # fmt: skip
         self.home, self.folder, self.cores = home, folder, cores
-        self.count = task_managers
+        self.count, self.collector = task_managers, collector
         rest, rpc, self._gateway_port = (free_port() for _ in range(3))
         values = {
             "CORES": cores // task_managers, "MEMORY_MB": memory_mb, "RPC_PORT": rpc, "REST_PORT": rest,
@@ -71,7 +72,7 @@ class Cluster:
         java, settings = self._parameters["TM"]
         number = len(self.task_managers)
         name = f"task-manager-{number}"
-        java = [*java, "-XX:+UseG1GC"]  # as Flink's own scripts say
+        java = [*java, f"-XX:+Use{self.collector}GC"]
         arguments = ["--configDir", str(self.folder), *settings, "-D", f"taskmanager.resource-id={name}"]
         process = self._spawn(name, java, _TASK_MANAGER, arguments)
         self.task_managers.append(process)
@@ -108,10 +109,10 @@ class Cluster:
         place = "sql-gateway.endpoint.rest"
         arguments = [f"-D{place}.address=127.0.0.1", f"-D{place}.port={self._gateway_port}"]
         self._others.append(self._spawn("gateway", ["-Xmx512m", "-XX:+UseSerialGC"], _GATEWAY, arguments))
-        self._wait(self._come_up, f"{self.cores} slots")
+        self._wait(self.come_up, f"{self.cores} slots")
         self._wait(self.sql.answers, "the SQL gateway")
 
-    def _come_up(self) -> bool:
+    def come_up(self) -> bool:
         """Whether all slots are there; a task manager that has died meanwhile is started anew."""
         living = sum(process.poll() is None for process in self.task_managers)
         if living < self.count and len(self.task_managers) < self.count + STARTS:

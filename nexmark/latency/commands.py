@@ -73,7 +73,9 @@ def latency(
     from nexmark.latency.plan import Plan
     from nexmark.latency.plot import check_plot, plot_latency
     from nexmark.latency.report import as_text, latency_report
+    from nexmark.signals import end_at_sigterm
 
+    end_at_sigterm()
     plan = Plan(query, rate, seconds, nodes, replicas, window, partitions, warmup, seed)
     check_plot(plot)
     (measured,) = _measured(
@@ -127,7 +129,9 @@ def failover(
     from nexmark.latency.plot import check_plot, plot_failover
     from nexmark.latency.report import as_text, sensitivity_ratios, told_ratios
     from nexmark.latency.scenarios import Scenario
+    from nexmark.signals import end_at_sigterm
 
+    end_at_sigterm()
     names = _engines(engines, log)
     profiles = [profile_of(text) for text in flink.split(",")] if "flink" in names else []
     count = nodes if nodes is not None else 3 if scenario == "single" else 5

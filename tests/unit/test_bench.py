@@ -19,8 +19,8 @@ from nexmark.bench.python_engine import PythonEngine
 from nexmark.bench.python_home import PythonHome, python_home, version_of
 from nexmark.bench.report import markdown, plot
 from nexmark.bench.result import BenchResult, Run, other_load, over_memory, ratios_of, ratios_over, rows_of
-from nexmark.flink.cluster import filled
-from nexmark.flink.home import PEER, check_hashes
+from nexmark.flink.cluster import STARTS, Cluster, filled
+from nexmark.flink.home import PEER, FlinkHome, check_hashes
 from nexmark.flink.profiles import PROFILES, profile_of
 from nexmark.flink.sql import Place, latency_statements, queries, statements
 from nexmark.latency.flink import TaskManagers
@@ -156,6 +156,8 @@ def test_what_cannot_be_compared_is_refused_before_anything_starts() -> None:
         Plan(queries=("q77",))
     with pytest.raises(UnknownName, match="flonk"):
         Plan(engines=("flonk",))
+    with pytest.raises(UnknownName, match="Zed"):
+        Plan(collector="Zed")
     for wrong in ({"pairs": 0}, {"events": 0}, {"queries": ()}):
         with pytest.raises(SettingsError):
             Plan(**wrong)  # type: ignore[arg-type]
@@ -246,6 +248,22 @@ def test_a_kill_hits_a_task_manager_that_works_and_a_living_one() -> None:
         for process in cluster.task_managers:
             process.kill()
             process.wait()
+
+
+def test_a_task_manager_that_dies_while_it_comes_up_is_started_anew_a_few_times(tmp_path: Path) -> None:
+    cluster = Cluster(FlinkHome("java", tmp_path), tmp_path, cores=1, memory_mb=1024)
+    cluster.ready = lambda slots: False  # type: ignore[method-assign]
+
+    def dies() -> subprocess.Popen[bytes]:
+        process = subprocess.Popen([sys.executable, "-c", ""])
+        process.wait()
+        cluster.task_managers.append(process)
+        return process
+
+    cluster.add_task_manager = dies  # type: ignore[method-assign]
+    for _ in range(9):
+        assert not cluster.come_up()
+    assert len(cluster.task_managers) == 1 + STARTS
 
 
 def test_profiles_of_the_peer_are_known_by_name() -> None:
