@@ -16,8 +16,8 @@ from transactional.operators import StateKey
 from transactional.store import with_prefix
 
 GENERATIONS = 3
-ENTRY_BYTES = 200
-"""What an entry costs beside its text and value."""
+ENTRY_BYTES = 400
+"""What an entry costs beside its text and value, with what the spill has in work (measured)."""
 _DRAINED = 64
 """Entries leave memory a few at a time, so that no commit has to wait for many."""
 

@@ -1,0 +1,170 @@
+"""State of transactions: what checkpoints, spilling and compression cost, and what a checkpoint does to the p99.
+
+    .venv/bin/python deploy/bench/txn_state.py [--keys 1000000] [--rate 2000] [--seconds 20] [--only parts|nodes]
+
+``parts`` are CPU times within one process, which other work on the machine hardly changes. ``nodes`` runs ``holon txn
+bench ycsb-t`` with this many accounts on two nodes and the embedded log, with a checkpoint each second and without any,
+which says something on a quiet machine only. Writes txn-state.json and txn-state.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from nexmark.pictures import write_files
+from nodes.checkpoints_objects import ObjectCheckpoints
+from nodes.transactions.chains import SEGMENT_BYTES, load_file, merge_files, save_file, states
+from nodes.transactions.spill import Spills
+from transactional import Operator, Program
+from transactional.appends import AppendCalls
+from transactional.ledger import Ledger
+from transactional.messages import Forward, Kind, Request, call_message, to_bytes
+from transactional.partition import StatePartition
+from transactional.pieces import Pieces, travelling
+from transactional.store import Store
+
+CHANGED = 5_000
+SPILL_MB = 16
+NEVER_MS = 3_600_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--keys", type=int, default=1_000_000)
+    parser.add_argument("--rate", type=int, default=2_000)
+    parser.add_argument("--seconds", type=int, default=20)
+    parser.add_argument("--only", choices=["parts", "nodes"])
+    parser.add_argument("--out", type=Path, default=Path("runs/txn-state"))
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    found: dict[str, Any] = {"keys": options.keys, "load": os.getloadavg()[0]}
+    if options.only != "nodes":
+        with tempfile.TemporaryDirectory() as folder:
+            found |= spilling(options.keys, folder) | checkpoints(options.keys, folder) | compression()
+    if options.only != "parts":
+        found |= nodes(options.keys, options.rate, options.seconds)
+    rows = "".join(f"| {name} | {value:.4g} |\n" for name, value in found.items())
+    for path in write_files(options.out, "txn-state", found, f"| figure | value |\n|---|---|\n{rows}"):
+        print(path)
+    print(rows, end="")
+
+
+def cpu_ms(work: Callable[[], object]) -> float:
+    began = time.process_time()
+    work()
+    return 1000 * (time.process_time() - began)
+
+
+def rows(end: int, begin: int = 0) -> dict[tuple[str, str], bytes | None]:
+    return {("account", f"account-{number}"): b"%020d" % number for number in range(begin, end)}
+
+
+def partition_with(store: Callable[[], Any] = Store) -> StatePartition:
+    program = Program("state", [Operator("account", partitions=1)])
+    return StatePartition(Ledger(program, 1), 0, id_window=20_000, new_store=store)
+
+
+def checkpoints(keys: int, folder: str) -> dict[str, float]:
+    """All of a partition, then a few changes of it, in a chain; merged, and read again."""
+    store, partition = ObjectCheckpoints(f"{folder}/checkpoints"), partition_with()
+    partition.store.apply(rows(keys))
+    found = {"whole snapshot, ms in the loop": cpu_ms(partition.want_snapshot)}
+    chain = []
+    draw = Random(1)
+    for epoch in range(9):
+        if epoch:
+            picked = [draw.randrange(keys) for _ in range(CHANGED)]
+            partition.store.apply({("account", f"account-{number}"): b"%020d" % epoch for number in picked})
+            found["snapshot of 5,000 changes, ms in the loop"] = cpu_ms(partition.want_snapshot)
+        made = partition.take_snapshot()
+        assert made is not None
+        chain.append(save_file(store, "state-txn", 0, (epoch, 0), chain, made[1]))
+    sizes = [part.size for part in chain]
+    found |= {"bytes of all, MB": sizes[0] / 1e6, "bytes of 5,000 changes, MB": sizes[-1] / 1e6}
+    merged: list[Any] = []
+
+    def merge() -> None:
+        merged.extend(merge_files(store, "state-txn", 0, chain, whole=True, segment_bytes=SEGMENT_BYTES))
+
+    found["merging all, ms in another process"] = cpu_ms(merge)
+    again = partition_with()
+    newest = load_file(store, merged[-1].name)[1]
+    found["taking over all, ms"] = cpu_ms(lambda: again.restore(newest, states(store, merged[:-1])))
+    assert again.store.items == partition.store.items
+    return found
+
+
+def spilling(keys: int, folder: str) -> dict[str, float]:
+    """State of several times the memory, written and read at random, beside a dict."""
+    stores = {f"spilled beyond {SPILL_MB} MB": Spills(folder, SPILL_MB << 20).store(), "in memory": Store()}
+    found: dict[str, float] = {}
+    for name, store in stores.items():
+        draw, before = Random(2), anonymous_mb()
+
+        def load(store: Any = store) -> None:
+            for at in range(0, keys, 400):
+                store.apply(rows(at + 400, at))
+                store.changed = {}
+
+        picked = [("account", f"account-{draw.randrange(keys)}") for _ in range(100_000)]
+        found[f"writing, {name}, us a key"] = 1000 * cpu_ms(load) / keys
+        found[f"reading at random, {name}, us a key"] = cpu_ms(lambda s=store, p=picked: [s.read(k) for k in p]) / 100
+        found[f"memory, {name}, MB more"] = anonymous_mb() - before
+    return found
+
+
+def anonymous_mb() -> float:
+    """Memory of this process that is not the system's cache of a file; its peak where the system does not tell."""
+    try:
+        text = Path("/proc/self/status").read_text(encoding="ascii")
+        return int(text.split("RssAnon:")[1].split()[0]) / 1024
+    except (OSError, IndexError):
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def compression() -> dict[str, float]:
+    """What a cut of 100 transfers sends a partition, as it is and compressed."""
+    calls = [
+        Request(Kind.RUN, f"bench-1-{n}", "account", f"{n * 37}", "transfer", b"\x92\xa51234\x05", 0, n, 0)
+        for n in range(100)
+    ]
+    append = AppendCalls(0, to_bytes(Forward(0, 1, list(range(100)), calls)))
+    (sent,) = travelling([append], 1024)
+    piece = call_message(sent.value)
+    repeats = 2_000
+    return {
+        "bytes of 100 forwarded calls": len(append.value),
+        "compressed": len(sent.value),
+        "compressing, us": 1000 * cpu_ms(lambda: [travelling([append], 1024) for _ in range(repeats)]) / repeats,
+        "unpacking, us": 1000 * cpu_ms(lambda: [Pieces().take(piece) for _ in range(repeats)]) / repeats,  # type: ignore[arg-type]
+    }
+
+
+def nodes(keys: int, rate: int, seconds: int) -> dict[str, float]:
+    """p50 and p99 with a checkpoint each second, and with none, in turn."""
+    found: dict[str, float] = {}
+    for name, interval_ms in (("without checkpoints", NEVER_MS), ("a checkpoint each second", 1_000)):
+        with tempfile.TemporaryDirectory() as folder:
+            command = [str(Path(sys.executable).with_name("holon")), "txn", "bench", "ycsb-t", "--json"]
+            command += ["--accounts", f"{keys}", "--rate", f"{rate}", "--seconds", f"{seconds}", "--log-dir", folder]
+            command += ["-D", f"node.checkpoint_interval_ms={interval_ms}"]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            said = json.loads(done.stdout)
+            found |= {f"{each}, {name}, ms": said["latency_ms"][each] for each in ("p50", "p99")}
+    plain, saved = (found[f"p99, {name}, ms"] for name in ("without checkpoints", "a checkpoint each second"))
+    return found | {"p99 is raised by, %": 100 * (saved / plain - 1)}
+
+
+if __name__ == "__main__":
+    main()
