@@ -45,7 +45,6 @@ class Claiming:
         self._owned: set[int] = set()
         self._claimed: dict[int, int] = {}
         self._released: dict[int, int] = {}
-        self._gone: set[str] = set()  # were suspected, and not heard since: grace after a stall gives them nothing back
 
     @property
     def owned(self) -> list[int]:
@@ -65,7 +64,6 @@ class Claiming:
             node = getattr(message, "node", None)
             if node is not None:
                 self.detector.heard(node, now_ms)
-                self._gone.discard(node)
 
     def control(self, values: list[bytes], at_end: bool, now_ms: int) -> list[bytes]:
         """Records of the control topic, in order; gives what to append to it."""
@@ -101,7 +99,6 @@ class Claiming:
                 self.joined = True
             case f.NodeLeft(node):
                 self.detector.forget(node)
-                self._gone.discard(node)
                 if node == self.node and self.joined:  # others took it for dead: it joins again
                     self.joined = self._greeted = False
                     self._owned.clear()
@@ -113,8 +110,8 @@ class Claiming:
 
     def _share_out(self, now_ms: int) -> list[bytes]:
         others = [node for node in self.ownership.members if node != self.node]
-        self._gone.update(self.detector.suspects(others, now_ms))
-        live = sorted(node for node in self.ownership.members if node not in self._gone)
+        suspects = set(self.detector.suspects(others, now_ms))
+        live = sorted(node for node in self.ownership.members if node not in suspects)
         owners = self.ownership.owners()
         wanted = shares(self._groups, live, owners)
         written: list[bytes] = []

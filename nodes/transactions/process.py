@@ -12,7 +12,9 @@ from types import FrameType
 
 from nodes.checkpoints_opening import open_checkpoints
 from nodes.errors import RunFailed, UnknownName
+from nodes.guardian import Guardian, Place, Watched
 from nodes.log import Log, LogError
+from nodes.machine import messages as m
 from nodes.machine.claiming import Claiming
 from nodes.patience import PatientCheckpoints
 from nodes.process_start import IDLE_WAIT_S, INTERRUPTED_EXIT, monotonic_ms, node_log
@@ -31,6 +33,7 @@ from transactional.sequencer import EpochConfig
 from transactional.store import Store
 
 CUT_WAIT_S = 0.001
+DEAF_AFTER_MS = 1_000
 
 
 def load_program(reference: str) -> Program:
@@ -44,6 +47,10 @@ def load_program(reference: str) -> Program:
     if attribute not in programs:
         raise UnknownName("program", reference, [f"{module_name}:{name}" for name in programs])
     return programs[attribute]
+
+
+def _hung(place: Place, stack: str) -> None:
+    """Never called: only streaming jobs' code has a place."""
 
 
 def wall_ms() -> int:
@@ -97,6 +104,19 @@ class TransactionProcess:
             heartbeat_interval_ms=settings.node.heartbeat_interval_ms,
             new_store=Store if spills is None else spills.store,
         )
+        # A turn may be long: who takes over the work of others reads much. Nobody is to take that for death.
+        self._guardian = Guardian(
+            Watched(
+                log,
+                self.topics.heartbeats,
+                m.encode(m.Heartbeat(FIRST_INCARNATION, node, 0)),
+                settings.node.heartbeat_interval_ms,
+                settings.node.hang_after_ms,
+                max(2 * settings.node.suspect_after_ms, DEAF_AFTER_MS),
+                _hung,
+                self._stop.set,
+            )
+        )
         self.feeding = Feeding(log, program, sequencers)
         self.outside = Outside(log, program, self.topics.requests, monotonic_ms)
 
@@ -109,9 +129,11 @@ class TransactionProcess:
     def loop(self) -> None:
         """Work until stopped. Raises ``RunFailed`` where a function is not deterministic."""
         name = self.driver.claiming.node
+        self._guardian.start()
         try:
             ready = None
             while not self._stop.is_set() and os.getppid() == self.parent:
+                self._guardian.turned()
                 self.driver.turn(ready)
                 fed = self.feeding.turn(self.driver.node.sequencers)
                 fed |= self.outside.turn(self.driver.node.partitions)
@@ -125,6 +147,8 @@ class TransactionProcess:
         except LogError as error:
             error.args = (f"node {name}: {error}",)
             raise
+        finally:
+            self._guardian.stop()
 
 
 def run_transaction_node(program: Program, settings: Settings, *, number: int, sequencers: int) -> None:
