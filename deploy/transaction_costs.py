@@ -22,12 +22,11 @@ from nodes.transactions.bench.run import ask_and_wait
 from nodes.transactions.client import TransactionClient
 from nodes.transactions.process import TransactionProcess
 from nodes.transactions.topics import TransactionTopics, create_topics
-from transactional.messages import BadMessage, Calls, Mark, call_message, epoch_message
+from transactional.messages import BadMessage, Calls, Mark, Piece, call_message, commit_message, epoch_message
 from transactional.workloads.contract import Shape
 from transactional.workloads.ycsb_t import program, workload
 
 SEQUENCERS = 4
-LARGE_BYTES = 4096
 STAGES: dict[str, tuple[str, ...]] = {
     "function": ("transactional/workloads", "transactional/execution", "transactional/context", "transactional/site",
                  "transactional/rerun", "transactional/operators", "transactional/entities", "transactional/chance"),
@@ -99,14 +98,14 @@ def _node(defined: list[str], queue: Any) -> None:
         signal.signal(signal.SIGTERM, process.request_stop)
         process.loop()
         sampler.__exit__()
-    stages: Counter[str] = Counter()
+    stages: Counter[str] = Counter(dict.fromkeys(STAGES, 0))
     for stack, count in sampler.stacks.items():
         stages[stage_of(stack)] += count
     queue.put((dict(stages), time.process_time() - started[0]))
 
 
 def _sent(log: Log) -> Counter[str]:
-    """Calls and results between partitions, and the bytes of each topic, with large records compressed and not."""
+    """Calls and results between partitions, bytes of each topic, and what compression of large records saves."""
     found: Counter[str] = Counter()
     topics = TransactionTopics(program.name)
     for name in ("requests", "epochs", "calls", "commits", "replies"):
@@ -114,10 +113,8 @@ def _sent(log: Log) -> Counter[str]:
         def take(chunk: Chunk, name: str = name) -> None:
             for value in chunk.values:
                 found[f"bytes, {name}"] += len(value)
-                small = len(value) <= LARGE_BYTES
-                found["bytes, all, large ones by zlib 1"] += len(value) if small else len(zlib.compress(value, 1))
-                if name in ("calls", "epochs"):
-                    found["calls and results in messages"] += _calls(value) if name == "calls" else _inline(value)
+                found["bytes, all"] += len(value)
+                _look(found, name, value)
 
         topic = getattr(topics, name)
         for partition in range(log.partitions(topic)):
@@ -125,18 +122,24 @@ def _sent(log: Log) -> Counter[str]:
     return found
 
 
-def _inline(value: bytes) -> int:
-    """Of a mark, which may hold the records that it sends."""
+def _look(found: Counter[str], name: str, value: bytes) -> None:
+    """Count the calls in a record, and what it would be if nothing were compressed."""
+    decoder = {"calls": call_message, "epochs": epoch_message, "commits": commit_message}.get(name)
     try:
-        message = epoch_message(value)
+        message = None if decoder is None else decoder(value)
     except BadMessage:
-        return 0
-    return sum(_calls(data) for _, data in message.sends) if isinstance(message, Mark) and message.inline else 0
-
-
-def _calls(value: bytes) -> int:
-    try:
-        message = call_message(value)
-    except BadMessage:
-        return 0
-    return len(message.items) if isinstance(message, Calls) else 0
+        message = None
+    if isinstance(message, Piece) and message.size is not None and message.count == 1:
+        whole = zlib.decompress(message.data)
+        began_s = time.process_time()
+        zlib.compress(whole, 1)
+        found["compression, us"] += round(1e6 * (time.process_time() - began_s))
+        _look(found, name, whole)
+        return
+    found["bytes, all, without compression"] += len(value)
+    if isinstance(message, Calls):
+        found["calls and results in messages"] += len(message.items)
+    elif isinstance(message, Mark) and message.inline:  # it holds the records that it sends
+        for _, data in message.sends:
+            sent = call_message(data)
+            found["calls and results in messages"] += len(sent.items) if isinstance(sent, Calls) else 0
