@@ -1,0 +1,75 @@
+"""`holon txn bench` where Spark cannot run or does not know the workload, and what the scripts on top of it count."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from deploy.bench.txn_curves import points
+from deploy.transaction_costs import _look, stage_of
+from nodes.cli import txn_bench_command
+from nodes.cli.main import run
+from transactional.appends import AppendCalls
+from transactional.messages import Calls, WireCall, to_bytes
+from transactional.pieces import travelling
+from transactional.workloads.catalogue import WORKLOADS
+
+NO_JAVA = "Spark needs Java 17 or newer, and there is none"
+
+
+@pytest.fixture(autouse=True)
+def no_java(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr("nodes.spark.session.spark_problem", lambda: NO_JAVA)
+    txn_bench_command._problem.cache_clear()
+    yield
+    txn_bench_command._problem.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (["ycsb-t", "--validate", "spark"], 3, NO_JAVA),
+        (["cycle", "--generator", "spark"], 3, NO_JAVA),
+        (["cycle", "--validate", "spark"], 2, "Spark judges ycsb-t, tpcc, tpcc-full, not cycle"),
+        (["cycles"], 2, "cycle"),
+    ],
+)
+def test_spark_by_name_is_demanded(
+    options: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["txn", "bench", *options, "--transactions", "1"]) == code
+    assert said in capsys.readouterr().err
+
+
+def test_auto_goes_on_without_spark_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    assert not txn_bench_command._judge("ycsb-t", "auto") and not txn_bench_command._by_spark("auto", "generator")
+    said = capsys.readouterr().err
+    assert said.count(NO_JAVA) == 2 and "going on with the plain check" in said and "the plain generator" in said
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_curves_have_several_points_each_of_workloads_that_there_are(quick: bool) -> None:
+    found = list(points(quick))
+    assert {arguments[0] for _, _, arguments in found} <= set(WORKLOADS)
+    assert len(set(map(str, found))) == len(found)
+    assert all(count > 1 for count in Counter(curve for curve, _, _ in found).values())
+
+
+def test_calls_are_counted_in_compressed_records_too() -> None:
+    calls = [WireCall(n, 0, (), (0,), "account", f"a{n}", "add", b"\x91\x01", 0) for n in range(500)]
+    whole = to_bytes(Calls(0, 2, 1, list(calls)))
+    (sent,) = travelling([AppendCalls(1, whole)])
+    found: Counter[str] = Counter()
+    _look(found, "calls", sent.value)
+    assert found["calls and results in messages"] == 500
+    assert found["bytes, all, without compression"] == len(whole) > 2 * len(sent.value)
+
+
+def test_a_sample_counts_for_the_innermost_part_that_it_is_in() -> None:
+    node = ("nodes/transactions/driver:turn", "transactional/partition:run")
+    assert stage_of((*node, "transactional/execution:start", "transactional/workloads/ycsb_t:transfer")) == "function"
+    assert stage_of((*node, "transactional/messages:to_bytes", "transactional/values:encode")) == "messages"
+    assert stage_of((*node, "transactional/store:apply")) == "state"
+    assert stage_of(node) == "epochs" and stage_of(("runpy:run",)) == "other"
