@@ -31,7 +31,7 @@ NAMES = {
     "project": ("holon.columnar.kernel", 14),
     "compose": ("holon.columnar.kernel", 7),
     "scan": ("nodes.log.kafka_kernel", 9),
-    "gather": ("nodes.log.kafka_kernel", 8),
+    "gather": ("nodes.log.kafka_kernel", 6),
     "release": ("nodes.log.kafka_kernel", 3),
     "hand_over": ("nodes.log.kafka_kernel", 8),
     "reported": ("nodes.log.kafka_kernel", 3),

@@ -18,6 +18,7 @@ from numba.extending import intrinsic
 from holon.columnar.kernel import compiled
 from holon.columnar.vectors import copy_sixteen, number_at, put_number
 from nodes.log.kafka_table import (
+    BEGINS,
     ERROR,
     HEADER,
     HEADER_BYTES,
@@ -30,7 +31,6 @@ from nodes.log.kafka_table import (
     VALUE,
     VALUE_BYTES,
     VARIABLE,
-    WIDTH,
 )
 
 _LOW = np.int64(0xFFFFFFFF)
@@ -50,47 +50,52 @@ def _call(typing_context: Any, function: Any, a: Any, b: Any, c: Any, d: Any) ->
 
 @compiled
 def scan(messages, count, table, stamp, headers, last_header, name, room, bare):
-    """Fill ``table``, ``WIDTH`` int64 for each message; returns how many bytes their values have.
+    """Fill ``table``; returns how many bytes headers and keys have together.
 
     All arguments but the count are addresses: ``messages`` of pointers, ``stamp``, ``headers`` and ``last_header`` of
     functions, ``name`` of the header that is looked for, ``room`` of three int64 to write to; ``bare`` is a topic whose
     messages are not asked for headers.
     """
-    total = np.int64(0)
+    beside = np.int64(0)
+    last_error, last_topic, last_partition = np.int64(-1), np.int64(-1), np.int64(-1)
     for k in range(count):
         message = number_at(messages, k)
-        row = table + 8 * WIDTH * k
         error = number_at(message, 0) & _LOW
-        put_number(row, ERROR, error)
         topic = number_at(message, 1)
-        put_number(row, TOPIC, topic)
-        put_number(row, PARTITION, number_at(message, 2) & _LOW)
-        put_number(row, OFFSET, number_at(message, 7))
+        partition = number_at(message, 2) & _LOW
+        begins = np.int64(error != last_error or topic != last_topic or partition != last_partition)
+        last_error, last_topic, last_partition = error, topic, partition
+        put_number(table, BEGINS * count + k, begins)
+        put_number(table, ERROR * count + k, error)
+        put_number(table, TOPIC * count + k, topic)
+        put_number(table, PARTITION * count + k, partition)
+        put_number(table, OFFSET * count + k, number_at(message, 7))
         if error != 0:
             continue
-        put_number(row, VALUE, number_at(message, 3))
-        put_number(row, VALUE_BYTES, number_at(message, 4))
-        put_number(row, KEY, number_at(message, 5))
-        put_number(row, KEY_BYTES, number_at(message, 6))
-        put_number(row, STAMP, _call(stamp, message, room, 0, 0))
-        put_number(row, HEADER, 0)
-        put_number(row, HEADER_BYTES, 0)
+        put_number(table, VALUE * count + k, number_at(message, 3))
+        put_number(table, VALUE_BYTES * count + k, number_at(message, 4))
+        put_number(table, KEY * count + k, number_at(message, 5))
+        put_number(table, KEY_BYTES * count + k, number_at(message, 6))
+        put_number(table, STAMP * count + k, _call(stamp, message, room, 0, 0))
+        put_number(table, HEADER * count + k, 0)
+        put_number(table, HEADER_BYTES * count + k, 0)
         if topic != bare and _call(headers, message, room, 0, 0) & _LOW == 0:
             found = _call(last_header, number_at(room, 0), name, room + 8, room + 16) & _LOW
             if found == 0 and number_at(room, 1) != 0:
-                put_number(row, HEADER, number_at(room, 1))
-                put_number(row, HEADER_BYTES, number_at(room, 2))
-        total += number_at(message, 4)
-    return total
+                put_number(table, HEADER * count + k, number_at(room, 1))
+                put_number(table, HEADER_BYTES * count + k, number_at(room, 2))
+                beside += number_at(room, 2)
+        # A key may be there and empty.
+        beside += number_at(message, 6) + np.int64(number_at(message, 5) != 0)
+    return beside
 
 
 @compiled
-def gather(table, first, count, pointer, size, buffer, at, ends):
+def gather(pointers, sizes, count, buffer, at, ends):
     """Copy what a pair of columns points at, one after the other from ``at`` on; ``ends`` gets that and each end."""
     put_number(ends, 0, at)
     for k in range(count):
-        row = table + 8 * WIDTH * (first + k)
-        source, length = number_at(row, pointer), number_at(row, size)
+        source, length = number_at(pointers, k), number_at(sizes, k)
         done = np.int64(0)
         while done + 16 <= length:
             copy_sixteen(buffer + at + done, source + done)

@@ -76,7 +76,7 @@ class NativeConsumer:
         self._blocks = Blocks()
         self._messages = np.empty(TAKE, np.int64)
         self._messages_at = self._messages.ctypes.data
-        self._few = np.empty((FEW, table.WIDTH), np.int64)
+        self._few = np.empty(table.WIDTH * FEW, np.int64)
         self._few_at = self._few.ctypes.data
         self._client = new_client(library, CONSUMER, config, self._error_callback)
         library.rd_kafka_poll_set_consumer(self._client)
@@ -136,16 +136,19 @@ class NativeConsumer:
             return []
         try:
             found += max(0, consume(self._queue, 0, at + 8, TAKE - 1))
-            fields = self._few if found <= FEW else np.empty((found, table.WIDTH), np.int64)
-            self._scan(found, self._few_at if found <= FEW else fields.ctypes.data)
-            return list(self._few_of(fields[:found].tolist()) if found <= FEW else self._read(fields, found))
+            if found <= FEW:
+                self._scan(found, self._few_at)
+                return list(self._few_of(self._few[: table.WIDTH * found].reshape(table.WIDTH, found).T.tolist()))
+            fields = np.empty((table.WIDTH, found), np.int64)
+            beside = self._scan(found, fields.ctypes.data)
+            return list(self._read(fields, found, beside > 0))
         finally:
             self._loops.release(at, found, self._functions[3])
 
-    def _scan(self, count: int, fields: int) -> None:
+    def _scan(self, count: int, fields: int) -> int:
         stamp, headers, last, _ = self._functions
         name, room = ctypes.addressof(self._name), ctypes.addressof(self._room)
-        self._loops.scan(self._messages_at, count, fields, stamp, headers, last, name, room, self._bare)
+        return self._loops.scan(self._messages_at, count, fields, stamp, headers, last, name, room, self._bare)
 
     def _few_of(self, rows: list[list[int]]) -> Iterator[tuple[str, int, Piece] | Event]:
         """As ``_read``, with an object for each record: of a few, arrays cost more than what is in them."""
@@ -155,25 +158,24 @@ class NativeConsumer:
             if row[table.ERROR]:
                 yield self._event(int(self._messages[first]), row)
             else:
-                while end < len(rows) and rows[end][: table.PARTITION + 1] == row[: table.PARTITION + 1]:
+                while end < len(rows) and not rows[end][table.BEGINS]:
                     end += 1
                 yield self._topic_name(row[table.TOPIC]), row[table.PARTITION], _small_piece(rows[first:end])
             first = end
 
-    def _read(self, fields: Places, count: int) -> Iterator[tuple[str, int, Piece] | Event]:
-        what = fields[:, : table.PARTITION + 1]
-        cuts = np.flatnonzero((what[1:] != what[:-1]).any(axis=1)) + 1
-        bounds = [0, *cuts.tolist(), count]
+    def _read(self, fields: Places, count: int, beside: bool) -> Iterator[tuple[str, int, Piece] | Event]:
+        """``beside``: whether some message has a header or a key."""
+        bounds = [*np.flatnonzero(fields[table.BEGINS]).tolist(), count]
         for first, end in pairwise(bounds):
-            if fields[first, table.ERROR]:
-                yield from (self._event(int(self._messages[row]), fields[row].tolist()) for row in range(first, end))
+            if fields[table.ERROR, first]:
+                yield from (self._event(int(self._messages[row]), fields[:, row].tolist()) for row in range(first, end))
             else:
-                pointer, partition = int(fields[first, table.TOPIC]), int(fields[first, table.PARTITION])
+                pointer, partition = int(fields[table.TOPIC, first]), int(fields[table.PARTITION, first])
                 topic = self._topic_name(pointer)
-                sizes, at = fields[first:end, table.VALUE_BYTES], first
+                sizes, at = fields[table.VALUE_BYTES, first:end], first
                 while at < end:
                     to = at + self._blocks.fits((topic, partition), sizes[at - first :])
-                    yield topic, partition, self._piece(fields, at, to, (topic, partition))
+                    yield topic, partition, self._piece(fields[:, at:to], (topic, partition), beside)
                     at = to
 
     def _topic_name(self, pointer: int) -> str:
@@ -188,27 +190,29 @@ class NativeConsumer:
         topic = self._topic_name(row[table.TOPIC]) if row[table.TOPIC] else None
         return Event(topic, row[table.PARTITION], row[table.OFFSET], error)
 
-    def _piece(self, fields: Places, first: int, end: int, where: Where) -> Piece:
-        rows = fields[first:end]
+    def _piece(self, rows: Places, where: Where, beside: bool) -> Piece:
+        """Of columns of the table."""
+        values = self._gathered(rows[table.VALUE], rows[table.VALUE_BYTES], where)
+        size = int(rows[table.VALUE_BYTES].sum())
         headers = keys = None
-        if rows[:, table.HEADER_BYTES].any():
-            headers = self._gathered(fields, first, end, table.HEADER, table.HEADER_BYTES)
-        if rows[:, table.KEY].any():
-            found = self._gathered(fields, first, end, table.KEY, table.KEY_BYTES)
-            keys = [key if at else None for key, at in zip(found, rows[:, table.KEY].tolist(), strict=True)]
-        values = self._gathered(fields, first, end, table.VALUE, table.VALUE_BYTES, where)
-        size = int(rows[:, [table.VALUE_BYTES, table.HEADER_BYTES, table.KEY_BYTES]].sum())
-        return Piece(rows[:, table.OFFSET].copy(), rows[:, table.STAMP].copy(), values, headers, keys, size)
+        if beside and rows[table.HEADER_BYTES].any():
+            headers = self._gathered(rows[table.HEADER], rows[table.HEADER_BYTES])
+            size += int(rows[table.HEADER_BYTES].sum())
+        if beside and rows[table.KEY].any():
+            found = self._gathered(rows[table.KEY], rows[table.KEY_BYTES])
+            keys = [key if at else None for key, at in zip(found, rows[table.KEY].tolist(), strict=True)]
+            size += int(rows[table.KEY_BYTES].sum())
+        return Piece(rows[table.OFFSET].copy(), rows[table.STAMP].copy(), values, headers, keys, size)
 
-    def _gathered(
-        self, fields: Places, first: int, end: int, pointer: int, size: int, where: Where | None = None
-    ) -> Payloads:
-        count, total = end - first, int(fields[first:end, size].sum())
-        buffer, at = np.empty(total + PAD_BYTES, np.uint8), 0
-        if where is not None:
+    def _gathered(self, pointers: Places, sizes: Places, where: Where | None = None) -> Payloads:
+        count, total = len(sizes), int(sizes.sum())
+        if where is None:
+            buffer, at = np.empty(total + PAD_BYTES, np.uint8), 0
+        else:
             buffer, at = self._blocks.place(where, count, total)
         ends = np.empty(count + 1, np.int64)
-        self._loops.gather(fields.ctypes.data, first, count, pointer, size, buffer.ctypes.data, at, ends.ctypes.data)
+        addresses = pointers.ctypes.data, sizes.ctypes.data
+        self._loops.gather(*addresses, count, buffer.ctypes.data, at, ends.ctypes.data)
         return Payloads(buffer, ends[:-1], ends[1:])
 
 
