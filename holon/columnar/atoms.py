@@ -65,6 +65,7 @@ class AtomReader:
     def __init__(self, wanted: Mapping[Path, Kind]) -> None:
         self.wanted = dict(wanted)
         self._schemas: dict[bytes, pa.Schema] = {}
+        self._places: tuple[pa.Schema | None, dict[Path, list[int]]] = (None, {})
 
     def read(self, payloads: Sequence[bytes]) -> Atoms:
         """Read a run of records; never raises for their contents."""
@@ -125,14 +126,21 @@ class AtomReader:
 
     def _columns_of(self, records: Sequence[bytes], index: int) -> tuple[int, list[Column]]:
         batch = self.batch_of(_bytes_at(records, index))
+        schema = batch.schema
+        if self._places[0] is None or not (schema is self._places[0] or schema.equals(self._places[0])):
+            self._places = schema, {path: _places(schema, path, kind) for path, kind in self.wanted.items()}
+        places = self._places[1]
+        tops: dict[int, Any] = {}
         try:
-            return batch.num_rows, [self._column(batch, path, kind, records) for path, kind in self.wanted.items()]
+            return batch.num_rows, [
+                self._column(_array(batch, tops, places[path]), path, kind, records)
+                for path, kind in self.wanted.items()
+            ]
         except _REFUSALS as error:
             raise DecodeFailure(f"damaged: {_line(error)}") from error
 
-    def _column(self, batch: pa.RecordBatch, path: Path, kind: Kind, records: Sequence[bytes]) -> Column:
+    def _column(self, array: Any, path: Path, kind: Kind, records: Sequence[bytes]) -> Column:
         name = ".".join(path)
-        array = _find(batch, path, kind)
         buffers, count, skip = array.buffers(), len(array), array.offset
         valid = _bits(buffers[0], skip, count, name)
         if kind == "struct":
@@ -153,9 +161,9 @@ def _bytes_at(records: Sequence[bytes], index: int) -> Any:
     return records[index]
 
 
-def _find(batch: pa.RecordBatch, path: Path, kind: Kind) -> Any:
-    """The column; types are looked at before arrays, which not all of them can be made into."""
-    places, fields = [], batch.schema
+def _places(schema: pa.Schema, path: Path, kind: Kind) -> list[int]:
+    """Where the column is; types are looked at before arrays, which not all of them can be made into."""
+    places, fields = [], schema
     for depth, name in enumerate(path, start=1):
         at = fields.get_field_index(name)
         if at < 0:
@@ -166,7 +174,14 @@ def _find(batch: pa.RecordBatch, path: Path, kind: Kind) -> Any:
         if not (pa.types.is_struct(found) if wanted == "struct" else found == TYPES[wanted]):
             raise DecodeFailure(f"column {'.'.join(path[:depth])} is {found}, not {TYPES.get(wanted, wanted)}")
         fields = found
-    array: Any = batch.column(places[0])
+    return places
+
+
+def _array(batch: pa.RecordBatch, tops: dict[int, Any], places: list[int]) -> Any:
+    """The column there; ``tops`` keeps those of the batch itself."""
+    array = tops.get(places[0])
+    if array is None:
+        array = tops[places[0]] = batch.column(places[0])
     for at in places[1:]:
         array = array.field(at)
     return array
