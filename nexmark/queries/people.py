@@ -90,8 +90,11 @@ class Named(_Members[tuple[int, str], tuple[tuple[int, str], ...]]):
     def insert_many(self, elements: Any, *, actor: int = 0) -> Self:
         """Pairs, or a column of numbers and one of texts."""
         if isinstance(elements, tuple):
-            numbers, texts = elements
-            elements = list(zip(np.asarray(numbers).tolist(), texts, strict=True))
+            numbers, texts = np.asarray(elements[0]), list(elements[1])
+            elements = list(zip(numbers.tolist(), texts, strict=True))
+            if numbers.dtype == np.int64:
+                _check_texts(texts)
+                return self._add(set(elements))
         self.check_many(elements)
         return self._add(set(elements))
 
@@ -116,14 +119,22 @@ class Named(_Members[tuple[int, str], tuple[tuple[int, str], ...]]):
             numbers, texts = wire
             if type(texts) is not list:
                 raise TypeError("the texts are a list")
-            members = list(zip(widened(numbers).tolist(), texts, strict=True))
-            self.check_many(members)
-            if any(one >= other for one, other in pairwise(members)):
+            column = widened(numbers)
+            members = list(zip(column.tolist(), texts, strict=True))
+            _check_texts(texts)
+            if not (column[1:] > column[:-1]).all() and any(one >= other for one, other in pairwise(members)):
                 raise ValueError("the pairs do not ascend")
         except (TypeError, ValueError) as error:
             raise DecodeError(f"not a set of named numbers: {error}") from error
         fresh._members = set(members)
         return fresh
+
+
+def _check_texts(texts: list[Any]) -> None:
+    """As ``Named.check`` does for each, in one go."""
+    if not set(map(type, texts)) <= {str}:
+        raise TypeError("a name is a text")
+    "".join(texts).encode()
 
 
 def _check_number(element: Any) -> None:

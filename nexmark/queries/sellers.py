@@ -24,8 +24,8 @@ class NewSellers(ProcessingFunction[Any]):
         rows = np.flatnonzero(kinds == PERSON)
         if len(rows):
             names = batch["person.name"]
-            came = zip(batch["person.id"][rows].tolist(), map(names.__getitem__, rows.tolist()), strict=True)
-            self.persons.insert_many(list(came), batch.ts_ms[rows], rows=rows)
+            came = batch["person.id"][rows], [names[row] for row in rows.tolist()]
+            self.persons.insert_many(came, batch.ts_ms[rows], rows=rows)
         rows = np.flatnonzero(kinds == AUCTION)
         if len(rows):
             self.sellers.insert_many(batch["auction.seller"][rows], batch.ts_ms[rows], rows=rows)

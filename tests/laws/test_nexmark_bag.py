@@ -66,6 +66,27 @@ def test_sets_of_numbers_and_of_named_ones_keep_the_laws() -> None:
     check_laws(Named(), st.tuples(numbers, st.sampled_from(["", "a", "\N{SNOWMAN}", "\udc80", 1])))
 
 
+def test_columns_of_numbers_and_names_are_checked_as_pairs_are() -> None:
+    named = Named()
+    named.insert_many((np.array([2, 1]), ["b", "a"]))
+    assert named.value == ((1, "a"), (2, "b"))
+    for texts, error in ((["x", 1], TypeError), (["x", "\udc80"], ValueError), (["x"], ValueError)):
+        with pytest.raises(error):
+            named.insert_many((np.array([3, 4]), texts))
+    with pytest.raises(TypeError):
+        named.insert_many((np.array([1.5, 2.5]), ["x", "y"]))
+    assert named.value == ((1, "a"), (2, "b"))
+    wire = named.to_wire()
+    for texts in (["a", 1], ["a", "\ud83d"], ["a"]):
+        with pytest.raises(DecodeError):
+            Named().from_wire([wire[0], texts])
+    same = narrow(np.array([1, 1]))
+    assert Named().from_wire([same, ["a", "b"]]).value == ((1, "a"), (1, "b"))
+    for texts in (["b", "a"], ["a", "a"]):
+        with pytest.raises(DecodeError):
+            Named().from_wire([same, texts])
+
+
 def test_letters_are_no_list_of_names() -> None:
     wire = Named().to_wire()
     one = Named().insert((1, "x")).to_wire()
