@@ -58,6 +58,18 @@ def test_flink_gives_the_same_answers_to_every_query() -> None:
 
 @pytest.mark.nightly
 @pytest.mark.timeout(3600)
+def test_peers_in_python_give_the_same_answer() -> None:
+    peers = {"bytewax", "bytewax-windows", "pathway"}
+    more = ("--engines", ",".join(["holon", *sorted(peers)]), "--queries", "q7max,q2", "--partitions", "2")
+    code, found, said = bench("--events", "200000", "--pairs", "1", *more, limit_s=3500)
+    assert code == 0, said
+    assert found["agree"] is True and not found["missing_peers"] and found["ratios_over"].keys() == peers
+    rows = {(row["engine"], row["query"]) for row in found["rows"]}
+    assert rows == {(peer, "q7max") for peer in peers} | {("holon", "q7max"), ("holon", "q2")}
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(3600)
 def test_flink_survives_a_killed_task_manager_beside_holon() -> None:
     line = [sys.executable, "-m", "nodes.cli", "nexmark", "failover", "--engines", "holon,flink", "--json"]
     more = ["--flink", "tuned:spare", "--nodes", "2", "--partitions", "2", "--rate", "500", "--window", "500"]
