@@ -98,15 +98,16 @@ def judge(workload: str, program: str, log: LogAddress, state: Path) -> Judgemen
 def _settings(spark: SparkSession) -> Iterator[None]:
     """What is not there is null, and so differs, and ends no query. Many small queries are not worth compiling."""
     names = ("spark.sql.ansi.enabled", "spark.sql.codegen.wholeStage", "spark.sql.adaptive.enabled")
-    before = {name: spark.conf.get(name) for name in names}
-    for name in names:
-        spark.conf.set(name, "false")
+    wanted = dict.fromkeys(names, "false") | {"spark.sql.shuffle.partitions": "2"}
+    before = {name: spark.conf.get(name) for name in wanted}
+    for name, value in wanted.items():
+        spark.conf.set(name, value)
     try:
         yield
     finally:
         spark.catalog.clearCache()
         for name, value in before.items():
-            spark.conf.set(name, value or "true")
+            spark.conf.set(name, value or "")
 
 
 def _view(spark: SparkSession, name: str, sql: str) -> None:
