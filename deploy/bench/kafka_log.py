@@ -16,13 +16,14 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from nodes import kafka_broker  # noqa: E402
+from holon.columnar.payloads import Payloads  # noqa: E402
+from nodes import compiled, kafka_broker  # noqa: E402
 from nodes.log import Log, TopicPartition  # noqa: E402
 from nodes.log.kafka import KafkaLog  # noqa: E402
 
@@ -71,7 +72,25 @@ def measure(bootstrap: str, records: int, size: int) -> dict[str, float]:
 
         row |= latency(f"look_at_{FOLLOWED}_ends", look)
         row |= latency("jump", lambda number: log.read("t", 0, number * (records // ROUNDS), max_records=1))
-        return row | wake_up(log, other)
+        row |= wake_up(log, other) | sending(log, records, size, "plain")
+        if not compiled.ensure() or not other.use_columns():
+            return row
+        return row | sending(other, records, size, "columns")
+
+
+def sending(log: Log, records: int, size: int, name: str) -> dict[str, float]:
+    """Batches of 20,000 that wait for nothing, with identities as headers: given as lists, or as columns."""
+    values: Sequence[bytes] = [b"%024d" % number * (size // 24) for number in range(20_000)]
+    headers: Sequence[bytes] = [b"%024d" % number for number in range(20_000)]
+    if name == "columns":
+        values, headers = Payloads.of(values), Payloads.of(headers)
+    rounds = max(1, records // 20_000)
+    wall_s, cpu_s = time.perf_counter(), time.process_time()
+    for _ in range(rounds):
+        log.send("t", 3, values, headers=headers)
+        log.delivered()
+    log.delivered(wait=True)
+    return rates(f"sent_{name}", rounds * 20_000, wall_s, cpu_s)
 
 
 def bulk(log: Log, records: int, size: int) -> dict[str, float]:

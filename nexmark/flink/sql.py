@@ -10,7 +10,7 @@ from string import Template
 CHANGELOGS = ("q4",)
 """Queries whose rows are updated later; the key of each is its first column."""
 
-_PRODUCER = {"linger.ms": "10", "batch.size": "262144", "buffer.memory": "67108864"}
+_PRODUCER = {"linger.ms": "10", "batch.size": "262144", "buffer.memory": "67108864", "compression.type": "lz4"}
 
 
 @dataclass(frozen=True, slots=True)
