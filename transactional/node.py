@@ -19,6 +19,7 @@ from transactional.pieces import Pieces, travelling
 from transactional.sequencer import EpochConfig, Sequencer
 from transactional.snapshots import LedgerState, PartitionState
 from transactional.spilling import SpillingStore
+from transactional.standby import Standby
 from transactional.store import Store
 
 
@@ -110,6 +111,29 @@ class TransactionNode:
         self.partitions: dict[int, StatePartition] = {}
         self.sequencers: dict[int, Sequencer] = {}
         self.bad_messages = 0
+        self.standing_by: dict[int, Standby] = {}
+        """By unit: request partitions first, then state partitions. Others it owns."""
+        self._released: list[Append] = []
+
+    def owned_partitions(self) -> dict[int, StatePartition]:
+        """Without those that it is a standby of."""
+        count = self.ledger.sequencers
+        return {number: each for number, each in self.partitions.items() if count + number not in self.standing_by}
+
+    def owned_sequencers(self) -> list[int]:
+        """Without those that it is a standby of."""
+        return [number for number in sorted(self.sequencers) if number not in self.standing_by]
+
+    def stand_by(self, unit: int) -> None:
+        """Hold back from now on what this unit writes."""
+        self.standing_by.setdefault(unit, Standby())
+
+    def speak(self, unit: int, *, for_good: bool) -> None:
+        """Write what a standby has held back, with the next step; ``for_good``: this node owns the unit now."""
+        self._released += self.standing_by[unit].release()
+        self.standing_by[unit].speaks = True
+        if for_good:
+            del self.standing_by[unit]
 
     def step(self, event: Event, now_ms: int) -> list[Append]:
         """What follows from ``event`` at ``now_ms``, in order."""
@@ -134,8 +158,10 @@ class TransactionNode:
                 self.sequencers[sequencer] = Sequencer(self.ledger, sequencer, self.config)
             case PartitionLost(partition):
                 self.partitions.pop(partition, None)
+                self.standing_by.pop(self.ledger.sequencers + partition, None)
             case SequencerLost(sequencer):
                 self.sequencers.pop(sequencer, None)
+                self.standing_by.pop(sequencer, None)
             case Ticked():
                 pass
 
@@ -174,11 +200,32 @@ class TransactionNode:
                 self.bad_messages += 1
 
     def _advance(self, now_ms: int) -> list[Append]:
-        out: list[Append] = []
+        out, self._released = self._released, []
         for number in sorted(self.sequencers):
-            while self.sequencers[number].advance(now_ms, out):
-                pass
+            sequencer = self.sequencers[number]
+            standby = self.standing_by.get(number) if self.standing_by else None
+            while True:
+                epoch, made = self.ledger.next_cut(number)[0], out if standby is None else []
+                if not sequencer.advance(now_ms, made):
+                    break
+                if standby is not None:
+                    _hold(standby, epoch, now_ms, made, out)
         for number in sorted(self.partitions):
-            while self.partitions[number].advance(out):
-                pass
+            partition = self.partitions[number]
+            standby = self.standing_by.get(self.ledger.sequencers + number) if self.standing_by else None
+            while True:
+                epoch, made = partition.epoch, out if standby is None else []
+                if not partition.advance(made):
+                    break
+                if standby is not None:
+                    _hold(standby, epoch, now_ms, made, out)
+        for unit in sorted(self.standing_by):
+            self.standing_by[unit].forget(self.ledger.done)
         return travelling(out, self.config.compress_bytes, self.config.piece_bytes)
+
+
+def _hold(standby: Standby, epoch: int, now_ms: int, made: list[Append], out: list[Append]) -> None:
+    if standby.speaks:
+        out += made
+    else:
+        standby.keep(epoch, now_ms, made)

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nodes.cli.job_options import add_working_directory
+from nodes.cli.job_options import ReplicasOption, add_working_directory, node_definitions
 from nodes.cli.options import Given, JsonOption, new_group, with_log_options
 from nodes.cli.output import emit_json, fail, note
 from nodes.cli.txn_bench_command import EXAMPLE, bench, options_of_children
@@ -35,9 +35,10 @@ def node(
     program: ProgramArgument,
     number: Annotated[int, typer.Option("--number", help="Number of the node, for people.")] = -1,
     sequencers: SequencersOption = 4,
+    replicas: ReplicasOption = None,
 ) -> None:
     """Work on a transactional job as one more node, until SIGTERM or Ctrl-C."""
-    settings = given.settings()
+    settings = given.settings(*node_definitions(None, replicas))
     add_working_directory()
     from nodes.transactions.process import load_program, run_transaction_node
 

@@ -6,11 +6,11 @@ released or its owner silent; the owner of one that should move releases it and 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from nodes.machine import facts as f
 from nodes.machine import messages as m
-from nodes.machine.assignment import target
+from nodes.machine.assignment import heirs, target
 from nodes.machine.detector import Detector
 from nodes.machine.ownership import Ownership
 
@@ -45,6 +45,7 @@ class Claiming:
         self._owned: set[int] = set()
         self._claimed: dict[int, int] = {}
         self._released: dict[int, int] = {}
+        self._heirs: tuple[object, frozenset[int]] = None, frozenset()
 
     @property
     def owned(self) -> list[int]:
@@ -81,6 +82,25 @@ class Claiming:
         self.detector.caught_up(now_ms)
         return self._share_out(now_ms) if self.joined else []
 
+    def standing_by(self, copies: int, now_ms: int) -> frozenset[int]:
+        """Units of others that this node is a standby of, if there are so many copies of each."""
+        if copies < 2 or not self.joined or self.leaving:
+            return frozenset()
+        live, owners = self._live(now_ms), self.ownership.owners()
+        asked = copies, tuple(live), tuple(sorted(owners.items()))
+        if self._heirs[0] != asked:
+            self._heirs = asked, frozenset(self._inherited(live, owners, copies))
+        return self._heirs[1]
+
+    def _inherited(self, live: Sequence[str], owners: Mapping[int, str | None], copies: int) -> Iterator[int]:
+        """Units that would be this node's without their owner: as ``shares`` gives them out."""
+        first = 0
+        for size in self._groups:
+            own = {unit - first: node for unit, node in owners.items() if first <= unit < first + size}
+            found = heirs(size, live, own, copies)
+            yield from (first + unit for unit, nodes in found.items() if self.node in nodes)
+            first += size
+
     def leave(self) -> list[bytes]:
         """All that this node has is free."""
         self.leaving = True
@@ -108,11 +128,13 @@ class Claiming:
                 else:
                     self._owned.discard(unit)
 
-    def _share_out(self, now_ms: int) -> list[bytes]:
+    def _live(self, now_ms: int) -> list[str]:
         others = [node for node in self.ownership.members if node != self.node]
         suspects = set(self.detector.suspects(others, now_ms))
-        live = sorted(node for node in self.ownership.members if node not in suspects)
-        owners = self.ownership.owners()
+        return sorted(node for node in self.ownership.members if node not in suspects)
+
+    def _share_out(self, now_ms: int) -> list[bytes]:
+        live, owners = self._live(now_ms), self.ownership.owners()
         wanted = shares(self._groups, live, owners)
         written: list[bytes] = []
         for unit, node in wanted.items():

@@ -11,6 +11,7 @@ from nodes.machine import messages as m
 from nodes.machine.claiming import Claiming
 from nodes.transactions.checkpointing import TransactionCheckpoints
 from nodes.transactions.commit_buffer import CommitBuffer
+from nodes.transactions.standing_by import StandingBy
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
 from transactional import node as n
 from transactional.appends import Append, AppendCalls, AppendCommit, AppendEpochs
@@ -43,6 +44,7 @@ class TransactionDriver:
         config: EpochConfig | None = None,
         heartbeat_interval_ms: int = 50,
         new_store: Callable[[], Store | SpillingStore] = Store,
+        copies: int = 1,
     ) -> None:
         self._new_store = new_store
         self.topics = topics
@@ -57,6 +59,7 @@ class TransactionDriver:
         self.begun = 0
         """Up to this epoch this node knows nothing."""
         self.node = n.TransactionNode(program, sequencers, config, new_store=new_store)
+        self.standing = StandingBy(log, topics, claiming, copies, clock_ms, wall_ms)
         self._has_begun = False
         self._heartbeat_interval_ms = heartbeat_interval_ms
         self._control_at = 0
@@ -82,10 +85,14 @@ class TransactionDriver:
         for sequencer in sorted(self.node.sequencers):  # those that nobody waited for may be cut now
             if ready is None or epochs_moved or TopicPartition(topics.requests, sequencer) in ready:
                 moved |= self._turn_requests(sequencer)
-        said = self.checkpoints.turn(self.node.partitions, self.clock_ms())
+        if self.node.standing_by:
+            self.standing.turn(self.node, ready)
+        said = self.checkpoints.turn(self.node.owned_partitions(), self.clock_ms())
         if said:
             self.log.send(self.topics.control, 0, said)
         moved |= self._tell(n.Ticked()) or epochs_moved
+        if self.node.standing_by and self.standing.stand_in(self.node):
+            moved |= self._tell(n.Ticked())
         self._write_commits()
         return moved
 
@@ -107,7 +114,7 @@ class TransactionDriver:
         for number, sequencer in self.node.sequencers.items():
             if sequencer.wants_requests:
                 found[TopicPartition(topics.requests, number)] = sequencer.position
-        return found
+        return found | self.standing.waits_for(self.node)
 
     @property
     def is_waiting(self) -> bool:
@@ -135,6 +142,7 @@ class TransactionDriver:
 
     def _take(self, partition: int) -> bool:
         """Begin with the newest intact checkpoint; False if none is, and the ledger has to be read from its start."""
+        self.standing.begins(partition)
         replied = self._last_reply(partition)
         for begin in self.checkpoints.newest(partition, self.begun):
             commits = self._commits(partition, begin.state.commits_offset)
@@ -207,22 +215,35 @@ class TransactionDriver:
         return list(chunk.values)
 
     def _follow_claims(self) -> None:
-        owned = set(self.claiming.owned)
+        owned, standing_by = set(self.claiming.owned), self.standing.units()
         for unit in range(self.sequencers + self.node.ledger.partitions):
-            number = unit - self.sequencers
-            if unit < self.sequencers:
-                if unit in owned and unit not in self.node.sequencers:
-                    self._read_epochs_to_end()
-                    self._tell(n.SequencerTaken(unit))
-                elif unit not in owned and unit in self.node.sequencers:
-                    self._tell(n.SequencerLost(unit))
-            elif unit in owned and number not in self.node.partitions:
-                if not self._take(number):
-                    self.checkpoints.distrust()
-                    self._start(None)
-                    return  # all that this node owns is taken again in the next turn
-            elif unit not in owned and number in self.node.partitions:
-                self._tell(n.PartitionLost(number))
+            number, wanted = unit - self.sequencers, unit in owned or unit in standing_by
+            here = unit in self.node.sequencers if unit < self.sequencers else number in self.node.partitions
+            if wanted and unit not in owned:
+                self.node.stand_by(unit)  # first, so that it writes nothing
+            elif here and unit in owned and unit in self.node.standing_by:
+                self._promote(unit)
+            if wanted and not here and not self._begin_unit(unit):
+                self.checkpoints.distrust()
+                self._start(None)
+                return  # all that this node owns is taken again in the next turn
+            if here and not wanted:
+                self._tell(n.SequencerLost(unit) if unit < self.sequencers else n.PartitionLost(number))
+
+    def _begin_unit(self, unit: int) -> bool:
+        """False if the ledger has to be read from its start."""
+        if unit >= self.sequencers:
+            return self._take(unit - self.sequencers)
+        self._read_epochs_to_end()
+        self._tell(n.SequencerTaken(unit))
+        return True
+
+    def _promote(self, unit: int) -> None:
+        """A standby is the owner now, in place. Its checkpoints rest upon none that it does not know."""
+        self.node.speak(unit, for_good=True)
+        if unit >= self.sequencers:
+            self.checkpoints.begins(unit - self.sequencers, None)
+            self.node.partitions[unit - self.sequencers].want_snapshot(whole=True)
 
     def _last_reply(self, partition: int) -> tuple[int, int]:
         """The identity of the last reply that is on the log."""

@@ -103,6 +103,7 @@ class TransactionProcess:
             config=EpochConfig(),
             heartbeat_interval_ms=settings.node.heartbeat_interval_ms,
             new_store=Store if spills is None else spills.store,
+            copies=settings.node.replicas,
         )
         # A turn may be long: who takes over the work of others reads much. Nobody is to take that for death.
         self._guardian = Guardian(
@@ -135,8 +136,8 @@ class TransactionProcess:
             while not self._stop.is_set() and os.getppid() == self.parent:
                 self._guardian.turned()
                 self.driver.turn(ready)
-                fed = self.feeding.turn(self.driver.node.sequencers)
-                fed |= self.outside.turn(self.driver.node.partitions)
+                fed = self.feeding.turn(self.driver.node.owned_sequencers())
+                fed |= self.outside.turn(self.driver.node.owned_partitions())
                 # What follows from what was read has been done: only the log, or the time, can bring more.
                 soon = self.driver.is_waiting or self.outside.running
                 wait_s = 0.0 if fed else CUT_WAIT_S if soon else IDLE_WAIT_S

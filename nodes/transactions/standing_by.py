@@ -1,0 +1,90 @@
+"""What a node does as a standby of units that others own: which they are, what of it is on the log, when to stand in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from nodes.log.contract import Log, OffsetOutOfRange, TopicPartition
+from nodes.machine.claiming import Claiming
+from nodes.transactions.topics import TransactionTopics
+from transactional.node import TransactionNode
+from transactional.standby import reply_name
+
+PATIENCE_MS = 30
+SPEAK_MS = 1000
+"""So long a standby that stood in writes all that it makes: its owner may be dead, and found so later."""
+MOST_PATIENCE_MS = 240
+CALM_MS = 10_000
+
+
+class StandingBy:
+    """``copies`` in all, the owner's included. Times are the node's clock but for ``wall_ms``, as in ``step``."""
+
+    def __init__(
+        self,
+        log: Log,
+        topics: TransactionTopics,
+        claiming: Claiming,
+        copies: int,
+        clock_ms: Callable[[], int],
+        wall_ms: Callable[[], int],
+    ) -> None:
+        self._log = log
+        self._topics = topics
+        self._claiming = claiming
+        self._copies = copies
+        self._clock_ms = clock_ms
+        self._wall_ms = wall_ms
+        self._replies_at: dict[int, int] = {}
+        self._spoke_ms: dict[int, int] = {}
+        self._patience_ms = PATIENCE_MS
+        self.stood_in = 0
+
+    def units(self) -> frozenset[int]:
+        """Units that this node should be a standby of."""
+        return self._claiming.standing_by(self._copies, self._clock_ms())
+
+    def begins(self, partition: int) -> None:
+        """To be called before the last reply of a partition is looked for."""
+        self._replies_at[partition] = self._log.end_offset(self._topics.replies, partition)
+
+    def waits_for(self, node: TransactionNode) -> dict[TopicPartition, int]:
+        """Where new replies of others would come."""
+        return {TopicPartition(self._topics.replies, p): self._replies_at[p] for p in self._partitions(node)}
+
+    def turn(self, node: TransactionNode, ready: Collection[TopicPartition] | None) -> None:
+        """See what others have replied."""
+        for partition in self._partitions(node):
+            if ready is not None and TopicPartition(self._topics.replies, partition) not in ready:
+                continue
+            try:
+                chunk = self._log.follow(self._topics.replies, partition, self._replies_at[partition])
+            except OffsetOutOfRange:
+                self._replies_at[partition] = self._log.start_offset(self._topics.replies, partition)
+                continue
+            self._replies_at[partition] = chunk.next_offset
+            if chunk.values:
+                standby = node.standing_by[node.ledger.sequencers + partition]
+                standby.saw_reply(max(reply_name(value) for value in chunk.values))
+
+    def stand_in(self, node: TransactionNode) -> bool:
+        """Speak for owners that are late; True if one is."""
+        now_ms, late = self._clock_ms(), False
+        for unit, standby in node.standing_by.items():
+            spoke_ms = self._spoke_ms.get(unit)
+            if standby.speaks:
+                standby.speaks = spoke_ms is not None and now_ms - spoke_ms < SPEAK_MS
+            elif standby.is_late(node.ledger, self._wall_ms() - self._patience_ms):
+                node.speak(unit, for_good=False)
+                self._spoke_ms[unit] = now_ms
+                self.stood_in += 1
+                late = True
+        if late:  # where that happens again and again, the machine is slow and nobody dead
+            self._patience_ms = min(2 * self._patience_ms, MOST_PATIENCE_MS)
+        elif all(now_ms - spoke_ms > CALM_MS for spoke_ms in self._spoke_ms.values()):
+            self._patience_ms = PATIENCE_MS
+        return late
+
+    def _partitions(self, node: TransactionNode) -> list[int]:
+        first = node.ledger.sequencers
+        return [unit - first for unit in sorted(node.standing_by) if unit >= first and unit - first in self._replies_at]

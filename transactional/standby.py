@@ -1,0 +1,106 @@
+"""A standby of a state or request partition: does what the owner does, and holds back what it would write.
+
+What two owners write is equal and counts once, so a standby may speak at any time; it does so where the owner is late.
+Until it is told that it need not any more, everything that it makes then goes to the log at once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import msgspec
+
+from transactional.appends import Append, AppendCommit, AppendEpochs, AppendReply
+from transactional.ledger import Ledger
+from transactional.messages import BadMessage, Cut, Mark, epoch_message
+
+KEPT_COMMITS = 8
+"""Epochs that are over and whose commits are still held: without one, who takes over runs that epoch again."""
+
+
+class _Head(msgspec.Struct, array_like=True, frozen=True, tag="replies"):
+    """The beginning of ``Replies``."""
+
+    epoch: int
+    first: int
+
+
+_heads: msgspec.msgpack.Decoder[_Head] = msgspec.msgpack.Decoder(_Head)
+
+
+def reply_name(value: bytes) -> tuple[int, int]:
+    """Epoch and first number of a record of replies; of what is none (0, 0)."""
+    try:
+        head = _heads.decode(value)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return 0, 0
+    return head.epoch, head.first
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    epoch: int
+    since_ms: int
+    append: Append
+
+
+@dataclass(slots=True)
+class Standby:
+    """What one unit holds back. ``speaks``: nothing, for now."""
+
+    speaks: bool = False
+    _kept: list[_Kept] = field(default_factory=list)
+
+    def keep(self, epoch: int, now_ms: int, appends: list[Append]) -> None:
+        """What the owner should write too."""
+        self._kept += [_Kept(epoch, now_ms, append) for append in appends]
+
+    def forget(self, done: int) -> None:
+        """What nobody needs once this epoch is over; replies stay until they are seen."""
+        if self._kept and self._kept[0].epoch <= done:
+            self._kept = [each for each in self._kept if self._is_needed(each, done)]
+
+    def saw_reply(self, name: tuple[int, int]) -> None:
+        """It is on the log, so all before it are."""
+        self._kept = [
+            each
+            for each in self._kept
+            if not (isinstance(each.append, AppendReply) and reply_name(each.append.value) <= name)
+        ]
+
+    def is_late(self, ledger: Ledger, before_ms: int) -> bool:
+        """Whether something that was made before then is not on the log, and somebody waits for it."""
+        return any(each.since_ms < before_ms and _is_missing(each, ledger) for each in self._kept)
+
+    def release(self) -> list[Append]:
+        """All that is held back."""
+        kept, self._kept = self._kept, []
+        return [each.append for each in kept]
+
+    @staticmethod
+    def _is_needed(kept: _Kept, done: int) -> bool:
+        match kept.append:
+            case AppendReply():
+                return True
+            case AppendCommit():
+                return kept.epoch > done - KEPT_COMMITS
+            case _:
+                return kept.epoch > done
+
+
+def _is_missing(kept: _Kept, ledger: Ledger) -> bool:
+    if isinstance(kept.append, AppendReply):
+        return True
+    if not isinstance(kept.append, AppendEpochs) or kept.epoch <= ledger.done:
+        return False
+    try:
+        message = epoch_message(kept.append.value)
+    except BadMessage:
+        return False
+    match message:
+        case Cut():
+            return ledger.next_cut(message.sequencer)[0] == message.epoch
+        case Mark():
+            return ledger.epoch(message.epoch).mark(message.round, message.partition) is None
+        case _:
+            return message.partition not in ledger.epoch(message.epoch).shipments
