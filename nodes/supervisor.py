@@ -8,13 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from nodes.fleet import Fleet, Member
+from nodes.fleet import Member
 
 RESTART_AFTER_S = 1.0
 RESTARTS_A_MINUTE = 3
 HEALED_BY_RESTART = (4, 70)
 """Exit codes of a node: a log or store that did not answer, and an error that nobody foresaw."""
+
+
+class Restarting(Protocol):
+    """Node processes, one of which may be started again."""
+
+    members: list[Member]
+
+    def add(self, number: int) -> Member:
+        """Start one node."""
+        ...
 
 
 @dataclass(slots=True)
@@ -24,7 +35,7 @@ class Supervisor:
     Args: ``say`` gets a line for each thing that happens.
     """
 
-    fleet: Fleet
+    fleet: Restarting
     say: Callable[[str], None]
     restarts: int = 0
     _due: list[tuple[float, int]] = field(default_factory=list)

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -52,28 +49,22 @@ def run(
     program: ProgramArgument,
     nodes: Annotated[int, typer.Option("--nodes", min=1, help="Node processes.")] = 2,
     sequencers: SequencersOption = 4,
+    replicas: ReplicasOption = None,
 ) -> None:
-    """Start node processes and wait for them; Ctrl-C stops them. A node that dies is not started again."""
-    given.settings()
+    """Start node processes and stay with them; one that crashes is started again. Ctrl-C stops them."""
+    given.settings(*node_definitions(None, replicas))
     add_working_directory()
     from nodes.transactions.process import load_program
+    from nodes.transactions.running import TransactionFleet, stay
 
     load_program(program)
     command = [sys.executable, "-m", "nodes.cli", "txn", "node", program, "--sequencers", str(sequencers)]
-    command += options_of_children(given)
-    children = [subprocess.Popen([*command, "--number", str(number)]) for number in range(nodes)]
-    note(f"{nodes} nodes: {', '.join(str(child.pid) for child in children)}")
-
-    def stop(signum: int, frame: object) -> None:
-        for child in children:
-            if child.poll() is None:
-                os.kill(child.pid, signal.SIGTERM)
-
-    for signum in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(signum, stop)
-    failed = [child.pid for child in children if child.wait() != 0]
+    command += [*options_of_children(given), *([] if replicas is None else ["--replicas", str(replicas)])]
+    fleet = TransactionFleet(command, nodes)
+    note(f"{nodes} nodes: {', '.join(str(member.process.pid) for member in fleet.members)}")
+    failed = stay(fleet, note)
     if failed:
-        fail(1, f"{len(failed)} of {nodes} nodes ended with an error")
+        fail(1, f"{failed} of {nodes} nodes ended with an error")
 
 
 @app.command("call", epilog="""Example: holon txn call account alice transfer '{"to": "bob", "amount": 5}'""")

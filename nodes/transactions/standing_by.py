@@ -1,4 +1,4 @@
-"""What a node does as a standby of units that others own: which they are, what of it is on the log, when to stand in."""
+"""What a node does as a standby of units that others own: which, what of it is on the log, when to stand in."""
 
 from __future__ import annotations
 

@@ -1,0 +1,69 @@
+"""The node processes of a transactional job, started and started again by the command that stays with them."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+
+from nodes.fleet import Member
+from nodes.supervisor import Supervisor
+
+LOOK_S = 0.05
+
+
+class TransactionFleet:
+    """``command`` starts a node, with its number behind ``--number``."""
+
+    def __init__(self, command: Sequence[str], nodes: int) -> None:
+        self._command = list(command)
+        self.members: list[Member] = []
+        for number in range(nodes):
+            self.add(number)
+
+    def add(self, number: int) -> Member:
+        """Start one node."""
+        # A group of its own: Ctrl-C at the terminal reaches the parent alone, which asks it to leave.
+        process = subprocess.Popen([*self._command, "--number", str(number)], process_group=0)
+        member = Member(number, process)
+        self.members.append(member)
+        return member
+
+    def ask_stop(self, *, again: bool = False) -> None:
+        """SIGTERM: all leave in order; a second one ends them at once."""
+        for member in self.members:
+            if member.process.poll() is None and (again or not member.asked):
+                member.asked = True
+                member.process.send_signal(signal.SIGTERM)
+
+
+def stay(fleet: TransactionFleet, say: Callable[[str], None]) -> int:
+    """Until all nodes have ended or SIGTERM or SIGINT asked them to; gives how many ended with an error for good."""
+    asked = False
+
+    def stop(signum: int, frame: object) -> None:
+        nonlocal asked
+        fleet.ask_stop(again=asked)
+        asked = True
+
+    before = [(each, signal.signal(each, stop)) for each in (signal.SIGTERM, signal.SIGINT)]
+    supervisor = Supervisor(fleet, say)
+    try:
+        while True:
+            supervisor.look(time.monotonic(), lambda: asked)
+            if asked:
+                fleet.ask_stop()  # one that was started just now
+            if supervisor.exhausted:
+                break
+            time.sleep(LOOK_S)
+    finally:
+        for signum, handler in before:
+            signal.signal(signum, handler)
+    newest = {member.number: member for member in fleet.members}
+    return sum(map(_has_failed, newest.values()))
+
+
+def _has_failed(member: Member) -> bool:
+    code = member.process.returncode
+    return code != 0 and not (member.asked and code < 0)  # asked before it had begun to listen
