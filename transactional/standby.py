@@ -12,7 +12,7 @@ import msgspec
 
 from transactional.appends import Append, AppendCommit, AppendEpochs, AppendReply
 from transactional.ledger import Ledger
-from transactional.messages import BadMessage, Cut, Mark, epoch_message
+from transactional.messages import BadMessage, Cut, Mark, Shipment, epoch_message
 
 KEPT_COMMITS = 8
 """Epochs that are over and whose commits are still held: without one, who takes over runs that epoch again."""
@@ -102,5 +102,7 @@ def _is_missing(kept: _Kept, ledger: Ledger) -> bool:
             return ledger.next_cut(message.sequencer)[0] == message.epoch
         case Mark():
             return ledger.epoch(message.epoch).mark(message.round, message.partition) is None
-        case _:
+        case Shipment():
             return message.partition not in ledger.epoch(message.epoch).shipments
+        case _:  # a standby holds records as they are before they are cut into pieces
+            return False

@@ -61,7 +61,7 @@ def stay(fleet: TransactionFleet, say: Callable[[str], None]) -> int:
         for signum, handler in before:
             signal.signal(signum, handler)
     newest = {member.number: member for member in fleet.members}
-    return sum(map(_has_failed, newest.values()))
+    return sum(_has_failed(member) for member in newest.values() if member.asked or not asked)
 
 
 def _has_failed(member: Member) -> bool:

@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from random import Random
 
+import psutil
+
 from examples.bank import program
 from nodes.log import open_log
 from nodes.transactions.client import TransactionClient
@@ -19,6 +21,10 @@ from tests.integration.test_transactions_nodes import ACCOUNTS, answers, money, 
 from tests.integration.txn_processes import PATIENT, SEQUENCERS
 
 COMMAND = [sys.executable, "-m", "nodes.cli", "txn", "run", "examples.bank:program", "--sequencers", str(SEQUENCERS)]
+
+
+def children(pid: int) -> set[int]:
+    return {child.pid for child in psutil.Process(pid).children()}
 
 
 def test_a_killed_owner_with_standbys_costs_nothing_and_is_started_again(tmp_path: Path) -> None:
@@ -36,7 +42,8 @@ def test_a_killed_owner_with_standbys_costs_nothing_and_is_started_again(tmp_pat
             assert found is not None
             os.kill(int(found[1]), signal.SIGKILL)
             answers(client, first)
-            until(lambda: "node 0 has ended: killed by SIGKILL; starting it again" in said.read_text(), "a restart")
+            until(lambda: children(running.pid) - {int(found[1]), int(found[2])} != set(), "a node in its place")
+            assert "node 0 has ended: killed by SIGKILL; starting it again" in said.read_text()
             second = pay_around(client, draw, 50)
             answers(client, second)
             running.send_signal(signal.SIGTERM)
