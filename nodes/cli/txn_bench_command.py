@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from nodes.cli.job_options import ReplicasOption
 from nodes.cli.options import Given, JsonOption, with_log_options
 from nodes.cli.output import emit_json, fail, note
 from nodes.errors import MissingDependency, UnknownName
@@ -53,6 +54,7 @@ def bench(
     remote: Annotated[
         float, typer.Option("--remote", min=0, max=1, help="chain: share of transactions over several partitions.")
     ] = 1.0,
+    replicas: ReplicasOption = None,
     kill: Annotated[list[str] | None, typer.Option("--kill", metavar="NODE@FRACTION", help="kill -9 there.")] = None,
     generator: Annotated[Who, typer.Option("--generator", help="Who makes the requests; they are the same.")] = "plain",
     validate: Annotated[
@@ -82,10 +84,11 @@ def bench(
     with _place(given) as (settings, options):
         from nodes.transactions.bench.run import BenchPlan
 
+        options += () if replicas is None else ("-D", f"node.replicas={replicas}")
         plan = BenchPlan(chosen, shape, count, rate, nodes, sequencers, kills, options, saved=by_spark)
         with _session(settings) if generated and by_spark else nullcontext():
             result = _measured(settings, plan, generated, validate, by_spark)
-    result["log"] = settings.log.kind
+    result |= {"log": settings.log.kind, "replicas": settings.node.replicas if replicas is None else replicas}
     if as_json:
         emit_json(result)
     else:
