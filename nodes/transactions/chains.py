@@ -18,7 +18,7 @@ from transactional.values import BadValue, decode, encode
 from wcrdt.slots import WINDOW_START
 
 CHAIN_VERSION = 1
-MERGE_FILES = 8
+MERGE_FILES = 16
 """So many files and more are merged, once the oldest of them is no larger than those after it together."""
 SEGMENT_BYTES = 8 << 20
 """Of items: a merged file has no more, or a single item, so that no reader needs all of a state at once."""

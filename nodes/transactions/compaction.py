@@ -18,6 +18,8 @@ from nodes.checkpoints_opening import open_checkpoints
 from nodes.settings import Settings, load_settings
 from nodes.transactions.chains import SEGMENT_BYTES, Part, merge_files
 
+SMALL_BYTES = 1 << 17
+"""Takes a thread some 10 ms; starting a process takes half a second of CPU."""
 _LOWEST_PRIORITY = 19
 _FAILED_EXIT, _DAMAGED_EXIT = 1, 5
 
@@ -56,10 +58,13 @@ def compact_here(store: CheckpointStore, segment_bytes: int = SEGMENT_BYTES) -> 
     return compact
 
 
-def compact_in_child(settings: Settings) -> Compact:
-    """In a process of the lowest priority, for which the caller waits."""
+def compact_in_child(settings: Settings, store: CheckpointStore, small_bytes: int = SMALL_BYTES) -> Compact:
+    """In a process of the lowest priority, for which the caller waits; what is small is not worth starting one."""
+    here = compact_here(store)
 
     def compact(wish: Wish) -> list[Part]:
+        if sum(part.size for part in wish.parts) <= small_bytes:
+            return here(wish)
         command = [sys.executable, "-m", "nodes.transactions.compaction"]
         environment = os.environ | settings.environment()
         given = msgspec.json.encode(wish)

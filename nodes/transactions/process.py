@@ -78,6 +78,7 @@ class TransactionProcess:
         )
         self._stop = threading.Event()
         store = open_checkpoints(settings)
+        patient = PatientCheckpoints(store, self._stop)
         spills = spills_of(settings)
         checkpoints = TransactionCheckpoints(
             store,
@@ -88,8 +89,8 @@ class TransactionProcess:
             interval_ms=settings.node.checkpoint_interval_ms,
             saver=ThreadSaver("saver"),
             merger=ThreadSaver("merger"),
-            compact=compact_in_child(settings),
-            saving_store=PatientCheckpoints(store, self._stop),
+            compact=compact_in_child(settings, patient),
+            saving_store=patient,
         )
         self.driver = TransactionDriver(
             program,

@@ -12,10 +12,11 @@ from examples.bank import program
 from nodes.checkpoint_format import CheckpointDamaged, CheckpointMissing, parse_name
 from nodes.checkpoints_opening import open_checkpoints
 from nodes.settings import load_settings
-from nodes.sim.store import MemoryCheckpoints
+from nodes.sim.store import FlakyCheckpoints, MemoryCheckpoints
 from nodes.transactions import chains
 from nodes.transactions.chains import Part, load_file, merge_files, save_file, states, to_merge
-from nodes.transactions.compaction import CompactionFailed, Wish, compact_in_child
+from nodes.transactions.compaction import CompactionFailed, Wish, compact_here, compact_in_child
+from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.topics import FIRST_INCARNATION
 from tests.unit.txn_stage import SEQUENCERS, Stage
 from transactional.ledger import Ledger
@@ -129,6 +130,58 @@ def test_an_owner_whose_files_are_lost_writes_a_checkpoint_of_all() -> None:
     assert other.begun > 0, "it did not have to read the log from its start"
 
 
+class Crash(Exception):
+    """The node is gone."""
+
+
+class Dying(Stage):
+    """One node, which dies at every so many saves, before or after the file is there, and is replaced."""
+
+    def __init__(self) -> None:
+        super().__init__(program, interval_ms=20)
+        self.draw = Random(7)
+        self.deaths = {"a checkpoint": 0, "a merge": 0}
+        self.spared = 0
+        self.start("life-0")
+
+    def start(self, name: str) -> TransactionDriver:
+        driver = super().start(name)
+        flaky = FlakyCheckpoints(self.store, lambda what: self.maybe_die(what, ""), self.maybe_die)
+        checkpoints = driver.checkpoints
+        checkpoints.store = checkpoints._saving_store = flaky
+        checkpoints._compact = compact_here(flaky, segment_bytes=100)
+        return driver
+
+    def maybe_die(self, what: str, name: str) -> None:
+        merges = any(life.merging for life in self.lives())
+        self.spared += what == "save"
+        if what == "save" and self.spared > 40 and self.draw.random() < (0.5 if merges else 0.02):
+            self.spared = 0
+            self.deaths["a merge" if merges else "a checkpoint"] += 1
+            raise Crash
+
+    def lives(self) -> list[Any]:
+        return [life for driver, _ in self.nodes.values() for life in driver.checkpoints._lives.values()]
+
+    def turn(self, times: int = 1) -> None:
+        for _ in range(times):
+            try:
+                super().turn()
+            except Crash:
+                self.nodes.clear()
+                self.start(f"life-{sum(self.deaths.values())}")
+
+
+def test_a_node_may_die_while_it_saves_and_while_it_merges() -> None:
+    stage = Dying()
+    rounds = 0
+    while min(stage.deaths.values()) < 3 or rounds < 40:
+        busy(stage, rounds=1)
+        rounds += 1
+        assert rounds < 400, f"too few deaths: {stage.deaths}"
+    assert balances(stage) == [rounds] * 8
+
+
 def random_chain(store: MemoryCheckpoints, seed: int) -> tuple[list[Part], StatePartition]:
     """Files of random changes, and the partition that they lead to."""
     draw = Random(seed)
@@ -190,7 +243,7 @@ def test_a_child_process_merges_files_and_names_damage(tmp_path: Path) -> None:
     settings = load_settings(definitions=[f"checkpoints.url={tmp_path}"], environ={}, directory=tmp_path)
     store = open_checkpoints(settings)
     parts, expected = random_chain(store, 3)  # type: ignore[arg-type]
-    compact = compact_in_child(settings)
+    compact = compact_in_child(settings, store, small_bytes=0)
     (made,) = compact(Wish(JOB, UNIT, parts, whole=True))
     again = StatePartition(Ledger(program, 1), 0, id_window=5)
     again.restore(load_file(store, made.name)[1])
@@ -202,6 +255,8 @@ def test_a_child_process_merges_files_and_names_damage(tmp_path: Path) -> None:
     with pytest.raises(CompactionFailed, match=r"checkpoint .* checksum") as failed:
         compact(Wish(JOB, UNIT, parts, whole=True))
     assert failed.value.damaged
+    with pytest.raises(CompactionFailed):
+        compact_in_child(settings, store)(Wish(JOB, UNIT, parts, whole=True))
     path.unlink()
     with pytest.raises(CheckpointMissing):
         load_file(store, parts[0].name)
