@@ -34,11 +34,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/txn-kills"))
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
-    rows = [
-        measured(log, workload, 3 if options.quick else 10)
-        for log in options.logs.split(",")
-        for workload in options.workloads.split(",")
-    ]
+    rows = []
+    for log in options.logs.split(","):
+        for workload in options.workloads.split(","):
+            rows.append(measured(log, workload, 3 if options.quick else 10))
+            print(line(rows[-1]), flush=True)
     text = "\n".join([f"| {' | '.join(HEAD)} |", f"|{'---|' * len(HEAD)}", *map(line, rows)]) + "\n"
     write_files(options.out, "txn_kills", {"rows": rows, "machine": machine()}, text)
     print(text)

@@ -105,7 +105,6 @@ def test_spark_writes_the_requests_that_python_writes(tmp_path: Path) -> None:
 
 def test_spark_computes_every_balance(tmp_path: Path) -> None:
     ran = Ran(tmp_path, "ycsb-t", 200)
-    assert ran.judged() == []
     with open_log(ran.address) as log:
         unanswered = request_record(WireRequest("more", "account", "a0", "transfer", ["a1", 1]))
         log.append("ycsb-t-txn-requests", 0, [unanswered])
@@ -118,7 +117,6 @@ def test_spark_computes_every_balance(tmp_path: Path) -> None:
 def test_spark_finds_what_breaks_the_conditions_of_tpcc(tmp_path: Path) -> None:
     ran = Ran(tmp_path, "tpcc-full", 60)
     assert {row["operator"] for row in ran.state} >= {"order", "new_order", "payment_history", "stock"}
-    assert ran.judged() == []
     said = ran.judged(
         lambda rows: [
             changed("warehouse", 1, 1)(rows),
@@ -127,5 +125,5 @@ def test_spark_finds_what_breaks_the_conditions_of_tpcc(tmp_path: Path) -> None:
             rows.remove(next(row for row in rows if row["operator"] == "new_order")),
         ]
     )
-    for expected in ("condition 1", "condition 8", "condition 10", "condition 12", "condition 5", "quantity, orders"):
-        assert any(each.startswith(expected) for each in said), (expected, said)
+    prefixes = ["condition 10", "condition 12", "condition 1:", "condition 5", "condition 8", "quantity, orders"]
+    assert [each[: len(prefix)] for each, prefix in zip(sorted(said), prefixes, strict=True)] == prefixes, said
