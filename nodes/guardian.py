@@ -51,7 +51,7 @@ class Watched:
     stack's text when a call of the job's code has made no progress for ``hang_after_ms``, again and again until it
     does; ``leave`` is called once when the process ``parent`` (if any) has gone. A node that has waited for
     ``deaf_after_ms`` for the log to read something to it says nothing more until it has it: it does not hear what
-    others say either, so nobody is to believe that it works.
+    others say either, so nobody is to believe that it works. ``look`` is called at each interval; True: what runs may.
     """
 
     log: Log
@@ -63,6 +63,7 @@ class Watched:
     hung: Callable[[Place, str], None]
     leave: Callable[[], None]
     parent: int | None = None
+    look: Callable[[], bool] | None = None
 
 
 class Guardian:
@@ -104,11 +105,12 @@ class Guardian:
             passed_ms = min((now_s - before_s) * 1000, 2.0 * self.watched.interval_ms)
             before_s = now_s
             self._look_for_parent()
+            may_run = self.watched.look is not None and self.watched.look()
             if self._turns != turns:
                 turns, place, stuck_ms = self._turns, None, 0.0
                 self.slow_but_moving = False
                 continue
-            stuck_ms += passed_ms
+            stuck_ms = 0.0 if may_run else stuck_ms + passed_ms
             now_at = self._place()
             if now_at != place:
                 place, stuck_ms = now_at, 0.0  # slow, but it moves

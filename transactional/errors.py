@@ -61,6 +61,14 @@ class NotShipped(TransactionEnds):
     """A rerun touches what its shipment lacks."""
 
 
+class TimedOut(TransactionEnds):
+    """A function runs too long."""
+
+
+class RerunHangs(Exception):
+    """A function runs too long where no record tells others so: the node cannot go on."""
+
+
 def describe(error: BaseException) -> Aborted:
     """What all nodes agree to say about an exception: never addresses or tracebacks."""
     if isinstance(error, CallFailed):

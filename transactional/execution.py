@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, Final, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn
 
 from transactional.context import Call, Context, Path, Strand
 from transactional.errors import (
@@ -20,6 +20,7 @@ from transactional.errors import (
     Aborted,
     BadAwait,
     NotShipped,
+    TimedOut,
     TransactionEnds,
     describe,
     restore,
@@ -27,11 +28,10 @@ from transactional.errors import (
 from transactional.external import Answered, Asking, Continued, look_up
 from transactional.messages import Request, WireCall, WireResult
 from transactional.operators import Program, StateKey, Target, bind
-from transactional.site import PARKED, Handing, Segment, Site
+from transactional.site import PARKED, Called, Handing, Segment, Site
 from transactional.values import PACK_ERRORS, BadValue, decode, encode, pack, unpack
 
 ROOT: Final[Strand] = ()
-Called: TypeAlias = Request | Target | WireCall
 _SEVERAL: Final[Strand] = ((-1,),)
 _NO_SCANS: Final[Mapping[tuple[str, str], Strand]] = {}
 _CANNOT_BEGIN = (LookupError, *PACK_ERRORS)
@@ -45,7 +45,8 @@ class Execution:
 
     __slots__ = (
         "_closed", "_ended", "_queue", "_site", "_stopping", "_waiting", "_writers", "calls", "continued", "failures",
-        "missed", "over", "program", "race", "reads", "result", "scans", "seed", "tid", "time_ms", "writes",
+        "missed", "over", "program", "race", "reads", "result", "scans", "seed", "tid", "time_ms", "timed_out",
+        "writes",
     )  # fmt: skip
 
     def __init__(self, site: Site, tid: int, time_ms: int) -> None:
@@ -62,6 +63,7 @@ class Execution:
         self.race = self.over = self.missed = False
         self._closed = False
         self._stopping = False  # over, missed, closed, or a strand was ended
+        self.timed_out: Aborted | None = None
         self.result: bytes | None = None
         self.failures: list[tuple[Strand, Aborted]] | None = None
         self._queue: deque[Call] | None = None
@@ -144,7 +146,7 @@ class Execution:
                 self._finish(strand, path, caller, describe(raised))
         else:
             segment = Segment(strand, path, caller)
-            segment.frames.append(frame)
+            segment.frames.append((frame, target))
             error = self._asked(segment, yielded)
             if error is not PARKED:
                 self._go(segment, None, error)
@@ -154,7 +156,8 @@ class Execution:
         program = self._site.program
         try:
             ctx = Context(self, program.operators[target.operator], target.key, segment.strand, path)
-            segment.frames.append(bind(program.function(target.operator, target.function), ctx, target.arguments))
+            function = program.function(target.operator, target.function)
+            segment.frames.append((bind(function, ctx, target.arguments), target))
         except (LookupError, TypeError, BadValue) as error:
             return restore(describe(error), program.errors)
         return None
@@ -170,7 +173,7 @@ class Execution:
         """Run the strand's calls here until they wait for another partition or have ended."""
         frames = segment.frames
         while frames:
-            frame = frames[-1]
+            frame, target = frames[-1]  # noqa: RUF059  (whoever finds that it hangs looks for the target)
             outcome: bytes | Aborted
             try:
                 yielded = frame.send(value) if error is None else frame.throw(error)
@@ -266,8 +269,9 @@ class Execution:
 
     def _drop(self, segment: Segment) -> None:
         while segment.frames:
+            frame, target = segment.frames.pop()  # noqa: RUF059
             try:
-                segment.frames.pop().close()
+                frame.close()
             except (TransactionEnds, RuntimeError, *USER_ERRORS):  # from the user's own clean-up
                 continue
 
@@ -353,6 +357,16 @@ class Execution:
         if isinstance(found, Aborted):
             self._end(strand, found)
         return found
+
+    def time_out(self, target: Called) -> NoReturn:
+        """A function of this transaction runs too long. How far it came is chance, so nothing of it counts here."""
+        what = f"function {target.function} of operator {target.operator} ran longer than node.function_timeout_ms"
+        self.timed_out = Aborted("TimedOut", (what,))
+        self.over = self._stopping = True
+        self.reads, self.writes, self._writers, self.scans = {}, {}, {}, _NO_SCANS
+        self.calls, self.race, self.failures = 0, False, None
+        self._site.unsend(self.tid)
+        raise TimedOut
 
     def _end(self, strand: Strand, aborted: Aborted) -> NoReturn:
         self._check(strand)

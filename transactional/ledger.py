@@ -226,18 +226,21 @@ def decide(program: Program, contributions: list[Contribution | None]) -> Decisi
     conflicts: set[int] = set()
     races: set[int] = set()
     over: set[int] = set()
+    timed_out: dict[int, Aborted] = {}
     first: dict[int, tuple[tuple[int, tuple[tuple[int, ...], ...]], Aborted]] = {}
     for part in contributions:
         assert part is not None, "an epoch is decided by marks that all have a contribution"
         conflicts.update(part.conflicts)
         races.update(part.races)
         over.update(part.over)
+        timed_out = {**dict(part.timed_out), **timed_out}
         for tid, strand, aborted in part.failures:
             order = len(strand), strand
             if tid not in first or order < first[tid][0]:
                 first[tid] = order, aborted
-    again = conflicts | (races - over)
+    again = (conflicts | (races - over)) - timed_out.keys()  # what hangs is never run again
     failed = {tid: aborted for tid, (_, aborted) in sorted(first.items()) if tid not in again}
     for tid in sorted(over - again):
         failed[tid] = too_many_calls(program)
+    failed.update(timed_out)
     return Decision(tuple(sorted(again)), failed)

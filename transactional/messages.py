@@ -106,13 +106,14 @@ class Contribution(msgspec.Struct, array_like=True, frozen=True):
     """What a partition says of the epoch's transactions, by TID; all lists ascend.
 
     ``conflicts``: a lower TID stands in the way. ``races``: run again in sequence. ``over``: floods calls.
-    ``failures``: ended by an exception, with the strand in which it was.
+    ``failures``: ended by an exception, with the strand in which it was. ``timed_out``: a function has run too long.
     """
 
     conflicts: list[int]
     races: list[int]
     over: list[int]
     failures: list[tuple[int, Strand, Aborted]]
+    timed_out: list[tuple[int, Aborted]] = []
 
 
 class Mark(msgspec.Struct, array_like=True, frozen=True, tag="mark"):

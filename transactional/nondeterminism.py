@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from transactional.execution import Execution
 from transactional.messages import Mark
 
 
@@ -19,3 +20,11 @@ def parted(known: Mark, computed: Mark) -> str:
         if getattr(known, name) != getattr(computed, name)
     )
     return "; ".join(parts)
+
+
+def timed_out_alone(partition: int, epoch: int, execution: Execution) -> Nondeterministic:
+    """A function ran too long here, and by the log it did not."""
+    return Nondeterministic(
+        f"state partition {partition}, epoch {epoch}: {execution.timed_out} in transaction {execution.tid} here, and "
+        "on the log it has ended in time. It takes about as long as it may: raise node.function_timeout_ms"
+    )

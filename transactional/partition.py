@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 
 from transactional.appends import Append, AppendCalls, AppendCommit, AppendEpochs, AppendReply
+from transactional.contributing import contribution_of
 from transactional.errors import Aborted
 from transactional.execution import Execution
 from transactional.ledger import FIRST_EPOCH, Epoch, Ledger
@@ -32,11 +33,10 @@ from transactional.messages import (
     call_message,
     to_bytes,
 )
-from transactional.nondeterminism import Nondeterministic, parted
+from transactional.nondeterminism import Nondeterministic, parted, timed_out_alone
 from transactional.operators import StateKey
 from transactional.pieces import WHOLE_BYTES, Pieces
 from transactional.replies import ReplyBook, keepsake, records_of
-from transactional.reservations import conflicting
 from transactional.shipping import shipment_of
 from transactional.site import Site
 from transactional.snapshots import FORMAT_VERSION, PartitionState, snapshot_bytes
@@ -276,7 +276,7 @@ class StatePartition:
         sends, inline = addressed(records, self._inline_bytes)
         if not inline:  # what has a next mark was read there
             out += [AppendCalls(to, data) for to, data in records if epoch.mark(round_ + 1, to) is None]
-        mark = Mark(self.number, self.epoch, round_, sends, None if sends else self._contribute(epoch), inline)
+        mark = Mark(self.number, self.epoch, round_, sends, None if sends else self._contribution(epoch), inline)
         known = epoch.mark(round_, self.number)
         if known is None:
             out.append(AppendEpochs(to_bytes(mark)))
@@ -286,25 +286,10 @@ class StatePartition:
                 f"log has. A function depends on more than its arguments, its state and ctx: {parted(known, mark)}"
             )
 
-    def _contribute(self, epoch: Epoch) -> Contribution:
+    def _contribution(self, epoch: Epoch) -> Contribution:
         executions = [self._running.executions[tid] for tid in sorted(self._running.executions)]
-        dropped = {each.tid for each in executions if each.failures}
-        for round_ in range(1, self._running.round):
-            for mark in epoch.marks[round_].values():
-                if mark.contribution is not None:
-                    dropped.update(tid for tid, _, _ in mark.contribution.failures)
-        share = self.program.limits.max_calls // self.ledger.partitions
-        return Contribution(
-            conflicts=conflicting(executions, frozenset(dropped)),
-            races=[each.tid for each in executions if each.race or each.calls > share],  # together it may be too many
-            over=[each.tid for each in executions if each.over],
-            failures=[
-                (each.tid, strand, aborted)
-                for each in executions
-                if each.failures
-                for strand, aborted in sorted(each.failures)
-            ],
-        )
+        earlier = [mark for round_ in range(1, self._running.round) for mark in epoch.marks[round_].values()]
+        return contribution_of(executions, earlier, self.program.limits.max_calls // self.ledger.partitions)
 
     # --- the end of an epoch ----------------------------------------------------------------------------------------
 
@@ -315,6 +300,8 @@ class StatePartition:
         again, failed = frozenset(decision.rerun), decision.failed
         writes = running.writes
         for tid in sorted(running.executions):
+            if running.executions[tid].timed_out is not None and (tid in again or tid not in failed):
+                raise timed_out_alone(self.number, self.epoch, running.executions[tid])
             if tid not in again and tid not in failed:
                 writes.update(running.executions[tid].writes)
         self.store.apply(writes)

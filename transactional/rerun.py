@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from transactional.context import Call, Strand
-from transactional.errors import Aborted, NotShipped
+from transactional.errors import Aborted, NotShipped, RerunHangs
 from transactional.execution import Execution
 from transactional.messages import Request, Shipment
 from transactional.operators import Program, StateKey
@@ -116,9 +116,11 @@ def rerun(program: Program, shipments: Sequence[Shipment], carried: Mapping[int,
     for tid, time_ms, request, home in sorted(roots, key=_tid):
         execution = _Rerunning(site, tid, time_ms)
         execution.start(request)
+        _stop_if_hanging(execution, request)
         if execution.missed:
             again = Execution(site, tid, time_ms)  # the same once more, and what it touches is kept
             again.start(request)
+            _stop_if_hanging(again, request)
             done.postponed.append(_postpone(again, request, carried.get(tid)))
             continue
         outcome = execution.outcome
@@ -132,6 +134,16 @@ def rerun(program: Program, shipments: Sequence[Shipment], carried: Mapping[int,
         home = homes.get(key)
         done.writes_at.setdefault(program.place(*key) if home is None else home, {})[key] = value
     return done
+
+
+def _stop_if_hanging(execution: Execution, request: Request) -> None:
+    """No mark says whether others find the same, so nobody may go on."""
+    if execution.timed_out is not None:
+        raise RerunHangs(
+            f"{execution.timed_out.arguments[0]} when transaction {execution.tid} was run again, which has to give the "
+            f"same on all nodes: request {request.id!r}, {request.operator}.{request.function} of key {request.key!r}. "
+            "Mend the function, or raise node.function_timeout_ms on all nodes if it only takes long"
+        )
 
 
 def _tid(root: tuple[int, int, Request, int]) -> int:

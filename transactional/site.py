@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from transactional.context import Call, Path, Strand
-from transactional.messages import WireCall, WireResult
-from transactional.operators import Program
+from transactional.messages import Request, WireCall, WireResult
+from transactional.operators import Program, Target
+
+Called: TypeAlias = Request | Target | WireCall
 
 
 class Base(Protocol):
@@ -40,9 +42,17 @@ class Site:
         self.here = here
         self.sent: dict[int, list[WireCall | WireResult]] = {}
 
+    def unsend(self, tid: int) -> None:
+        """Drop what this transaction has sent since ``sent`` was taken."""
+        kept = {to: [item for item in items if item.tid != tid] for to, items in self.sent.items()}
+        self.sent = {to: items for to, items in kept.items() if items}
+
 
 class Segment:
-    """Calls of a strand that wait for each other here; ``caller`` is the partition that waits for the bottom one."""
+    """Calls of a strand that wait for each other here, each with what was called.
+
+    ``caller`` is the partition that waits for the bottom one.
+    """
 
     __slots__ = ("caller", "frames", "path", "strand")
 
@@ -50,7 +60,7 @@ class Segment:
         self.strand = strand
         self.path = path
         self.caller = caller
-        self.frames: list[Any] = []
+        self.frames: list[tuple[Any, Called]] = []
 
 
 class Parked(Exception):

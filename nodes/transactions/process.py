@@ -27,6 +27,8 @@ from nodes.transactions.feeding import Feeding
 from nodes.transactions.outside import Outside
 from nodes.transactions.spill import spills_of
 from nodes.transactions.topics import FIRST_INCARNATION, begin, create_topics
+from nodes.transactions.watch import FunctionWatch
+from transactional.errors import RerunHangs
 from transactional.operators import Program
 from transactional.partition import Nondeterministic
 from transactional.sequencer import EpochConfig
@@ -106,6 +108,7 @@ class TransactionProcess:
             new_store=Store if spills is None else spills.store,
             copies=settings.node.replicas,
         )
+        self._watch = FunctionWatch(settings.node.function_timeout_ms)
         # A turn may be long: who takes over the work of others reads much. Nobody is to take that for death.
         self._guardian = Guardian(
             Watched(
@@ -117,6 +120,7 @@ class TransactionProcess:
                 max(2 * settings.node.suspect_after_ms, DEAF_AFTER_MS),
                 _hung,
                 self._stop.set,
+                look=self._watch.look,
             )
         )
         self.feeding = Feeding(log, program, sequencers)
@@ -129,8 +133,9 @@ class TransactionProcess:
         self._stop.set()
 
     def loop(self) -> None:
-        """Work until stopped. Raises ``RunFailed`` where a function is not deterministic."""
+        """Work until stopped. Raises ``RunFailed`` where functions are not deterministic, or hang when run again."""
         name = self.driver.claiming.node
+        self._watch.begin()
         self._guardian.start()
         try:
             ready = None
@@ -144,7 +149,7 @@ class TransactionProcess:
                 wait_s = 0.0 if fed else CUT_WAIT_S if soon else IDLE_WAIT_S
                 ready = self.log.wait(self.driver.waits_for() | self.feeding.waits_for(), wait_s)
             self.driver.leave()
-        except Nondeterministic as error:
+        except (Nondeterministic, RerunHangs) as error:
             raise RunFailed(f"node {name}: {error}") from error
         except LogError as error:
             error.args = (f"node {name}: {error}",)
