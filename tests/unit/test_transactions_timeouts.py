@@ -6,15 +6,18 @@ import sys
 
 import pytest
 
-from tests.unit.txn_hanging import HANGS, it, program
+from tests.unit.txn_hanging import HANGS, interrupt, it, program
 from tests.unit.txn_stage import Stage
-from transactional import Aborted
+from transactional import Aborted, Context, Operator, Program
 from transactional.contributing import contribution_of
 from transactional.errors import RerunHangs
 from transactional.execution import Execution
 from transactional.interrupting import step_of
 from transactional.ledger import decide
-from transactional.messages import Contribution, Kind, Request, Shipment
+from transactional.messages import Contribution, Kind, Request, Shipment, WireCall
+from transactional.node import EpochsRead, PartitionTaken, RequestsRead, SequencerTaken, TransactionNode
+from transactional.nondeterminism import Nondeterministic
+from transactional.requests import WireRequest, request_record
 from transactional.rerun import rerun
 from transactional.site import Site
 from transactional.store import Store
@@ -54,11 +57,38 @@ def test_a_time_out_outranks_conflicts_races_and_exceptions() -> None:
 
 
 def test_how_far_it_came_shows_in_no_record() -> None:
-    site = Site(program, Store(), it.partition_of("a"))
-    execution = Execution(site, 7, 0)
-    execution.start(program.target("it", "a", "hang"))
-    assert site.sent == {}
-    assert contribution_of([execution], [], 100) == Contribution([], [], [], [], [(7, HANGS)])
+    key = next(key for key in "abdef" if it.partition_of(key) != it.partition_of("c"))
+    here, there = it.partition_of(key), it.partition_of("c")
+    for stubborn in (False, True):
+        site = Site(program, Store(), here)
+        execution = Execution(site, 7, 0)
+        arguments = program.target("it", key, "hang", [stubborn]).arguments
+        execution.take(WireCall(7, 0, (), (1,), "it", key, "hang", arguments, there))
+        assert site.sent == {}, "neither its call of c, nor a result"
+        assert contribution_of([execution], [], 0) == Contribution([], [], [], [], [(7, HANGS)])
+
+
+def test_who_alone_finds_that_it_hangs_stops() -> None:
+    """Another owner's mark, by which it has ended in time, is first on the log."""
+    mild = Program("hanging", [Operator("it", partitions=1)])
+
+    @mild.operators["it"].register
+    async def slow(ctx: Context, hangs: list[bool] = [False]) -> str:  # noqa: B006  (not a function of its input)
+        if hangs[0]:
+            interrupt()
+        hangs[0] = True
+        return "out"
+
+    one, other = TransactionNode(mild, 1), TransactionNode(mild, 1)
+    for node in (one, other):
+        node.step(SequencerTaken(0), 0)
+        node.step(PartitionTaken(0), 0)
+    record = request_record(WireRequest("r1", "it", "a", "slow", []))
+    (cut,) = (each.value for each in one.step(RequestsRead(0, [0], [record], 1), 0))
+    marks = [each.value for node in (one, other) for each in node.step(EpochsRead([cut], 1), 0)]
+    assert marks[0] != marks[1]
+    with pytest.raises(Nondeterministic, match=r"TimedOut.*raise node.function_timeout_ms"):
+        other.step(EpochsRead([marks[0]], 2), 0)
 
 
 def test_what_hangs_when_it_is_run_again_stops_the_node_by_name() -> None:
