@@ -48,7 +48,7 @@ class _Collected:
 def _families(figures: Figures) -> Iterator:
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
-    for name, metric in METRICS.items():
+    for name, metric in figures.catalogue.items():
         if name in figures.histograms:
             buckets, total = figures.histograms[name]
             family = HistogramMetricFamily(name, metric.meaning)

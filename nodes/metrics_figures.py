@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nodes.machine.node import Node
 from nodes.machine.runner import Phase, Runner
 from nodes.meter import Histogram, Meter
+from nodes.metrics_catalogue import METRICS, Metric
 from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
 
 ANSWER_S = 0.5
@@ -23,7 +26,10 @@ Labels = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """``values`` by metric and labels; ``histograms``: cumulative counts and sum, by metric; ``at_s`` is monotonic."""
+    """``values`` by metric and labels; ``histograms``: cumulative counts and sum, by metric; ``at_s`` is monotonic.
+
+    ``catalogue`` holds what a node of this kind may show.
+    """
 
     at_s: float = 0.0
     joined: bool = False
@@ -31,23 +37,25 @@ class Figures:
     lag_s: float = 0.0
     values: dict[str, dict[Labels, float]] = field(default_factory=dict)
     histograms: dict[str, tuple[list[tuple[str, float]], float]] = field(default_factory=dict)
+    catalogue: Mapping[str, Metric] = field(default_factory=lambda: METRICS)
 
 
-class FigureDesk:
-    """Where the node's thread leaves figures for whoever asks."""
+class Desk(ABC):
+    """Where a node's thread leaves figures for whoever asks."""
 
-    def __init__(self, node: Node, meter: Meter) -> None:
-        self.node = node
-        self.meter = meter
+    def __init__(self) -> None:
         self.last = Figures()
         self._wanted = False
         self._given = threading.Condition()
-        self._rates = _Rates()
+
+    @abstractmethod
+    def _take(self) -> Figures:
+        """The figures of now, by the node's own thread."""
 
     def serve(self) -> None:
         """At every turn of the node's loop."""
         if self._wanted:
-            figures = take(self.node, self.meter, self._rates)
+            figures = self._take()
             with self._given:
                 self._wanted = False
                 self.last = figures
@@ -62,8 +70,21 @@ class FigureDesk:
             return self.last
 
 
+class FigureDesk(Desk):
+    """Of a node of a streaming job."""
+
+    def __init__(self, node: Node, meter: Meter) -> None:
+        super().__init__()
+        self.node = node
+        self.meter = meter
+        self._rates = Rates()
+
+    def _take(self) -> Figures:
+        return take(self.node, self.meter, self._rates)
+
+
 @dataclass(slots=True)
-class _Rates:
+class Rates:
     """Shares of the time since they were last taken, at most that often."""
 
     at_s: float = 0.0
@@ -82,12 +103,12 @@ class _Rates:
         return self.shares
 
 
-def take(node: Node, meter: Meter, rates: _Rates) -> Figures:
+def take(node: Node, meter: Meter, rates: Rates) -> Figures:
     """The figures of now; only the node's own thread may call it."""
     now_s, wall_ms = time.monotonic(), time.time_ns() // 1_000_000
     runners = [runner for _, runner in sorted(node.work.runners.items()) if runner.standby is None]
     running = node.work.owned()
-    values = _of_node(node, meter, now_s) | _of_time(meter, rates, now_s) | _of_log(meter)
+    values = _of_node(node, meter, now_s) | of_time(meter, rates, now_s) | _of_log(meter)
     lags = {runner.partition: _lag_s(runner, meter, wall_ms) for runner in running}
     values["holon_lag_seconds"] = {(str(p),): lag_s for p, lag_s in lags.items()}
     values |= _of_partitions(running, meter, now_s)
@@ -98,9 +119,9 @@ def take(node: Node, meter: Meter, rates: _Rates) -> Figures:
         max(lags.values(), default=0.0),
         values,
         {
-            "holon_window_completion_delay_seconds": _histogram(meter.completion_delays),
-            "holon_failover_duration_seconds": _histogram(meter.failovers),
-            "holon_checkpoint_duration_seconds": _histogram(meter.checkpoint_durations),
+            "holon_window_completion_delay_seconds": histogram_of(meter.completion_delays),
+            "holon_failover_duration_seconds": histogram_of(meter.failovers),
+            "holon_checkpoint_duration_seconds": histogram_of(meter.checkpoint_durations),
         },
     )
 
@@ -128,7 +149,8 @@ def _of_node(node: Node, meter: Meter, now_s: float) -> dict[str, dict[Labels, f
     return {"holon_node_info": {info: 1.0}} | {name: {(): float(value)} for name, value in plain.items()}
 
 
-def _of_time(meter: Meter, rates: _Rates, now_s: float) -> dict[str, dict[Labels, float]]:
+def of_time(meter: Meter, rates: Rates, now_s: float) -> dict[str, dict[Labels, float]]:
+    """How busy the node is."""
     busy, blocked, idle = rates.take(now_s, meter)
     plain = {
         "holon_busyTimeMsPerSecond": 1000 * busy,
@@ -179,5 +201,6 @@ def _lag_s(runner: Runner, meter: Meter, wall_ms: int) -> float:
     return max(0, wall_ms - through_ms) / 1000
 
 
-def _histogram(histogram: Histogram) -> tuple[list[tuple[str, float]], float]:
+def histogram_of(histogram: Histogram) -> tuple[list[tuple[str, float]], float]:
+    """As ``Figures.histograms`` holds it."""
     return histogram.cumulative(), histogram.sum_s

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, MutableMapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
@@ -18,7 +18,7 @@ from nodes.log.contract import Log
 from nodes.machine.node import Node
 from nodes.meter import Meter, MeteredLog
 from nodes.metrics import exposition, require_client
-from nodes.metrics_figures import FigureDesk
+from nodes.metrics_figures import Desk, FigureDesk
 from nodes.metrics_server import MetricsServer, Pages
 from nodes.settings import Settings
 
@@ -29,14 +29,28 @@ LOG_SILENT_S = 2.0
 """Heartbeats are appended ten times a second: a log that has acknowledged none for so long does not answer."""
 
 
-class NodeMetrics:
-    """What a node process holds of it. ``meter`` and ``desk`` belong to the node's own thread."""
+class ServedMetrics:
+    """What a node process of any kind holds of it. ``meter`` and ``desk`` belong to the node's own thread.
 
-    def __init__(self, node: Node, settings: Settings, moving: Callable[[], bool]) -> None:
-        self.node = node
+    ``stats`` is what the node's heartbeats say: its port is put there. ``moving``: inside of a long call that gets on.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        job: str,
+        node: str,
+        number: int,
+        meter: Meter,
+        desk: Desk,
+        stats: MutableMapping[str, float],
+        moving: Callable[[], bool],
+    ) -> None:
         self.settings = settings
-        self.meter = Meter()
-        self.desk = FigureDesk(node, self.meter)
+        self.meter = meter
+        self.desk: Desk = desk
+        self._job, self._name, self._number = job, node, number
+        self._stats = stats
         self._moving = moving
         config = settings.metrics
         self._limits = Limits(
@@ -44,15 +58,6 @@ class NodeMetrics:
             max(LOG_SILENT_S, 10 * settings.node.heartbeat_interval_ms / 1000),
             config.ready_lag_ms / 1000,
         )
-
-    def metered(self, log: Log) -> Log:
-        """The log, with what the node reads and appends counted."""
-        return cast("Log", MeteredLog(log, Topics.of(self.node.run), self.meter))
-
-    def turned(self) -> None:
-        """After every turn of the node's loop."""
-        self.meter.turn(self.node)
-        self.desk.serve()
 
     @contextmanager
     def idle(self) -> Iterator[None]:
@@ -74,15 +79,15 @@ class NodeMetrics:
             return
         if self.settings.origin("metrics.enabled") != "default":
             require_client()
-        number = max(0, self.node.config.number)
+        number = max(0, self._number)
         token = None if config.token is None else config.token.get_secret_value()
         pages = Pages(self._metrics, self._live, self._ready)
         server = MetricsServer(
             pages, config.host, config.port + number if config.port else 0, token, config.host_names()
         )
         server.start()
-        self.node.extra_stats[PORT_STAT] = float(server.address[1])
-        logger.info("node %s: metrics on %s/metrics", self.node.config.node, server.url)
+        self._stats[PORT_STAT] = float(server.address[1])
+        logger.info("node %s: metrics on %s/metrics", self._name, server.url)
         target = self._write_target(server)
         try:
             yield server
@@ -108,12 +113,31 @@ class NodeMetrics:
         folder = self.settings.metrics.targets_dir
         if folder is None:
             return None
-        node, run = self.node, self.node.run
-        where = Path(folder, f"{run.job.name}-{node.config.node}.json")
-        labels = {"holon_job": run.job.name, "node": str(node.config.number)}
+        where = Path(folder, f"{self._job}-{self._name}.json")
+        labels = {"holon_job": self._job, "node": str(self._number)}
         text = msgspec.json.encode([{"targets": [server.url.removeprefix("http://")], "labels": labels}])
         where.parent.mkdir(parents=True, exist_ok=True)
         written = where.with_suffix(f".{os.getpid()}.part")
         written.write_bytes(text)
         written.replace(where)
         return where
+
+
+class NodeMetrics(ServedMetrics):
+    """Of a node of a streaming job."""
+
+    def __init__(self, node: Node, settings: Settings, moving: Callable[[], bool]) -> None:
+        meter = Meter()
+        desk = FigureDesk(node, meter)
+        name, number = node.config.node, node.config.number
+        super().__init__(settings, node.run.job.name, name, number, meter, desk, node.extra_stats, moving)
+        self.node = node
+
+    def metered(self, log: Log) -> Log:
+        """The log, with what the node reads and appends counted."""
+        return cast("Log", MeteredLog(log, Topics.of(self.node.run), self.meter))
+
+    def turned(self) -> None:
+        """After every turn of the node's loop."""
+        self.meter.turn(self.node)
+        self.desk.serve()

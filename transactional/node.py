@@ -21,6 +21,7 @@ from transactional.snapshots import LedgerState, PartitionState
 from transactional.spilling import SpillingStore
 from transactional.standby import Standby
 from transactional.store import Store
+from transactional.tally import Tally
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ Event = Ticked | EpochsRead | CallsRead | RequestsRead | PartitionTaken | Sequen
 class TransactionNode:
     """One life of one node. ``begin``: the oldest snapshot that it may be given, None: the start of everything.
 
-    ``new_store`` makes the empty state of a partition.
+    ``new_store`` makes the empty state of a partition. ``tally`` counts what this node's own partitions do.
     """
 
     def __init__(
@@ -104,7 +105,9 @@ class TransactionNode:
         config: EpochConfig | None = None,
         begin: LedgerState | None = None,
         new_store: Callable[[], Store | SpillingStore] = Store,
+        tally: Tally | None = None,
     ) -> None:
+        self.tally = Tally() if tally is None else tally
         self._new_store = new_store
         self.config = EpochConfig() if config is None else config
         self.ledger = Ledger(program, sequencers) if begin is None else Ledger.restored(program, sequencers, begin)
@@ -127,6 +130,7 @@ class TransactionNode:
     def stand_by(self, unit: int) -> None:
         """Hold back from now on what this unit writes."""
         self.standing_by.setdefault(unit, Standby())
+        self._count_with(unit, Tally())
 
     def speak(self, unit: int, *, for_good: bool) -> None:
         """Write what a standby has held back, with the next step; ``for_good``: this node owns the unit now."""
@@ -134,6 +138,12 @@ class TransactionNode:
         self.standing_by[unit].speaks = True
         if for_good:
             del self.standing_by[unit]
+            self._count_with(unit, self.tally)
+
+    def _count_with(self, unit: int, tally: Tally) -> None:
+        partition = self.partitions.get(unit - self.ledger.sequencers)
+        if partition is not None:
+            partition.tally = tally
 
     def step(self, event: Event, now_ms: int) -> list[Append]:
         """What follows from ``event`` at ``now_ms``, in order."""
@@ -174,6 +184,8 @@ class TransactionNode:
             inline_bytes=self.config.inline_bytes // self.ledger.partitions,
             new_store=self._new_store,
         )
+        if self.ledger.sequencers + event.partition not in self.standing_by:
+            taken.tally = self.tally
         if event.snapshot is not None:
             taken.restore(event.snapshot, event.rests_on)
         pieces = Pieces()

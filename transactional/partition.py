@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from operator import itemgetter
 
 from transactional.appends import Append, AppendCalls, AppendCommit, AppendEpochs, AppendReply
 from transactional.contributing import contribution_of
@@ -42,6 +43,7 @@ from transactional.site import Site
 from transactional.snapshots import FORMAT_VERSION, PartitionState, snapshot_bytes
 from transactional.spilling import SpillingStore
 from transactional.store import Store
+from transactional.tally import Tally
 from transactional.values import digest
 
 
@@ -86,6 +88,7 @@ class StatePartition:
         self.store = new_store()
         self.replies = ReplyBook(id_window)
         self.committed = 0
+        self.tally = Tally()
         self._replied = replied
         self._running = self._none_running()
         self._received: dict[tuple[int, bytes], Forward | Calls] = {}
@@ -217,7 +220,7 @@ class StatePartition:
                 else:
                     running.aside.append(request)
         going_on: set[tuple[int, str]] = set()
-        for tid, time_ms, request in sorted(roots, key=_tid):
+        for tid, time_ms, request in sorted(roots, key=itemgetter(0)):
             if request.continued is not None:
                 name = request.sequencer, request.id
                 if name in going_on or not self.replies.admits(request):
@@ -331,11 +334,13 @@ class StatePartition:
         self._running.writes.update(mine)
         outcomes = self._running.outcomes
         outcomes += epoch.outcome.outcomes_at.get(self.number, [])
-        self.committed += sum(not isinstance(outcome, Aborted) for _, _, outcome in outcomes)
+        self.committed += self.tally.epoch(epoch, [outcome for _, _, outcome in outcomes], self._running.roots)
         postponed = [each.request for each in epoch.outcome.postponed]
         ends = {s: cut.to_offset for s, cut in epoch.cuts.items()}
         replies = self.replies.of_epoch(outcomes, self._running.aside, postponed, ends)
-        self._reply(self.replies.shown(replies), out)
+        shown = self.replies.shown(replies)
+        self.tally.replies += len(shown)
+        self._reply(shown, out)
         self._log_commit(replies, out)
         for execution in self._running.executions.values():
             execution.close()
@@ -380,7 +385,3 @@ class StatePartition:
 
     def _is_mine(self, request: Request) -> bool:
         return self.program.place(request.operator, request.key) == self.number
-
-
-def _tid(root: tuple[int, int, Request]) -> int:
-    return root[0]

@@ -66,6 +66,11 @@ class Sequencer:
         return bool(self._offsets) and self._offsets[-1] >= self.ledger.next_cut(self.number)[1]
 
     @property
+    def pending(self) -> int:
+        """Requests that were read and are in no cut that is on the log."""
+        return len(self._offsets) - bisect_left(self._offsets, self.ledger.next_cut(self.number)[1])
+
+    @property
     def waits_for_time(self) -> bool:
         """Whether there would be a cut if it were later."""
         if not self.waiting or not self.config.interval_ms:

@@ -100,6 +100,11 @@ class SpillingStore:
         return chain(spilled, ((key, value) for key, value in hot if key in self._fresh and value is not None))
 
     @property
+    def tables(self) -> tuple[Mapping[StateKey, bytes | None], ...]:
+        """What is in memory; None: there is none."""
+        return self._young, self._old, self._leaving
+
+    @property
     def entries_in_memory(self) -> int:
         return len(self._young) + len(self._old) + len(self._leaving)
 

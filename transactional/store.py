@@ -27,6 +27,11 @@ class Store:
             keys = self._ordered[operator] = sorted(key for kind, key in self.items if kind == operator)
         return [(key, self.items[operator, key]) for key in with_prefix(keys, prefix)]
 
+    @property
+    def tables(self) -> tuple[Mapping[StateKey, bytes | None], ...]:
+        """What is in memory."""
+        return (self.items,)
+
     def everything(self) -> Iterable[tuple[StateKey, bytes | None]]:
         """All rows, in any order."""
         return self.items.items()

@@ -39,6 +39,7 @@ class Claiming:
         self.ownership = Ownership(units)
         self.detector = Detector(suspect_after_ms)
         self.bad_messages = 0
+        self.steals = 0
         self.joined = False
         self.leaving = False
         self._greeted = False
@@ -122,9 +123,10 @@ class Claiming:
                 if node == self.node and self.joined:  # others took it for dead: it joins again
                     self.joined = self._greeted = False
                     self._owned.clear()
-            case f.PartitionClaimed(unit, node):
+            case f.PartitionClaimed(unit, node, _, previous):
                 if node == self.node:
                     self._owned.add(unit)
+                    self.steals += previous not in (None, node)
                 else:
                     self._owned.discard(unit)
 

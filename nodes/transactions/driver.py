@@ -21,6 +21,7 @@ from transactional.sequencer import EpochConfig
 from transactional.snapshots import LedgerState
 from transactional.spilling import SpillingStore
 from transactional.store import Store
+from transactional.tally import Tally
 
 CONTROL_INTERVAL_MS = 20
 CONTROL_BATCH = 1000
@@ -56,9 +57,13 @@ class TransactionDriver:
         self.sequencers = sequencers
         self.program = program
         self.config = config
+        self.tally = Tally()
+        self.promotions = 0
+        self.stats: dict[str, float] = {}
+        """What heartbeats say besides."""
         self.begun = 0
         """Up to this epoch this node knows nothing."""
-        self.node = n.TransactionNode(program, sequencers, config, new_store=new_store)
+        self.node = n.TransactionNode(program, sequencers, config, new_store=new_store, tally=self.tally)
         self.standing = StandingBy(log, topics, claiming, copies, clock_ms, wall_ms)
         self._has_begun = False
         self._heartbeat_interval_ms = heartbeat_interval_ms
@@ -138,7 +143,7 @@ class TransactionDriver:
 
     def _start(self, begin: LedgerState | None) -> None:
         self.begun = 0 if begin is None else begin.done
-        self.node = n.TransactionNode(self.program, self.sequencers, self.config, begin, self._new_store)
+        self.node = n.TransactionNode(self.program, self.sequencers, self.config, begin, self._new_store, self.tally)
 
     def _take(self, partition: int) -> bool:
         """Begin with the newest intact checkpoint; False if none is, and the ledger has to be read from its start."""
@@ -181,7 +186,7 @@ class TransactionDriver:
         if self._beat_ms is None or not 0 <= now - self._beat_ms < self._heartbeat_interval_ms:
             self._beat_ms = now
             self._beats += 1
-            beat = m.Heartbeat(FIRST_INCARNATION, self.claiming.node, self._beats)
+            beat = m.Heartbeat(FIRST_INCARNATION, self.claiming.node, self._beats, stats=self.stats)
             self.log.send(self.topics.heartbeats, 0, [m.encode(beat)])
 
     def _turn_control(self) -> bool:
@@ -240,6 +245,7 @@ class TransactionDriver:
 
     def _promote(self, unit: int) -> None:
         """A standby is the owner now, in place. Its checkpoints rest upon none that it does not know."""
+        self.promotions += 1
         self.node.speak(unit, for_good=True)
         if unit >= self.sequencers:
             self.checkpoints.begins(unit - self.sequencers, None)

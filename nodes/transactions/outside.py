@@ -55,6 +55,8 @@ class Outside:
         self._returned: SimpleQueue[tuple[_Name, bytes | Aborted]] = SimpleQueue()
         self._hanging = 0
         self.made = 0
+        self.answered = 0
+        self.failed = 0
         self.timed_out = 0
 
     @property
@@ -137,6 +139,10 @@ class Outside:
     def _answer(self, name: _Name, outcome: bytes | Aborted) -> None:
         calling = self._calls[name]
         calling.until_ms = None
+        if isinstance(outcome, Aborted):
+            self.failed += 1
+        else:
+            self.answered += 1
         record = continuation(calling.call, calling.asking, outcome)
         if len(record) > RECORD_BYTES:
             text = f"the request and what came from the outside have {len(record)} bytes, {RECORD_BYTES} are allowed"

@@ -9,6 +9,7 @@ import threading
 import time
 import uuid
 from types import FrameType
+from typing import cast
 
 from nodes.checkpoints_opening import open_checkpoints
 from nodes.errors import RunFailed, UnknownName
@@ -16,6 +17,7 @@ from nodes.guardian import Guardian, Place, Watched
 from nodes.log import Log, LogError
 from nodes.machine import messages as m
 from nodes.machine.claiming import Claiming
+from nodes.meter import MeteredCheckpoints
 from nodes.patience import PatientCheckpoints
 from nodes.process_start import IDLE_WAIT_S, INTERRUPTED_EXIT, monotonic_ms, node_log
 from nodes.saver import ThreadSaver
@@ -24,6 +26,8 @@ from nodes.transactions.checkpointing import TransactionCheckpoints
 from nodes.transactions.compaction import compact_in_child
 from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.feeding import Feeding
+from nodes.transactions.meter import MeteredTransactionLog, TransactionMeter
+from nodes.transactions.metrics import TransactionMetrics
 from nodes.transactions.outside import Outside
 from nodes.transactions.spill import spills_of
 from nodes.transactions.topics import FIRST_INCARNATION, begin, create_topics
@@ -66,6 +70,9 @@ class TransactionProcess:
     def __init__(self, program: Program, log: Log, settings: Settings, number: int, sequencers: int) -> None:
         self.topics = create_topics(log, program, sequencers)
         begin(log, self.topics, program, sequencers)
+        counted = TransactionMeter()
+        # The guardian's thread appends beside the loop: it has the log as it is.
+        plain_log, log = log, cast("Log", MeteredTransactionLog(log, self.topics, counted))
         self.log = log
         self.parent = os.getppid()
         units = sequencers + program.partitions
@@ -92,7 +99,7 @@ class TransactionProcess:
             saver=ThreadSaver("saver"),
             merger=ThreadSaver("merger"),
             compact=compact_in_child(settings, patient),
-            saving_store=patient,
+            saving_store=MeteredCheckpoints(patient, counted.plain),
         )
         self.driver = TransactionDriver(
             program,
@@ -112,7 +119,7 @@ class TransactionProcess:
         # A turn may be long: who takes over the work of others reads much. Nobody is to take that for death.
         self._guardian = Guardian(
             Watched(
-                log,
+                plain_log,
                 self.topics.heartbeats,
                 m.encode(m.Heartbeat(FIRST_INCARNATION, node, 0)),
                 settings.node.heartbeat_interval_ms,
@@ -125,6 +132,7 @@ class TransactionProcess:
         )
         self.feeding = Feeding(log, program, sequencers)
         self.outside = Outside(log, program, self.topics.requests, monotonic_ms)
+        self.metrics = TransactionMetrics(self.driver, self.outside, spills, settings, counted)
 
     def request_stop(self, signum: int = 0, frame: FrameType | None = None) -> None:
         """Leave after this turn; a second time at once."""
@@ -138,16 +146,8 @@ class TransactionProcess:
         self._watch.begin()
         self._guardian.start()
         try:
-            ready = None
-            while not self._stop.is_set() and os.getppid() == self.parent:
-                self._guardian.turned()
-                self.driver.turn(ready)
-                fed = self.feeding.turn(self.driver.node.owned_sequencers())
-                fed |= self.outside.turn(self.driver.node.owned_partitions())
-                # What follows from what was read has been done: only the log, or the time, can bring more.
-                soon = self.driver.is_waiting or self.outside.running
-                wait_s = 0.0 if fed else CUT_WAIT_S if soon else IDLE_WAIT_S
-                ready = self.log.wait(self.driver.waits_for() | self.feeding.waits_for(), wait_s)
+            with self.metrics.serving():
+                self._turns()
             self.driver.leave()
         except (Nondeterministic, RerunHangs) as error:
             raise RunFailed(f"node {name}: {error}") from error
@@ -156,6 +156,20 @@ class TransactionProcess:
             raise
         finally:
             self._guardian.stop()
+
+    def _turns(self) -> None:
+        ready = None
+        while not self._stop.is_set() and os.getppid() == self.parent:
+            self._guardian.turned()
+            self.driver.turn(ready)
+            fed = self.feeding.turn(self.driver.node.owned_sequencers())
+            fed |= self.outside.turn(self.driver.node.owned_partitions())
+            # What follows from what was read has been done: only the log, or the time, can bring more.
+            soon = self.driver.is_waiting or self.outside.running
+            wait_s = 0.0 if fed else CUT_WAIT_S if soon else IDLE_WAIT_S
+            self.metrics.turned()
+            with self.metrics.idle():
+                ready = self.log.wait(self.driver.waits_for() | self.feeding.waits_for(), wait_s)
 
 
 def run_transaction_node(program: Program, settings: Settings, *, number: int, sequencers: int) -> None:

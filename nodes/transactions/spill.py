@@ -14,6 +14,7 @@ from nodes.errors import RunFailed
 from nodes.settings import Settings
 from transactional.operators import StateKey
 from transactional.spilling import SpillingStore
+from transactional.store import Store
 
 MAP_BYTES = 1 << 38
 """Addresses, not bytes: the file is as large as what is in it."""
@@ -88,6 +89,12 @@ class LmdbSpill:
             for name, value in cursor:
                 yield _row(name, value)
 
+    def size(self) -> tuple[int, int]:
+        """(keys, bytes of pages in use)"""
+        found = self._env.stat()
+        pages = found["branch_pages"] + found["leaf_pages"] + found["overflow_pages"]
+        return found["entries"], pages * found["psize"]
+
     def _failed(self, error: Exception) -> SpillFailed:
         return SpillFailed(
             f"state cannot be spilled to {self.folder}: {error}; free space there, set node.state_path to another "
@@ -122,13 +129,19 @@ class Spills:
     def __init__(self, folder: str, budget_bytes: int) -> None:
         self._folder = folder
         self._budget_bytes = budget_bytes
-        self._open: weakref.WeakSet[SpillingStore] = weakref.WeakSet()
+        self._open: weakref.WeakKeyDictionary[Store | SpillingStore, LmdbSpill] = weakref.WeakKeyDictionary()
 
     def store(self) -> SpillingStore:
         """An empty one."""
-        made = SpillingStore(LmdbSpill(self._folder), self._share)
-        self._open.add(made)
+        spill = LmdbSpill(self._folder)
+        made = SpillingStore(spill, self._share)
+        self._open[made] = spill
         return made
+
+    def size_of(self, store: Store | SpillingStore) -> tuple[int, int]:
+        """(keys, bytes) on disk of a partition's state."""
+        spill = self._open.get(store)
+        return (0, 0) if spill is None else spill.size()
 
     def _share(self) -> int:
         return self._budget_bytes // max(1, len(self._open))

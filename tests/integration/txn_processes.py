@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from tests.integration.processes import PLENTY_S, ROOT
@@ -15,10 +15,12 @@ PATIENT = ("-D", "node.suspect_after_ms=1000")
 
 
 @contextmanager
-def nodes(count: int, program: str, *options: str) -> Iterator[list[subprocess.Popen[bytes]]]:
+def nodes(
+    count: int, program: str, *options: str, last: Sequence[str] = PATIENT
+) -> Iterator[list[subprocess.Popen[bytes]]]:
     """Node processes of a program; what is left of them is killed."""
     command = [sys.executable, "-m", "nodes.cli", "txn", "node", program]
-    command += ["--sequencers", str(SEQUENCERS), *options, *PATIENT]
+    command += ["--sequencers", str(SEQUENCERS), *options, *last]
     started = [subprocess.Popen([*command, "--number", str(number)], cwd=ROOT) for number in range(count)]
     try:
         yield started

@@ -17,6 +17,7 @@ from nodes.metrics_catalogue import METRICS
 from nodes.metrics_figures import FigureDesk, Figures
 from nodes.metrics_server import MetricsServer, Pages
 from nodes.settings import load_settings
+from nodes.transactions.metrics_catalogue import TRANSACTION_METRICS
 
 LIMITS = Limits(turn_s=10.0, log_s=2.0, lag_s=5.0)
 GOOD = Figures(joined=True)
@@ -168,5 +169,5 @@ def test_other_machines_need_a_token(tmp_path: Path, host: str) -> None:
 
 def test_every_metric_is_documented() -> None:
     text = DOCS.read_text()
-    for name, metric in METRICS.items():
+    for name, metric in (METRICS | TRANSACTION_METRICS).items():
         assert f"| `{name}{'_total' if metric.kind == 'counter' else ''}` | {metric.kind} |" in text, name

@@ -1,0 +1,165 @@
+"""Metrics and health of one transactional node process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from itertools import islice
+
+from nodes.metrics_figures import Desk, Figures, Labels, Rates, histogram_of, of_time
+from nodes.metrics_node import ServedMetrics
+from nodes.settings import Settings
+from nodes.transactions.driver import TransactionDriver
+from nodes.transactions.meter import TransactionMeter
+from nodes.transactions.metrics_catalogue import TRANSACTION_METRICS
+from nodes.transactions.outside import Outside
+from nodes.transactions.spill import Spills
+from nodes.transactions.topics import FIRST_INCARNATION
+from transactional.operators import StateKey
+
+SAMPLED_KEYS = 1000
+
+
+class TransactionDesk(Desk):
+    """Figures of a transactional node."""
+
+    def __init__(
+        self, driver: TransactionDriver, outside: Outside, spills: Spills | None, meter: TransactionMeter
+    ) -> None:
+        super().__init__()
+        self.driver = driver
+        self.outside = outside
+        self.spills = spills
+        self.meter = meter
+        self._rates = Rates()
+
+    def _take(self) -> Figures:
+        now_s, wall_ms = time.monotonic(), time.time_ns() // 1_000_000
+        driver, meter = self.driver, self.meter
+        owned = driver.node.owned_partitions()
+        age_s = max((now_s - began_s for began_s in meter.opened_s.values()), default=0.0)
+        lags = {number: self._lag_s(number, wall_ms) for number in driver.node.owned_sequencers()}
+        values = of_time(meter.plain, self._rates, now_s) | self._plain(now_s, age_s) | self._labelled()
+        values["holon_lag_seconds"] = {(str(number),): lag_s for number, lag_s in lags.items()}
+        return Figures(
+            now_s,
+            driver.claiming.joined,
+            tuple(number for number, each in sorted(owned.items()) if each.epoch <= driver.node.ledger.done),
+            max([age_s, *lags.values()]),
+            values,
+            {
+                "holon_txn_epoch_duration_seconds": histogram_of(meter.epoch_durations),
+                "holon_txn_epoch_rounds": histogram_of(meter.rounds),
+                "holon_checkpoint_duration_seconds": histogram_of(meter.plain.checkpoint_durations),
+            },
+            TRANSACTION_METRICS,
+        )
+
+    def _lag_s(self, sequencer: int, wall_ms: int) -> float:
+        """Requests that wait are about as old as the newest that was read."""
+        through_ms = self.meter.requests_through_ms.get(sequencer)
+        if through_ms is None or not self.driver.node.sequencers[sequencer].waiting:
+            return 0.0
+        return max(0, wall_ms - through_ms) / 1000
+
+    def _plain(self, now_s: float, age_s: float) -> dict[str, dict[Labels, float]]:
+        driver, node, meter, outside = self.driver, self.driver.node, self.meter, self.outside
+        tally, claiming, owned = driver.tally, driver.claiming, driver.node.owned_partitions()
+        found: dict[str, float] = {
+            "holon_txn_epochs": meter.epochs,
+            "holon_txn_epoch_age_seconds": age_s,
+            "holon_txn_committed": tally.committed,
+            "holon_txn_rerun": tally.rerun,
+            "holon_txn_postponed": tally.postponed,
+            "holon_txn_replies": tally.replies,
+            "holon_txn_external_asked": tally.asking,
+            "holon_txn_external_calls": outside.made,
+            "holon_txn_external_answered": outside.answered,
+            "holon_txn_external_failed": outside.failed,
+            "holon_txn_external_waiting": outside.running,
+            "holon_unacknowledged_writes": meter.plain.in_flight,
+            "holon_bad_messages": node.bad_messages + node.ledger.bad_messages + claiming.bad_messages,
+            "holon_partitions_owned": len(owned),
+            "holon_partitions_standby": len(node.partitions) - len(owned),
+            "holon_stood_in": driver.standing.stood_in,
+            "holon_promotions": driver.promotions,
+            "holon_members": len(claiming.ownership.members),
+            "holon_steals": claiming.steals,
+            "holon_checkpoints": meter.plain.checkpoints,
+            "holon_uptime_seconds": now_s - meter.plain.began_s,
+        }
+        return {name: {(): float(value)} for name, value in found.items()}
+
+    def _labelled(self) -> dict[str, dict[Labels, float]]:
+        driver, meter = self.driver, self.meter
+        owned, info = driver.node.owned_partitions(), driver.claiming
+        sizes = meter.plain.checkpoint_bytes
+        sequencers = driver.node.sequencers
+        values: dict[str, dict[Labels, float]] = {
+            "holon_node_info": {(driver.program.name, info.node, str(info.number), str(FIRST_INCARNATION)): 1.0},
+            "holon_txn_aborted": {(reason,): float(count) for reason, count in sorted(driver.tally.aborted.items())},
+            "holon_txn_requests_waiting": {
+                (str(number),): float(sequencers[number].pending) for number in driver.node.owned_sequencers()
+            },
+            "holon_txn_request_ids": {(str(number),): float(len(each.replies)) for number, each in owned.items()},
+            "holon_checkpoint_size_bytes": {
+                (str(number),): float(sizes[driver.sequencers + number])
+                for number in owned
+                if driver.sequencers + number in sizes
+            },
+            "holon_txn_log_records": {},
+            "holon_txn_log_bytes": {},
+            "holon_txn_state_keys": {},
+            "holon_txn_state_bytes": {},
+        }
+        for direction, by_topic in (("read", meter.read), ("sent", meter.sent)):
+            for topic, traffic in sorted(by_topic.items()):
+                values["holon_txn_log_records"][topic, direction] = float(traffic.records)
+                values["holon_txn_log_bytes"][topic, direction] = float(traffic.size_bytes)
+        for number, partition in sorted(owned.items()):
+            tables = partition.store.tables
+            spilled = (0, 0) if self.spills is None else self.spills.size_of(partition.store)
+            memory = sum(map(len, tables)), sum(map(about_bytes, tables))
+            for place, (keys, size_bytes) in (("memory", memory), ("disk", spilled)):
+                values["holon_txn_state_keys"][str(number), place] = float(keys)
+                values["holon_txn_state_bytes"][str(number), place] = float(size_bytes)
+        return values
+
+
+def about_bytes(table: Mapping[StateKey, bytes | None]) -> int:
+    """Keys and values of a table; of a large one as many keys as ``SAMPLED_KEYS``, evenly chosen, stand for all."""
+    step = max(1, len(table) // SAMPLED_KEYS)
+    sizes = [len(key[1]) + len(value or b"") for key, value in islice(table.items(), 0, None, step)]
+    return round(sum(sizes) * len(table) / len(sizes)) if sizes else 0
+
+
+class TransactionMetrics(ServedMetrics):
+    """Of one node process. ``counted`` is what its log and its checkpoints count with."""
+
+    def __init__(
+        self,
+        driver: TransactionDriver,
+        outside: Outside,
+        spills: Spills | None,
+        settings: Settings,
+        counted: TransactionMeter,
+    ) -> None:
+        desk = TransactionDesk(driver, outside, spills, counted)
+        claiming = driver.claiming
+        super().__init__(
+            settings,
+            driver.program.name,
+            claiming.node,
+            claiming.number,
+            counted.plain,
+            desk,
+            driver.stats,
+            lambda: False,
+        )
+        self.driver = driver
+        self.counted = counted
+
+    def turned(self) -> None:
+        """After every turn of the node's loop."""
+        self.counted.turn(self.driver)
+        self.desk.serve()

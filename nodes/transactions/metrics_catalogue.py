@@ -1,0 +1,69 @@
+"""Every figure of a transactional node that can be scraped. docs/metrics.md shows this table.
+
+What a node of any kind has keeps its name (``nodes/metrics_catalogue.py``).
+"""
+
+from __future__ import annotations
+
+from nodes.metrics_catalogue import METRICS, PARTITION, Metric
+
+SHARED = (
+    "holon_busyTimeMsPerSecond",
+    "holon_backPressuredTimeMsPerSecond",
+    "holon_idleTimeMsPerSecond",
+    "holon_busy_seconds",
+    "holon_backpressured_seconds",
+    "holon_idle_seconds",
+    "holon_unacknowledged_writes",
+    "holon_lag_seconds",
+    "holon_bad_messages",
+    "holon_partitions_owned",
+    "holon_partitions_standby",
+    "holon_stood_in",
+    "holon_promotions",
+    "holon_members",
+    "holon_steals",
+    "holon_checkpoints",
+    "holon_checkpoint_duration_seconds",
+    "holon_checkpoint_size_bytes",
+    "holon_memory_bytes",
+    "holon_open_descriptors",
+    "holon_uptime_seconds",
+    "holon_last_turn_seconds",
+    "holon_node_info",
+)
+_WHERE = ("partition", "place")
+_TRAFFIC = ("topic", "direction")
+OWN: dict[str, Metric] = {
+    "holon_txn_epochs": Metric("counter", "epochs whose outcome this node has come to know, old ones read again too"),
+    "holon_txn_epoch_duration_seconds": Metric(
+        "histogram", "from when this node saw an epoch's first cut until it knew the outcome"
+    ),
+    "holon_txn_epoch_rounds": Metric("histogram", "rounds of calls that an epoch took"),
+    "holon_txn_epoch_age_seconds": Metric("gauge", "how long the oldest epoch in work is known here; 0: none is"),
+    "holon_txn_committed": Metric("counter", "transactions committed, rooted in this node's partitions"),
+    "holon_txn_aborted": Metric("counter", "transactions that ended with an exception, by its name", ("reason",)),
+    "holon_txn_rerun": Metric("counter", "transactions run again because they conflicted"),
+    "holon_txn_postponed": Metric("counter", "times that a transaction was put off to the next epoch"),
+    "holon_txn_replies": Metric("counter", "replies of this node's partitions, repeats and refusals too"),
+    "holon_txn_requests_waiting": Metric(
+        "gauge", "requests that were read and are in no epoch yet, by request partition", PARTITION
+    ),
+    "holon_txn_request_ids": Metric("gauge", "replies that are remembered, for requests asked again", PARTITION),
+    "holon_txn_log_records": Metric("counter", "records of the log, read or sent, by topic", _TRAFFIC),
+    "holon_txn_log_bytes": Metric("counter", "bytes of these records", _TRAFFIC),
+    "holon_txn_state_keys": Metric(
+        "gauge", "keys of an owned partition in memory and spilled to disk; one may be in both", _WHERE
+    ),
+    "holon_txn_state_bytes": Metric(
+        "gauge", "their bytes: keys and values in memory (beyond 1,000 keys from as many), pages on disk", _WHERE
+    ),
+    "holon_txn_external_asked": Metric("counter", "transactions that ended to call the outside, to run anew"),
+    "holon_txn_external_calls": Metric("counter", "calls to the outside that this node has made"),
+    "holon_txn_external_answered": Metric("counter", "calls that returned a result"),
+    "holon_txn_external_failed": Metric("counter", "calls that raised, or did not return in time"),
+    "holon_txn_external_waiting": Metric("gauge", "calls that have not returned and have time left"),
+}
+TRANSACTION_METRICS: dict[str, Metric] = {name: METRICS[name] for name in SHARED} | OWN
+ALWAYS = frozenset(TRANSACTION_METRICS) - {"holon_txn_aborted"}
+"""What a node with partitions and checkpoints shows from then on; the others once there is one."""

@@ -1,0 +1,60 @@
+"""What nodes count of transactions, without any process."""
+
+from __future__ import annotations
+
+from examples.bank import program
+from nodes.transactions.meter import TransactionMeter
+from nodes.transactions.metrics import about_bytes
+from tests.unit.txn_stage import Stage
+from transactional.errors import Aborted
+from transactional.external import ASKING
+from transactional.ledger import Decision, Epoch
+from transactional.messages import Kind, Request
+from transactional.rerun import Postponed, Rerun
+from transactional.tally import MOST_REASONS, OTHER_REASONS, Tally
+
+REQUEST = Request(Kind.RUN, "id", "account", "alice", "deposit", b"", 0, 0, 0)
+
+
+def over(rerun: tuple[int, ...] = (), postponed: tuple[int, ...] = ()) -> Epoch:
+    waiting = [Postponed(tid, 0, REQUEST, frozenset(), frozenset()) for tid in postponed]
+    return Epoch(1, decision=Decision(rerun, {}), outcome=Rerun(postponed=waiting))
+
+
+def test_only_the_partition_of_a_root_counts_it() -> None:
+    tally, epoch = Tally(), over(rerun=(5, 6), postponed=(6,))
+    assert tally.epoch(epoch, [b"", b""], roots=[4, 5]) == 2
+    assert (tally.committed, tally.rerun, tally.postponed) == (2, 1, 0)
+    assert tally.epoch(epoch, [], roots=[6]) == 0
+    assert (tally.epochs, tally.committed, tally.rerun, tally.postponed) == (2, 2, 2, 1)
+
+
+def test_asking_the_outside_is_no_failure() -> None:
+    tally = Tally()
+    assert tally.epoch(over(), [Aborted(ASKING), Aborted("Refused"), b"", Aborted("Refused")], roots=[]) == 1
+    assert tally.asking == 1 and tally.aborted == {"Refused": 2}
+
+
+def test_a_flood_of_reasons_is_one_reason() -> None:
+    tally = Tally()
+    tally.epoch(over(), [Aborted(f"E{n}") for n in range(MOST_REASONS + 10)], roots=[])
+    assert len(tally.aborted) == MOST_REASONS + 1 and tally.aborted[OTHER_REASONS] == 10
+
+
+def test_each_epoch_is_counted_once() -> None:
+    stage, meter = Stage(program), TransactionMeter()
+    driver = stage.start("a")
+    for _ in range(3):
+        stage.call("account", "alice", "deposit", [1])
+        meter.turn(driver)
+        meter.turn(driver)
+    assert meter.epochs == driver.node.ledger.done >= 3
+    assert sum(meter.rounds.counts) == sum(meter.epoch_durations.counts) == meter.epochs
+    assert driver.tally.committed == driver.tally.replies == 3
+    assert driver.tally.epochs == meter.epochs * program.partitions
+
+
+def test_size_of_a_large_table_comes_from_a_part_of_it() -> None:
+    assert about_bytes({}) == 0
+    assert about_bytes({("account", "ab"): b"123", ("account", "c"): None}) == 6
+    assert about_bytes({("account", f"{n:06}"): b"1234" for n in range(50_000)}) == 500_000
