@@ -187,9 +187,12 @@ class World:
         self.chains[id(life.node.partitions[partition])] = chain
 
     def save(self) -> None:
-        """A node makes a snapshot of one of its partitions durable; its replies are on the log before."""
+        """A node makes a snapshot of each partition that it owns durable; its replies are on the log before.
+
+        A standby makes none: it holds its replies back, and the owner's may get lost.
+        """
         life = self.draw.choice(self.lives)
-        for partition in sorted(life.node.partitions):
+        for partition in sorted(life.node.owned_partitions()):
             owned = life.node.partitions[partition]
             whole = owned._made is None and self.side.random() < 0.1
             if whole:
