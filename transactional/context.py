@@ -215,3 +215,13 @@ class Context:
         if len(path) > self._place.program.limits.max_depth:
             self._place.exceed(self._strand, f"calls within calls, {len(path)} deep")
         return path
+
+
+def seen_through(ctx: Context, place: Callable[[Place], Place]) -> Context:
+    """The same context at its beginning, on another place that is made of its own."""
+    return Context(place(ctx._place), ctx._operator, ctx.key, ctx._strand, ctx._path)
+
+
+def call_of(ctx: Context) -> tuple[int, Strand, Path]:
+    """Which call of which transaction a context belongs to."""
+    return ctx._place.seed, ctx._strand, ctx._path

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Awaitable, Callable, Iterable
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from inspect import iscoroutinefunction
@@ -178,6 +179,15 @@ class Program:
         if function not in found.functions:
             raise UnknownFunction(f"operator {operator!r} has no {function!r}{_nearest(function, found.functions)}")
         return found.functions[function]
+
+    def wrapped(self, wrap: Callable[[str, str, Function], Function]) -> Program:
+        """The same program with other functions: ``wrap`` is given operator, name and function."""
+        made = copy(self)
+        made._names, made.operators = {}, {}
+        for name, operator in self.operators.items():
+            made.operators[name] = each = copy(operator)
+            each.functions = {called: wrap(name, called, function) for called, function in operator.functions.items()}
+        return made
 
     def external(self, function: str | Callable[..., Any]) -> str:
         """The name of a declared one; raises ``UnknownFunction``."""

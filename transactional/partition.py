@@ -34,7 +34,7 @@ from transactional.messages import (
     call_message,
     to_bytes,
 )
-from transactional.nondeterminism import Nondeterministic, parted, timed_out_alone
+from transactional.nondeterminism import parted, timed_out_alone
 from transactional.operators import StateKey
 from transactional.pieces import WHOLE_BYTES, Pieces
 from transactional.replies import ReplyBook, keepsake, records_of
@@ -284,10 +284,7 @@ class StatePartition:
         if known is None:
             out.append(AppendEpochs(to_bytes(mark)))
         elif known != mark:
-            raise Nondeterministic(
-                f"state partition {self.number}, epoch {self.epoch}, round {round_}: what was computed is not what the "
-                f"log has. A function depends on more than its arguments, its state and ctx: {parted(known, mark)}"
-            )
+            raise parted(known, mark, sent, self._running.roots)
 
     def _contribution(self, epoch: Epoch) -> Contribution:
         executions = [self._running.executions[tid] for tid in sorted(self._running.executions)]

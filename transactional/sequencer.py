@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from transactional.appends import Append, AppendCalls, AppendEpochs
 from transactional.ledger import Ledger
 from transactional.messages import Addressed, Cut, Forward, Request, addressed, to_bytes
-from transactional.partition import Nondeterministic
+from transactional.nondeterminism import Nondeterministic
 from transactional.pieces import COMPRESS_BYTES, PIECE_BYTES
 from transactional.requests import Admission
 

@@ -13,6 +13,8 @@ from nodes.cli.job_options import ReplicasOption, add_working_directory, node_de
 from nodes.cli.options import Given, JsonOption, new_group, with_log_options
 from nodes.cli.output import emit_json, fail, note
 from nodes.cli.txn_bench_command import EXAMPLE, bench, options_of_children
+from nodes.cli.txn_replay_command import EXAMPLE as REPLAY_EXAMPLE
+from nodes.cli.txn_replay_command import replay
 
 app = new_group(
     "Run transactional functions, and call them.",
@@ -147,3 +149,4 @@ def serve(
 
 
 app.command("bench", epilog=EXAMPLE)(bench)
+app.command("replay", epilog=REPLAY_EXAMPLE)(replay)

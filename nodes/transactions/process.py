@@ -33,8 +33,8 @@ from nodes.transactions.spill import spills_of
 from nodes.transactions.topics import FIRST_INCARNATION, begin, create_topics
 from nodes.transactions.watch import FunctionWatch
 from transactional.errors import RerunHangs
+from transactional.nondeterminism import Nondeterministic
 from transactional.operators import Program
-from transactional.partition import Nondeterministic
 from transactional.sequencer import EpochConfig
 from transactional.store import Store
 
@@ -149,8 +149,12 @@ class TransactionProcess:
             with self.metrics.serving():
                 self._turns()
             self.driver.leave()
-        except (Nondeterministic, RerunHangs) as error:
+        except RerunHangs as error:
             raise RunFailed(f"node {name}: {error}") from error
+        except Nondeterministic as error:
+            job = self.topics.job
+            more = f"holon txn replay MODULE:PROGRAM of job {job!r} runs the log again and names function and request"
+            raise RunFailed(f"node {name}: {error}\n{more}") from error
         except LogError as error:
             error.args = (f"node {name}: {error}",)
             raise

@@ -14,7 +14,7 @@ from transactional import node as n
 from transactional.appends import AppendCalls, AppendCommit, AppendEpochs, AppendReply
 from transactional.ledger import Ledger, decide
 from transactional.messages import Contribution, Cut, Kind, Mark, to_bytes
-from transactional.partition import Nondeterministic
+from transactional.nondeterminism import Nondeterministic
 from transactional.requests import Admission, WireRequest, request_record
 from transactional.sequencer import EpochConfig
 
@@ -126,6 +126,7 @@ class Alone:
         self.epochs: list[bytes] = []
         self.calls: dict[int, list[bytes]] = {p: [] for p in range(program.partitions)}
         self.replies: list[bytes] = []
+        self.replies_of: dict[int, list[bytes]] = {p: [] for p in range(program.partitions)}
         self.node = n.TransactionNode(program, 1, EpochConfig(interval_ms=0))
         self.tell(n.SequencerTaken(0))
         for partition in self.calls:
@@ -138,8 +139,9 @@ class Alone:
                     self.epochs.append(value)
                 case AppendCalls(partition, value):
                     self.calls[partition].append(value)
-                case AppendReply(_, value):
+                case AppendReply(partition, value):
                     self.replies.append(value)
+                    self.replies_of[partition].append(value)
                 case AppendCommit(partition, value):
                     self.commits[partition].append(value)
 
@@ -229,6 +231,6 @@ def test_a_function_that_is_not_deterministic_is_found_by_its_new_owner() -> Non
     alone.ask([request_record(WireRequest("r", "dice", away, "roll"))])
     other = Alone(program)
     other.epochs, other.calls = list(alone.epochs), alone.calls
-    with pytest.raises(Nondeterministic, match=r"epoch 1, round 1: .* sends"):
+    with pytest.raises(Nondeterministic, match=r"epoch 1, round 1: .* roll, request 'r'.* offset 0\).* sends"):
         while other.settle():
             pass

@@ -1,0 +1,80 @@
+"""`holon txn replay`: are the functions of a transactional job deterministic?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nodes.cli.job_options import add_working_directory
+from nodes.cli.options import Given, JsonOption, with_log_options
+from nodes.cli.output import console, emit_json
+
+if TYPE_CHECKING:
+    from nodes.transactions.replay import Parting, TransactionReplay
+
+EXAMPLE = "Example: holon txn replay examples.bank:program --log-dir ./holon-log"
+
+
+@with_log_options
+def replay(
+    given: Given,
+    program: Annotated[str, typer.Argument(metavar="MODULE:PROGRAM", help="A transactional Program.")],
+    from_epoch: Annotated[
+        int, typer.Option("--from-epoch", min=1, help="Take what was before from the commits on the log.")
+    ] = 1,
+    to_epoch: Annotated[int | None, typer.Option("--to-epoch", min=1, help="The last one to run again.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a job's log again, twice, and name the first function and request that give something else than the log says.
+
+    The runs have other hash seeds and time zones than each other. Nothing is written to the log; nodes may be at work.
+    Exit code 1 if a function is not deterministic, or if records that are needed are gone.
+    """
+    settings = given.settings()
+    add_working_directory()
+    from nodes.errors import RunFailed
+    from nodes.opening import open_settings_log
+    from nodes.transactions.process import load_program
+    from nodes.transactions.replay import replay_log_twice
+    from nodes.transactions.topics import job_on
+
+    name = load_program(program).name
+    with open_settings_log(settings) as log:
+        job_on(log, name)
+    with console().status("run 1 of 2") as status:
+        found = replay_log_twice(
+            program,
+            name,
+            settings,
+            from_epoch,
+            to_epoch,
+            lambda run, epochs: status.update(f"run {run + 1} of 2: {epochs:,} epochs"),
+        )
+    if as_json:
+        emit_json(found)
+    elif found.deterministic:
+        told = f"{found.epochs:,} epochs with {found.replies:,} replies"
+        print(f"job {name}: {told}, run again twice, gave what the log says")
+    if found.divergence is not None:
+        raise RunFailed(_told(found, found.divergence))
+
+
+def _told(found: TransactionReplay, at: Parting) -> str:
+    who = "no function is known" if at.function is None else f"{at.operator} {at.key!r} {at.function}"
+    request = at.request
+    asked = (
+        ""
+        if request is None
+        else (
+            f"\nrequest:  {request.id!r} ({request.operator} {request.key!r} {request.function}), request partition "
+            f"{request.partition} offset {request.offset}"
+        )
+    )
+    tid = "" if at.tid is None else f", TID {at.tid}"
+    return (
+        f"job {found.job!r} is not deterministic: {who}, epoch {at.epoch}{tid}; {found.epochs:,} epochs before were "
+        f"the same{asked}\nwhat:     {at.what}\nexpected: {at.expected}\nfound:    {at.found}\n"
+        f"Functions may depend on arguments, state and ctx alone: no clock (ctx.now), no random numbers (ctx.random), "
+        f"no order of a set, no variable of the program. Or the program is not the one that the log was written with"
+    )

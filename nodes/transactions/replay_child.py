@@ -1,0 +1,60 @@
+"""One run of the log of a transactional job in a process of its own: see ``nodes.transactions.replay``."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+
+import msgspec
+
+from nodes.errors import RunFailed
+from nodes.opening import open_settings_log
+from nodes.settings import load_settings
+from nodes.transactions.process import load_program
+from nodes.transactions.replay_log import LogReplay
+from nodes.transactions.watch import FunctionWatch
+from transactional.errors import RerunHangs
+
+FAILED_EXIT = 2
+LOOK_S = 0.05
+
+
+class Given(msgspec.Struct):
+    """What a run is given, beside the settings, which are in the environment."""
+
+    reference: str
+    path: list[str]
+    from_epoch: int
+    to_epoch: int | None
+
+
+def main() -> int:
+    """Read ``Given`` from the first file, write an ``EpochRun`` a line to the second."""
+    given = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Given)
+    sys.path[:0] = [entry for entry in given.path if entry not in sys.path]
+    program = load_program(given.reference)
+    settings = load_settings(needs_bootstrap=False)
+    watch = FunctionWatch(settings.node.function_timeout_ms)
+    watch.begin()
+    threading.Thread(target=_look, args=(watch,), daemon=True).start()
+    try:
+        with open_settings_log(settings) as log, Path(sys.argv[2]).open("wb") as out:
+            for run in LogReplay(log, program, given.from_epoch, given.to_epoch).run():
+                out.write(msgspec.json.encode(run) + b"\n")
+                out.flush()  # the next epoch may end the process
+    except (RunFailed, RerunHangs) as error:
+        sys.stderr.write(f"{error}\n")
+        return FAILED_EXIT
+    return 0
+
+
+def _look(watch: FunctionWatch) -> None:
+    """Functions that hang are ended as in a node."""
+    pause = threading.Event()
+    while not pause.wait(LOOK_S):
+        watch.look()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

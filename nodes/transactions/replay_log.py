@@ -1,0 +1,302 @@
+"""Runs the epochs of a transactional job again from its log, and stops where the log says something else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import msgspec
+
+from nodes.errors import RunFailed
+from nodes.log.contract import Log
+from nodes.transactions.topics import TransactionTopics
+from transactional import node as n
+from transactional.appends import Append, AppendCommit, AppendReply
+from transactional.ledger import FIRST_EPOCH
+from transactional.messages import BadMessage, Commit, Piece, Reply, Request, commit_message, reply_message
+from transactional.operators import Program
+from transactional.pieces import Pieces
+from transactional.replies import ascending
+from transactional.requests import Admission
+from transactional.sequencer import EpochConfig
+from transactional.tracing import Traced, shown, traced
+
+WHOLE = 1 << 60
+KEPT_EPOCHS = 1000
+CHUNK = 1000
+
+
+class Asked(msgspec.Struct):
+    """A request and its place: number ``index`` in the record at ``offset`` of request partition ``partition``."""
+
+    id: str
+    operator: str
+    key: str
+    function: str
+    partition: int
+    offset: int
+    index: int
+
+
+class Differs(msgspec.Struct):
+    """What the log says, and what was computed. ``tids``: of transactions that may be the cause."""
+
+    what: str
+    logged: str
+    computed: str
+    tids: list[int]
+    written: tuple[str, str] | None = None
+
+
+class EpochRun(msgspec.Struct):
+    """One epoch that was run again. ``calls``: what functions did; ``asked``: their requests, by TID."""
+
+    epoch: int
+    replies: int
+    calls: list[Traced]
+    differs: Differs | None = None
+    asked: dict[int, Asked] = {}
+
+
+def values_of(log: Log, topic: str, partition: int) -> Iterator[tuple[int, bytes]]:
+    """All records up to the present end, with offsets. Raises ``RunFailed`` if the first ones are gone."""
+    offset, end = log.start_offset(topic, partition), log.end_offset(topic, partition)
+    if offset:
+        raise RunFailed(
+            f"topic {topic}, partition {partition}: records before offset {offset} are gone, and what functions do "
+            f"follows from all that was before; a log can be run again from its beginning only"
+        )
+    while offset < end:
+        chunk = log.read(topic, partition, offset, max_records=CHUNK)
+        yield from zip(chunk.offsets.tolist(), chunk.values, strict=True)
+        offset = max(chunk.next_offset, offset + 1)
+
+
+class LogReplay:
+    """Of one job. Epochs before ``from_epoch`` are taken from the commits on the log, where they are there."""
+
+    def __init__(self, log: Log, program: Program, from_epoch: int, to_epoch: int | None) -> None:
+        self.log, self.program = log, program
+        self.topics = TransactionTopics(program.name)
+        self.from_epoch, self.to_epoch = from_epoch, to_epoch
+        self.sequencers = log.partitions(self.topics.requests)
+        self.calls: list[Traced] = []
+        config = EpochConfig(compress_bytes=WHOLE, piece_bytes=WHOLE)  # appends are compared here, and not written
+        self.node = n.TransactionNode(traced(program, self.calls), self.sequencers, config)
+        self._replies = self._logged_replies()
+        self._commits: dict[tuple[int, int], Commit] = {}
+        self._incoming: dict[int, Iterator[tuple[int, bytes]]] = {}
+        self._made: list[Append] = []
+        for partition in range(program.partitions):
+            before = list(self._logged_commits(partition))
+            self.node.step(n.PartitionTaken(partition, commits=before), 0)
+            self._incoming[partition] = values_of(log, self.topics.calls, partition)
+
+    def run(self) -> Iterator[EpochRun]:
+        """Epoch after epoch, up to the last that is over, or the first that differs."""
+        ledger, done = self.node.ledger, FIRST_EPOCH - 1
+        for offset, value in values_of(self.log, self.topics.epochs, 0):
+            self.node.hear(n.EpochsRead([value], offset + 1))
+            if ledger.done == done:
+                continue  # partitions run an epoch once all its marks are known, and compare each with theirs
+            stopped = self._catch_up()
+            for number in range(done + 1, ledger.done + 1) if stopped is None else ():
+                run = self._over(number)
+                if number >= self.from_epoch:
+                    yield self._named(run)
+                if run.differs is not None or number == self.to_epoch:
+                    return
+            if stopped is not None:
+                yield self._named(EpochRun(done + 1, 0, self.calls, stopped))
+                return
+            done = ledger.done
+            ledger.forget(done - KEPT_EPOCHS)
+        stopped = self._last_epoch()
+        if stopped is not None:
+            yield self._named(EpochRun(done + 1, 0, self.calls, stopped))
+
+    def _named(self, run: EpochRun) -> EpochRun:
+        """With the requests of those transactions that have no reply yet, if something differs."""
+        if run.differs is not None:
+            missing = sorted({*run.differs.tids, *(call.tid for call in run.calls)} - {*run.asked})
+            run.asked |= {tid: asked for tid in missing if (asked := self.asked(tid)) is not None}
+        return run
+
+    def asked(self, tid: int) -> Asked | None:
+        """The request of a transaction; None if it began long before."""
+        ledger = self.node.ledger
+        for number in range(ledger.done + 1, max(FIRST_EPOCH, ledger.done - KEPT_EPOCHS) - 1, -1):
+            epoch, sequencer = ledger.epoch(number), tid % self.sequencers
+            cut = epoch.cuts.get(sequencer)
+            if cut is None or epoch.base is None or not 0 <= tid // self.sequencers - epoch.base < cut.count:
+                continue
+            found = self._requests(sequencer, cut.from_offset, cut.to_offset)[tid // self.sequencers - epoch.base]
+            return Asked(found.id, found.operator, found.key, found.function, sequencer, found.offset, found.index)
+        return None
+
+    # --- one epoch --------------------------------------------------------------------------------------------------
+
+    def _catch_up(self) -> Differs | None:
+        """Run in all partitions what the ledger says is over."""
+        stopped = self._step(n.Ticked())
+        while stopped is None and min(each.epoch for each in self.node.partitions.values()) <= self.node.ledger.done:
+            stopped = self._read_calls()
+        return stopped
+
+    def _step(self, event: n.Event) -> Differs | None:
+        try:
+            self._made += self.node.step(event, 0)
+        except AssertionError as error:  # Nondeterministic, or what follows from it
+            return Differs(
+                "messages between partitions",
+                "what the marks on the log name",
+                str(error),
+                list(getattr(error, "tids", ())),
+            )
+        return None
+
+    def _read_calls(self) -> Differs | None:
+        """The next records of the partitions that are behind."""
+        for number, partition in sorted(self.node.partitions.items()):
+            if partition.epoch <= self.node.ledger.done:
+                read = self._next_calls(number)
+                if read is None:
+                    raise RunFailed(
+                        f"topic {self.topics.calls}, partition {number}: records of epoch {partition.epoch} are gone; "
+                        f"all epochs before it were the same"
+                    )
+                stopped = self._step(read)
+                if stopped is not None:
+                    return stopped
+        return None
+
+    def _next_calls(self, number: int) -> n.CallsRead | None:
+        read = list(islice(self._incoming[number], CHUNK))
+        return n.CallsRead(number, [offset for offset, _ in read], [value for _, value in read]) if read else None
+
+    def _last_epoch(self) -> Differs | None:
+        """One that is not over: perhaps because its nodes have found that they disagree with its marks."""
+        stopped = self._step(n.Ticked())
+        for number in range(self.program.partitions):
+            while stopped is None and (read := self._next_calls(number)) is not None:
+                stopped = self._step(read)
+        return stopped
+
+    def _over(self, number: int) -> EpochRun:
+        """Compare what an epoch has made with what the log has."""
+        decision = self.node.ledger.epoch(number).decision
+        failed = {} if decision is None else decision.failed
+        hung = {tid for tid, failure in failed.items() if failure.kind == "TimedOut"}  # how far they came is chance
+        calls, self.calls[:] = [call for call in self.calls if call.tid not in hung], []
+        made, self._made = self._made, []
+        replies: dict[tuple[int, int, int], Reply] = {}
+        commits: dict[int, Commit] = {}
+        for append in made:
+            match append:
+                case AppendReply(partition, value):
+                    record = reply_message(value)
+                    replies.update(
+                        ((partition, record.epoch, at), each) for at, each in enumerate(record.replies, record.first)
+                    )
+                case AppendCommit(partition, value):
+                    message = commit_message(value)
+                    assert isinstance(message, Commit)
+                    commits[partition] = message
+                case _:
+                    pass
+        differs = None
+        if number >= self.from_epoch:
+            differs = self._compared_replies(number, replies) or self._compared_commits(number, commits)
+        return EpochRun(number, len(replies), calls, differs, _asked(replies.values(), calls))
+
+    def _compared_replies(self, number: int, made: dict[tuple[int, int, int], Reply]) -> Differs | None:
+        logged = self._replies.pop(number, {})
+        for name in sorted({*made, *logged}):
+            mine, theirs = made.get(name), logged.get(name)
+            if mine != theirs and theirs is not None:  # else the nodes have stopped before they replied
+                what = f"reply {name[2]} of state partition {name[0]} in epoch {number}"
+                tids = sorted({each.tid for each in (mine, theirs) if each is not None})
+                return Differs(what, _outcome(theirs), _outcome(mine), tids)
+        return None
+
+    def _compared_commits(self, number: int, made: dict[int, Commit]) -> Differs | None:
+        for partition in range(self.program.partitions):
+            theirs, mine = self._commits.pop((partition, number), None), made.get(partition)
+            if theirs is None:
+                continue  # who ran it died before it was logged
+            logged = _written(theirs)
+            computed = {} if mine is None else _written(mine)
+            for key in sorted({*logged, *computed}):
+                if logged.get(key, ()) != computed.get(key, ()):
+                    what = f"state of {key[0]} {key[1]!r} after epoch {number}"
+                    return Differs(what, _value(logged, key), _value(computed, key), [], key)
+        return None
+
+    # --- the log ----------------------------------------------------------------------------------------------------
+
+    def _logged_replies(self) -> dict[int, dict[tuple[int, int, int], Reply]]:
+        found: dict[int, dict[tuple[int, int, int], Reply]] = {}
+        for partition in range(self.program.partitions):
+            records = (value for _, value in values_of(self.log, self.topics.replies, partition))
+            for each in ascending(_decoded(reply_message, records)):
+                found.setdefault(each.epoch, {})[partition, each.epoch, each.n] = each.reply
+        return found
+
+    def _logged_commits(self, partition: int) -> Iterator[bytes]:
+        """Remember the commits to compare with; gives those of epochs that are not run again."""
+        pieces = Pieces()
+        for _, value in values_of(self.log, self.topics.commits, partition):
+            try:
+                message = commit_message(value)
+                if message.epoch < self.from_epoch:
+                    yield value
+                    continue
+                if isinstance(message, Piece):
+                    whole = pieces.take(message)
+                    message = message if whole is None else commit_message(whole)
+            except BadMessage:
+                continue
+            if isinstance(message, Commit) and message.partition == partition:
+                self._commits.setdefault((partition, message.epoch), message)
+
+    def _requests(self, sequencer: int, start: int, end: int) -> list[Request]:
+        admission, found, offset = Admission(self.program, sequencer, WHOLE), [], start
+        while offset < end:
+            chunk = self.log.read(self.topics.requests, sequencer, offset, max_records=CHUNK)
+            for at, value in zip(chunk.offsets.tolist(), chunk.values, strict=True):
+                if at < end:
+                    found += [request for _, request in admission.admit(at, value)]
+            offset = max(chunk.next_offset, offset + 1)
+        return found
+
+
+def _asked(replies: Iterable[Reply], calls: list[Traced]) -> dict[int, Asked]:
+    roots = {call.tid: call for call in calls if call.root}
+    return {
+        each.tid: Asked(each.id, root.operator, root.key, root.function, each.sequencer, each.offset, each.index)
+        for each in replies
+        if (root := roots.get(each.tid)) is not None
+    }
+
+
+def _decoded(decode: Callable[[bytes], Any], values: Iterator[bytes]) -> Iterator[Any]:
+    for value in values:
+        try:
+            yield decode(value)
+        except BadMessage:
+            continue
+
+
+def _written(commit: Commit) -> dict[tuple[str, str], tuple[bytes | None]]:
+    return {(operator, key): (value,) for operator, key, value in commit.writes}
+
+
+def _value(written: dict[tuple[str, str], tuple[bytes | None]], key: tuple[str, str]) -> str:
+    return shown(written[key][0]) if key in written else "not written"
+
+
+def _outcome(reply: Reply | None) -> str:
+    if reply is None:
+        return "no reply"
+    return str(reply.failure) if reply.result is None else shown(reply.result)

@@ -1,0 +1,135 @@
+"""What the functions of a program do, call by call: what two runs over the same log are compared by."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterator
+from itertools import count
+from typing import Any, NoReturn
+
+import msgspec
+
+from transactional.context import Call, Context, Path, Place, Strand, call_of, seen_through
+from transactional.errors import USER_ERRORS, TransactionEnds, describe
+from transactional.operators import Function, Program, StateKey
+from transactional.values import BadValue, decode, digest, encode
+
+_SHOWN = 160
+
+
+class Traced(msgspec.Struct):
+    """One call of a function and what it did, in order. ``root``: of a request itself."""
+
+    tid: int
+    root: bool
+    operator: str
+    key: str
+    function: str
+    acts: list[str] = []
+    steps: list[int] = []
+    """When each of its acts was, among all acts of the run."""
+    written: list[StateKey] = []
+
+
+def traced(program: Program, calls: list[Traced]) -> Program:
+    """The program with functions that add themselves to ``calls`` when they begin."""
+    numbers = count()
+
+    def wrap(operator: str, name: str, function: Function) -> Function:
+        def call(ctx: Context, *args: Any, **kwargs: Any) -> Awaitable[Any]:
+            tid, strand, path = call_of(ctx)
+            made = Traced(tid, not strand and not path, operator, ctx.key, name)
+            writes_down = _Pen(made, numbers)
+            writes_down(f"begins with {_cut(_given(args, kwargs))}")
+            frame = function(seen_through(ctx, lambda place: _Watched(place, writes_down)), *args, **kwargs)
+            calls.append(made)
+            return _followed(frame, writes_down)
+
+        return call
+
+    return program.wrapped(wrap)
+
+
+class _Pen:
+    """Adds acts to a call."""
+
+    def __init__(self, made: Traced, numbers: Iterator[int]) -> None:
+        self.made, self._numbers = made, numbers
+
+    def __call__(self, act: str) -> None:
+        self.made.acts.append(act)
+        self.made.steps.append(next(self._numbers))
+
+
+async def _followed(frame: Awaitable[Any], pen: _Pen) -> Any:
+    try:
+        result = await frame
+    except (TransactionEnds, *USER_ERRORS) as error:
+        pen(f"ends with {_cut(str(describe(error)))}")
+        raise
+    try:
+        pen(f"returns {shown(encode(result))}")
+    except BadValue as error:
+        pen(f"returns what is no value: {error}")
+    return result
+
+
+class _Watched:
+    """A place that writes down what is asked of it."""
+
+    def __init__(self, place: Place, pen: _Pen) -> None:
+        self._place, self._pen = place, pen
+        self.program = place.program
+        self.seed = place.seed
+        self.time_ms = place.time_ms
+
+    def read(self, strand: Strand, key: StateKey) -> bytes | None:
+        data = self._place.read(strand, key)
+        self._pen(f"reads {shown(data)}")
+        return data
+
+    def write(self, strand: Strand, key: StateKey, value: bytes | None) -> None:
+        self._pen(f"writes {shown(value)}")
+        self._pen.made.written.append(key)
+        self._place.write(strand, key, value)
+
+    def scan(self, strand: Strand, operator: str, prefix: str) -> list[tuple[str, bytes]]:
+        found = self._place.scan(strand, operator, prefix)
+        self._pen(f"scans {prefix!r}: {shown(encode(found))}")
+        return found
+
+    def nested(self, call: Call) -> Awaitable[Any]:
+        self._pen(f"calls {_target(call)}")
+        return self._place.nested(call)
+
+    def queue(self, call: Call) -> None:
+        self._pen(f"queues {_target(call)}")
+        self._place.queue(call)
+
+    def abort(self, strand: Strand, reason: tuple[Any, ...]) -> NoReturn:
+        self._place.abort(strand, reason)
+
+    def exceed(self, strand: Strand, reason: str) -> NoReturn:
+        self._pen(f"exceeds {reason}")
+        self._place.exceed(strand, reason)
+
+    def external(self, strand: Strand, path: Path, function: str, arguments: bytes, timeout_ms: int) -> bytes:
+        self._pen(f"asks the outside {function} {shown(arguments)}")
+        return self._place.external(strand, path, function, arguments, timeout_ms)
+
+
+def shown(data: bytes | None) -> str:
+    """A value for people; what is long is cut and told apart by its digest."""
+    return "nothing" if data is None else _cut(repr(decode(data)))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}... (digest {digest(text.encode()).hex()})"
+
+
+def _given(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    return ", ".join([*map(repr, args), *(f"{name}={value!r}" for name, value in kwargs.items())]) or "no arguments"
+
+
+def _target(call: Call) -> str:
+    target = call.target
+    return f"{target.operator} {target.key!r} {target.function} with {shown(target.arguments)}"
