@@ -85,6 +85,7 @@ class TestTransactionsOfOthers:
             writer.begin_transaction()
             writer.produce(on_broker(log), b"%d" % number, partition=0)
             writer.commit_transaction(PLENTY_S)
+        until(lambda: log.end_offset("t", 0) == 6, "the last is committed: its mark comes after the answer")
         assert read_all(log) == ([b"0", b"1", b"2"], [0, 2, 4], 6)
         assert log.end_offset("t", 0) == 6
         assert log.read("t", 0, 5).next_offset == 6
@@ -102,6 +103,8 @@ class TestTransactionsOfOthers:
         assert (log.end_offset("t", 0), log.written_end("t", 0)) == (0, 1)
         assert len(log.read("t", 0, 0)) == 0
         writer.abort_transaction(PLENTY_S)
+        # The coordinator answers first, and writes its mark later.
+        until(lambda: log.end_offset("t", 0) == 2, "the transaction is aborted")
         log.append("t", 0, [b"own"])
         assert read_all(log) == ([b"own"], [2], 3)
 
