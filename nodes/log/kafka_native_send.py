@@ -200,6 +200,11 @@ class NativeSender(Sender):
             self._hear(producer, SLICE_S)
             self._raise_failure()
 
+    @property
+    def used(self) -> bool:
+        """True once it has a client."""
+        return self._native is not None
+
     def delivered(self, wait: bool) -> None:
         """Call what waits for acknowledgements; raises if a record was not delivered."""
         if self._native is not None:

@@ -17,6 +17,7 @@ from nexmark.queries import TOPIC, nexmark_job
 from nodes import compiled
 from nodes.log.contract import Chunk, Log
 from tests.integration.kafka_broker import session_log
+from tests.integration.log_makers import read_by_columns
 from tests.unit.nexmark_records import ALIVE, DEAD
 
 RECORDS = 24_000
@@ -52,6 +53,19 @@ def test_a_backlog_is_read_as_it_was_written_with_the_headers_that_are_asked_for
         expected = [b""] * RECORDS if place[0] == "bare" else headers
         assert [header for chunk in chunks for header in chunk.headers] == expected
         assert [offset for chunk in chunks for offset in chunk.offsets.tolist()] == list(range(RECORDS))
+
+
+@pytest.mark.parametrize("already", [False, True])
+def test_what_is_on_its_way_is_acknowledged_after_the_log_turns_to_columns(already: bool, tmp_path: Path) -> None:
+    with session_log(tmp_path) as log:
+        log.create_topic("t", 1)
+        if already:
+            read_by_columns(log)
+        ends: list[int] = []
+        log.send("t", 0, [b"a", b"b"], done=ends.append)
+        read_by_columns(log)
+        log.delivered(wait=True)
+        assert ends == [2]
 
 
 STREAMS = {"json": Stream(TOPIC, 9_000, 2, GeneratorConfig(seed=6, events_per_s=200)),
