@@ -118,15 +118,12 @@ class Meter:
             self.completion_delays.observe(now_s - passed_s)
 
 
-class MeteredLog:
-    """A node's log with its reads and appends counted; everything else is the log's own."""
+class CountingLog:
+    """A node's log whose traffic is counted by a subclass; everything but reading and sending is the log's own."""
 
-    def __init__(self, log: Log, topics: Topics, meter: Meter) -> None:
+    def __init__(self, log: Log, meter: Meter) -> None:
         self._log = log
         self._meter = meter
-        self._source = topics.source
-        self._broadcast = topics.broadcast
-        self._outputs = frozenset(topics.outputs.values())
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._log, name)
@@ -146,15 +143,12 @@ class MeteredLog:
         return self._counted(topic, partition, chunk)
 
     def _counted(self, topic: str, partition: int, chunk: Chunk) -> Chunk:
-        meter = self._meter
-        if topic == self._source:
-            through_ms = int(chunk.timestamps_ms[-1]) if chunk.values else time.time_ns() // 1_000_000
-            meter.read_through_ms[partition] = through_ms
-            meter.records_in[partition] = meter.records_in.get(partition, 0) + len(chunk)
-        elif chunk.values and topic == self._broadcast:
-            meter.received += len(chunk)
-            meter.received_bytes += size_of(chunk.values)
-        return chunk
+        """Count what was read, and give it on."""
+        raise NotImplementedError
+
+    def _sends(self, topic: str, values: Sequence[bytes]) -> None:
+        """Count what is sent."""
+        raise NotImplementedError
 
     def send(
         self,
@@ -168,11 +162,7 @@ class MeteredLog:
     ) -> None:
         """As ``Log.send``."""
         meter = self._meter
-        if topic == self._broadcast:
-            meter.sent += len(values)
-            meter.sent_bytes += sum(map(len, values))
-        elif topic in self._outputs:
-            meter.records_out[topic] = meter.records_out.get(topic, 0) + len(values)
+        self._sends(topic, values)
         meter.in_flight += 1
         began_s = time.monotonic()
 
@@ -185,6 +175,35 @@ class MeteredLog:
             self._log.send(topic, partition, values, headers=headers, keys=keys, done=delivered)
         finally:
             meter.blocked_s += time.monotonic() - began_s
+
+
+class MeteredLog(CountingLog):
+    """The log of a streaming node: its input, its broadcast, its outputs."""
+
+    def __init__(self, log: Log, topics: Topics, meter: Meter) -> None:
+        super().__init__(log, meter)
+        self._source = topics.source
+        self._broadcast = topics.broadcast
+        self._outputs = frozenset(topics.outputs.values())
+
+    def _counted(self, topic: str, partition: int, chunk: Chunk) -> Chunk:
+        meter = self._meter
+        if topic == self._source:
+            through_ms = int(chunk.timestamps_ms[-1]) if chunk.values else time.time_ns() // 1_000_000
+            meter.read_through_ms[partition] = through_ms
+            meter.records_in[partition] = meter.records_in.get(partition, 0) + len(chunk)
+        elif chunk.values and topic == self._broadcast:
+            meter.received += len(chunk)
+            meter.received_bytes += size_of(chunk.values)
+        return chunk
+
+    def _sends(self, topic: str, values: Sequence[bytes]) -> None:
+        meter = self._meter
+        if topic == self._broadcast:
+            meter.sent += len(values)
+            meter.sent_bytes += sum(map(len, values))
+        elif topic in self._outputs:
+            meter.records_out[topic] = meter.records_out.get(topic, 0) + len(values)
 
 
 class MeteredCheckpoints:

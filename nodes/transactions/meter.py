@@ -6,12 +6,12 @@ Two rules for this file: nothing is done for a single transaction; nothing here 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from holon.columnar.payloads import size_of
 from nodes.log.contract import Chunk, Log
-from nodes.meter import Histogram, Meter
+from nodes.meter import CountingLog, Histogram, Meter
 from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.topics import TransactionTopics
 
@@ -64,62 +64,23 @@ class TransactionMeter:
                 self.opened_s.setdefault(number, now_s)
 
 
-class MeteredTransactionLog:
-    """A node's log with its reads and appends counted by topic; everything else is the log's own."""
+class MeteredTransactionLog(CountingLog):
+    """The log of a transactional node, by topic."""
 
     def __init__(self, log: Log, topics: TransactionTopics, meter: TransactionMeter) -> None:
-        self._log = log
-        self._meter = meter
+        super().__init__(log, meter.plain)
+        self._traffic = meter
         self._requests = topics.requests
 
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._log, name)
-
-    def read(
-        self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20
-    ) -> Chunk:
-        """As ``Log.read``."""
-        chunk = self._log.read(topic, partition, offset, max_records=max_records, max_bytes=max_bytes)
-        return self._counted(topic, partition, chunk) if chunk.values else chunk
-
-    def follow(
-        self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20
-    ) -> Chunk:
-        """As ``Log.follow``."""
-        chunk = self._log.follow(topic, partition, offset, max_records=max_records, max_bytes=max_bytes)
-        return self._counted(topic, partition, chunk) if chunk.values else chunk
-
     def _counted(self, topic: str, partition: int, chunk: Chunk) -> Chunk:
-        _count(self._meter.read, topic, len(chunk), size_of(chunk.values))
-        if topic == self._requests:
-            self._meter.requests_through_ms[partition] = int(chunk.timestamps_ms[-1])
+        if chunk.values:
+            _count(self._traffic.read, topic, len(chunk), size_of(chunk.values))
+            if topic == self._requests:
+                self._traffic.requests_through_ms[partition] = int(chunk.timestamps_ms[-1])
         return chunk
 
-    def send(
-        self,
-        topic: str,
-        partition: int,
-        values: Sequence[bytes],
-        *,
-        headers: Sequence[bytes] | None = None,
-        keys: Sequence[bytes | None] | None = None,
-        done: Callable[[int], None] = lambda end: None,
-    ) -> None:
-        """As ``Log.send``."""
-        meter = self._meter.plain
-        _count(self._meter.sent, topic, len(values), sum(map(len, values)))
-        meter.in_flight += 1
-        began_s = time.monotonic()
-
-        def delivered(end: int) -> None:
-            meter.in_flight -= 1
-            meter.answered_s = time.monotonic()
-            done(end)
-
-        try:
-            self._log.send(topic, partition, values, headers=headers, keys=keys, done=delivered)
-        finally:
-            meter.blocked_s += time.monotonic() - began_s
+    def _sends(self, topic: str, values: Sequence[bytes]) -> None:
+        _count(self._traffic.sent, topic, len(values), sum(map(len, values)))
 
 
 def _count(by_topic: dict[str, Traffic], topic: str, records: int, size_bytes: int) -> None:
