@@ -8,7 +8,7 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
-from tests.sim.transactions_oracle import Check, Tally
+from tests.sim.transactions_oracle import Check, Tally, each_seed
 from tests.sim.transactions_scripts import Scripts, make_program
 from tests.sim.transactions_world import World
 from transactional.ledger import Ledger
@@ -109,11 +109,8 @@ def ask_together(world: World, draw: Random, scripts: Scripts, asked: list[WireR
 def test_random_transactions_equal_one_plain_loop(part: int) -> None:
     base = int(os.environ["SIM_BASE_SEED"]) + part * SEEDS_EACH
     tally = Tally()
-    for seed in range(base, base + SEEDS_EACH):
-        try:
-            tally.add(simulate(seed))
-        except AssertionError as error:
-            raise AssertionError(f"seed {seed}: {error}") from error
+    for found in each_seed(base, SEEDS_EACH, simulate):
+        tally.add(found)
     assert tally.restored and tally.chained and tally.logged and tally.crashes, tally
     assert tally.reruns and tally.races and tally.failed and tally.committed, tally
 

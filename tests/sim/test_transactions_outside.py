@@ -6,7 +6,7 @@ import os
 from random import Random
 
 from tests.sim.test_transactions import ask
-from tests.sim.transactions_oracle import Check, Tally
+from tests.sim.transactions_oracle import Check, Tally, each_seed
 from tests.sim.transactions_outside import OutsideWorld
 from tests.sim.transactions_scripts import Scripts, make_program
 from transactional.requests import WireRequest
@@ -54,11 +54,7 @@ def ask_new(world: OutsideWorld, scripts: Scripts, asked: list[WireRequest]) -> 
 
 def test_calls_to_the_outside_count_once_whoever_crashes() -> None:
     base, tally, called, again = int(os.environ["SIM_BASE_SEED"]), Tally(), 0, 0
-    for seed in range(base, base + SEEDS):
-        try:
-            found, world = simulate(seed)
-        except AssertionError as error:
-            raise AssertionError(f"seed {seed}: {error}") from error
+    for found, world in each_seed(base, SEEDS, simulate):
         tally.add(found)
         called += len(world.calls)
         again += sum(times > 1 for times in world.calls.values())

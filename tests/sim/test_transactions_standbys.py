@@ -6,7 +6,7 @@ import os
 from random import Random
 
 from tests.sim.test_transactions import ask
-from tests.sim.transactions_oracle import Check, Tally
+from tests.sim.transactions_oracle import Check, Tally, each_seed
 from tests.sim.transactions_scripts import Scripts, make_program
 from tests.sim.transactions_world import Life, World
 from transactional import node as n
@@ -94,11 +94,7 @@ def simulate(seed: int) -> tuple[Tally, StandbyWorld]:
 
 def test_standbys_take_over_in_place_and_lose_and_repeat_nothing() -> None:
     base, tally, promoted, spoken = int(os.environ["SIM_BASE_SEED"]), Tally(), 0, 0
-    for seed in range(base, base + SEEDS):
-        try:
-            found, world = simulate(seed)
-        except AssertionError as error:
-            raise AssertionError(f"seed {seed}: {error}") from error
+    for found, world in each_seed(base, SEEDS, simulate):
         tally.add(found)
         promoted, spoken = promoted + world.promoted, spoken + world.spoken
     assert promoted and spoken and tally.crashes and tally.committed and tally.reruns, (tally, promoted, spoken)

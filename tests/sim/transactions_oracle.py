@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.sim.transactions_world import World
 from transactional import Aborted, Serial
@@ -15,6 +16,8 @@ from transactional.messages import Reply
 from transactional.operators import StateKey, Target
 from transactional.replies import Numbered, ascending
 from transactional.values import decode
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -40,6 +43,15 @@ class Tally:
     def add(self, other: Tally) -> None:
         for name in vars(self):
             setattr(self, name, getattr(self, name) + getattr(other, name))
+
+
+def each_seed(first: int, count: int, simulate: Callable[[int], T]) -> Iterator[T]:
+    """What each of these seeds gives; a failure says its seed."""
+    for seed in range(first, first + count):
+        try:
+            yield simulate(seed)
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}: {error}") from error
 
 
 class Check:
