@@ -25,7 +25,7 @@ from nodes.kafka_jars import cache_folder
 logger = logging.getLogger(__name__)
 
 SOURCES = ("holon.columnar.kernel", "holon.columnar.layout", "holon.columnar.vectors", "nodes.log.kafka_kernel",
-           "nodes.log.kafka_table")  # fmt: skip
+           "nodes.log.kafka_table", "nodes.log.crc32c_kernel", "nodes.log.crc32c_tables")  # fmt: skip
 """Modules of which the machine code is made."""
 NAMES = {
     "project": ("holon.columnar.kernel", 14),
@@ -35,6 +35,7 @@ NAMES = {
     "release": ("nodes.log.kafka_kernel", 3),
     "hand_over": ("nodes.log.kafka_kernel", 8),
     "reported": ("nodes.log.kafka_kernel", 3),
+    "crc32c": ("nodes.log.crc32c_kernel", 3),
 }
 """Compiled functions: where they stand, and how many arguments they take."""
 BUILD_TIMEOUT_S = 300
@@ -57,6 +58,7 @@ class Compiled:
     release: Callable[..., int]
     hand_over: Callable[..., int]
     reported: Callable[..., int]
+    crc32c: Callable[..., int]
 
 
 def _function(address: int, arguments: int) -> Callable[..., int]:

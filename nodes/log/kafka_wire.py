@@ -1,0 +1,239 @@
+"""A connection of our own to a Kafka broker: numbered requests, and their answers as they lie in a buffer.
+
+For what librdkafka's objects are too slow for; it knows plain connections and requests of the old form (before
+"flexible" versions), which all brokers since 2.3 take. What fails is a value, ``Lost``: whoever asked goes back to
+librdkafka. Format: kafka.apache.org/protocol.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+PRODUCE, FETCH, METADATA, API_VERSIONS = 0, 1, 3, 18
+_REQUEST = struct.Struct(">ihhi")  # bytes that follow, what is asked, its version, number
+_ANSWER = struct.Struct(">ii")  # bytes that follow, number
+_NUMBER_BYTES = 4
+_MOST_BYTES = 1 << 30
+"""No answer is larger; what says so is no answer of Kafka."""
+_VECTORS = 64
+
+Room = Callable[[int], memoryview]
+"""Gives a buffer of at least so many bytes for an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The connection cannot be used any more."""
+
+    why: str
+
+
+class Answer(NamedTuple):
+    """``data`` is the answer without its number, in the buffer that ``room`` gave."""
+
+    number: int
+    data: memoryview
+
+
+def text(value: str) -> bytes:
+    """A string as Kafka writes it."""
+    encoded = value.encode()
+    return struct.pack(">h", len(encoded)) + encoded
+
+
+class Cursor:
+    """Reads an answer from its start. Behind the end everything is 0 and empty, and ``broken`` is set."""
+
+    def __init__(self, data: memoryview | bytes) -> None:
+        self._data = memoryview(data)
+        self.at = 0
+        self.broken = False
+
+    def take(self, count: int) -> memoryview:
+        """So many bytes."""
+        if not 0 <= count <= len(self._data) - self.at:
+            self.broken = True
+            return memoryview(b"")
+        self.at += count
+        return self._data[self.at - count : self.at]
+
+    def number(self, count: int) -> int:
+        """Signed, of so many bytes."""
+        return int.from_bytes(self.take(count), "big", signed=True)
+
+    def count(self) -> int:
+        """Length of an array; of one that is missing 0. More than there are bytes left is no length."""
+        found = self.number(4)
+        if found > len(self._data) - self.at:
+            self.broken = True
+            return 0
+        return max(found, 0)
+
+    def text(self) -> str:
+        """A string; a missing one is empty."""
+        return bytes(self.take(max(self.number(2), 0))).decode("utf-8", "replace")
+
+
+class Wire:
+    """One connection; belongs to one thread at a time. ``ask`` waits, the others never do after ``without_waiting``."""
+
+    def __init__(self, connected: socket.socket, client_id: str) -> None:
+        self._socket = connected
+        self._client = text(client_id)
+        self._next = 0
+        self._unsent: deque[memoryview] = deque()
+        self._head = bytearray(_ANSWER.size)
+        self._number = 0
+        self._body: memoryview | None = None
+        self._filled = 0
+
+    @classmethod
+    def connect(cls, host: str, port: int, client_id: str, timeout_s: float) -> Wire | Lost:
+        """Waits for it at most so long (and for the name of the host as long as the system does)."""
+        try:
+            connected = socket.create_connection((host, port), timeout_s)
+        except OSError as error:
+            return Lost(f"{host}:{port}: {error}")
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        return cls(connected, client_id)
+
+    def without_waiting(self) -> None:
+        """From now on nothing waits."""
+        self._socket.setblocking(False)
+
+    def fileno(self) -> int:
+        """For ``poll``."""
+        return self._socket.fileno()
+
+    def close(self) -> None:
+        """Safe to call twice."""
+        self._socket.close()
+
+    # --- requests ----------------------------------------------------------------------------------------------------
+
+    def send(self, api: int, version: int, *parts: bytes | memoryview) -> int | Lost:
+        """Send a request, as far as it goes now (``flush`` goes on); its number. The parts must stay."""
+        self._next = (self._next + 1) & 0x7FFFFFFF
+        size = _REQUEST.size - _NUMBER_BYTES + len(self._client) + sum(memoryview(part).nbytes for part in parts)
+        head = _REQUEST.pack(size, api, version, self._next) + self._client
+        self._unsent += [memoryview(part).cast("B") for part in (head, *parts) if len(part)]
+        lost = self.flush()
+        return self._next if lost is None else lost
+
+    @property
+    def unsent(self) -> bool:
+        """Whether something waits until the socket takes more."""
+        return bool(self._unsent)
+
+    def flush(self) -> Lost | None:
+        """Send what is left, as far as it goes."""
+        try:
+            while self._unsent:
+                sent = self._socket.sendmsg([self._unsent[k] for k in range(min(len(self._unsent), _VECTORS))])
+                while self._unsent and sent >= len(self._unsent[0]):
+                    sent -= len(self._unsent.popleft())
+                if sent:
+                    self._unsent[0] = self._unsent[0][sent:]
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            return Lost(f"sending: {error}")
+        return None
+
+    # --- answers -----------------------------------------------------------------------------------------------------
+
+    def receive(self, room: Room) -> Answer | Lost | None:
+        """The next answer; None if it is not here as a whole yet. ``room`` is asked once for each."""
+        try:
+            if self._body is None:
+                if not self._fill(memoryview(self._head)):
+                    return None
+                size, self._number = _ANSWER.unpack(self._head)
+                if not _NUMBER_BYTES <= size <= _MOST_BYTES:
+                    return Lost(f"an answer of {size} bytes")
+                self._body = room(size - _NUMBER_BYTES)[: size - _NUMBER_BYTES]
+                self._filled = 0
+            if not self._fill(self._body):
+                return None
+        except BlockingIOError:
+            return None
+        except OSError as error:
+            return Lost(f"receiving: {error}")
+        except EOFError:
+            return Lost("the broker has closed the connection")
+        answer = Answer(self._number, self._body)
+        self._body, self._filled = None, 0
+        return answer
+
+    def _fill(self, into: memoryview) -> bool:
+        while self._filled < len(into):
+            count = self._socket.recv_into(into[self._filled :])
+            if count == 0:
+                raise EOFError
+            self._filled += count
+        return True
+
+    def ask(self, api: int, version: int, *parts: bytes) -> bytes | Lost:
+        """Send a request and wait for its answer; nothing else is on its way."""
+        number = self.send(api, version, *parts)
+        if isinstance(number, Lost):
+            return number
+        answer = self.receive(lambda size: memoryview(bytearray(size)))
+        if not isinstance(answer, Answer):
+            return answer or Lost("no answer in time")
+        return bytes(answer.data) if answer.number == number else Lost(f"answer {answer.number} to request {number}")
+
+    def versions(self) -> dict[int, tuple[int, int]] | Lost:
+        """Lowest and highest version of each request that the broker takes; waits."""
+        answer = self.ask(API_VERSIONS, 0)
+        if isinstance(answer, Lost):
+            return answer
+        cursor = Cursor(answer)
+        error = cursor.number(2)
+        found = {cursor.number(2): (cursor.number(2), cursor.number(2)) for _ in range(cursor.count())}
+        return Lost(f"versions of requests: error {error}") if error or cursor.broken else found
+
+
+class Leader(NamedTuple):
+    """Who leads a partition; ``error`` is the broker's number, 0 if there is none."""
+
+    error: int
+    host: str
+    port: int
+    epoch: int
+
+
+_METADATA_VERSION = 7  # the first that tells leaders' epochs
+
+
+def leaders(wire: Wire, topic: str) -> dict[int, Leader] | Lost:
+    """The leaders of a topic's partitions, as this broker knows them; waits."""
+    answer = wire.ask(METADATA, _METADATA_VERSION, struct.pack(">i", 1) + text(topic) + b"\0")
+    if isinstance(answer, Lost):
+        return answer
+    cursor = Cursor(answer)
+    cursor.number(4)
+    brokers: dict[int, tuple[str, int]] = {}
+    for _ in range(cursor.count()):
+        number = cursor.number(4)
+        brokers[number] = cursor.text(), cursor.number(4)
+        cursor.text()  # its rack
+    cursor.text()  # the cluster's name
+    cursor.number(4)  # who controls it
+    found: dict[int, Leader] = {}
+    for _ in range(cursor.count()):
+        topic_error = cursor.number(2)
+        cursor.text()
+        cursor.number(1)
+        for _ in range(cursor.count()):
+            error, partition, leader, epoch = cursor.number(2), cursor.number(4), cursor.number(4), cursor.number(4)
+            for _ in range(3):  # replicas, those in sync, those that are away
+                cursor.take(4 * cursor.count())
+            found[partition] = Leader(topic_error or error, *brokers.get(leader, ("", 0)), epoch)
+    return Lost("an answer about leaders that is none") if cursor.broken else found
