@@ -1,5 +1,5 @@
-"""CRC-32C (Castagnoli), which Kafka's record batches carry, as a compiled loop: by the processor's own instruction where
-it has one, else by a table.
+"""CRC-32C (Castagnoli), which Kafka's record batches carry, as a compiled loop: by the processor's own instruction
+where it has one, else by a table.
 
 One instruction waits for the one before; three at once over neighbouring pieces of ``SLICE_BYTES`` do not. The sums of
 the pieces are put together by tables of what so many zeros do to a sum (``crc32c_tables.py``).
