@@ -25,7 +25,8 @@ from nodes.kafka_jars import cache_folder
 logger = logging.getLogger(__name__)
 
 SOURCES = ("holon.columnar.kernel", "holon.columnar.layout", "holon.columnar.vectors", "nodes.log.kafka_kernel",
-           "nodes.log.kafka_table", "nodes.log.crc32c_kernel", "nodes.log.crc32c_tables")  # fmt: skip
+           "nodes.log.kafka_table", "nodes.log.crc32c_kernel", "nodes.log.crc32c_tables",
+           "nodes.log.embedded_kernel", "nodes.log.crc32_kernel")  # fmt: skip
 """Modules of which the machine code is made."""
 NAMES = {
     "project": ("holon.columnar.kernel", 14),
@@ -36,6 +37,8 @@ NAMES = {
     "hand_over": ("nodes.log.kafka_kernel", 8),
     "reported": ("nodes.log.kafka_kernel", 3),
     "crc32c": ("nodes.log.crc32c_kernel", 3),
+    "unpack": ("nodes.log.embedded_kernel", 5),
+    "copy_folding": ("nodes.log.crc32_kernel", 5),
 }
 """Compiled functions: where they stand, and how many arguments they take."""
 BUILD_TIMEOUT_S = 300
@@ -59,6 +62,8 @@ class Compiled:
     hand_over: Callable[..., int]
     reported: Callable[..., int]
     crc32c: Callable[..., int]
+    unpack: Callable[..., int]
+    copy_folding: Callable[..., int]
 
 
 def _function(address: int, arguments: int) -> Callable[..., int]:

@@ -49,6 +49,17 @@ def put_number(typing_context: Any, table: Any, index: Any, value: Any) -> Any:
 
 
 @intrinsic
+def byte_at(typing_context: Any, address: Any) -> Any:
+    """The byte at an address, 0 to 255."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = builder.inttoptr(arguments[0], _BYTE.as_pointer())
+        return builder.zext(builder.load(pointer), _WORD)
+
+    return types.int64(types.int64), generate
+
+
+@intrinsic
 def put_byte(typing_context: Any, address: Any, value: Any) -> Any:
     """Store one byte."""
 

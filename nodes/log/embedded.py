@@ -16,8 +16,9 @@ from nodes.log.doorbell import SLICE_S, Doorbell
 from nodes.log.embedded_block import encode_bodies
 from nodes.log.embedded_boot import verify_once_a_boot
 from nodes.log.embedded_chunk import empty_chunk, make_chunk
+from nodes.log.embedded_columns import Gatherer
 from nodes.log.embedded_folder import LogFolder, TopicMeta
-from nodes.log.embedded_partition import Partition
+from nodes.log.embedded_partition import Partition, decode_each
 from nodes.log.embedded_registry import FSYNC_POLICIES, registry
 from nodes.log.own_process import OWN
 
@@ -62,6 +63,7 @@ class EmbeddedLog(Log):
         self._topics: dict[str, TopicMeta] = {}
         self._open: dict[tuple[str, int], Partition] = {}
         self._opening = threading.Lock()
+        self._gatherer: Gatherer | None = None
         self._pid = OWN.id
         self._finalizer = weakref.finalize(self, _release, self._open, self._bell, self._pid)
 
@@ -103,8 +105,14 @@ class EmbeddedLog(Log):
     def read(
         self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20
     ) -> Chunk:
-        blocks = self._partition(topic, partition).read(offset, max_records, max_bytes)
+        gather = decode_each if self._gatherer is None else self._gatherer.gather
+        blocks = self._partition(topic, partition).read(offset, max_records, max_bytes, gather)
         return make_chunk(blocks, offset, max_records, max_bytes) if blocks else empty_chunk(offset)
+
+    def use_columns(self, without_headers: str | None = None) -> bool:
+        """Large reads of records without headers and keys; other records cost an object each all the same."""
+        self._gatherer = Gatherer()
+        return True
 
     def start_offset(self, topic: str, partition: int) -> int:
         return self._partition(topic, partition).bounds()[0]

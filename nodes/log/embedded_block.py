@@ -65,7 +65,7 @@ class Block(NamedTuple):
     """A decoded block."""
 
     head: Head
-    values: list[bytes]
+    values: Sequence[bytes]
     headers: list[bytes] | None
     keys: list[bytes | None] | None
     size: int
@@ -120,15 +120,21 @@ def read_head(data: bytes | memoryview) -> Head:
     return Head(first, count, timestamp_ms, bool(flags & ANCHOR))
 
 
+def check(data: memoryview, body_crc: int | None = None) -> Head:
+    """The front of a block; raises ``BadBlock`` if one bit of the block is wrong. ``body_crc``: if it is known."""
+    head = read_head(data)
+    (crc,) = _CRC.unpack_from(data, _FIELDS.size)
+    body_crc = zlib.crc32(data[HEADER_BYTES:]) if body_crc is None else body_crc
+    if zlib.crc32(data[: _FIELDS.size], body_crc) != crc:
+        raise BadBlock(f"the checksum of the block at offset {head.first} does not match")
+    return head
+
+
 def decode(data: memoryview) -> Block:
     """The records of a block; raises ``BadBlock`` if one bit of it is wrong."""
-    head = read_head(data)
-    body = data[HEADER_BYTES:]
-    (crc,) = _CRC.unpack_from(data, _FIELDS.size)
-    if zlib.crc32(data[: _FIELDS.size], zlib.crc32(body)) != crc:
-        raise BadBlock(f"the checksum of the block at offset {head.first} does not match")
+    head = check(data)
     try:
-        values, headers, keys = _decode(body)
+        values, headers, keys = _decode(data[HEADER_BYTES:])
     except msgspec.DecodeError as error:
         raise BadBlock(f"the block at offset {head.first} does not decode: {error}") from error
     if len(values) != head.records:

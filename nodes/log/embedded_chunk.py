@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import chain
 
 import numpy as np
 
+from holon.columnar.payloads import Payloads
 from nodes.log.checks import record_sizes
 from nodes.log.contract import Chunk
 from nodes.log.embedded_block import Block
@@ -17,12 +19,12 @@ def empty_chunk(offset: int) -> Chunk:
     return Chunk(nothing, nothing, [], [], None, offset)
 
 
-def make_chunk(blocks: list[Block], offset: int, max_records: int, max_bytes: int) -> Chunk:
+def make_chunk(blocks: Sequence[Block], offset: int, max_records: int, max_bytes: int) -> Chunk:
     """The records from ``offset`` on, within the limits but at least one. Blocks follow each other without a gap."""
     skip = offset - blocks[0].head.first
     counts = [block.head.records for block in blocks]
     stop = min(sum(counts), skip + max(max_records, 1))
-    values = list(chain.from_iterable(block.values for block in blocks))[skip:stop]
+    values = _values(blocks)[skip:stop]
     headers = keys = None
     if any(block.headers is not None for block in blocks):
         headers = list(chain.from_iterable(block.headers or [b""] * block.head.records for block in blocks))[skip:stop]
@@ -45,3 +47,10 @@ def make_chunk(blocks: list[Block], offset: int, max_records: int, max_bytes: in
         keys=keys,
         next_offset=offset + count,
     )
+
+
+def _values(blocks: Sequence[Block]) -> Sequence[bytes]:
+    parts = [block.values for block in blocks]
+    if all(isinstance(part, Payloads) for part in parts):
+        return Payloads.joined([Payloads.of(part) for part in parts])
+    return list(chain.from_iterable(parts))

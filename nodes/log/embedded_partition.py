@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 import lmdb
@@ -18,6 +18,7 @@ DELETE_BLOCKS = 1000
 """Most blocks that one transaction of ``delete_before`` drops, so that appends are not held up."""
 
 T = TypeVar("T")
+Gather = Callable[[Sequence[tuple[block.Head, memoryview]]], list[block.Block]]
 if TYPE_CHECKING:
     Txn = lmdb.Transaction[memoryview]
     Cursor = lmdb.Cursor[memoryview]
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 _pack_key = struct.Struct(">Q").pack
 _unpack_key = struct.Struct(">Q").unpack
 _LAST_KEY = b"\xff" * 8
+
+
+def decode_each(stored: Sequence[tuple[block.Head, memoryview]]) -> list[block.Block]:
+    """Blocks with an object for each record."""
+    return [block.decode(data) for _, data in stored]
 
 
 class Partition:
@@ -46,8 +52,11 @@ class Partition:
             seen = self._bounds = (commits, *self._read(self._find_bounds))
         return seen[1], seen[2]
 
-    def read(self, offset: int, max_records: int, max_bytes: int) -> list[block.Block]:
-        """Blocks from the one that holds ``offset`` on, until the limits are reached or passed; [] at the end."""
+    def read(self, offset: int, max_records: int, max_bytes: int, gather: Gather = decode_each) -> list[block.Block]:
+        """Blocks from the one that holds ``offset`` on, at least one, as many as the limits need; [] at the end.
+
+        ``gather`` makes blocks of what is stored; the memory that it is given is only valid inside.
+        """
         start, end = self.bounds()
         if not start <= offset <= end:
             raise out_of_range(self._where, offset, start, end)
@@ -56,9 +65,9 @@ class Partition:
         kept = self._kept
         if kept is not None and kept.head.first < offset and offset + max_records <= kept.head.end:
             return [kept]
-        blocks = self._read(lambda cursor: self._decode_from(cursor, offset, max_records, max_bytes))
+        blocks = self._read(lambda cursor: self._blocks_from(cursor, offset, max_records, max_bytes, gather))
         if not blocks:  # deleted between the two looks
-            return self.read(offset, max_records, max_bytes)
+            return self.read(offset, max_records, max_bytes, gather)
         self._kept = blocks[-1]
         return blocks
 
@@ -144,7 +153,9 @@ class Partition:
             cursor.put(_pack_key(end - 1), block.anchor(end - 1, last_ms))
         txn.commit()
 
-    def _decode_from(self, cursor: Cursor, offset: int, max_records: int, max_bytes: int) -> list[block.Block]:
+    def _blocks_from(
+        self, cursor: Cursor, offset: int, max_records: int, max_bytes: int, gather: Gather
+    ) -> list[block.Block]:
         start, _ = self._find_bounds(cursor)
         if offset < start:
             return []
@@ -152,20 +163,25 @@ class Partition:
             cursor.last()
         elif bytes(cursor.key()) != _pack_key(offset):
             cursor.prev()
-        blocks: list[block.Block] = []
+        stored: list[tuple[block.Head, memoryview]] = []
         records, size, expected = 0, 0, offset
         more = True
         while more:
-            found = self._decode(cursor)
-            head = found.head
-            if not (head.first == expected or (not blocks and head.first < offset < head.end)):
+            data = cursor.value()
+            size += len(data)
+            if stored and size > max_bytes:
+                break  # a block that would have to be cut is for the next read
+            head = self._head(cursor)
+            if not (head.first == expected or (not stored and head.first < offset < head.end)):
                 raise self._damaged(f"offset {expected} is missing, {head.first} comes next")
             expected = head.end
-            blocks.append(found)
+            stored.append((head, data))
             records += expected - max(head.first, offset)
-            size += found.size
-            more = records < max_records and size < max_bytes and cursor.next()
-        return blocks
+            more = records < max_records and cursor.next()
+        try:
+            return gather(stored)
+        except block.BadBlock as error:
+            raise self._damaged(str(error)) from error
 
     def _find_bounds(self, cursor: Cursor) -> tuple[int, int]:
         if not cursor.first():

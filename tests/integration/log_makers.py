@@ -9,6 +9,7 @@ from pathlib import Path
 from holon.columnar.loops import install
 from nodes import compiled
 from nodes.log import EmbeddedLog, Log, MemoryLog
+from nodes.log.embedded_columns import Gatherer
 from tests.integration.kafka_broker import session_log
 
 
@@ -42,6 +43,15 @@ def _embedded(folder: Path, clock: HandClock | None) -> Log:
     return EmbeddedLog(folder, max_record_bytes=6 << 20, **({"clock_ms": clock} if clock else {}))
 
 
+def _embedded_columns(folder: Path, clock: HandClock | None) -> Log:
+    """Values as columns, also where little is read."""
+    assert compiled.ensure(), "numba is part of the development environment"
+    log = EmbeddedLog(folder, max_record_bytes=6 << 20, **({"clock_ms": clock} if clock else {}))
+    log._gatherer = Gatherer(small_bytes=0)
+    install(None)  # the log keeps them; other tests of this process do without
+    return log
+
+
 def _kafka(folder: Path, clock: HandClock | None) -> Log:
     assert clock is None, "the broker has a clock of its own"
     return session_log(folder, max_record_bytes=6 << 20)
@@ -64,6 +74,7 @@ def read_by_columns(log: Log) -> None:
 MAKERS = {
     "memory": Maker(_memory, has_clock=True, shared=False, max_record_bytes=6 << 20),
     "embedded": Maker(_embedded, has_clock=True, shared=True, max_record_bytes=6 << 20),
+    "embedded-columns": Maker(_embedded_columns, has_clock=True, shared=True, max_record_bytes=6 << 20),
     "kafka": Maker(_kafka, has_clock=False, shared=True, max_record_bytes=6 << 20),
     "kafka-columns": Maker(_kafka_columns, has_clock=False, shared=True, max_record_bytes=6 << 20),
 }
