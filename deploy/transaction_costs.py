@@ -9,6 +9,7 @@ import tempfile
 import time
 import zlib
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from deploy.sampling import Sampler, Stack
@@ -22,7 +23,19 @@ from nodes.transactions.bench.run import ask_and_wait
 from nodes.transactions.client import TransactionClient
 from nodes.transactions.process import TransactionProcess
 from nodes.transactions.topics import TransactionTopics, create_topics
-from transactional.messages import BadMessage, Calls, Mark, Piece, call_message, commit_message, epoch_message
+from transactional.messages import (
+    BadMessage,
+    CallMessage,
+    Calls,
+    CommitMessage,
+    EpochMessage,
+    Mark,
+    Piece,
+    call_message,
+    commit_message,
+    epoch_messages,
+    to_bytes,
+)
 from transactional.workloads.contract import Shape
 from transactional.workloads.ycsb_t import program, workload
 
@@ -122,13 +135,24 @@ def _sent(log: Log) -> Counter[str]:
     return found
 
 
+def _messages(name: str, value: bytes) -> Sequence[EpochMessage | CallMessage | CommitMessage]:
+    if name == "epochs":
+        return epoch_messages(value)
+    decoder = {"calls": call_message, "commits": commit_message}.get(name)
+    return [] if decoder is None else [decoder(value)]
+
+
 def _look(found: Counter[str], name: str, value: bytes) -> None:
     """Count the calls in a record, and what it would be if nothing were compressed."""
-    decoder = {"calls": call_message, "epochs": epoch_message, "commits": commit_message}.get(name)
     try:
-        message = None if decoder is None else decoder(value)
+        messages = _messages(name, value)
     except BadMessage:
-        message = None
+        messages = []
+    if len(messages) > 1:
+        for message in messages:
+            _look(found, name, to_bytes(message))
+        return
+    message = messages[0] if messages else None
     if isinstance(message, Piece) and message.size is not None and message.count == 1:
         whole = zlib.decompress(message.data)
         began_s = time.process_time()

@@ -6,17 +6,33 @@ the first record of a slot wins, and what is decided is the join of all slots, r
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from transactional.errors import Aborted
 from transactional.execution import too_many_calls
-from transactional.messages import BadMessage, Contribution, Cut, Mark, Piece, Shipment, epoch_message
+from transactional.messages import (
+    BadMessage,
+    Contribution,
+    Cut,
+    EpochMessage,
+    Mark,
+    Piece,
+    Shipment,
+    epoch_message,
+    epoch_messages,
+)
+from transactional.nondeterminism import Nondeterministic, parted
 from transactional.operators import Program
 from transactional.pieces import Pieces
 from transactional.rerun import Postponed, Rerun, rerun
 from transactional.snapshots import LedgerState, PostponedState
 
 FIRST_EPOCH = 1
+_SHIPPED = 0
+"""In place of a round."""
+_Own = TypeVar("_Own", Mark, Shipment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +77,7 @@ class Ledger:
         self._pieces = Pieces()
         self._next_cut = [FIRST_EPOCH] * sequencers
         self._cut_to = [0] * sequencers
+        self._expected: set[tuple[int, int, int]] = set()  # epoch, round (of shipments: none), partition
 
     # --- asked by sequencers and partitions -------------------------------------------------------------------------
 
@@ -90,6 +107,49 @@ class Ledger:
         assert tid < 2**63, f"TID {tid} has more than 63 bits"
         return tid
 
+    # --- this node's own --------------------------------------------------------------------------------------------
+
+    @property
+    def logged(self) -> int:
+        """The last epoch whose outcome follows from the log alone: of later ones, own records are on their way."""
+        return min((epoch - 1 for epoch, _, _ in self._expected), default=self.done) if self._expected else self.done
+
+    @property
+    def expects(self) -> int:
+        """Of how many own records it has made use, and has not read them."""
+        return len(self._expected)
+
+    def expect(self, message: Mark | Shipment) -> None:
+        """Count what this node has just made, and sends: it is a function of the log, so who reads it finds the same.
+
+        Nothing that holds others back if this record is lost may be written before the log has it (see ``logged``).
+        """
+        if message.epoch <= self.done:
+            return
+        self._expected.add(_name(message))
+        if isinstance(message, Mark):
+            self._take_mark(message)
+        else:
+            self._take_shipment(message)
+
+    def _came(self, message: Mark | Shipment) -> bool:
+        """True for one that was expected. Raises ``Nondeterministic`` if it is another one."""
+        name = _name(message)
+        if name not in self._expected:
+            return False
+        self._expected.discard(name)
+        epoch = self.epoch(message.epoch)
+        if isinstance(message, Mark):
+            own = epoch.mark(message.round, message.partition)
+            if own is not None and own != message:
+                raise parted(message, own, {}, {})
+        elif epoch.shipments.get(message.partition, message) != message:
+            raise Nondeterministic(
+                f"state partition {message.partition}, epoch {message.epoch}: what it ships for the rerun is not what "
+                f"the log has. A function depends on more than its arguments, its state and ctx"
+            )
+        return True
+
     # --- as one value -----------------------------------------------------------------------------------------------
 
     def snapshot(self) -> LedgerState:
@@ -106,10 +166,14 @@ class Ledger:
             next_cut=list(self._next_cut),
             cut_to=list(self._cut_to),
             cuts=[epoch.cuts[s] for epoch in later for s in sorted(epoch.cuts)],
-            marks=[marks[p] for epoch in later for _, marks in sorted(epoch.marks.items()) for p in sorted(marks)],
-            shipments=[epoch.shipments[p] for epoch in later for p in sorted(epoch.shipments)],
+            marks=self._read(marks[p] for e in later for _, marks in sorted(e.marks.items()) for p in sorted(marks)),
+            shipments=self._read(epoch.shipments[p] for epoch in later for p in sorted(epoch.shipments)),
             pieces=self._pieces.kept(),
         )
+
+    def _read(self, messages: Iterable[_Own]) -> list[_Own]:
+        """Without those that only this node knows."""
+        return [each for each in messages if _name(each) not in self._expected]
 
     @classmethod
     def restored(cls, program: Program, sequencers: int, state: LedgerState) -> Ledger:
@@ -141,16 +205,28 @@ class Ledger:
     def apply(self, value: bytes) -> None:
         """The next record of the topic; what is none of ours is counted and passed over."""
         try:
-            message = epoch_message(value)
-            if isinstance(message, Piece):
-                whole = self._pieces.take(message) if message.epoch > self.done else None
-                if whole is None:
-                    return
-                message = epoch_message(whole)
+            messages = epoch_messages(value)
         except BadMessage:
             self.bad_messages += 1
             return
+        for message in messages:
+            self._take(self._joined(message) if isinstance(message, Piece) else message)
+
+    def _joined(self, piece: Piece) -> EpochMessage | None:
+        """The record that is whole with this piece."""
+        if piece.epoch <= self.logged:
+            return None
+        try:
+            whole = self._pieces.take(piece)
+            return None if whole is None else epoch_message(whole)
+        except BadMessage:
+            self.bad_messages += 1
+            return None
+
+    def _take(self, message: EpochMessage | None) -> None:
         match message:
+            case None:
+                pass
             case Piece():
                 self.bad_messages += 1
             case Cut():
@@ -184,6 +260,10 @@ class Ledger:
             number += 1
 
     def _mark(self, mark: Mark) -> None:
+        if not self._came(mark):
+            self._take_mark(mark)
+
+    def _take_mark(self, mark: Mark) -> None:
         if mark.epoch <= self.done or not 0 <= mark.partition < self.partitions:
             self.repeats += 1
             return
@@ -201,6 +281,10 @@ class Ledger:
                 self._finish()
 
     def _shipment(self, shipment: Shipment) -> None:
+        if not self._came(shipment):
+            self._take_shipment(shipment)
+
+    def _take_shipment(self, shipment: Shipment) -> None:
         if shipment.epoch <= self.done or not 0 <= shipment.partition < self.partitions:
             self.repeats += 1
             return
@@ -218,7 +302,11 @@ class Ledger:
             self.done += 1
             following = self._at(self.done + 1)
             following.carried = {each.tid: each for each in epoch.outcome.postponed}
-            self._pieces.forget(self.done + 1)
+        self._pieces.forget(self.logged + 1)
+
+
+def _name(message: Mark | Shipment) -> tuple[int, int, int]:
+    return message.epoch, message.round if isinstance(message, Mark) else _SHIPPED, message.partition
 
 
 def decide(program: Program, contributions: list[Contribution | None]) -> Decision:

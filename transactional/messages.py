@@ -198,16 +198,22 @@ class Piece(msgspec.Struct, array_like=True, frozen=True, tag="piece", gc=False)
     data: bytes
 
 
+class Together(msgspec.Struct, array_like=True, frozen=True, tag="together", gc=False):
+    """What a node has to say at once on the epochs topic, as one record: each is a record of that topic."""
+
+    values: list[bytes]
+
+
 EpochMessage = Cut | Mark | Shipment | Piece
 CallMessage = Forward | Calls | Piece
 CommitMessage = Commit | Piece
-_epochs: msgspec.msgpack.Decoder[EpochMessage] = msgspec.msgpack.Decoder(EpochMessage)
+_epochs: msgspec.msgpack.Decoder[EpochMessage | Together] = msgspec.msgpack.Decoder(EpochMessage | Together)
 _calls: msgspec.msgpack.Decoder[CallMessage] = msgspec.msgpack.Decoder(CallMessage)
 _commits: msgspec.msgpack.Decoder[CommitMessage] = msgspec.msgpack.Decoder(CommitMessage)
 _replies: msgspec.msgpack.Decoder[Replies] = msgspec.msgpack.Decoder(Replies)
 
 
-def to_bytes(message: EpochMessage | CallMessage | Replies | Commit | Piece) -> bytes:
+def to_bytes(message: EpochMessage | Together | CallMessage | Replies | Commit | Piece) -> bytes:
     """The record."""
     return encode(message)
 
@@ -220,8 +226,22 @@ def addressed(records: Addressed, inline_bytes: int) -> tuple[Addressed, bool]:
 
 
 def epoch_message(data: bytes) -> EpochMessage:
+    """Of the epochs topic, where it holds one; raises ``BadMessage``."""
+    messages = epoch_messages(data)
+    if len(messages) != 1:
+        raise BadMessage(f"{len(data)} bytes: {len(messages)} records of the epochs topic and not one")
+    return messages[0]
+
+
+def epoch_messages(data: bytes) -> list[EpochMessage]:
     """Of the epochs topic; raises ``BadMessage``."""
-    return _decoded(_epochs, data)
+    message = _decoded(_epochs, data)
+    if not isinstance(message, Together):
+        return [message]
+    messages = [_decoded(_epochs, value) for value in message.values]
+    if any(isinstance(each, Together) for each in messages):
+        raise BadMessage(f"{len(data)} bytes: a record of several holds a record of several")
+    return messages
 
 
 def call_message(data: bytes) -> CallMessage:

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from transactional.appends import Append
+from transactional.appends import Append, AppendCommit
 from transactional.ledger import Ledger
 from transactional.messages import BadMessage, Piece, call_message, commit_message
 from transactional.operators import Program
 from transactional.partition import StatePartition
-from transactional.pieces import Pieces, travelling
+from transactional.pieces import Pieces, together, travelling
 from transactional.sequencer import EpochConfig, Sequencer
 from transactional.snapshots import LedgerState, PartitionState
 from transactional.spilling import SpillingStore
@@ -117,6 +117,7 @@ class TransactionNode:
         self.standing_by: dict[int, Standby] = {}
         """By unit: request partitions first, then state partitions. Others it owns."""
         self._released: list[Append] = []
+        self._early: list[tuple[int, Append]] = []  # commits, with an epoch that the log has to have first
 
     def owned_partitions(self) -> dict[int, StatePartition]:
         """Without those that it is a standby of."""
@@ -213,27 +214,57 @@ class TransactionNode:
 
     def _advance(self, now_ms: int) -> list[Append]:
         out, self._released = self._released, []
-        for number in sorted(self.sequencers):
-            sequencer = self.sequencers[number]
-            standby = self.standing_by.get(number) if self.standing_by else None
-            while True:
-                epoch, made = self.ledger.next_cut(number)[0], out if standby is None else []
-                if not sequencer.advance(now_ms, made):
-                    break
-                if standby is not None:
-                    _hold(standby, epoch, now_ms, made, out)
-        for number in sorted(self.partitions):
-            partition = self.partitions[number]
+        while True:
+            known = self.ledger.expects
+            self._advance_sequencers(now_ms, out)
+            self._advance_partitions(now_ms, out)
+            if self.ledger.expects == known:  # else what was said here may be all that somebody here has waited for
+                break
+        for unit in sorted(self.standing_by):
+            self.standing_by[unit].forget(self.ledger.done)
+        out = self._without_early_commits(out)
+        return together(travelling(out, self.config.compress_bytes, self.config.piece_bytes))
+
+    def _advance_sequencers(self, now_ms: int, out: list[Append]) -> None:
+        opened = 0
+        for _ in range(2):  # when one of them cuts, all of them do, in one record
+            before = opened
+            for number, sequencer in sorted(self.sequencers.items()):
+                standby = self.standing_by.get(number) if self.standing_by else None
+                while True:
+                    epoch, made = self.ledger.next_cut(number)[0], out if standby is None else []
+                    if not sequencer.advance(now_ms, made, opened):
+                        break
+                    if standby is not None:
+                        _hold(standby, epoch, now_ms, made, out)
+                if standby is None:
+                    opened = max(opened, sequencer.opens)
+            if opened == before or len(self.sequencers) == 1:
+                break
+
+    def _advance_partitions(self, now_ms: int, out: list[Append]) -> None:
+        for number, partition in sorted(self.partitions.items()):
             standby = self.standing_by.get(self.ledger.sequencers + number) if self.standing_by else None
+            partition.expects = standby is None
             while True:
                 epoch, made = partition.epoch, out if standby is None else []
                 if not partition.advance(made):
                     break
                 if standby is not None:
                     _hold(standby, epoch, now_ms, made, out)
-        for unit in sorted(self.standing_by):
-            self.standing_by[unit].forget(self.ledger.done)
-        return travelling(out, self.config.compress_bytes, self.config.piece_bytes)
+
+    def _without_early_commits(self, out: list[Append]) -> list[Append]:
+        """Who finds a commit waits for the end of its epoch, to which this node's records belong: they come first."""
+        if self._early and self.ledger.logged >= self._early[0][0]:
+            logged = self.ledger.logged
+            out = [each for epoch, each in self._early if epoch <= logged] + out
+            self._early = [(epoch, each) for epoch, each in self._early if epoch > logged]
+        if self.ledger.expects:
+            done, logged = self.ledger.done, self.ledger.logged
+            if done > logged:
+                self._early += [(done, each) for each in out if isinstance(each, AppendCommit)]
+                out = [each for each in out if not isinstance(each, AppendCommit)]
+        return out
 
 
 def _hold(standby: Standby, epoch: int, now_ms: int, made: list[Append], out: list[Append]) -> None:

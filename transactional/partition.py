@@ -89,6 +89,8 @@ class StatePartition:
         self.replies = ReplyBook(id_window)
         self.committed = 0
         self.tally = Tally()
+        self.expects = False
+        """Whether the ledger counts what this partition says before it is read: what it makes goes to the log."""
         self._replied = replied
         self._running = self._none_running()
         self._received: dict[tuple[int, bytes], Forward | Calls] = {}
@@ -130,7 +132,10 @@ class StatePartition:
         """One that was made, with its epoch; durable once this partition's replies so far are.
 
         It rests upon the one before, or upon what ``restore`` began with. No other is made before it is taken.
+        Who begins with it says nothing of its epochs any more, so all that has to be said of them is on the log.
         """
+        if self._made is None or self._made[0] > self.ledger.logged:
+            return None
         made, self._made = self._made, None
         return made
 
@@ -283,6 +288,8 @@ class StatePartition:
         known = epoch.mark(round_, self.number)
         if known is None:
             out.append(AppendEpochs(to_bytes(mark)))
+            if self.expects and all(each.timed_out is None for each in self._running.executions.values()):
+                self.ledger.expect(mark)  # but how far a function came that has run too long is chance
         elif known != mark:
             raise parted(known, mark, sent, self._running.roots)
 
@@ -321,6 +328,8 @@ class StatePartition:
             running = self._running
             shipment = shipment_of(self.number, epoch, self.store, running.executions, running.roots, self.program)
             out.append(AppendEpochs(to_bytes(shipment)))
+            if self.expects:
+                self.ledger.expect(shipment)
         return True
 
     def _complete(self, epoch: Epoch, out: list[Append]) -> None:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from transactional.appends import Append, AppendReply
-from transactional.messages import BadMessage, Piece, to_bytes
+from transactional.appends import Append, AppendEpochs, AppendReply
+from transactional.messages import BadMessage, Piece, Together, to_bytes
 from transactional.values import decode, digest
 
 COMPRESS_BYTES = 4096
@@ -21,6 +21,8 @@ COMPRESS_BYTES = 4096
 PIECE_BYTES = 1 << 19
 WHOLE_BYTES = 1 << 28
 """A record that claims to be longer is none of ours."""
+TOGETHER_BYTES = 1 << 16
+"""Each record costs its writer, the broker and all readers the more, the shorter it is."""
 _LEVEL = 1
 _PAYS = 0.9
 
@@ -44,6 +46,15 @@ def travelling(
         else:
             out += [replace(append, value=value) for value in _pieces(append.value, piece_bytes)]
     return out
+
+
+def together(appends: list[Append], limit_bytes: int = TOGETHER_BYTES) -> list[Append]:
+    """What goes to the epochs topic as one record, unless that is long, in front of the rest."""
+    values = [append.value for append in appends if isinstance(append, AppendEpochs)]
+    if len(values) < 2 or sum(map(len, values)) > limit_bytes:
+        return appends
+    rest: list[Append] = [append for append in appends if not isinstance(append, AppendEpochs)]
+    return [AppendEpochs(to_bytes(Together(values))), *rest]
 
 
 def _pieces(value: bytes, piece_bytes: int) -> Iterator[bytes]:

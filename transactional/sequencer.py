@@ -95,18 +95,26 @@ class Sequencer:
             self._offsets += [offset] * len(admitted)
         self.position = next_offset
 
-    def advance(self, now_ms: int, out: list[Append]) -> bool:
-        """Forward what has won, and cut if it is time; False if there is nothing to do."""
+    @property
+    def opens(self) -> int:
+        """The last epoch that it has cut, as far as it knows."""
+        return self.ledger.next_cut(self.number)[0] - 1 if self._sent_cut is None else self._sent_cut.epoch
+
+    def advance(self, now_ms: int, out: list[Append], opened: int = 0) -> bool:
+        """Forward what has won, and cut if it is time; False if there is nothing to do.
+
+        Up to epoch ``opened`` this node is known to have cut.
+        """
         moved = self._forward_winners(out)
         epoch, start = self.ledger.next_cut(self.number)
         if self._sent_cut is not None and self._sent_cut.epoch >= epoch:
             return moved  # on its way to the log
         self._sent_cut = None
-        return self._maybe_cut(epoch, start, now_ms, out) or moved
+        return self._maybe_cut(epoch, start, now_ms, epoch <= opened, out) or moved
 
     # --- cutting ----------------------------------------------------------------------------------------------------
 
-    def _maybe_cut(self, number: int, start: int, now_ms: int, out: list[Append]) -> bool:
+    def _maybe_cut(self, number: int, start: int, now_ms: int, is_open: bool, out: list[Append]) -> bool:
         if not self.waiting:
             self._waiting_since_ms = None
         elif self._waiting_since_ms is None:
@@ -119,7 +127,7 @@ class Sequencer:
         )  # a clock may be set back
         first = bisect_left(self._offsets, start)
         full = len(self._offsets) - first >= self.config.max_requests
-        if not ((waited and self._is_due(number)) or full or self.ledger.is_open(number)):
+        if not (is_open or (waited and self._is_due(number)) or full or self.ledger.is_open(number)):
             return False
         behind = self._end_of_cut(first)
         pending = self._requests[first:behind]

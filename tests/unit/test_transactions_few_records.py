@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import pytest
+
 from nodes.transactions.commit_buffer import HOLD_BYTES, HOLD_MS, CommitBuffer
 from tests.unit.test_transactional_protocol import Alone
 from transactional import Context, Operator, Program
 from transactional import node as n
-from transactional.messages import Cut, Mark, epoch_message
+from transactional.appends import AppendCommit, AppendEpochs, AppendReply
+from transactional.ledger import Ledger
+from transactional.messages import Contribution, Cut, Mark, Shipment, Together, epoch_messages, to_bytes
+from transactional.nondeterminism import Nondeterministic
 from transactional.requests import WireRequest, request_record
+from transactional.sequencer import EpochConfig
 
 
 def relay() -> Program:
@@ -39,7 +45,7 @@ def test_short_calls_travel_in_cuts_and_marks_and_long_ones_beside_them() -> Non
     for text, inline in (("short", True), ("long" * 10_000, False)):
         alone = Alone(program)
         alone.ask([hand(0, text, program)])
-        messages = [epoch_message(value) for value in alone.epochs]
+        messages = [each for value in alone.epochs for each in epoch_messages(value)]
         senders = [each for each in messages if isinstance(each, Cut | Mark) and each.sends]
         assert len(senders) == 2 and len(alone.replies) == 1
         assert [each.inline for each in senders] == [inline] * 2
@@ -48,30 +54,115 @@ def test_short_calls_travel_in_cuts_and_marks_and_long_ones_beside_them() -> Non
         assert len(alone.node.partitions[other].store.items) == 1
 
 
+class Pair:
+    """Two nodes with a state partition each, the first with the sequencer; one log, read to its end in each turn."""
+
+    def __init__(self, program: Program) -> None:
+        self.epochs: list[bytes] = []
+        self.commits: list[bytes] = []
+        self.replies: list[bytes] = []
+        self.nodes = [n.TransactionNode(program, 1, EpochConfig(interval_ms=0)) for _ in range(2)]
+        self.nodes[0].step(n.SequencerTaken(0), 0)
+        for number, node in enumerate(self.nodes):
+            node.step(n.PartitionTaken(number), 0)
+
+    def tell(self, number: int, event: n.Event) -> None:
+        for append in self.nodes[number].step(event, 0):
+            kind = {AppendEpochs: self.epochs, AppendCommit: self.commits, AppendReply: self.replies}[type(append)]
+            kind.append(append.value)
+
+    def ask(self, request: bytes) -> None:
+        start = self.nodes[0].sequencers[0].position
+        self.tell(0, n.RequestsRead(0, [start], [request], start + 1))
+
+    def read(self, number: int) -> bool:
+        """One node reads all that is there; False if that is nothing."""
+        new = self.epochs[self.nodes[number].ledger.position :]
+        self.tell(number, n.EpochsRead(new, self.nodes[number].ledger.position + len(new)))
+        return bool(new)
+
+    def settle(self) -> None:
+        while self.read(0) | self.read(1):
+            pass
+
+
 def test_the_next_epoch_is_cut_beside_the_last_marks_of_the_one_in_work() -> None:
     program = relay()
-    alone = Alone(program)
-    alone.ask([hand(0, "", program)])  # from here on two rounds are expected
-    asked = 1
-    while asked < 20:  # one comes with each step
-        start = alone.node.sequencers[0].position
-        alone.tell(n.RequestsRead(0, [start], [hand(asked, "", program)], start + 1))
-        asked += 1
-        alone.settle()
-    while alone.settle():
-        pass
-    cuts: dict[int, tuple[int, int]] = {}  # the last mark before the cut of an epoch
-    last = (0, 0)
-    for message in map(epoch_message, alone.epochs):
+    pair = Pair(program)
+    pair.ask(hand(0, "", program))  # from here on two rounds are expected
+    pair.settle()
+    for asked in range(1, 20):  # one comes with each step
+        pair.ask(hand(asked, "", program))
+        pair.read(0)
+        pair.read(1)
+    pair.settle()
+    marks: list[tuple[int, int]] = []
+    before: dict[int, list[int]] = {}  # rounds of the epoch before that are marked when an epoch is cut
+    for message in (each for value in pair.epochs for each in epoch_messages(value)):
         if isinstance(message, Mark):
-            last = message.epoch, message.round
+            marks.append((message.epoch, message.round))
         elif isinstance(message, Cut):
-            cuts[message.epoch] = last
-    assert len(cuts) > 3
-    later = sorted(cuts)[1:]
+            before[message.epoch] = [round_ for epoch, round_ in marks if epoch == message.epoch - 1]
+    assert len(before) > 3
+    later = sorted(before)[1:]
     for epoch in later:
-        assert cuts[epoch] >= (epoch - 1, 1), f"epoch {epoch} was cut while the one before it had two rounds to go"
-    assert any(cuts[epoch][0] == epoch - 1 and cuts[epoch] < (epoch - 1, 2) for epoch in later), "none was cut early"
+        assert 1 in before[epoch], f"epoch {epoch} was cut while the one before it had two rounds to go"
+    assert any(before[epoch].count(2) < 2 for epoch in later), "none was cut early"
+
+
+def test_a_node_does_not_wait_for_its_own_records_to_come_back() -> None:
+    program = relay()
+    pair = Pair(program)
+    pair.ask(hand(0, "", program))
+    pair.read(1)  # the second node has read the cut, and says what it has to say in round 1
+    pair.read(0)  # so the first one ends round 2 as well
+    pair.read(1)
+    node, read = pair.nodes[1], pair.nodes[1].ledger.position
+    assert read == len(pair.epochs) - 1, "its last record has not come back"
+    assert node.ledger.done == 1 and node.ledger.logged == 0 and node.partitions[1].epoch == 2
+    node.partitions[1].want_snapshot()
+    assert node.partitions[1].take_snapshot() is None, "who begins with it never says what may be lost"
+    commits = len(pair.commits)
+    pair.read(1)
+    assert node.ledger.logged == 1 and len(pair.commits) == commits + 1, "a commit says that its epoch is on the log"
+    made = node.partitions[1].take_snapshot()
+    assert made is not None and made[0] == 1
+    pair.settle()
+    assert len(pair.replies) == 1
+
+
+def test_what_has_not_come_back_is_in_no_snapshot_of_the_ledger() -> None:
+    ledger = Ledger(relay(), 1)
+    mark = Mark(0, 1, 1, [], Contribution([], [], [], []))
+    ledger.expect(mark)
+    assert ledger.epoch(1).mark(1, 0) == mark and ledger.snapshot().marks == [] and ledger.expects == 1
+    ledger.apply(to_bytes(mark))
+    assert ledger.snapshot().marks == [mark] and ledger.expects == 0
+    ledger.apply(to_bytes(mark))  # another owner's
+    assert ledger.repeats == 1
+
+
+def test_another_record_of_the_name_of_ones_own_is_no_deterministic_function() -> None:
+    mine, others = (Mark(0, 1, 1, [], Contribution([tid], [], [], [])) for tid in (1, 2))
+    shipped, stranger = (Shipment(0, 1, [], [("box", "a", value)], []) for value in (b"1", b"2"))
+    for own, found in ((mine, others), (shipped, stranger)):
+        ledger = Ledger(relay(), 1)
+        ledger.expect(own)
+        with pytest.raises(Nondeterministic, match="state partition 0, epoch 1"):
+            ledger.apply(to_bytes(found))
+
+
+def test_what_a_node_says_at_once_is_one_record() -> None:
+    program = relay()
+    pair = Pair(program)
+    pair.ask(hand(0, "", program))
+    pair.settle()
+    several = [messages for value in pair.epochs if len(messages := epoch_messages(value)) > 1]
+    assert several and all(isinstance(each, Mark) for messages in several for each in messages)
+    nested = to_bytes(Together([to_bytes(Together(pair.epochs))]))
+    ledger = pair.nodes[0].ledger
+    ledger.apply(nested)
+    assert ledger.bad_messages == 1
 
 
 def test_commits_are_held_until_it_is_time_or_there_are_many() -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from tests.unit.txn_stage import Stage
 from transactional import Context, Operator, Program
 from transactional.appends import AppendCommit, AppendEpochs, AppendReply
-from transactional.messages import BadMessage, Commit, Piece, commit_message, epoch_message, to_bytes
+from transactional.messages import BadMessage, Commit, Piece, commit_message, epoch_messages, to_bytes
 from transactional.pieces import COMPRESS_BYTES, PIECE_BYTES, Pieces, travelling
 
 LARGE = 600_000
@@ -132,7 +132,7 @@ def test_calls_commits_and_shipments_longer_than_a_record_travel_and_survive_the
             assert any(len(value) > PIECE_BYTES / 2 for value in values) or partition, topic
     assert PIECE_BYTES <= longest < PIECE_BYTES + 200
     shipped = stage.log.read(topics.epochs, 0, 0, max_records=1 << 20).values
-    assert any(isinstance(epoch_message(value), Piece) for value in shipped)
+    assert any(isinstance(each, Piece) for value in shipped for each in epoch_messages(value))
     del stage.nodes["one"]
     other = stage.start("other")
     expected = Random(1).randbytes(LARGE)
