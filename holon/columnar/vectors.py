@@ -113,3 +113,50 @@ def plain_bytes(typing_context: Any, address: Any) -> Any:
         return builder.cttz(bits, ir.Constant(ir.IntType(1), 0))
 
     return types.int64(types.int64), generate
+
+
+@intrinsic
+def put_word(typing_context: Any, address: Any, value: Any) -> Any:
+    """Store eight bytes at any address, as the machine orders them."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.store(arguments[1], builder.inttoptr(arguments[0], _WORD.as_pointer()), align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.uint64), generate
+
+
+@intrinsic
+def half_at(typing_context: Any, table: Any, index: Any) -> Any:
+    """``table[index]`` of a column of two bytes each at any address, unsigned."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.zext(builder.load(_half(builder, arguments), align=1), _WORD)
+
+    return types.int64(types.int64, types.int64), generate
+
+
+@intrinsic
+def put_half(typing_context: Any, table: Any, index: Any, value: Any) -> Any:
+    """``table[index] = value`` for a column of two bytes each at any address."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.store(builder.trunc(arguments[2], _MASK), _half(builder, arguments), align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+def _half(builder: Any, arguments: Any) -> Any:
+    offset = builder.shl(arguments[1], ir.Constant(_WORD, 1))
+    return builder.inttoptr(builder.add(arguments[0], offset), _MASK.as_pointer())
+
+
+@intrinsic
+def trailing_zeros(typing_context: Any, word: Any) -> Any:
+    """Bits that are 0 below the lowest that is not; the word is not 0."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(types.uint64), generate
