@@ -17,6 +17,7 @@ from nodes.log import kafka_config, kafka_transactions
 from nodes.log.checks import MAX_RECORD_BYTES, check_batch, check_new_topic, out_of_range
 from nodes.log.contract import Appended, Chunk, Log, LogError, TopicPartition, UnknownTopic
 from nodes.log.kafka_append import BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, Appender
+from nodes.log.kafka_batch_send import BatchSender
 from nodes.log.kafka_errors import Connection
 from nodes.log.kafka_follow import Follower
 from nodes.log.kafka_library import open_library
@@ -131,7 +132,10 @@ class KafkaLog(Log):
             self._follower = Follower(consumer, self._topics, self._connection, self.prefix, self._timeout_s)
             if not self._sender.used:  # else what is on its way would lose its place
                 connection, timeout_s = self._connection, self._timeout_s
-                self._new_sender = lambda config: NativeSender(library, found, config, connection, timeout_s)
+                self._new_sender = lambda config: BatchSender(
+                    found, config, connection, timeout_s,
+                    lambda: NativeSender(library, found, config, connection, timeout_s),
+                )  # fmt: skip
                 self._sender = self._new_sender(self._sending)
             self._finalizer.detach()
             self._parts = (self._topics, self._follower, self._appender, self._sender, *self._parts[4:])

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from confluent_kafka import KafkaError, KafkaException
 
-from holon.columnar.payloads import Payloads
 from nodes.compiled import Compiled
 from nodes.log.contract import LogUnavailable
 from nodes.log.kafka_append import HEADER
 from nodes.log.kafka_errors import Connection, reason
 from nodes.log.kafka_library import PRODUCER, new_client, partition_count
+from nodes.log.kafka_records import Records
 from nodes.log.kafka_send import SLICE_S, Sender
 from nodes.log.kafka_table import VARIABLE
 
@@ -117,31 +117,6 @@ class Producer:
             self._lib.rd_kafka_topic_destroy(topic)
         self._lib.rd_kafka_queue_destroy(self._queue)
         self._lib.rd_kafka_destroy(client)
-
-
-class Records:
-    """A batch as the compiled loop reads it: keeps alive what ``table`` has the addresses of."""
-
-    def __init__(
-        self, values: Sequence[bytes], headers: Sequence[bytes] | None, keys: Sequence[bytes | None] | None
-    ) -> None:
-        self.count = len(values)
-        columns = [*_arrays(values), *_arrays(headers), *_arrays(keys)]
-        self._kept = columns
-        self.table = np.array([0 if one is None else one.ctypes.data for one in columns], np.int64)
-
-
-def _arrays(column: Sequence[bytes | None] | None) -> tuple[Any, Any, Any]:
-    """Buffer, starts and ends; the start of None is -1."""
-    if column is None:
-        return None, None, None
-    if isinstance(column, Payloads):
-        return column.buffer, np.ascontiguousarray(column.starts), np.ascontiguousarray(column.ends)
-    found = Payloads.of([value or b"" for value in column])
-    for row, value in enumerate(column):
-        if value is None:
-            found.starts[row] = -1
-    return found.buffer, found.starts, found.ends
 
 
 class _Sent(NamedTuple):

@@ -1,0 +1,134 @@
+"""Kafka's record batches (magic 2), written from columns by the compiled loops.
+
+Format: kafka.apache.org/documentation/#recordbatch. Timestamps are of the batch: all its records have the same.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from holon.columnar.payloads import PAD_BYTES
+from nodes.compiled import Compiled
+from nodes.log.crc32c_tables import tables
+from nodes.log.kafka_append import HEADER, RECORD_OVERHEAD_BYTES
+from nodes.log.kafka_records import Records
+from nodes.log.lz4_layout import TABLE_BYTES, frame_room
+
+_HEAD = struct.Struct(">qiib")
+"""First offset, bytes that follow, epoch of the leader, magic."""
+_SUM = struct.Struct(">I")
+_BODY = struct.Struct(">hiqqqhii")
+"""Attributes, last number, first and last time, producer and its epoch, sequence number, how many."""
+_SUMMED = _HEAD.size + _SUM.size
+HEAD_BYTES = _SUMMED + _BODY.size
+_MAGIC, _NO_EPOCH, _LZ4 = 2, -1, 3
+_BEFORE_LENGTH = 12
+SEQUENCES = 1 << 31
+"""After the last one comes 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Producer:
+    """Whom the brokers take records of once only: an idempotent producer."""
+
+    id: int
+    epoch: int
+
+
+@dataclass(slots=True)
+class Piece:
+    """What was sent together and has not left as a whole. ``row``: the first that has not."""
+
+    records: Records
+    done: Callable[[int], None]
+    since_s: float
+    row: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class Batch:
+    """Records that go out together. ``told``: whom to tell, and how many of its records come before that.
+
+    ``size``: bytes as they were handed over; ``asked``: whether it is on its way; ``first_offset``: where it lies.
+    """
+
+    data: bytes
+    count: int
+    size: int
+    since_s: float
+    told: list[tuple[Callable[[int], None], int]] = field(default_factory=list)
+    asked: bool = False
+    first_offset: int | None = None
+
+
+class BatchWriter:
+    """Writes batches of at most ``batch_bytes``; a single record may be larger. Belongs to one thread."""
+
+    def __init__(self, loops: Compiled, batch_bytes: int, compressed: bool) -> None:
+        self._loops = loops
+        self._room = batch_bytes - HEAD_BYTES
+        self._compressed = compressed
+        self._name = np.frombuffer(HEADER.encode() + bytes(PAD_BYTES), np.uint8)
+        self._places = np.zeros(TABLE_BYTES, np.uint8)
+        self._used = np.zeros(1, np.int64)
+        self._plain = np.empty(0, np.uint8)
+        self._packed = np.empty(0, np.uint8)
+
+    def write(self, pieces: deque[Piece], producer: Producer, sequence: int, now_ms: int) -> Batch:
+        """Take as much from the pieces as fits into a batch: at least one record."""
+        since_s, size, count, at, told = pieces[0].since_s, 0, 0, HEAD_BYTES, []
+        self._make_room(self._room)
+        while pieces:
+            piece = pieces[0]
+            end, used = self._fill(piece, piece.records.count, count, at, HEAD_BYTES + self._room - at)
+            if end == piece.row and count == 0:
+                end, used = self._alone(piece, at)
+            size += piece.records.size_of(piece.row, end)
+            count, at, piece.row = count + end - piece.row, at + used, end
+            if end < piece.records.count:
+                break
+            told.append((piece.done, count))
+            pieces.popleft()
+        data = self._finished(at, count, producer, sequence, now_ms)
+        return Batch(data, count, size, since_s, told)
+
+    def _alone(self, piece: Piece, at: int) -> tuple[int, int]:
+        """One record that is larger than a batch should be."""
+        room = piece.records.size_of(piece.row, piece.row + 1) + RECORD_OVERHEAD_BYTES
+        self._make_room(room)
+        return self._fill(piece, piece.row + 1, 0, at, room)
+
+    def _make_room(self, room: int) -> None:
+        if len(self._plain) < HEAD_BYTES + room + PAD_BYTES:
+            self._plain = np.empty(HEAD_BYTES + room + PAD_BYTES, np.uint8)
+            self._packed = np.empty(HEAD_BYTES + frame_room(room), np.uint8)
+
+    def _fill(self, piece: Piece, until: int, number: int, at: int, room: int) -> tuple[int, int]:
+        """Write its records from place ``at`` on, the first with this number; up to which row, and how many bytes."""
+        end = self._loops.write_records(
+            piece.records.table.ctypes.data, piece.row, until, number, self._name.ctypes.data, len(HEADER),
+            self._plain.ctypes.data + at, room, self._used.ctypes.data,
+        )  # fmt: skip
+        return end, int(self._used[0])
+
+    def _finished(self, end: int, count: int, producer: Producer, sequence: int, now_ms: int) -> bytes:
+        buffer, attributes = self._plain, 0
+        if self._compressed:
+            packed = HEAD_BYTES + self._loops.lz4_frame(
+                self._plain.ctypes.data + HEAD_BYTES, end - HEAD_BYTES, self._packed.ctypes.data + HEAD_BYTES,
+                self._places.ctypes.data,
+            )  # fmt: skip
+            if packed < end:
+                buffer, end, attributes = self._packed, packed, _LZ4
+        _HEAD.pack_into(buffer, 0, 0, end - _BEFORE_LENGTH, _NO_EPOCH, _MAGIC)
+        _BODY.pack_into(
+            buffer, _SUMMED, attributes, count - 1, now_ms, now_ms, producer.id, producer.epoch, sequence, count
+        )
+        summed = self._loops.crc32c(buffer.ctypes.data + _SUMMED, end - _SUMMED, tables().ctypes.data)
+        _SUM.pack_into(buffer, _HEAD.size, summed)
+        return buffer[:end].tobytes()

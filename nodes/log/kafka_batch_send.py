@@ -1,0 +1,287 @@
+"""A sender that writes Kafka's batches itself and asks the leaders to take them, on plain connections of its own.
+
+It serves what it knows; where a broker or a property asks for more, librdkafka's sender does it from the first record
+on. It is as strict as that one: idempotent, in order, and nothing follows what failed.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from confluent_kafka import KafkaError
+
+from nodes.compiled import Compiled
+from nodes.log.contract import LogUnavailable
+from nodes.log.kafka_batch import Batch, BatchWriter, Piece, Producer
+from nodes.log.kafka_batch_finder import CONNECT_S, Finder, Found, addresses, find
+from nodes.log.kafka_batch_requests import Address, Place, ask_producer, send_batch, taken, understood
+from nodes.log.kafka_batch_track import UNKNOWN_TOPIC, Track
+from nodes.log.kafka_errors import Connection
+from nodes.log.kafka_records import Records
+from nodes.log.kafka_send import SLICE_S, Sender
+from nodes.log.kafka_wire import Lost, Wire
+
+ANSWER_S = 30.0
+"""A broker that says nothing for so long is asked on a new connection."""
+_MOST_PAUSE_S, _LEAST_PAUSE_S = 1.0, 0.05
+_MAX_RECORDS = 100_000
+"""Handed over and not yet acknowledged, as librdkafka has it."""
+_KNOWN = frozenset(
+    "acks batch.size bootstrap.servers client.id enable.gapless.guarantee enable.idempotence error_cb linger.ms logger "
+    "message.max.bytes message.timeout.ms queue.buffering.max.kbytes reconnect.backoff.max.ms reconnect.backoff.ms "
+    "retry.backoff.ms socket.keepalive.enable socket.nagle.disable".split()
+)
+_PLAIN = {"security.protocol": ("plaintext",), "compression.type": ("lz4", "none")}
+
+
+def is_plain(config: Mapping[str, Any]) -> bool:
+    """Whether a sender with these properties can be one of these."""
+    return all(key in _KNOWN or str(value).lower() in _PLAIN.get(key, ()) for key, value in config.items())
+
+
+class _Line:
+    """A connection, and what was asked on it and not yet answered, in order."""
+
+    def __init__(self, wire: Wire) -> None:
+        self.wire = wire
+        self.asked: deque[tuple[int, Track, Batch]] = deque()
+        self.heard_s = 0.0
+
+
+class BatchSender(Sender):
+    """As ``Sender``; ``otherwise`` makes the one that does it where this one cannot. Belongs to one thread."""
+
+    def __init__(
+        self,
+        loops: Compiled,
+        config: Mapping[str, Any],
+        connection: Connection,
+        timeout_s: float,
+        otherwise: Callable[[], Sender],
+    ) -> None:
+        super().__init__(config, connection, timeout_s)
+        self._writer = BatchWriter(loops, config["batch.size"], str(config.get("compression.type")).lower() == "lz4")
+        self._otherwise = otherwise
+        self._other: Sender | None = None
+        self._numbered: Producer | None = None
+        self._finder = Finder(config["client.id"])
+        self._ask = addresses(config["bootstrap.servers"])
+        self._lines: dict[Address, _Line] = {}
+        self._tracks: dict[Place, Track] = {}
+        self._leaders: dict[Place, Address] = {}
+        self._held_bytes = self._held_records = 0
+        self._most_bytes = config["queue.buffering.max.kbytes"] << 10
+        self._pause_s, self._pause_until_s = _LEAST_PAUSE_S, 0.0
+
+    def send(
+        self,
+        name: str,
+        partition: int,
+        values: Sequence[bytes],
+        headers: Sequence[bytes] | None,
+        keys: Sequence[bytes | None] | None,
+        done: Callable[[int], None],
+    ) -> None:
+        """Hand records over; where too much is on its way, wait until some of it has arrived."""
+        self._raise_failure()
+        if self._other is None and self._numbered is None and not self._open(name):
+            self._other = self._otherwise()
+        if self._other is not None:
+            self._other.send(name, partition, values, headers, keys, done)
+            return
+        track = self._tracks.get((name, partition)) or self._new_track(name, partition)
+        records = Records(values, headers, keys)
+        track.pieces.append(Piece(records, done, time.monotonic()))
+        self._held_bytes += records.size
+        self._held_records += records.count
+        self._push(track)
+        self._await_room(name, partition)
+
+    @property
+    def used(self) -> bool:
+        """True once it has a connection."""
+        return self._numbered is not None or self._other is not None
+
+    def delivered(self, wait: bool) -> None:
+        """Call what waits for acknowledgements; raises if a record was not delivered."""
+        if self._other is not None:
+            self._other.delivered(wait)
+            return
+        if self._held_records:
+            self._hear(0)
+            deadline = time.monotonic() + self._timeout_s + 1.0
+            while wait and self._held_records and self._failed is None and time.monotonic() < deadline:
+                self._hear(SLICE_S)  # in slices, so that signals get their turn
+        self._raise_failure()
+
+    def close(self) -> None:
+        """What is still on its way may arrive, but nobody will hear of it."""
+        self._failed = LogUnavailable("the log is closed")
+        if self._other is not None:
+            self._other.close()
+        self._hang_up()
+
+    # --- connections -------------------------------------------------------------------------------------------------
+
+    def _open(self, name: str) -> bool:
+        """Find out whether the brokers can be spoken to as it is done here, and who leads the first topic."""
+        for address in self._ask if is_plain(self._config) else ():
+            wire = Wire.connect(*address, self._config["client.id"], CONNECT_S)
+            if isinstance(wire, Lost):
+                continue
+            producer = ask_producer(wire) if understood(wire) is None else None
+            wire.close()
+            if isinstance(producer, Producer) and self._learn(name):
+                self._numbered = producer
+                return True
+        return False
+
+    def _learn(self, name: str) -> bool:
+        found = find(self._ask, [name], self._lines, self._config["client.id"])
+        if isinstance(found, Found):
+            self._adopt(found)
+            return name not in found.leaders.errors
+        return False
+
+    def _adopt(self, found: Found) -> None:
+        self._leaders |= found.leaders.addresses
+        self._ask = list(dict.fromkeys([*addresses(self._config["bootstrap.servers"]), *found.leaders.brokers]))
+        for address, wire in found.wires.items():
+            if address in self._lines:
+                wire.close()
+            else:
+                self._lines[address] = _Line(wire)
+
+    def _new_track(self, name: str, partition: int) -> Track:
+        track = self._tracks[name, partition] = Track(name, partition)
+        if (name, partition) not in self._leaders:
+            self._learn(name)
+        track.again = self._leaders.get((name, partition)) not in self._lines
+        return track
+
+    def _hang_up(self) -> None:
+        self._finder.close()
+        for line in self._lines.values():
+            line.wire.close()
+        self._lines.clear()
+
+    def _drop(self, address: Address, line: _Line) -> None:
+        """The connection is gone: what was asked on it is asked again when there is another."""
+        if self._lines.get(address) is not line:
+            return
+        self._lines.pop(address).wire.close()
+        for place, track in self._tracks.items():
+            if self._leaders.get(place) == address:
+                track.lost()
+
+    def _find_again(self, now_s: float) -> None:
+        """Look for the leaders of those that have lost theirs, and go on with those that are found."""
+        stale = [track for track in self._tracks.values() if track.resumable() and track.oldest_s() is not None]
+        found = self._finder.result()
+        if isinstance(found, Found):
+            self._adopt(found)
+            for track in stale:
+                track.last_error = found.leaders.errors.get(track.name, track.last_error)
+                place = track.name, track.partition
+                if found.leaders.addresses.get(place) in self._lines:
+                    track.resume()
+                    self._push(track)
+        elif stale and not self._finder.busy and now_s >= self._pause_until_s:
+            self._pause_until_s = now_s + self._pause_s
+            self._pause_s = min(2 * self._pause_s, _MOST_PAUSE_S)
+            self._finder.start(self._ask, sorted({track.name for track in stale}), set(self._lines))
+
+    # --- batches -----------------------------------------------------------------------------------------------------
+
+    def _push(self, track: Track) -> None:
+        """Send of a partition what can be sent now."""
+        place = track.name, track.partition
+        while self._failed is None and (batch := track.next_batch(self._write)) is not None:
+            address = self._leaders[place]
+            line = self._lines[address]
+            number = send_batch(line.wire, place, batch.data, int(ANSWER_S * 1000))
+            if isinstance(number, Lost):
+                self._drop(address, line)
+                return
+            if not line.asked:
+                line.heard_s = time.monotonic()
+            line.asked.append((number, track, batch))
+
+    def _write(self, pieces: deque[Piece], sequence: int) -> Batch:
+        assert self._numbered is not None
+        return self._writer.write(pieces, self._numbered, sequence, time.time_ns() // 1_000_000)
+
+    def _await_room(self, name: str, partition: int) -> None:
+        held, deadline = self._held_records, time.monotonic() + self._timeout_s + 1.0
+        while self._held_bytes > self._most_bytes or self._held_records > _MAX_RECORDS:
+            self._hear(SLICE_S)
+            if self._held_records < held:
+                held, deadline = self._held_records, time.monotonic() + self._timeout_s + 1.0
+            elif time.monotonic() > deadline and self._failed is None:
+                self._failed = self._failure(KafkaError(KafkaError._QUEUE_FULL), name, partition)
+            self._raise_failure()
+
+    def _hear(self, timeout_s: float) -> None:
+        """Take answers, wait at most so long for the first, and send what has its turn then."""
+        if timeout_s:
+            poll = select.poll()
+            for line in self._lines.values():
+                if line.asked:
+                    poll.register(line.wire, select.POLLIN | (select.POLLOUT if line.wire.unsent else 0))
+            poll.poll(timeout_s * 1000)
+        now_s = time.monotonic()
+        for address, line in list(self._lines.items()):
+            if line.asked and self._failed is None:
+                lost = line.wire.flush() or self._answers(line, now_s)
+                if lost is not None or (line.asked and now_s - line.heard_s > ANSWER_S):
+                    self._drop(address, line)
+        self._look_after(now_s)
+        if self._failed is not None:
+            self._hang_up()
+
+    def _answers(self, line: _Line, now_s: float) -> Lost | None:
+        while line.asked and self._failed is None:
+            answer = line.wire.receive(lambda size: memoryview(bytearray(size)))
+            if answer is None or isinstance(answer, Lost):
+                return answer
+            line.heard_s = now_s
+            number, track, batch = line.asked.popleft()
+            found = taken(answer.data)
+            said = None if isinstance(found, Lost) else found.get((track.name, track.partition))
+            if number != answer.number or said is None:
+                line.asked.appendleft((number, track, batch))
+                return Lost("an answer to something else")
+            arrived = track.answered(batch, said.error, said.first_offset)
+            if arrived is None:
+                self._fail(track, said.error)
+                return None
+            self._tell(track, arrived)
+        return None
+
+    def _tell(self, track: Track, arrived: list[Batch]) -> None:
+        for batch in arrived:
+            assert batch.first_offset is not None
+            self._pause_s = _LEAST_PAUSE_S
+            self._held_bytes -= batch.size
+            self._held_records -= batch.count
+            for done, count in batch.told:
+                done(batch.first_offset + count)
+        self._push(track)
+
+    def _look_after(self, now_s: float) -> None:
+        """See to what has waited too long, and to what has lost its leader."""
+        if self._failed is None:
+            for track in self._tracks.values():
+                oldest_s = track.oldest_s()
+                if oldest_s is not None and now_s - oldest_s > self._timeout_s:
+                    gone = track.last_error == UNKNOWN_TOPIC
+                    self._fail(track, UNKNOWN_TOPIC if gone else KafkaError._MSG_TIMED_OUT)
+                    return
+            self._find_again(now_s)
+
+    def _fail(self, track: Track, error: int) -> None:
+        self._failed = self._failed or self._failure(KafkaError(error), track.name, track.partition)

@@ -1,0 +1,88 @@
+"""What is on its way to one partition: numbered batches, so that the broker takes each once and in order.
+
+A batch that may have arrived is sent again as it was; the broker knows it by its producer and its sequence number and
+answers where it lies (idempotent producer, KIP-98). It remembers the last five, so no more are ever on their way.
+Pure: told what happens, and asked what to send.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+from nodes.log.kafka_batch import SEQUENCES, Batch, Piece
+
+MAX_BATCHES = 5
+OUT_OF_ORDER = 45
+UNKNOWN_TOPIC = 3
+PASSING = frozenset([2, UNKNOWN_TOPIC, 5, 6, 7, 8, 9, 13, 19, 20, 56, 72, 74, 75, 76])
+"""Damaged on the way, no leader or another one, not enough replicas, too late, no disk: to be sent again."""
+Writer = Callable[[deque[Piece], int], Batch]
+"""Makes a batch of the first pieces, with that sequence number."""
+
+
+class Track:
+    """Of one partition. ``again``: some batches have to be sent once more, when all have been answered."""
+
+    def __init__(self, name: str, partition: int) -> None:
+        self.name = name
+        self.partition = partition
+        self.pieces: deque[Piece] = deque()
+        self.batches: deque[Batch] = deque()
+        self.asked = 0
+        self.again = False
+        self.last_error = 0
+        self._sequence = 0
+
+    def oldest_s(self) -> float | None:
+        """When the first of what has not arrived was handed over."""
+        if self.batches:
+            return self.batches[0].since_s
+        return self.pieces[0].since_s if self.pieces else None
+
+    def next_batch(self, write: Writer) -> Batch | None:
+        """What is to be sent now, which is ``asked`` from then on; None if nothing is, or something is to be awaited."""
+        if self.again:
+            return None
+        found = next((one for one in self.batches if not one.asked and one.first_offset is None), None)
+        if found is None:
+            if not self.pieces or len(self.batches) >= MAX_BATCHES:
+                return None
+            found = write(self.pieces, self._sequence)
+            self._sequence = (self._sequence + found.count) % SEQUENCES
+            self.batches.append(found)
+        found.asked = True
+        self.asked += 1
+        return found
+
+    def answered(self, batch: Batch, error: int, first_offset: int) -> list[Batch] | None:
+        """Those that have arrived with all before them; None if the error is one that sending again does not mend."""
+        batch.asked = False
+        self.asked -= 1
+        if error:
+            if error not in PASSING and not (error == OUT_OF_ORDER and self.again):
+                return None
+            self.again = True
+            if error != OUT_OF_ORDER:
+                self.last_error = error
+            return []
+        batch.first_offset = first_offset
+        arrived = []
+        while self.batches and self.batches[0].first_offset is not None:
+            arrived.append(self.batches.popleft())
+        return arrived
+
+    def lost(self) -> None:
+        """The connection is gone: nobody knows what of it has arrived."""
+        for batch in self.batches:
+            batch.asked = False
+        self.asked = 0
+        self.again = True
+
+    def resumable(self) -> bool:
+        """Whether it waits for somebody to say that its leader is found again."""
+        return self.again and not self.asked
+
+    def resume(self) -> None:
+        """The leader is found; what is left goes out in the order that it had."""
+        self.again = False
