@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 SOURCES = ("holon.columnar.kernel", "holon.columnar.layout", "holon.columnar.vectors", "nodes.log.kafka_kernel",
            "nodes.log.kafka_table", "nodes.log.crc32c_kernel", "nodes.log.crc32c_tables",
-           "nodes.log.embedded_kernel", "nodes.log.crc32_kernel", "nodes.log.kafka_batch_kernel",
+           "nodes.log.embedded_kernel", "nodes.log.crc32_kernel", "nodes.log.kafka_write_kernel",
            "nodes.log.lz4_kernel", "nodes.log.lz4_layout")  # fmt: skip
 """Modules of which the machine code is made."""
 NAMES = {
@@ -40,7 +40,7 @@ NAMES = {
     "crc32c": ("nodes.log.crc32c_kernel", 3),
     "unpack": ("nodes.log.embedded_kernel", 5),
     "copy_folding": ("nodes.log.crc32_kernel", 5),
-    "write_records": ("nodes.log.kafka_batch_kernel", 9),
+    "write_records": ("nodes.log.kafka_write_kernel", 9),
     "lz4_frame": ("nodes.log.lz4_kernel", 4),
 }
 """Compiled functions: where they stand, and how many arguments they take."""

@@ -21,6 +21,8 @@ _ALLOWED = re.compile(
     r"|connections\.max\.idle\.ms|(reconnect|retry)\.backoff\.(max\.)?ms|metadata\.max\.age\.ms"
     r"|topic\.metadata\.refresh\.interval\.ms|compression\.(codec|type|level)|receive\.message\.max\.bytes|debug"
 )
+_OWN = {"holon.writer": ("batches", "librdkafka")}
+"""Not librdkafka's: how Holon itself uses Kafka (``nodes/log/kafka_config.py``)."""
 _REFUSED = {
     "plugin.library.paths": "it would load foreign code into the process",
     "ssl.engine.location": "it would load foreign code into the process",
@@ -36,6 +38,10 @@ def kafka_property(given: Given, environ: Mapping[str, str]) -> str | SecretStr:
     name = given.key[len(KAFKA) :]
     if name in _REFUSED:
         raise SettingsError(f"{given.key} (from {given.origin}) is refused: {_REFUSED[name]}")
+    if name in _OWN:
+        if given.value not in _OWN[name]:
+            raise SettingsError(f"{given.key} (from {given.origin}) is one of {', '.join(_OWN[name])}")
+        return str(given.value)
     if not _ALLOWED.fullmatch(name):
         raise SettingsError(
             f"{given.key} (from {given.origin}) is refused: properties of security (security.protocol, sasl.*, ssl.*), "

@@ -61,6 +61,7 @@ class KafkaLog(Log):
         self._batch_bytes = max_record_bytes + _BATCH_MARGIN_BYTES
         self._pid = OWN.id
         self._lock = threading.RLock()
+        self._writes_batches = kafka_config.writes_batches(properties or {})
         base = kafka_config.common(bootstrap, properties or {})
         try:
             self._topics = Topics(kafka_config.admin(base, connection.note), connection, prefix, timeout_s)
@@ -132,10 +133,14 @@ class KafkaLog(Log):
             self._follower = Follower(consumer, self._topics, self._connection, self.prefix, self._timeout_s)
             if not self._sender.used:  # else what is on its way would lose its place
                 connection, timeout_s = self._connection, self._timeout_s
-                self._new_sender = lambda config: BatchSender(
-                    found, config, connection, timeout_s,
-                    lambda: NativeSender(library, found, config, connection, timeout_s),
-                )  # fmt: skip
+
+                def native(config: Mapping[str, Any]) -> Sender:
+                    return NativeSender(library, found, config, connection, timeout_s)
+
+                def batches(config: Mapping[str, Any]) -> Sender:
+                    return BatchSender(found, config, connection, timeout_s, lambda: native(config))
+
+                self._new_sender = batches if self._writes_batches else native
                 self._sender = self._new_sender(self._sending)
             self._finalizer.detach()
             self._parts = (self._topics, self._follower, self._appender, self._sender, *self._parts[4:])

@@ -24,12 +24,24 @@ UNUSED_GROUP = "holon"
 """Consumers must name a group; nothing is ever stored for it or asked of it."""
 
 
+OWN_PREFIX = "holon."
+"""Not librdkafka's: how this log itself uses Kafka."""
+WRITER = f"{OWN_PREFIX}writer"
+WRITERS = ("batches", "librdkafka")
+"""Who writes what is given as columns: batches that are written here, on connections of our own, or librdkafka."""
+
+
 class ClientLog:
     """Takes what librdkafka logs. Its errors come back in exceptions, so here they are details for who debugs."""
 
     def log(self, level: int, text: str, *arguments: object) -> None:
         """Called by confluent-kafka while a client is polled."""
         logger.debug("librdkafka (level %d): " + text, level, *arguments)
+
+
+def writes_batches(properties: Mapping[str, str]) -> bool:
+    """Whether ``WRITER`` says so, or nothing else."""
+    return properties.get(WRITER, WRITERS[0]) == WRITERS[0]
 
 
 def common(bootstrap: str, properties: Mapping[str, str]) -> dict[str, Any]:
@@ -41,7 +53,7 @@ def common(bootstrap: str, properties: Mapping[str, str]) -> dict[str, Any]:
         "reconnect.backoff.ms": 50,
         "reconnect.backoff.max.ms": 1000,
         "retry.backoff.ms": 50,
-        **properties,
+        **{name: value for name, value in properties.items() if not name.startswith(OWN_PREFIX)},
         "bootstrap.servers": bootstrap,
         "logger": ClientLog(),
     }

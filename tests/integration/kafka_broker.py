@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -63,10 +64,10 @@ def session_sasl() -> str:
     return listeners.rpartition("SASL://")[2]
 
 
-def session_log(folder: Path, **options: int) -> KafkaLog:
+def session_log(folder: Path, properties: Mapping[str, str] | None = None, **options: int) -> KafkaLog:
     """A log of its own on the session's broker; the same folder gives the same log."""
     prefix = f"t{hashlib.blake2b(os.fsencode(folder), digest_size=6).hexdigest()}-"
-    return KafkaLog(session_bootstrap(), prefix=prefix, **options)
+    return KafkaLog(session_bootstrap(), properties, prefix=prefix, **options)
 
 
 def _with_sasl() -> dict[str, str]:

@@ -15,7 +15,7 @@ from nodes.log import LogDamaged, LogUnavailable, TopicPartition
 from nodes.log.kafka import KafkaLog
 from tests.integration.fleet_support import owners
 from tests.integration.kafka_broker import session_bootstrap, session_log
-from tests.integration.kafka_proxy import END_TXN, FETCH, METADATA, PRODUCE, Proxy
+from tests.integration.kafka_proxy import END_TXN, FETCH, METADATA, PRODUCE, Direction, Proxy
 from tests.integration.kafka_stage import KafkaStage
 from tests.integration.processes import until
 
@@ -83,6 +83,25 @@ def test_a_request_that_breaks_off_is_sent_again(direct: KafkaLog, behind: Kafka
     behind.append("t", 0, [b"second"])
     assert cut.seen == 1
     assert values(direct) == [b"first", b"second"]
+
+
+@pytest.mark.parametrize("direction", ["request", "reply"])
+def test_what_is_sent_without_waiting_arrives_once_and_in_order_when_connections_break(
+    direct: KafkaLog, behind: KafkaLog, proxy: Proxy, direction: Direction
+) -> None:
+    """Two requests, or their acknowledgements, end in the middle while others are on their way behind them."""
+    ends: list[int] = []
+    behind.send("t", 0, [b"first"])
+    behind.delivered(wait=True)
+    for size in (30, 50):
+        cut = proxy.cut_at(size, direction, key=PRODUCE)
+        for number in range(40):
+            behind.send("t", 0, [b"%d-%d" % (size, number)] * 2, done=ends.append)
+        behind.delivered(wait=True)
+        until(lambda cut=cut: cut.seen == 1, "it was cut off")
+        cut.release()
+    assert ends == list(range(3, 163, 2))
+    assert values(direct)[1:] == [b"%d-%d" % (size, n) for size in (30, 50) for n in range(40) for _ in range(2)]
 
 
 def test_damage_on_the_way_is_noticed_and_read_again(direct: KafkaLog, behind: KafkaLog, proxy: Proxy) -> None:

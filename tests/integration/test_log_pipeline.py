@@ -9,14 +9,23 @@ import pytest
 
 from holon.columnar.payloads import Payloads
 from nodes.log import Log, OffsetOutOfRange, RecordTooLarge, TopicPartition
-from tests.integration.log_makers import MAKERS
+from tests.integration.kafka_broker import session_log
+from tests.integration.log_makers import MAKERS, read_by_columns
 
 PLENTY_S = 60.0
 
 
-@pytest.fixture(params=sorted(MAKERS))
+def by_librdkafka(folder: Path) -> Log:
+    """Columns as ``kafka-columns``, but sent by the library instead of batches that are written here."""
+    log = session_log(folder, {"holon.writer": "librdkafka"})
+    read_by_columns(log)
+    return log
+
+
+@pytest.fixture(params=[*sorted(MAKERS), "kafka-columns-by-librdkafka"])
 def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
-    with MAKERS[request.param].make(tmp_path / "log", None) as log:
+    maker = MAKERS.get(request.param)
+    with by_librdkafka(tmp_path) if maker is None else maker.make(tmp_path / "log", None) as log:
         log.create_topic("t", 2)
         yield log
 

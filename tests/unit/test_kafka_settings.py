@@ -25,6 +25,7 @@ def load(folder: Path, *definitions: str) -> Settings:
         "ssl.ca.location=/etc/ca.pem",
         "enable.ssl.certificate.verification=true",
         "client.id=mine",
+        "holon.writer=librdkafka",
         "client.rack=r1",
         "group.id=mine",
         "compression.type=zstd",

@@ -1,0 +1,116 @@
+"""What is sent again, and when (nodes/log/kafka_batch_track.py), against a broker that knows sequence numbers."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodes.log.kafka_batch import Batch, Piece
+from nodes.log.kafka_batch_track import MAX_BATCHES, OUT_OF_ORDER, Track
+from nodes.log.kafka_records import Records
+
+NOT_LEADER, TOO_LATE, TOO_LARGE = 6, 7, 10
+
+
+class Broker:
+    """Takes each batch once, in order, and remembers the last five (KIP-98)."""
+
+    def __init__(self) -> None:
+        self.log: list[bytes] = []
+        self._next = 0
+        self._known: deque[tuple[int, int]] = deque(maxlen=5)
+
+    def take(self, data: bytes) -> tuple[int, int]:
+        """Error and first offset; the data are a sequence number and a byte for each record."""
+        sequence, records = data[0], data[1:]
+        for known, offset in self._known:
+            if known == sequence:
+                return 0, offset
+        if sequence != self._next:
+            return OUT_OF_ORDER, -1
+        self._known.append((sequence, len(self.log)))
+        self._next = sequence + len(records)
+        self.log += [bytes([one]) for one in records]
+        return 0, self._known[-1][1]
+
+
+def write(pieces: deque[Piece], sequence: int) -> Batch:
+    """One piece a batch."""
+    piece = pieces.popleft()
+    data: bytes = piece.records.data  # type: ignore[attr-defined]
+    return Batch(bytes([sequence]) + data, len(data), 0, 0.0, [(piece.done, len(data))])
+
+
+def some(track: Track, data: bytes) -> None:
+    records = Records([bytes([one]) for one in data], None, None)
+    records.data = data  # type: ignore[attr-defined]
+    track.pieces.append(Piece(records, lambda end: None, 0.0))
+
+
+FATES = ("taken", "taken", "taken", "lost before", "lost after", "not leader", "late but taken")
+
+
+@given(sizes=st.lists(st.integers(1, 3), min_size=1, max_size=12), fates=st.lists(st.sampled_from(FATES), max_size=40))
+def test_each_record_arrives_once_and_in_order_whatever_becomes_of_requests(sizes: list[int], fates: list[str]) -> None:
+    track, broker, asked, numbers = Track("t", 0), Broker(), deque[Batch](), iter(range(200))
+    handed, told, unlucky = b"", 0, iter(fates)
+    for size in sizes:
+        data = bytes(next(numbers) for _ in range(size))
+        handed += data
+        some(track, data)
+    while told < len(handed):
+        if track.resumable():
+            track.resume()
+        while (batch := track.next_batch(write)) is not None:
+            asked.append(batch)
+        assert len(track.batches) <= MAX_BATCHES
+        batch, fate = asked.popleft(), next(unlucky, "taken")
+        error, offset = (NOT_LEADER, -1) if fate in ("not leader", "lost before") else broker.take(batch.data)
+        if fate.startswith("lost"):
+            if fate == "lost after":
+                for one in asked:
+                    broker.take(one.data)
+            track.lost()
+            asked.clear()
+            continue
+        arrived = track.answered(batch, TOO_LATE if fate == "late but taken" and not error else error, offset)
+        assert arrived is not None
+        for one in arrived:
+            assert one.first_offset == told
+            told += one.count
+    assert b"".join(broker.log) == handed
+    assert track.oldest_s() is None
+
+
+def test_an_error_that_stays_is_told_and_what_follows_it_is_refused_by_the_broker() -> None:
+    track, broker = Track("t", 0), Broker()
+    for data in (b"\x01", b"\x02"):
+        some(track, data)
+    first, second = track.next_batch(write), track.next_batch(write)
+    assert first is not None and second is not None
+    assert track.answered(first, TOO_LARGE, -1) is None
+    assert broker.take(second.data) == (OUT_OF_ORDER, -1)
+
+
+def test_nothing_is_sent_again_while_answers_are_missing() -> None:
+    track = Track("t", 0)
+    for data in (b"\x01", b"\x02", b"\x03"):
+        some(track, data)
+    first, second = track.next_batch(write), track.next_batch(write)
+    assert first is not None and second is not None
+    assert track.answered(first, NOT_LEADER, -1) == []
+    assert track.next_batch(write) is None and not track.resumable()
+    assert track.answered(second, OUT_OF_ORDER, -1) == []
+    assert track.resumable()
+    track.resume()
+    assert [track.next_batch(write) for _ in range(2)] == [first, second]
+
+
+def test_a_number_out_of_order_without_a_reason_is_an_error() -> None:
+    track = Track("t", 0)
+    some(track, b"\x01")
+    batch = track.next_batch(write)
+    assert batch is not None
+    assert track.answered(batch, OUT_OF_ORDER, -1) is None
