@@ -125,10 +125,11 @@ class BatchWriter:
             )  # fmt: skip
             if packed < end:
                 buffer, end, attributes = self._packed, packed, _LZ4
-        _HEAD.pack_into(buffer, 0, 0, end - _BEFORE_LENGTH, _NO_EPOCH, _MAGIC)
+        head = memoryview(buffer)  # pyright: ignore[reportArgumentType]  # numpy's arrays are buffers
+        _HEAD.pack_into(head, 0, 0, end - _BEFORE_LENGTH, _NO_EPOCH, _MAGIC)
         _BODY.pack_into(
-            buffer, _SUMMED, attributes, count - 1, now_ms, now_ms, producer.id, producer.epoch, sequence, count
+            head, _SUMMED, attributes, count - 1, now_ms, now_ms, producer.id, producer.epoch, sequence, count
         )
         summed = self._loops.crc32c(buffer.ctypes.data + _SUMMED, end - _SUMMED, tables().ctypes.data)
-        _SUM.pack_into(buffer, _HEAD.size, summed)
+        _SUM.pack_into(head, _HEAD.size, summed)
         return buffer[:end].tobytes()

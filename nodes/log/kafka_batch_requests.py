@@ -64,7 +64,8 @@ def ask_leaders(wire: Wire, names: Iterable[str]) -> Leaders | Lost:
         number, host, port = cursor.number(4), cursor.text(), cursor.number(4)
         cursor.text()  # rack
         brokers[number] = (host, port)
-    cursor.text(), cursor.number(4)  # cluster, controller
+    cursor.text()  # cluster
+    cursor.number(4)  # controller
     addresses: dict[Place, Address] = {}
     errors: dict[str, int] = {}
     for _ in range(cursor.count()):

@@ -72,7 +72,7 @@ class BatchSender(Sender):
         self._ask = addresses(config["bootstrap.servers"])
         self._lines: dict[Address, _Line] = {}
         self._tracks: dict[Place, Track] = {}
-        self._leaders: dict[Place, Address] = {}
+        self._led: dict[Place, Address] = {}
         self._held_bytes = self._held_records = 0
         self._most_bytes = config["queue.buffering.max.kbytes"] << 10
         self._pause_s, self._pause_until_s = _LEAST_PAUSE_S, 0.0
@@ -148,7 +148,7 @@ class BatchSender(Sender):
         return False
 
     def _adopt(self, found: Found) -> None:
-        self._leaders |= found.leaders.addresses
+        self._led |= found.leaders.addresses
         self._ask = list(dict.fromkeys([*addresses(self._config["bootstrap.servers"]), *found.leaders.brokers]))
         for address, wire in found.wires.items():
             if address in self._lines:
@@ -158,9 +158,9 @@ class BatchSender(Sender):
 
     def _new_track(self, name: str, partition: int) -> Track:
         track = self._tracks[name, partition] = Track(name, partition)
-        if (name, partition) not in self._leaders:
+        if (name, partition) not in self._led:
             self._learn(name)
-        track.again = self._leaders.get((name, partition)) not in self._lines
+        track.again = self._led.get((name, partition)) not in self._lines
         return track
 
     def _hang_up(self) -> None:
@@ -175,7 +175,7 @@ class BatchSender(Sender):
             return
         self._lines.pop(address).wire.close()
         for place, track in self._tracks.items():
-            if self._leaders.get(place) == address:
+            if self._led.get(place) == address:
                 track.lost()
 
     def _find_again(self, now_s: float) -> None:
@@ -201,7 +201,7 @@ class BatchSender(Sender):
         """Send of a partition what can be sent now."""
         place = track.name, track.partition
         while self._failed is None and (batch := track.next_batch(self._write)) is not None:
-            address = self._leaders[place]
+            address = self._led[place]
             line = self._lines[address]
             number = send_batch(line.wire, place, batch.data, int(ANSWER_S * 1000))
             if isinstance(number, Lost):

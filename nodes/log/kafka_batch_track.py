@@ -41,7 +41,7 @@ class Track:
         return self.pieces[0].since_s if self.pieces else None
 
     def next_batch(self, write: Writer) -> Batch | None:
-        """What is to be sent now, which is ``asked`` from then on; None if nothing is, or something is to be awaited."""
+        """What is to be sent now, which is ``asked`` from then on; None if nothing is, or something is awaited."""
         if self.again:
             return None
         found = next((one for one in self.batches if not one.asked and one.first_offset is None), None)

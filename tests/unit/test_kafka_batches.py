@@ -1,4 +1,4 @@
-"""Record batches as they are written here (nodes/log/kafka_batch.py), against plain readers of Kafka's and LZ4's formats."""
+"""Record batches as they are written here (nodes/log/kafka_batch.py), against plain readers of their formats."""
 
 from __future__ import annotations
 
@@ -166,5 +166,6 @@ def rows_of_packed(data: bytes) -> bytes | None:
     if data[22]:
         body = pa.input_stream(pa.py_buffer(body), compression="lz4").read()
     reader = Reader(body)
-    reader.varint(), reader.take(1), reader.varint(), reader.varint(), reader.bytes_or_none()
+    for skip in (reader.varint, lambda: reader.take(1), reader.varint, reader.varint, reader.bytes_or_none):
+        skip()
     return reader.bytes_or_none()
