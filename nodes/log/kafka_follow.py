@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -279,6 +280,8 @@ class Follower:
             self._pump_pieces(self._native, timeout_s)
             return
         touched: dict[TopicPartition, Tail] = {}
+        # The client cuts the time to whole milliseconds: who waits for less than one would turn as quickly as it can.
+        timeout_s = math.ceil(timeout_s * 1000) / 1000
         try:
             arrived = self._consumer.consume(1, timeout_s)
             full = bool(arrived)

@@ -89,16 +89,13 @@ class TransactionClient:
 
     def receive(self, timeout_s: float) -> int:
         """Read replies, waiting for one if there is none; gives how many have come."""
-        found = self.poll()
-        if not found:
-            self.log.wait(self.positions, timeout_s)
-            found = self._read()
-        return found
+        self.log.delivered()
+        return self._read([where.partition for where in self.log.wait(self.positions, timeout_s)])
 
     def poll(self) -> int:
         """As ``receive``, without waiting."""
         self.log.delivered()
-        return self._read()
+        return self._read(self._at)
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
@@ -123,10 +120,10 @@ class TransactionClient:
         self._waiting.difference_update(name for name, _ in found)
         return found
 
-    def _read(self) -> int:
+    def _read(self, partitions: Iterable[int]) -> int:
         found = 0
-        for partition, offset in self._at.items():
-            chunk = self.log.follow(self.topics.replies, partition, offset)
+        for partition in partitions:
+            chunk = self.log.follow(self.topics.replies, partition, self._at[partition])
             self._at[partition] = chunk.next_offset
             for value in chunk.values:
                 try:

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from confluent_kafka import KafkaError
 from confluent_kafka import TopicPartition as KafkaPartition
 
@@ -110,3 +111,34 @@ def test_what_is_read_behind_a_damaged_record_waits_too() -> None:
     chunk = follower(consumer).read(T, 0, 100, 1 << 20)
     assert chunk.values == [b"0", b"1", b"2", b"3"] and chunk.next_offset == RECORDS
     assert consumer.assigned == [0, 1]
+
+
+class WholeMilliseconds(DamagedOnce):
+    """A consumer to which nothing comes; it waits as librdkafka's does, and a call takes 10 us of the clock itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now_s = 0.0
+        self.calls = 0
+
+    def incremental_assign(self, places: Sequence[KafkaPartition]) -> None:
+        pass
+
+    def consume(self, most: int, timeout_s: float) -> list[Arrived]:
+        self.calls += 1
+        self.now_s += int(timeout_s * 1000) / 1000 + 0.00001
+        return []
+
+    def monotonic(self) -> float:
+        return self.now_s
+
+
+@pytest.mark.parametrize("timeout_s", [0.001, 0.0104, 0.0005])
+def test_whoever_waits_does_not_turn_busily_until_a_millisecond_is_over(
+    monkeypatch: pytest.MonkeyPatch, timeout_s: float
+) -> None:
+    consumer = WholeMilliseconds()
+    monkeypatch.setattr("nodes.log.kafka_follow.time", consumer)
+    assert follower(consumer).wait({T: RECORDS}, timeout_s) == []
+    assert timeout_s <= consumer.now_s < timeout_s + 0.0021
+    assert consumer.calls <= 3
