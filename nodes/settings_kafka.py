@@ -21,7 +21,7 @@ _ALLOWED = re.compile(
     r"|connections\.max\.idle\.ms|(reconnect|retry)\.backoff\.(max\.)?ms|metadata\.max\.age\.ms"
     r"|topic\.metadata\.refresh\.interval\.ms|compression\.(codec|type|level)|receive\.message\.max\.bytes|debug"
 )
-_OWN = {"holon.writer": ("batches", "librdkafka")}
+_OWN = {"holon.writer": ("batches", "librdkafka"), "holon.reader": ("source", "all", "librdkafka")}
 """Not librdkafka's: how Holon itself uses Kafka (``nodes/log/kafka_config.py``)."""
 _REFUSED = {
     "plugin.library.paths": "it would load foreign code into the process",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import time
 import weakref
@@ -24,6 +25,7 @@ from nodes.log.kafka_library import open_library
 from nodes.log.kafka_native import NativeConsumer
 from nodes.log.kafka_native_send import NativeSender
 from nodes.log.kafka_send import Sender
+from nodes.log.kafka_swift import SwiftConsumer
 from nodes.log.kafka_topics import Topics
 from nodes.log.own_process import OWN
 
@@ -62,6 +64,7 @@ class KafkaLog(Log):
         self._pid = OWN.id
         self._lock = threading.RLock()
         self._writes_batches = kafka_config.writes_batches(properties or {})
+        self._reader = kafka_config.reader(properties or {})
         base = kafka_config.common(bootstrap, properties or {})
         try:
             self._topics = Topics(kafka_config.admin(base, connection.note), connection, prefix, timeout_s)
@@ -128,7 +131,7 @@ class KafkaLog(Log):
             return False
         with self._lock:
             bare = None if without_headers is None else self.prefix + without_headers
-            consumer = NativeConsumer(library, found, self._consuming, bare)
+            consumer = self._column_consumer(library, found, bare)
             old = self._follower
             self._follower = Follower(consumer, self._topics, self._connection, self.prefix, self._timeout_s)
             if not self._sender.used:  # else what is on its way would lose its place
@@ -147,6 +150,15 @@ class KafkaLog(Log):
             self._finalizer = weakref.finalize(self, _release, *self._parts, self._pid)
             old.close()
         return True
+
+    def _column_consumer(self, library: ctypes.CDLL, found: compiled.Compiled, bare: str | None) -> NativeConsumer:
+        match self._reader:
+            case "librdkafka":
+                return NativeConsumer(library, found, self._consuming, bare)
+            case "source":
+                return SwiftConsumer(library, found, self._consuming, bare, lambda topic: topic == bare)
+            case _:
+                return SwiftConsumer(library, found, self._consuming, bare, lambda topic: True)
 
     def append(
         self,

@@ -65,6 +65,12 @@ class Blocks:
         block.records += count
         return block.buffer, at
 
+    def whole(self, size: int) -> Buffer:
+        """A padded buffer for so many bytes, for itself."""
+        if SMALL_BYTES <= size <= BLOCK_BYTES - PAD_BYTES:
+            return self._lend()
+        return np.empty(size + PAD_BYTES, np.uint8)
+
     def _lend(self) -> Buffer:
         memory = self._spare.pop() if self._spare else np.empty(BLOCK_BYTES, np.uint8).data
         # All views of this array keep it, and not only what is beneath it, because that is no array.

@@ -29,6 +29,12 @@ OWN_PREFIX = "holon."
 WRITER = f"{OWN_PREFIX}writer"
 WRITERS = ("batches", "librdkafka")
 """Who writes what is given as columns: batches that are written here, on connections of our own, or librdkafka."""
+READER = f"{OWN_PREFIX}reader"
+READERS = ("source", "all", "librdkafka")
+"""Who reads what is read as columns. ``source``: the source topic is read over connections of our own; ``all``: all
+topics are; ``librdkafka``: none is."""
+_PLAIN = frozenset(["client.id", "group.id", "debug", "security.protocol"])
+_HARMLESS = (OWN_PREFIX, "compression.", "reconnect.", "retry.", "metadata.", "topic.metadata.", "connections.")
 
 
 class ClientLog:
@@ -42,6 +48,13 @@ class ClientLog:
 def writes_batches(properties: Mapping[str, str]) -> bool:
     """Whether ``WRITER`` says so, or nothing else."""
     return properties.get(WRITER, WRITERS[0]) == WRITERS[0]
+
+
+def reader(properties: Mapping[str, str]) -> str:
+    """One of ``READERS``. Connections of our own know no security and no preferences about networks and racks."""
+    plain = properties.get("security.protocol", "plaintext").lower() == "plaintext"
+    ours = plain and all(name in _PLAIN or name.startswith(_HARMLESS) for name in properties)
+    return properties.get(READER, READERS[0]) if ours else "librdkafka"
 
 
 def common(bootstrap: str, properties: Mapping[str, str]) -> dict[str, Any]:

@@ -27,18 +27,33 @@ class _Partition(ctypes.Structure):
     _fields_ = (("topic", ctypes.c_char_p), ("partition", ctypes.c_int32), ("offset", ctypes.c_int64))
 
 
-class _TopicMetadata(ctypes.Structure):
-    """The beginning of ``rd_kafka_metadata_topic_t``."""
+class _PartitionMetadata(ctypes.Structure):
+    """``rd_kafka_metadata_partition_t``."""
 
-    _fields_ = (("topic", ctypes.c_char_p), ("partitions", ctypes.c_int), ("_", ctypes.c_void_p), ("err", ctypes.c_int))
+    _fields_ = (("id", ctypes.c_int32), ("err", ctypes.c_int), ("leader", ctypes.c_int32),
+                ("_replicas", ctypes.c_int), ("_", ctypes.c_void_p), ("_isrs", ctypes.c_int),
+                ("__", ctypes.c_void_p))  # fmt: skip
+
+
+class _BrokerMetadata(ctypes.Structure):
+    """``rd_kafka_metadata_broker_t``."""
+
+    _fields_ = (("id", ctypes.c_int32), ("host", ctypes.c_char_p), ("port", ctypes.c_int))
+
+
+class _TopicMetadata(ctypes.Structure):
+    """``rd_kafka_metadata_topic_t``."""
+
+    _fields_ = (("topic", ctypes.c_char_p), ("count", ctypes.c_int), ("partitions", ctypes.POINTER(_PartitionMetadata)),
+                ("err", ctypes.c_int))  # fmt: skip
 
 
 class _Metadata(ctypes.Structure):
     """The beginning of ``rd_kafka_metadata_t``."""
 
     _fields_ = (
-        ("brokers", ctypes.c_int),
-        ("_", ctypes.c_void_p),
+        ("broker_count", ctypes.c_int),
+        ("brokers", ctypes.POINTER(_BrokerMetadata)),
         ("count", ctypes.c_int),
         ("topics", ctypes.POINTER(_TopicMetadata)),
     )
@@ -88,6 +103,10 @@ def open_library() -> ctypes.CDLL | None:
         ("outq_len", number, (pointer,)),
         ("purge", number, (pointer, number)),
         ("message_errstr", text, (pointer,)),
+        ("topic_partition_get_leader_epoch", ctypes.c_int32, (pointer,)),
+        ("topic_partition_set_leader_epoch", None, (pointer, ctypes.c_int32)),
+        ("position", number, (pointer, pointer)),
+        ("queue_io_event_enable", None, (pointer, number, text, many)),
         ("consumer_close", number, (pointer,)),
         ("destroy", None, (pointer,)),
     ):
@@ -125,12 +144,27 @@ def new_client(
 
 
 def partition_count(library: ctypes.CDLL, client: int, topic: int, timeout_s: float) -> int:
-    """Ask the brokers for a topic (an address), so that the client knows its leaders; 0 if there is none."""
+    """How many partitions a topic (an address) has; 0 if there is none."""
+    return len(partition_leaders(library, client, topic, timeout_s))
+
+
+def partition_leaders(library: ctypes.CDLL, client: int, topic: int, timeout_s: float) -> list[tuple[str, int] | None]:
+    """Ask the brokers for a topic (an address), so that the client knows its leaders; their hosts and ports.
+
+    None for a partition that has no leader; nothing if there is no such topic.
+    """
     found = ctypes.POINTER(_Metadata)()
     code = library.rd_kafka_metadata(client, 0, topic, ctypes.byref(found), int(timeout_s * 1000))
     if code:
         raise KafkaException(KafkaError(code))
     try:
-        return found.contents.topics[0].partitions if found.contents.count else 0
+        brokers = {
+            one.id: (one.host.decode(), one.port) for one in found.contents.brokers[: found.contents.broker_count]
+        }
+        if not found.contents.count:
+            return []
+        one = found.contents.topics[0]
+        leaders = {one.partitions[row].id: brokers.get(one.partitions[row].leader) for row in range(one.count)}
+        return [leaders.get(partition) for partition in range(one.count)]
     finally:
         library.rd_kafka_metadata_destroy(found)

@@ -23,12 +23,12 @@ from nodes.log import kafka_table as table
 from nodes.log.kafka_append import HEADER
 from nodes.log.kafka_blocks import Blocks, Where
 from nodes.log.kafka_columns import Piece
-from nodes.log.kafka_library import CONSUMER, ERROR_CALLBACK, new_client, partition_count
+from nodes.log.kafka_library import CONSUMER, ERROR_CALLBACK, new_client, partition_leaders
 
 _ADDRESSES = ("rd_kafka_message_timestamp", "rd_kafka_message_headers", "rd_kafka_header_get_last",
               "rd_kafka_message_destroy")  # fmt: skip
 _NAME = HEADER.encode() + b"\0"
-_AT_END = KafkaError(KafkaError._PARTITION_EOF)
+AT_END = KafkaError(KafkaError._PARTITION_EOF)
 TAKE = 10_000
 FEW = 32
 """Up to so many messages are read one by one."""
@@ -100,11 +100,11 @@ class NativeConsumer:
 
     # --- which partitions --------------------------------------------------------------------------------------------
 
-    def list_topics(self, name: str, timeout: float) -> None:
+    def list_topics(self, name: str, timeout: float) -> list[tuple[str, int] | None]:
         """Ask for a topic's leaders, so that the client knows them."""
         topic = self._lib.rd_kafka_topic_new(self._client, name.encode(), None)
         try:
-            partition_count(self._lib, self._client, topic, timeout)
+            return partition_leaders(self._lib, self._client, topic, timeout)
         finally:
             self._lib.rd_kafka_topic_destroy(topic)
 
@@ -119,12 +119,27 @@ class NativeConsumer:
         for one in partitions:
             added = self._lib.rd_kafka_topic_partition_list_add(listed, one.topic.encode(), one.partition)
             added.contents.offset = one.offset
+            if one.leader_epoch is not None:  # then the broker is asked whether it has lost what was read
+                self._lib.rd_kafka_topic_partition_set_leader_epoch(added, one.leader_epoch)
         failed = call(self._client, listed)
         self._lib.rd_kafka_topic_partition_list_destroy(listed)
         if failed:
             error = KafkaError(self._lib.rd_kafka_error_code(failed), self._lib.rd_kafka_error_string(failed).decode())
             self._lib.rd_kafka_error_destroy(failed)
             raise KafkaException(error)
+
+    def wake_by(self, pipe: int) -> None:
+        """Write a byte to that file when something arrives and nothing was there; -1: no longer."""
+        self._lib.rd_kafka_queue_io_event_enable(self._queue, pipe, b"!", 1)
+
+    def epoch_at(self, topic: str, partition: int, offset: int) -> int:
+        """The leader's epoch of the last record that was taken, if that is the one before the offset; else -1."""
+        listed = self._lib.rd_kafka_topic_partition_list_new(1)
+        found = self._lib.rd_kafka_topic_partition_list_add(listed, topic.encode(), partition)
+        failed = self._lib.rd_kafka_position(self._client, listed) or found.contents.offset != offset
+        epoch = -1 if failed else self._lib.rd_kafka_topic_partition_get_leader_epoch(found)
+        self._lib.rd_kafka_topic_partition_list_destroy(listed)
+        return epoch
 
     # --- what has arrived --------------------------------------------------------------------------------------------
 
@@ -183,7 +198,7 @@ class NativeConsumer:
 
     def _event(self, message: int, row: list[int]) -> Event:
         code = row[table.ERROR] - (1 << 32 if row[table.ERROR] >= 1 << 31 else 0)
-        error = _AT_END
+        error = AT_END
         if code != KafkaError._PARTITION_EOF:
             said = self._lib.rd_kafka_message_errstr(message) or b""
             error = KafkaError(code, said.decode("utf-8", "replace"))

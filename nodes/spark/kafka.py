@@ -26,7 +26,17 @@ _LOGIN = {
     "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
 }
 # Properties of librdkafka that mean nothing to Kafka's own client, or that it does not need to read.
-_PASSED_OVER = ("client.", "broker.", "socket.", "compression.", "group.id", "debug", "topic.metadata.", "reconnect.")
+_PASSED_OVER = (
+    "holon.",
+    "client.",
+    "broker.",
+    "socket.",
+    "compression.",
+    "group.id",
+    "debug",
+    "topic.metadata.",
+    "reconnect.",
+)
 
 
 def connector_jars() -> list[Path]:

@@ -14,8 +14,10 @@ from tests.integration import jobs_mixed
 from tests.integration.fleet_support import JOB, PARTITIONS, QUICK, Stage
 from tests.integration.jobs_mixed import INPUT
 
-READERS = {"plain": JOB, "columns": f"{jobs_mixed.__name__}:by_columns"}
-"""The same job where nodes read Kafka by confluent-kafka, and by the compiled loops on librdkafka itself."""
+_BY_COLUMNS = f"{jobs_mixed.__name__}:by_columns"
+READERS = {"plain": (JOB, "librdkafka"), "columns": (_BY_COLUMNS, "librdkafka"), "own": (_BY_COLUMNS, "source")}
+"""The same job where nodes read Kafka by confluent-kafka, by the compiled loops on librdkafka itself, and by those over
+connections of their own, with librdkafka for what these do not know."""
 OUTLASTS_ALL_CUTS = "log.timeout_ms=240000"
 """For tests in which a node that is cut off must not give its broker up, however slow the machine is."""
 
@@ -37,6 +39,12 @@ class KafkaStage(Stage):
         self.log.create_topic(INPUT, partitions)
         self.events = defaultdict(list)
         self._next = 0
+
+    def read_by(self, reader: str) -> None:
+        """One of ``READERS``; before the first node."""
+        self.reference, how = READERS[reader]
+        self.definitions = (*self.definitions, f"log.kafka.holon.reader={how}")
+        self.settings = self.settings_with()
 
     def settings_with(self, *definitions: str) -> Settings:
         """The stage's settings with others on top."""

@@ -12,6 +12,9 @@ from nodes.log import EmbeddedLog, Log, MemoryLog
 from nodes.log.embedded_columns import Gatherer
 from tests.integration.kafka_broker import session_log
 
+OWN = {"holon.reader": "all"}
+"""All topics are read over connections of the log's own."""
+
 
 class HandClock:
     """Log time that a test moves."""
@@ -57,6 +60,13 @@ def _kafka(folder: Path, clock: HandClock | None) -> Log:
     return session_log(folder, max_record_bytes=6 << 20)
 
 
+def _kafka_own(folder: Path, clock: HandClock | None) -> Log:
+    """The reader of its own connections, for all topics."""
+    log = session_log(folder, OWN, max_record_bytes=6 << 20)
+    read_by_columns(log)
+    return log
+
+
 def _kafka_columns(folder: Path, clock: HandClock | None) -> Log:
     """The reader by compiled loops, which must be all that the plain one is."""
     log = _kafka(folder, clock)
@@ -76,5 +86,6 @@ MAKERS = {
     "embedded": Maker(_embedded, has_clock=True, shared=True, max_record_bytes=6 << 20),
     "embedded-columns": Maker(_embedded_columns, has_clock=True, shared=True, max_record_bytes=6 << 20),
     "kafka": Maker(_kafka, has_clock=False, shared=True, max_record_bytes=6 << 20),
+    "kafka-own": Maker(_kafka_own, has_clock=False, shared=True, max_record_bytes=6 << 20),
     "kafka-columns": Maker(_kafka_columns, has_clock=False, shared=True, max_record_bytes=6 << 20),
 }

@@ -26,21 +26,23 @@ from nodes.log import (
 from nodes.log.kafka import KafkaLog
 from nodes.log.kafka_errors import Connection
 from tests.integration.kafka_broker import session_bootstrap, session_log
-from tests.integration.log_makers import read_by_columns
+from tests.integration.log_makers import OWN, read_by_columns
 from tests.integration.processes import until
 
 PLENTY_S = 60.0
 T = TopicPartition("t", 0)
 
 
+ALL_READERS = pytest.mark.parametrize("log", ["plain", "columns", "own"], indirect=True)
 BOTH_READERS = pytest.mark.parametrize("log", ["plain", "columns"], indirect=True)
 
 
 @pytest.fixture
 def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[KafkaLog]:
-    """With the parameter ``columns`` by the compiled loops."""
-    with session_log(tmp_path) as log:
-        if getattr(request, "param", "plain") == "columns":
+    """With the parameter ``columns`` by the compiled loops, with ``own`` over connections of its own."""
+    reader = getattr(request, "param", "plain")
+    with session_log(tmp_path, OWN if reader == "own" else None) as log:
+        if reader != "plain":
             read_by_columns(log)
         log.create_topic("t", 2)
         yield log
@@ -76,7 +78,7 @@ def read_all(log: KafkaLog, offset: int = 0) -> tuple[list[bytes], list[int], in
         offset = chunk.next_offset
 
 
-@BOTH_READERS
+@ALL_READERS
 class TestTransactionsOfOthers:
     def test_control_records_are_gaps_and_reading_ends_behind_the_last(self, log: KafkaLog) -> None:
         writer = foreign(**{"transactional.id": log.prefix})
@@ -110,7 +112,7 @@ class TestTransactionsOfOthers:
 
 
 class TestForeignRecords:
-    @BOTH_READERS
+    @ALL_READERS
     def test_are_read_without_their_headers_and_a_missing_value_is_empty(self, log: KafkaLog) -> None:
         writer = foreign()
         writer.produce(on_broker(log), b"v", b"k", partition=0, headers=[("trace", b"1"), ("holon", b"2")])

@@ -20,7 +20,7 @@ from tests.integration.kafka_stage import READERS, KafkaStage
 from tests.integration.processes import until
 
 HEAP_MB = 256
-BOTH = pytest.mark.parametrize("stage", READERS, indirect=True)
+ALL = pytest.mark.parametrize("stage", READERS, indirect=True)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def stage(request: pytest.FixtureRequest, tmp_path: Path, broker: Path) -> Itera
     """All wait for the broker as long as a busy machine takes to start one. Its parameter is one of ``READERS``."""
     bootstrap = kafka_broker.up(broker, heap_mb=HEAP_MB).bootstrap
     stage = KafkaStage(tmp_path, bootstrap, "log.timeout_ms=120000")
-    stage.reference = READERS[getattr(request, "param", "plain")]
+    stage.read_by(getattr(request, "param", "plain"))
     yield stage
     stage.log.close()
 
@@ -62,7 +62,7 @@ def until_at_work(stage: KafkaStage, monitor: Monitor, fleet: Fleet, records: in
     stage.until(monitor, lambda: monitor.consumed > before + records, "both work", fleet)
 
 
-@BOTH
+@ALL
 def test_nodes_wait_for_a_broker_that_was_killed_and_write_nothing_twice(stage: KafkaStage, broker: Path) -> None:
     """Killed while they append, twice; away for some seconds each time. They live on, and what was on its way when it
     died is neither lost nor repeated."""
@@ -99,7 +99,7 @@ def test_a_run_without_its_broker_ends_with_a_named_error_and_resumes(stage: Kaf
     stage.assert_exact()
 
 
-@BOTH
+@ALL
 def test_nodes_whose_input_lost_its_end_stop_and_name_it(
     stage: KafkaStage, broker: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

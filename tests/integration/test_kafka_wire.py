@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 from confluent_kafka import KafkaException, Producer
 
-from holon.columnar.loops import install
-from nodes import compiled
 from nodes.log import LogDamaged, LogUnavailable, TopicPartition
 from nodes.log.kafka import KafkaLog
 from tests.integration.fleet_support import owners
 from tests.integration.kafka_broker import session_bootstrap, session_log
 from tests.integration.kafka_proxy import END_TXN, FETCH, METADATA, PRODUCE, Direction, Proxy
 from tests.integration.kafka_stage import KafkaStage
+from tests.integration.log_makers import OWN, read_by_columns
 from tests.integration.processes import until
 
 PLENTY_S = 60.0
@@ -35,14 +34,13 @@ def direct(tmp_path: Path) -> Iterator[KafkaLog]:
         yield log
 
 
-@pytest.fixture(params=["plain", "columns"])
+@pytest.fixture(params=["plain", "columns", "own"])
 def behind(direct: KafkaLog, proxy: Proxy, request: pytest.FixtureRequest) -> Iterator[KafkaLog]:
-    """The same log through the proxy, by the plain reader and by the one on librdkafka itself."""
-    with KafkaLog(proxy.bootstrap, prefix=direct.prefix) as log:
-        if request.param == "columns":
-            assert compiled.ensure(), "numba is part of the development environment"
-            assert log.use_columns()
-            install(None)  # the log keeps them; other tests of this process do without
+    """The same log through the proxy, by the plain reader, the one on librdkafka itself, and its own connections."""
+    properties = OWN if request.param == "own" else {}
+    with KafkaLog(proxy.bootstrap, properties, prefix=direct.prefix) as log:
+        if request.param != "plain":
+            read_by_columns(log)
         yield log
 
 

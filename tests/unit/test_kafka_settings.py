@@ -26,6 +26,7 @@ def load(folder: Path, *definitions: str) -> Settings:
         "enable.ssl.certificate.verification=true",
         "client.id=mine",
         "holon.writer=librdkafka",
+        "holon.reader=librdkafka",
         "client.rack=r1",
         "group.id=mine",
         "compression.type=zstd",
@@ -51,6 +52,7 @@ def test_security_network_and_compression_pass_through(tmp_path: Path, allowed: 
         "message.timeout.ms=1",
         "transactional.id=x",
         "no.such.property=1",
+        "holon.writer=1",
     ],
 )
 def test_what_exactness_rests_on_is_not_for_users_to_set(tmp_path: Path, refused: str) -> None:

@@ -1,0 +1,253 @@
+"""Fetch requests and their answers on a connection of our own: batches of some partitions of a broker, as pieces.
+
+It knows the plain case only. Whatever else there is (an error, a batch that it does not know, aborted transactions)
+ends its work for that partition, as ``Refused``, at the exact offset where somebody else has to go on.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from holon.columnar.payloads import Payloads, Places
+from nodes.compiled import Compiled
+from nodes.log import kafka_batch_table as table
+from nodes.log.crc32c_tables import tables
+from nodes.log.kafka_append import HEADER
+from nodes.log.kafka_blocks import Blocks, Where
+from nodes.log.kafka_columns import Piece
+from nodes.log.kafka_wire import FETCH, METADATA, Answer, Cursor, Leader, Lost, Wire, leaders, text
+
+VERSION = 11
+"""The last of the old form. Since 9 a request names the leader's epoch, so that another leader refuses it."""
+METADATA_VERSION = 7
+PARTITION_BYTES = 2 << 20
+"""What is asked of a partition at once: some 6,000 records of 333 bytes, so that a piece of it need not be put together
+with others, and all of it is still in the processor's cache when it is decoded."""
+_ANSWER_BYTES = 8 << 20
+_READ_COMMITTED = 1
+_NAME = int.from_bytes(HEADER.encode(), "little")
+assert len(HEADER) == 5, "the compiled walk looks for a name of five bytes"
+_PARTITION = struct.Struct(">ihqqqi")
+_ABORTED_BYTES = 16
+
+
+@dataclass(slots=True)
+class Place:
+    """Where reading a partition stands. ``epoch`` of its leader; ``read_epoch`` of the last batch, -1: not known."""
+
+    where: Where
+    offset: int
+    epoch: int
+    read_epoch: int = -1
+
+
+class Refused(NamedTuple):
+    """This partition is no longer read here."""
+
+    place: Place
+    why: str
+
+
+class Passed(NamedTuple):
+    """Up to here there are no more records: control records, or what compaction has left out."""
+
+    where: Where
+    offset: int
+
+
+Found = tuple[str, int, Piece] | Passed | Refused
+
+
+class Ready(NamedTuple):
+    """A broker that can be read from, and what it knows of a topic."""
+
+    wire: Wire
+    leaders: dict[int, Leader]
+
+
+def prepared(address: tuple[str, int], topic: str, client_id: str, timeout_s: float) -> Ready | Lost:
+    """Connect and ask; waits at most about so long."""
+    wire = Wire.connect(*address, client_id, timeout_s)
+    if isinstance(wire, Lost):
+        return wire
+    known = wire.versions()
+    if isinstance(known, Lost):
+        wire.close()
+        return known
+    for api, version in ((FETCH, VERSION), (METADATA, METADATA_VERSION)):
+        low, high = known.get(api, (0, -1))
+        if not low <= version <= high:
+            wire.close()
+            return Lost(f"the broker takes request {api} in versions {low} to {high}, not {version}")
+    found = leaders(wire, topic)
+    if isinstance(found, Lost):
+        wire.close()
+        return found
+    wire.without_waiting()
+    return Ready(wire, found)
+
+
+class Fetcher:
+    """One connection and the partitions that are read over it. One request at a time: the broker takes no second one.
+
+    ``bare``: topics whose headers nobody asks for.
+    """
+
+    def __init__(self, wire: Wire, loops: Compiled, bare: str | None, wait_ms: int) -> None:
+        self.wire = wire
+        self.places: dict[Where, Place] = {}
+        self._loops = loops
+        self._bare = bare
+        self._wait_ms = wait_ms
+        self._blocks = Blocks()
+        self._asked: dict[Where, Place] | None = None
+        self._number = 0
+        self._turn = 0
+        self._buffer = np.empty(0, np.uint8)
+        self._tables = tables()
+        self._row = np.zeros(table.FOUND, np.int64)
+
+    def add(self, place: Place) -> None:
+        """Read this partition too; from the next request on."""
+        self.places[place.where] = place
+
+    def remove(self, where: Where) -> Place | None:
+        """Read it no longer; what is on its way of it is dropped."""
+        return self.places.pop(where, None)
+
+    def take(self) -> list[Found] | Lost:
+        """What has arrived; asks for more."""
+        found: list[Found] = []
+        lost = self.wire.flush()
+        if lost is None and self._asked is not None:
+            answer = self.wire.receive(self._room)
+            if isinstance(answer, Lost):
+                return answer
+            if answer is not None:
+                asked, self._asked = self._asked, None
+                if answer.number != self._number:
+                    return Lost(f"answer {answer.number} to request {self._number}")
+                lost = self._read(answer, asked, found)
+        if lost is None and self._asked is None and self.places:
+            lost = self._ask()
+        if lost is not None and not found:
+            return lost
+        return found  # where the connection was lost beside, the next call says so
+
+    def _ask(self) -> Lost | None:
+        """In turn another partition is the first: the broker gives at least a batch of that one, however large."""
+        self._turn += 1
+        first = self._turn % len(self.places)
+        order = list(self.places.values())
+        self._asked = {place.where: place for place in order[first:] + order[:first]}
+        number = self.wire.send(FETCH, VERSION, fetch_request(list(self._asked.values()), self._wait_ms))
+        if isinstance(number, Lost):
+            return number
+        self._number = number
+        return None
+
+    def _room(self, size: int) -> memoryview:
+        self._buffer = self._blocks.whole(size)
+        return self._buffer.data
+
+    # --- answers -----------------------------------------------------------------------------------------------------
+
+    def _read(self, answer: Answer, asked: dict[Where, Place], found: list[Found]) -> Lost | None:
+        cursor = Cursor(answer.data)
+        cursor.number(4)
+        error = cursor.number(2)
+        cursor.number(4)
+        if error:
+            return Lost(f"the broker answers with error {error}")
+        for _ in range(cursor.count()):
+            topic = cursor.text()
+            for _ in range(cursor.count()):
+                head = cursor.take(_PARTITION.size)
+                if cursor.broken:
+                    return Lost("an answer that breaks off")
+                partition, error, _, _, _, aborted = _PARTITION.unpack(head)
+                cursor.take(_ABORTED_BYTES * max(aborted, 0))
+                cursor.number(4)
+                size = max(cursor.number(4), 0)
+                at = cursor.at
+                cursor.take(size)
+                if cursor.broken:
+                    return Lost("an answer that breaks off")
+                place = asked.get((topic, partition))
+                if place is not None and self.places.get(place.where) is place:
+                    found += self._of(place, error, aborted, at, at + size)
+        return Lost("an answer that breaks off") if cursor.broken else None
+
+    def _of(self, place: Place, error: int, aborted: int, at: int, end: int) -> Iterator[Found]:
+        if error or aborted > 0:
+            yield self._refuse(place, f"error {error}" if error else "aborted transactions")
+            return
+        if at == end:
+            return
+        piece = self._walked(place, at, end)
+        behind, status = int(self._row[table.NEXT]), int(self._row[table.STATUS])
+        if self._row[table.EPOCH] >= 0:
+            place.read_epoch = int(self._row[table.EPOCH])
+        before, place.offset = place.offset, behind
+        if piece is not None:
+            yield *place.where, piece
+        if behind > (before if piece is None else int(piece.offsets[-1]) + 1):
+            yield Passed(place.where, behind)
+        if status != table.DONE:
+            yield self._refuse(place, f"a batch that is not read here ({status})")
+
+    def _refuse(self, place: Place, why: str) -> Refused:
+        del self.places[place.where]
+        return Refused(place, why)
+
+    def _walked(self, place: Place, at: int, end: int) -> Piece | None:
+        """What stands there; ``self._row`` gets the findings."""
+        address = self._buffer.ctypes.data
+        height = self._loops.count_records(address + at, address + end)
+        fields = np.empty((table.NARROW, height), np.int64)
+        rows = self._walk(place, at, end, fields, 0, self._tables.ctypes.data)
+        if rows == 0:
+            return None
+        headers = keys = None
+        if self._row[table.BESIDE]:
+            fields = np.empty((table.WIDTH, height), np.int64)
+            rows = self._walk(place, at, end, fields, 1, 0)
+            headers, keys = self._beside(fields[:, :rows], place.where[0] == self._bare)
+        values = Payloads(self._buffer, fields[table.START, :rows], fields[table.END, :rows])
+        size = values.size + (0 if headers is None else headers.size) + sum(len(key or b"") for key in keys or ())
+        return Piece(fields[table.OFFSET, :rows], fields[table.STAMP, :rows], values, headers, keys, size)
+
+    def _walk(self, place: Place, at: int, end: int, fields: Places, beside: int, sums: int) -> int:
+        return self._loops.walk(
+            self._buffer.ctypes.data, at, end, place.offset, fields.ctypes.data, fields.shape[1], beside, _NAME, sums,
+            self._row.ctypes.data,
+        )  # fmt: skip
+
+    def _beside(self, fields: Places, bare: bool) -> tuple[Payloads | None, list[bytes | None] | None]:
+        headers = keys = None
+        if not bare and (fields[table.HEADER_END] > fields[table.HEADER_START]).any():
+            headers = Payloads(self._buffer, fields[table.HEADER_START], fields[table.HEADER_END])
+        starts = fields[table.KEY_START]
+        if (starts >= 0).any():
+            found = Payloads(self._buffer, np.maximum(starts, 0), np.where(starts < 0, 0, fields[table.KEY_END]))
+            keys = [key if at >= 0 else None for key, at in zip(found, starts.tolist(), strict=True)]
+        return headers, keys
+
+
+def fetch_request(places: list[Place], wait_ms: int) -> bytes:
+    """For the records from these places on; the broker waits at most so long for the first."""
+    by_topic: dict[str, list[Place]] = {}
+    for place in places:
+        by_topic.setdefault(place.where[0], []).append(place)
+    parts = [struct.pack(">iiiibiii", -1, wait_ms, 1, _ANSWER_BYTES, _READ_COMMITTED, 0, -1, len(by_topic))]
+    for topic, its in by_topic.items():
+        parts += [text(topic), struct.pack(">i", len(its))]
+        parts += [
+            struct.pack(">iiqqi", place.where[1], place.epoch, place.offset, -1, PARTITION_BYTES) for place in its
+        ]
+    return b"".join([*parts, struct.pack(">i", 0), text("")])
