@@ -228,7 +228,7 @@ def create_limited(log: KafkaLog, max_bytes: int) -> None:
     until(lambda: "limited" in log.topics(), "the topic is known")
 
 
-@BOTH_READERS
+@ALL_READERS
 class TestReading:
     def test_jumps_find_what_is_there(self, log: KafkaLog, monkeypatch: pytest.MonkeyPatch) -> None:
         """With little room in the buffers, so that partitions are let go and taken up again all the time."""

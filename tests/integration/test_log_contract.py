@@ -17,17 +17,18 @@ from nodes.log import (
     TopicPartition,
     UnknownTopic,
 )
-from tests.integration.log_makers import MAKERS, HandClock, Maker
+from tests.integration.log_makers import MAKERS, READERS, HandClock, Maker
 
 PLENTY_S = 60.0
 NOTHING_S = 0.05
 CLOCKED = pytest.mark.parametrize("maker", [name for name in sorted(MAKERS) if MAKERS[name].has_clock], indirect=True)
+READING = pytest.mark.parametrize("maker", sorted(READERS), indirect=True)
 SHARED = pytest.mark.parametrize("maker", [name for name in sorted(MAKERS) if MAKERS[name].shared], indirect=True)
 
 
 @pytest.fixture(params=sorted(MAKERS))
 def maker(request: pytest.FixtureRequest) -> Maker:
-    return MAKERS[request.param]
+    return READERS[request.param]
 
 
 @pytest.fixture
@@ -102,6 +103,7 @@ class TestAppend:
         assert log.append("t", 2, numbered(0, 2))[:2] == (0, 2)
         assert [log.end_offset("t", partition) for partition in range(3)] == [6, 0, 2]
 
+    @READING
     def test_keeps_every_column(self, log: Log) -> None:
         first = log.append("t", 0, [b"a", b"", b"c"], headers=[b"", b"\x00h", b""], keys=[None, b"", b"k"])
         second = log.append("t", 0, [b"plain"])
@@ -160,6 +162,7 @@ class TestAppend:
             assert log.append("t", 1, [b"x"]).timestamp_ms == 1000
 
 
+@READING
 class TestRead:
     @pytest.mark.parametrize("max_records", [1, 7, 100, 1000, 5000])
     def test_gives_the_same_records_in_pieces_of_any_size(self, log: Log, max_records: int) -> None:
