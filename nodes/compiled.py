@@ -28,7 +28,7 @@ SOURCES = ("holon.columnar.kernel", "holon.columnar.layout", "holon.columnar.vec
            "nodes.log.kafka_table", "nodes.log.crc32c_kernel", "nodes.log.crc32c_tables",
            "nodes.log.embedded_kernel", "nodes.log.crc32_kernel", "nodes.log.kafka_write_kernel",
            "nodes.log.lz4_kernel", "nodes.log.lz4_layout",
-           "nodes.log.kafka_batch_kernel", "nodes.log.kafka_batch_table")  # fmt: skip
+           "nodes.log.kafka_walk_kernel", "nodes.log.kafka_walk_table")  # fmt: skip
 """Modules of which the machine code is made."""
 NAMES = {
     "project": ("holon.columnar.kernel", 14),
@@ -43,8 +43,8 @@ NAMES = {
     "copy_folding": ("nodes.log.crc32_kernel", 5),
     "write_records": ("nodes.log.kafka_write_kernel", 9),
     "lz4_frame": ("nodes.log.lz4_kernel", 4),
-    "count_records": ("nodes.log.kafka_batch_kernel", 2),
-    "walk": ("nodes.log.kafka_batch_kernel", 10),
+    "count_records": ("nodes.log.kafka_walk_kernel", 2),
+    "walk": ("nodes.log.kafka_walk_kernel", 10),
 }
 """Compiled functions: where they stand, and how many arguments they take."""
 BUILD_TIMEOUT_S = 300

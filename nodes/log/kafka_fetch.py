@@ -15,7 +15,7 @@ import numpy as np
 
 from holon.columnar.payloads import Payloads, Places
 from nodes.compiled import Compiled
-from nodes.log import kafka_batch_table as table
+from nodes.log import kafka_walk_table as table
 from nodes.log.crc32c_tables import tables
 from nodes.log.kafka_append import HEADER
 from nodes.log.kafka_blocks import Blocks, Where

@@ -18,7 +18,7 @@ import pytest
 from holon.columnar.loops import install
 from nodes import compiled
 from nodes.compiled import Compiled
-from nodes.log import kafka_batch_table as table
+from nodes.log import kafka_walk_table as table
 from nodes.log.crc32c_tables import tables
 from tests.unit.kafka_batches import Row, batch
 

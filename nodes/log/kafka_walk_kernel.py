@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 from holon.columnar.kernel import compiled
 from holon.columnar.vectors import load_word, put_number
 from nodes.log.crc32c_kernel import sum_of
-from nodes.log.kafka_batch_table import (
+from nodes.log.kafka_walk_table import (
     AT,
     BESIDE,
     BROKEN,
@@ -112,7 +112,7 @@ def walk(buffer, at, end, offset, table, height, beside, name, tables, found):
 
     ``buffer``, ``table`` (columns of ``height``, what ``count_records`` says), ``tables`` (of CRC-32C, 0: it is not
     looked at) and ``found`` are addresses; ``beside``: also the columns of keys and headers. ``name``: of the header
-    that is looked for, a word of its five bytes. What is found stands in ``found``, as ``kafka_batch_table`` says.
+    that is looked for, a word of its five bytes. What is found stands in ``found``, as ``kafka_walk_table`` says.
     """
     rows, status, epoch, some = np.int64(0), np.int64(DONE), np.int64(-1), np.int64(0)
     at += buffer
