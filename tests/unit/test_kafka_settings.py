@@ -52,12 +52,18 @@ def test_security_network_and_compression_pass_through(tmp_path: Path, allowed: 
         "message.timeout.ms=1",
         "transactional.id=x",
         "no.such.property=1",
-        "holon.writer=1",
+        "holon.other=1",
     ],
 )
 def test_what_exactness_rests_on_is_not_for_users_to_set(tmp_path: Path, refused: str) -> None:
     with pytest.raises(SettingsError, match=r"is refused.*set by Holon itself"):
         load(tmp_path, f"log.kafka.{refused}")
+
+
+@pytest.mark.parametrize("name", ["holon.reader", "holon.writer"])
+def test_who_reads_and_writes_is_one_of_those_there_are(tmp_path: Path, name: str) -> None:
+    with pytest.raises(SettingsError, match=f"{name}.* is one of .*librdkafka"):
+        load(tmp_path, f"log.kafka.{name}=1")
 
 
 @pytest.mark.parametrize("name", ["plugin.library.paths", "ssl.engine.location", "ssl.providers"])
