@@ -65,8 +65,10 @@ class NodeSettings(Section):
         500, description="such deltas that a node reads a second; with many partitions they leave less often; 0: any"
     )
     checkpoint_interval_ms: Positive = Field(1000, description="time between checkpoints of a partition")
-    merge_interval_ms: NotNegative = Field(10_000, description="time between merged checkpoints of the job; 0: never")
-    trim: bool = Field(True, description="delete what no merged checkpoint needs of the job's own topics")
+    merge_interval_ms: NotNegative = Field(
+        10_000, description="time between merged checkpoints, or trims, of the job; 0: never"
+    )
+    trim: bool = Field(True, description="delete what no checkpoint needs of the job's own topics")
     state_memory_mb: NotNegative = Field(
         0, description="memory for the state of transactions; the rest is spilled to disk; 0: all stays in memory"
     )

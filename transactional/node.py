@@ -74,9 +74,10 @@ class PartitionTaken:
 
 @dataclass(frozen=True, slots=True)
 class SequencerTaken:
-    """This node owns a request partition, and has read the epochs topic."""
+    """This node owns a request partition, and has read the epochs topic; ``start`` is where its records begin."""
 
     sequencer: int
+    start: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +129,10 @@ class TransactionNode:
         """Without those that it is a standby of."""
         return [number for number in sorted(self.sequencers) if number not in self.standing_by]
 
+    def forget(self, before: int) -> None:
+        """Drop epochs that no checkpoint needs any more, but for those that a partition here has not ended yet."""
+        self.ledger.forget(min((before, *(each.epoch for each in self.partitions.values()))))
+
     def stand_by(self, unit: int) -> None:
         """Hold back from now on what this unit writes."""
         self.standing_by.setdefault(unit, Standby())
@@ -165,8 +170,8 @@ class TransactionNode:
                     self.sequencers[sequencer].read(offsets, values, next_offset)
             case PartitionTaken():
                 self.partitions[event.partition] = self._taken(event)
-            case SequencerTaken(sequencer):
-                self.sequencers[sequencer] = Sequencer(self.ledger, sequencer, self.config)
+            case SequencerTaken(sequencer, start):
+                self.sequencers[sequencer] = Sequencer(self.ledger, sequencer, self.config, start)
             case PartitionLost(partition):
                 self.partitions.pop(partition, None)
                 self.standing_by.pop(self.ledger.sequencers + partition, None)

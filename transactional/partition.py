@@ -120,6 +120,11 @@ class StatePartition:
         if not isinstance(message, Piece):
             self._received[message.epoch, digest(data)] = message
 
+    @property
+    def calls_needed(self) -> int:
+        """Up to this offset, calls are of epochs before the present one."""
+        return min([self.position, *self._first_offset.values()])
+
     # --- as one value -----------------------------------------------------------------------------------------------
 
     def want_snapshot(self, *, whole: bool = False) -> None:
@@ -152,7 +157,7 @@ class StatePartition:
         state = PartitionState(
             version=FORMAT_VERSION,
             partition=self.number,
-            calls_offset=min([self.position, *self._first_offset.values()]),
+            calls_offset=self.calls_needed,
             commits_offset=self.commits_offset,
             committed=self.committed,
             ledger=self.ledger.snapshot(),

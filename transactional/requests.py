@@ -92,6 +92,11 @@ class Admission:
         self._again: dict[str, deque[tuple[int, Request | bytes]]] = {}  # later ones of an id, of few ids
         self._order: deque[tuple[int, str]] = deque()
 
+    @property
+    def oldest(self) -> int | None:
+        """Offset of the oldest request whose id is known; None: none is."""
+        return self._order[0][0] if self._order else None
+
     def admit(self, offset: int, value: bytes) -> list[tuple[int, Request]]:
         """The record's requests, and the state partition that each goes to. Offsets ascend."""
         try:

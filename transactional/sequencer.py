@@ -40,19 +40,26 @@ class EpochConfig:
     piece_bytes: int = PIECE_BYTES
 
 
-class Sequencer:
-    """The owner's view of one request partition. Begin to read at ``position``."""
+def first_needed(ledger: Ledger, sequencer: int, done: int | None = None) -> int:
+    """Where the first epoch that is not done (or another one) begins in a request partition."""
+    first_open = ledger.epoch((ledger.done if done is None else done) + 1).cuts.get(sequencer)
+    return ledger.next_cut(sequencer)[1] if first_open is None else first_open.from_offset
 
-    def __init__(self, ledger: Ledger, number: int, config: EpochConfig) -> None:
+
+class Sequencer:
+    """The owner's view of one request partition. Begin to read at ``position``.
+
+    ``start``: what was before is gone, since nobody needs it.
+    """
+
+    def __init__(self, ledger: Ledger, number: int, config: EpochConfig, start: int = 0) -> None:
         self.ledger = ledger
         self.number = number
         self.config = config
         self.admission = Admission(ledger.program, number, config.id_window)
-        needed = ledger.next_cut(number)[1]
-        first_open = ledger.epoch(ledger.done + 1).cuts.get(number)
-        if first_open is not None:
-            needed = first_open.from_offset
-        self.position = max(0, needed - config.id_window)
+        needed = first_needed(ledger, number)
+        assert start <= needed, f"sequencer {number}: requests from {needed} on are needed, and begin at {start}"
+        self.position = max(start, needed - config.id_window)
         self._requests: list[tuple[int, Request]] = []  # (state partition, request), of epochs that are not done
         self._offsets: list[int] = []  # theirs
         self._waiting_since_ms: int | None = None
@@ -201,9 +208,7 @@ class Sequencer:
                 self._forward_again(cut, out)
                 moved = True
             self._forwarded += 1
-        open_cut = self.ledger.epoch(self.ledger.done + 1).cuts.get(self.number)
-        needed = self.ledger.next_cut(self.number)[1] if open_cut is None else open_cut.from_offset
-        old = bisect_left(self._offsets, needed)
+        old = bisect_left(self._offsets, first_needed(self.ledger, self.number))
         if old:
             del self._requests[:old], self._offsets[:old]
         return moved

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from nodes.errors import RunFailed, SettingsError, UnknownName, Unreachable
 from nodes.log import Log, LogError
-from nodes.transactions.client import TransactionClient
+from nodes.transactions.client import RepliesTrimmed, TransactionClient
 from transactional.requests import WireRequest
 
 _POLL_S = 0.002
@@ -66,7 +66,7 @@ class AsyncTransactionClient:
     ) -> Any:
         """As ``TransactionClient.call``. Calls with one id that are under way at once get one reply.
 
-        Raises ``Unreachable`` without a reply in ``timeout_s``.
+        Raises ``Unreachable`` without a reply in ``timeout_s``, ``RepliesTrimmed`` as that does.
         """
         request = WireRequest(uuid.uuid4().hex if request_id is None else request_id, operator, key, function, args)
         reply = self._loop.create_future()
@@ -111,7 +111,10 @@ class AsyncTransactionClient:
         if fresh:
             client.ask_all(fresh)
         if self._asked:
-            client.receive(_POLL_S)
+            try:
+                client.receive(_POLL_S)
+            except RepliesTrimmed as error:
+                self._give_up(error)
             for name, outcome in client.take_all():
                 asked = self._asked.pop(name, None)
                 for reply in () if asked is None else asked.waiting:
@@ -141,6 +144,13 @@ class AsyncTransactionClient:
             if not asked.waiting:
                 del self._asked[name]
         self._later = deque(each for each in self._later if not each[1].done())
+
+    def _give_up(self, error: RepliesTrimmed) -> None:
+        """Their replies may be gone; what is asked from now on is answered."""
+        for asked in self._asked.values():
+            for reply in asked.waiting:
+                self._tell(reply, None, error)
+        self._asked.clear()
 
     def _fail(self, error: Exception) -> None:
         self._failed = error

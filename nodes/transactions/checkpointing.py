@@ -76,7 +76,10 @@ class _Merged(NamedTuple):
 
 
 class TransactionCheckpoints:
-    """Of one node. Units: request partitions first, then state partitions."""
+    """Of one node. Units: request partitions first, then state partitions.
+
+    ``reads_back``: what is saved counts once it was read, since the log forgets what it rests upon.
+    """
 
     def __init__(
         self,
@@ -91,6 +94,7 @@ class TransactionCheckpoints:
         merger: Saver[_Merged] | None = None,
         compact: Compact | None = None,
         saving_store: CheckpointStore | None = None,
+        reads_back: bool = False,
     ) -> None:
         self.store = store
         self.job = f"{job}-txn"
@@ -98,6 +102,7 @@ class TransactionCheckpoints:
         self.ownership = ownership
         self.sequencers = sequencers
         self.interval_ms = interval_ms
+        self._reads_back = reads_back
         self._saving_store = store if saving_store is None else saving_store
         self._saver: Saver[_Saved] = DirectSaver() if saver is None else saver
         self._merger: Saver[_Merged] = DirectSaver() if merger is None else merger
@@ -108,6 +113,8 @@ class TransactionCheckpoints:
         self._distrusted = 0
         self._replies_sent: dict[int, int] = {}
         self._replies_acked: dict[int, int] = {}
+        self.replies_ends: dict[int, int] = {}
+        """Of each state partition, up to where replies of this node are on the log."""
 
     # --- beginning --------------------------------------------------------------------------------------------------
 
@@ -164,6 +171,7 @@ class TransactionCheckpoints:
 
     def _acked(self, partition: int, end: int) -> None:
         self._replies_acked[partition] = self._replies_acked.get(partition, 0) + 1
+        self.replies_ends[partition] = max(end, self.replies_ends.get(partition, 0))
 
     # --- saving -----------------------------------------------------------------------------------------------------
 
@@ -230,7 +238,7 @@ class TransactionCheckpoints:
         unit, store = self.sequencers + number, self._saving_store
         part = chains.save_file(store, self.job, unit, (epoch, 0), chain, data)
         names = store.list(self.job, FIRST_INCARNATION, unit)
-        if not {each.name for each in chain} <= set(names):
+        if not {each.name for each in chain} <= set(names) or not self._is_intact([part]):
             return _Saved(number, life, epoch, None)
         known_under = {part.name: list(chain), **self._under.get(unit, {})}
         under = {name: known_under.get(name) or self._rests_on(name) for name in (*known, part.name)}
@@ -239,6 +247,15 @@ class TransactionCheckpoints:
             rested_on = {each.name for parts in under.values() for each in parts}
             store.discard(self.job, FIRST_INCARNATION, unit, chains.not_rested_on(names, under, rested_on))
         return _Saved(number, life, epoch, part)
+
+    def _is_intact(self, parts: Iterable[Part]) -> bool:
+        """Whether these can be read, if that matters."""
+        try:
+            for part in parts if self._reads_back else ():
+                self._saving_store.load(part.name)
+        except (CheckpointDamaged, CheckpointMissing):
+            return False
+        return True
 
     def _rests_on(self, name: str) -> list[Part]:
         try:
@@ -277,7 +294,8 @@ class TransactionCheckpoints:
     def _merge(self, life: _Life, parts: tuple[Part, ...], wish: Wish) -> _Merged:
         """Beside the node's loop."""
         try:
-            return _Merged(life, parts, self._compact(wish))
+            made = self._compact(wish)
+            return _Merged(life, parts, made if self._is_intact(made) else None)
         except CompactionFailed as error:
             logger.warning("node %s: checkpoints of unit %d are not merged: %s", self.node, wish.unit, error)
             return _Merged(life, parts, None, error.damaged)

@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable
 from typing import Any
 
 from nodes.errors import Unreachable
-from nodes.log.contract import Log, TopicPartition
+from nodes.log.contract import Log, OffsetOutOfRange, TopicPartition
 from nodes.transactions.topics import TransactionTopics, job_on
 from transactional.errors import Aborted
 from transactional.messages import BadMessage, Reply, reply_message
@@ -17,6 +17,10 @@ from transactional.requests import WireRequest, partition_of, request_record
 _WAIT_S = 0.5
 _TOGETHER = 200
 _LARGE_BYTES = 1 << 18
+
+
+class RepliesTrimmed(OffsetOutOfRange, Unreachable):
+    """Replies that this client waits for may have been deleted before it has read them."""
 
 
 class TransactionClient:
@@ -33,6 +37,7 @@ class TransactionClient:
         self._at = {partition: log.end_offset(self.topics.replies, partition) for partition in partitions}
         self._waiting: set[str] = set()
         self._replies: dict[str, Reply] = {}
+        self._has_waited = False  # whether the last look at the replies left something open
 
     def call(
         self,
@@ -47,7 +52,8 @@ class TransactionClient:
         """One transaction: its result, or ``Aborted``.
 
         Call again with the same ``request_id`` to ask for the same once more: it runs once. Raises ``Unreachable``
-        without a reply in ``timeout_s``; whether it runs is then open, and the same id will tell.
+        without a reply in ``timeout_s``, ``RepliesTrimmed`` if this client has not read for so long that replies are
+        gone; whether it runs is then open, and the same id will tell.
         """
         name = self.send(operator, key, function, args, request_id=request_id)
         end = time.monotonic() + timeout_s
@@ -123,7 +129,12 @@ class TransactionClient:
     def _read(self, partitions: Iterable[int]) -> int:
         found = 0
         for partition in partitions:
-            chunk = self.log.follow(self.topics.replies, partition, self._at[partition])
+            offset = self._at[partition]
+            try:
+                chunk = self.log.follow(self.topics.replies, partition, offset)
+            except OffsetOutOfRange as error:
+                self._skip_trimmed(partition, offset, error)
+                continue
             self._at[partition] = chunk.next_offset
             for value in chunk.values:
                 try:
@@ -134,7 +145,21 @@ class TransactionClient:
                     if reply.id in self._waiting and reply.id not in self._replies:
                         self._replies[reply.id] = reply
                         found += 1
+        self._has_waited = len(self._waiting) > len(self._replies)
         return found
+
+    def _skip_trimmed(self, partition: int, offset: int, error: OffsetOutOfRange) -> None:
+        """Go on where the topic begins now. What nobody waited for yet can be in no reply that is gone."""
+        topic = self.topics.replies
+        start = self.log.start_offset(topic, partition)
+        if start <= offset:
+            raise error
+        self._at[partition] = start
+        if self._has_waited:
+            raise RepliesTrimmed(
+                f"job {self.topics.job!r}: replies of {topic}[{partition}] from offset {offset} to {start} were "
+                f"deleted before this client has read them. Ask again with the same request ids: nothing runs twice"
+            ) from error
 
 
 def _records(requests: list[WireRequest]) -> list[bytes]:
@@ -143,4 +168,4 @@ def _records(requests: list[WireRequest]) -> list[bytes]:
     return [record] if len(record) <= _LARGE_BYTES else [request_record(request) for request in requests]
 
 
-__all__ = ["Aborted", "TransactionClient"]
+__all__ = ["Aborted", "RepliesTrimmed", "TransactionClient"]

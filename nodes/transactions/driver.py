@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Collection
 from functools import partial
+
+from msgspec.structs import replace
 
 from nodes.checkpoint_format import CheckpointDamaged, CheckpointMissing
 from nodes.log.contract import Log, OffsetOutOfRange, TopicPartition
@@ -13,15 +16,18 @@ from nodes.transactions.checkpointing import TransactionCheckpoints
 from nodes.transactions.commit_buffer import CommitBuffer
 from nodes.transactions.standing_by import StandingBy
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
+from nodes.transactions.trimming import Trimming, trimmed_away
 from transactional import node as n
 from transactional.appends import Append, AppendCalls, AppendCommit, AppendEpochs
 from transactional.messages import BadMessage, reply_message
 from transactional.operators import Program
-from transactional.sequencer import EpochConfig
+from transactional.sequencer import EpochConfig, first_needed
 from transactional.snapshots import LedgerState
 from transactional.spilling import SpillingStore
 from transactional.store import Store
 from transactional.tally import Tally
+
+logger = logging.getLogger(__name__)
 
 CONTROL_INTERVAL_MS = 20
 CONTROL_BATCH = 1000
@@ -46,6 +52,7 @@ class TransactionDriver:
         heartbeat_interval_ms: int = 50,
         new_store: Callable[[], Store | SpillingStore] = Store,
         copies: int = 1,
+        trimming: Trimming | None = None,
     ) -> None:
         self._new_store = new_store
         self.topics = topics
@@ -65,7 +72,9 @@ class TransactionDriver:
         """Up to this epoch this node knows nothing."""
         self.node = n.TransactionNode(program, sequencers, config, new_store=new_store, tally=self.tally)
         self.standing = StandingBy(log, topics, claiming, copies, clock_ms, wall_ms)
+        self.trimming = trimming
         self._has_begun = False
+        self._stood_with: list[str] | None = None  # checkpoints that were known when this node had to begin anew
         self._heartbeat_interval_ms = heartbeat_interval_ms
         self._control_at = 0
         self._heartbeats_at = log.start_offset(topics.heartbeats, 0)
@@ -76,6 +85,13 @@ class TransactionDriver:
 
     def turn(self, ready: Collection[TopicPartition] | None = None) -> bool:
         """Look at these topics, None: at every one, and at the time; False if there was nothing to do."""
+        try:
+            return self._turn(ready)
+        except OffsetOutOfRange as error:
+            self._begin_again(error)
+            return True
+
+    def _turn(self, ready: Collection[TopicPartition] | None) -> bool:
         if not self._has_begun:
             self._begin()
         self.log.delivered()
@@ -99,6 +115,8 @@ class TransactionDriver:
         if self.node.standing_by and self.standing.stand_in(self.node):
             moved |= self._tell(n.Ticked())
         self._write_commits()
+        if self.trimming is not None:
+            self.trimming.turn(self.node, self.claiming.owned, self.clock_ms())
         return moved
 
     def leave(self) -> None:
@@ -131,15 +149,37 @@ class TransactionDriver:
     def _begin(self) -> None:
         """Read the control topic, and begin the ledger at the oldest checkpoint that may be needed."""
         self._has_begun = True
+        self._read_control()
+        begin = self.checkpoints.ledger()
+        if begin is None:
+            self.checkpoints.distrust()
+        self._start(begin)
+
+    def _begin_again(self, error: OffsetOutOfRange) -> None:
+        """In place, with the checkpoints that there are by now: this node stood still, and topics were trimmed.
+
+        Raises ``TopicsTrimmed`` where these are the same as the last time, and ``error`` where nothing was trimmed.
+        """
+        topics, places = self.topics, range(self.node.ledger.partitions)
+        starts = [self.log.start_offset(topics.epochs, 0)]
+        starts += [self.log.start_offset(topics.calls, p) for p in places]
+        starts += [self.log.start_offset(topics.requests, s) for s in range(self.sequencers)]
+        if not any(starts):
+            raise error
+        logger.info("node %s begins anew: %s", self.claiming.node, error)
+        self._read_control()
+        kept = [saved.name for p in places for saved in self.claiming.ownership.checkpoints(self.sequencers + p)]
+        if kept == self._stood_with:
+            raise trimmed_away(topics.job, error) from error
+        self._stood_with = kept
+        self._has_begun = False
+
+    def _read_control(self) -> None:
         end = self.log.end_offset(self.topics.control, 0)
         while self._control_at < end:
             chunk = self.log.read(self.topics.control, 0, self._control_at)
             self._control_at = chunk.next_offset
             self.claiming.control(list(chunk.values), False, self.clock_ms())
-        begin = self.checkpoints.ledger()
-        if begin is None:
-            self.checkpoints.distrust()
-        self._start(begin)
 
     def _start(self, begin: LedgerState | None) -> None:
         self.begun = 0 if begin is None else begin.done
@@ -149,10 +189,17 @@ class TransactionDriver:
         """Begin with the newest intact checkpoint; False if none is, and the ledger has to be read from its start."""
         self.standing.begins(partition)
         replied = self._last_reply(partition)
+        calls_start = self.log.start_offset(self.topics.calls, partition)
         for begin in self.checkpoints.newest(partition, self.begun):
-            commits = self._commits(partition, begin.state.commits_offset)
+            state = begin.state
+            if state.calls_offset < calls_start:
+                if not self._is_kept(partition, begin.chain[-1].name):
+                    continue
+                # Another owner had read further by that epoch: what is gone belongs to it, or to earlier ones.
+                state = replace(state, calls_offset=calls_start)
+            commits = self._commits(partition, state.commits_offset)
             try:
-                self._tell(n.PartitionTaken(partition, replied, begin.state, commits, begin.rests_on))
+                self._tell(n.PartitionTaken(partition, replied, state, commits, begin.rests_on))
             except (CheckpointDamaged, CheckpointMissing) as error:
                 self.checkpoints.say_damaged(error)
                 continue
@@ -160,12 +207,21 @@ class TransactionDriver:
             return True
         if self.begun:
             return False
+        if calls_start:
+            place = f"{self.topics.calls}[{partition}] begins at {calls_start}"
+            raise OffsetOutOfRange(f"{place}, and no checkpoint of the partition can be begun with")
         self._tell(n.PartitionTaken(partition, replied, None, self._commits(partition, 0)))
         self.checkpoints.begins(partition, None)
         return True
 
+    def _is_kept(self, partition: int, name: str) -> bool:
+        """Whether the checkpoint is still one of those that the topics are kept for."""
+        self._read_control()
+        return name in [saved.name for saved in self.claiming.ownership.checkpoints(self.sequencers + partition)]
+
     def _commits(self, partition: int, offset: int) -> list[bytes]:
-        """What earlier owners have logged from this offset on."""
+        """What earlier owners have logged from this offset on, as far as it is kept; an epoch without can be run."""
+        offset = max(offset, self.log.start_offset(self.topics.commits, partition))
         end, found = self.log.end_offset(self.topics.commits, partition), []
         while offset < end:
             chunk = self.log.read(self.topics.commits, partition, offset)
@@ -205,7 +261,7 @@ class TransactionDriver:
         if written:
             self.log.send(self.topics.control, 0, written)
         self.begun = max(self.begun, self.checkpoints.first_epoch_needed())
-        self.node.ledger.forget(self.begun + 1)
+        self.node.forget(self.begun + 1)
         self._follow_claims()
         return bool(chunk.values or written)
 
@@ -240,7 +296,9 @@ class TransactionDriver:
         if unit >= self.sequencers:
             return self._take(unit - self.sequencers)
         self._read_epochs_to_end()
-        self._tell(n.SequencerTaken(unit))
+        start = self.log.start_offset(self.topics.requests, unit)
+        if start <= first_needed(self.node.ledger, unit):  # else epochs have ended meanwhile: at the next look
+            self._tell(n.SequencerTaken(unit, start))
         return True
 
     def _promote(self, unit: int) -> None:

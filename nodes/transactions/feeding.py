@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from nodes.log.contract import Chunk, Log, TopicPartition
-from nodes.transactions.client import TransactionClient
+from nodes.transactions.client import RepliesTrimmed, TransactionClient
 from transactional.errors import USER_ERRORS, Aborted, describe
 from transactional.operators import Program
 from transactional.streams import CURSORS, Binding
@@ -29,6 +29,7 @@ class Feeding:
 
     def __init__(self, log: Log, program: Program, sequencers: int) -> None:
         self._log = log
+        self._job = program.name
         self._sequencers = sequencers
         self._client = TransactionClient(log, program.name) if program.bindings else None
         self._feeds: dict[tuple[Binding, int], _Feed] = {}
@@ -47,7 +48,13 @@ class Feeding:
                 self._feeds.pop((binding, partition), None)
         if not self._feeds:
             return False
-        client.poll()
+        try:
+            client.poll()
+        except RepliesTrimmed as error:  # this node stood still: its feeds ask again how far their partitions are
+            logger.info("feeding begins anew: %s", error)
+            self._feeds.clear()
+            self._client = TransactionClient(self._log, self._job)
+            return True
         moved = False
         for feed in self._feeds.values():
             moved |= feed.turn()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import TypeAlias
 
-from nodes.log.contract import Log
+from nodes.log.contract import Log, OffsetOutOfRange
 from transactional.errors import Aborted
 from transactional.external import Asking, asking_of, perform
 from transactional.messages import Request
@@ -166,7 +166,14 @@ class Outside:
             offset = max(start, self._log.start_offset(self._topic, sequencer))
             end = self._log.end_offset(self._topic, sequencer)
             while offset < end:
-                chunk = self._log.read(self._topic, sequencer, offset)
+                try:
+                    chunk = self._log.read(self._topic, sequencer, offset)
+                except OffsetOutOfRange:  # trimmed meanwhile: nobody waits for what is gone
+                    start = self._log.start_offset(self._topic, sequencer)
+                    if start <= offset:
+                        raise
+                    offset = start
+                    continue
                 steps = (logged_step(value) for value in chunk.values)
                 found.update((sequencer, *step) for step in steps if step is not None)
                 offset = max(chunk.next_offset, offset + 1)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import signal
 import threading
 import time
 import uuid
+from functools import partial
 from types import FrameType
 from typing import cast
 
@@ -31,12 +33,15 @@ from nodes.transactions.metrics import TransactionMetrics
 from nodes.transactions.outside import Outside
 from nodes.transactions.spill import spills_of
 from nodes.transactions.topics import FIRST_INCARNATION, begin, create_topics
+from nodes.transactions.trimming import Trimming
 from nodes.transactions.watch import FunctionWatch
 from transactional.errors import RerunHangs
 from transactional.nondeterminism import Nondeterministic
 from transactional.operators import Program
 from transactional.sequencer import EpochConfig
 from transactional.store import Store
+
+logger = logging.getLogger(__name__)
 
 CUT_WAIT_S = 0.001
 DEAF_AFTER_MS = 1_000
@@ -100,6 +105,17 @@ class TransactionProcess:
             merger=ThreadSaver("merger"),
             compact=compact_in_child(settings, patient),
             saving_store=MeteredCheckpoints(patient, counted.plain),
+            reads_back=settings.node.trim,
+        )
+        config = EpochConfig()
+        trimming = Trimming(
+            plain_log,
+            self.topics,
+            checkpoints,
+            id_window=config.id_window,
+            interval_ms=settings.node.merge_interval_ms if settings.node.trim else 0,
+            saver=ThreadSaver("trimmer"),
+            report=partial(logger.warning, "node %s: %s", node),
         )
         self.driver = TransactionDriver(
             program,
@@ -110,10 +126,11 @@ class TransactionProcess:
             monotonic_ms,
             wall_ms,
             sequencers=sequencers,
-            config=EpochConfig(),
+            config=config,
             heartbeat_interval_ms=settings.node.heartbeat_interval_ms,
             new_store=Store if spills is None else spills.store,
             copies=settings.node.replicas,
+            trimming=trimming,
         )
         self._watch = FunctionWatch(settings.node.function_timeout_ms)
         # A turn may be long: who takes over the work of others reads much. Nobody is to take that for death.

@@ -65,7 +65,8 @@ def values_of(log: Log, topic: str, partition: int) -> Iterator[tuple[int, bytes
     if offset:
         raise RunFailed(
             f"topic {topic}, partition {partition}: records before offset {offset} are gone, and what functions do "
-            f"follows from all that was before; a log can be run again from its beginning only"
+            f"follows from all that was before; a log can be run again from its beginning only. "
+            f"Nodes that run with -D node.trim=false delete nothing"
         )
     while offset < end:
         chunk = log.read(topic, partition, offset, max_records=CHUNK)

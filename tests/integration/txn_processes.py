@@ -11,7 +11,8 @@ from tests.integration.processes import PLENTY_S, ROOT
 
 SEQUENCERS = 2
 # What is only slow must not be taken for dead all the time.
-PATIENT = ("-D", "node.suspect_after_ms=1000")
+# And what judges them afterwards reads the whole log.
+PATIENT = ("-D", "node.suspect_after_ms=1000", "-D", "node.trim=false")
 
 
 @contextmanager

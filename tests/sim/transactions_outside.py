@@ -65,8 +65,8 @@ class OutsideWorld(World):
                 self.after[s, offset] = 0  # no client asked then
         return written
 
-    def _whole_turn(self, life: Life) -> bool:
-        moved = super()._whole_turn(life)
+    def whole_turn(self, life: Life, *, reads_calls: bool = True) -> bool:
+        moved = super().whole_turn(life, reads_calls=reads_calls)
         while self._call_one(life):
             moved = True
         return moved

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 from typing import TypeAlias
 
 from msgspec.structs import replace
 
+from nodes.log.contract import Chunk
 from nodes.log.memory import MemoryLog
+from tests.sim.memory_spill import MemorySpill
 from transactional import Program
 from transactional import node as n
 from transactional.appends import Append, AppendCalls, AppendCommit, AppendEpochs
 from transactional.messages import Replies, reply_message
-from transactional.operators import StateKey
 from transactional.requests import WireRequest, partition_of, request_record
-from transactional.sequencer import EpochConfig
+from transactional.sequencer import EpochConfig, first_needed
 from transactional.snapshots import PartitionState, merged_replies, merged_rows, snapshot_bytes, snapshot_state
 from transactional.spilling import SpillingStore
 from transactional.store import Store
+from transactional.trimming import Trims
 
 Chain: TypeAlias = tuple[PartitionState, ...]
 """A snapshot, behind those that it rests upon."""
@@ -40,6 +43,7 @@ class Life:
     begun: int = 0  # up to this epoch it knows nothing
     outbox: dict[tuple[str, int], deque[bytes]] = field(default_factory=dict)
     called: dict[tuple[int, str], tuple[str, int]] = field(default_factory=dict)  # calls to the outside
+    trims: Trims | None = None
 
     def keep(self, appends: list[Append]) -> None:
         for append in appends:
@@ -62,25 +66,8 @@ class Life:
         return any(self.outbox.values())
 
 
-class MemorySpill:
-    """The ``Spill`` protocol over a dict."""
-
-    def __init__(self) -> None:
-        self.held: dict[StateKey, bytes] = {}
-        self.get = self.held.get
-
-    def write(self, rows: Iterable[tuple[StateKey, bytes | None]]) -> None:
-        for key, value in rows:
-            if value is None:
-                self.held.pop(key, None)
-            else:
-                self.held[key] = value
-
-    def scan(self, operator: str, prefix: str) -> list[tuple[str, bytes]]:
-        return sorted((key, v) for (kind, key), v in self.held.items() if kind == operator and key.startswith(prefix))
-
-    def rows(self) -> Iterable[tuple[StateKey, bytes]]:
-        return self.held.items()
+class Trimmed(Exception):
+    """What was to be read is gone."""
 
 
 class World:
@@ -106,6 +93,8 @@ class World:
         self.chained = 0
         self.spills = 0
         self.logged = 0
+        self.trimmed: dict[tuple[str, int], int] = {}  # before this offset a node finds nothing; the oracle does
+        self.behind = 0  # how often a node has needed what was gone
         self.after: dict[tuple[int, int], int] = {}  # request -> the last epoch of which a reply was there before it
         self.lives = [self._born() for _ in range(nodes)]
         for partition in range(program.partitions):
@@ -134,6 +123,10 @@ class World:
     def act(self) -> None:
         """One node does one small thing."""
         life = self.draw.choice(self.lives)
+        with self._begins_again(life):
+            self._act(life)
+
+    def _act(self, life: Life) -> None:
         match self.draw.choices(["write", "epochs", "calls", "requests", "tick"], [6, 4, 4, 2, 2])[0]:
             case "write":
                 self._write(life)
@@ -175,9 +168,13 @@ class World:
         chain = self.draw.choice(kept) if kept else ()
         snapshot = chain[-1] if chain else None
         assert snapshot is not None or not life.begun
+        gone = self._gone(CALLS, partition)
+        if snapshot is not None and snapshot.calls_offset < gone:  # another owner had read further by that epoch
+            snapshot = replace(snapshot, calls_offset=gone)
         self.restored += snapshot is not None
         self.chained += len(chain) > 1
         begin = 0 if snapshot is None else snapshot.commits_offset
+        begin = max(begin, self._gone(COMMITS, partition))
         commits = self.log.read(COMMITS, partition, begin, max_records=1 << 30).values
         if self.draw.random() < 0.3:  # some were too large to be written
             commits = [each for each in commits if self.draw.random() < 0.5]
@@ -224,14 +221,71 @@ class World:
         if len(self.snapshots) == self.program.partitions:
             before = min(self._kept(partition)[0][-1].ledger.done for partition in self.snapshots) + 1
             for life in self.lives:
-                life.node.ledger.forget(before)
+                life.node.forget(before)
                 life.begun = max(life.begun, before - 1)
 
     def take_sequencer(self, life: Life, sequencer: int) -> None:
         if sequencer not in life.node.sequencers:
             if self.draw.random() < 0.8:  # else it believes that it knows all of the topic, and does not
-                self._read_epochs(life, 1 << 30)
-            life.keep(life.node.step(n.SequencerTaken(sequencer), self.now_ms))
+                with self._begins_again(life):
+                    self._read_epochs(life, 1 << 30)
+            start = self._gone(REQUESTS, sequencer)
+            if start > first_needed(life.node.ledger, sequencer):
+                with self._begins_again(life):
+                    self._read_epochs(life, 1 << 30)
+            if start > first_needed(life.node.ledger, sequencer):
+                self._read_epochs(life, 1 << 30)  # after it has begun anew
+            life.keep(life.node.step(n.SequencerTaken(sequencer, start), self.now_ms))
+
+    def trim(self) -> None:
+        """A node deletes what no kept snapshot needs, by the samples that it has taken; or it takes one."""
+        life = self.side.choice(self.lives)
+        if life.trims is None:
+            life.trims = Trims(self.config.id_window)
+        if self.side.random() < 0.5:
+            ends = {
+                p: self.log.end_offset(REPLIES, p) for p in life.node.partitions if not life.outbox.get((REPLIES, p))
+            }
+            life.trims.sample(life.node, ends)
+            return
+        kept = [self._kept(partition) for partition in range(self.program.partitions)]
+        if any(len(each) < KEPT for each in kept):
+            return
+        needed = [each[0][-1].ledger.done for each in kept]
+        self._trim(EPOCHS, 0, life.trims.epochs(min(needed)))
+        for partition in sorted(life.node.owned_partitions()):
+            calls, commits = life.trims.calls_and_commits(partition, needed[partition])
+            self._trim(CALLS, partition, calls)
+            self._trim(COMMITS, partition, commits)
+            self._trim(REPLIES, partition, life.trims.replies(life.node, partition, needed[partition]))
+        for sequencer in life.node.owned_sequencers():
+            self._trim(REQUESTS, sequencer, life.trims.requests(life.node, sequencer))
+
+    def _trim(self, topic: str, partition: int, offset: int) -> None:
+        self.trimmed[topic, partition] = max(offset, self._gone(topic, partition))
+
+    def _gone(self, topic: str, partition: int) -> int:
+        return self.trimmed.get((topic, partition), 0)
+
+    @contextmanager
+    def _begins_again(self, life: Life) -> Iterator[None]:
+        """A node that needs what is gone begins anew in place, with what it had."""
+        try:
+            yield
+        except Trimmed:
+            self.behind += 1
+            partitions, sequencers = sorted(life.node.partitions), sorted(life.node.sequencers)
+            fresh = self._born()
+            life.node, life.begun = fresh.node, fresh.begun
+            for partition in partitions:
+                self.take(life, partition)
+            for sequencer in sequencers:
+                self.take_sequencer(life, sequencer)
+
+    def _chunk(self, topic: str, partition: int, offset: int, count: int) -> Chunk:
+        if offset < self._gone(topic, partition):
+            raise Trimmed
+        return self.log.read(topic, partition, offset, max_records=count)
 
     def heal(self, limit: int = 100_000) -> None:
         """No more faults: run until nothing is left to do; fails if that takes more than ``limit`` rounds."""
@@ -239,7 +293,10 @@ class World:
             self.now_ms += 1
             moved = False
             for life in self.lives:
-                moved |= self._whole_turn(life)
+                behind = self.behind
+                with self._begins_again(life):
+                    moved |= self.whole_turn(life)
+                moved |= self.behind > behind
             if not moved:
                 return
         raise AssertionError(f"still at work after {limit} rounds")
@@ -278,30 +335,31 @@ class World:
         return bool(ready)
 
     def _read_epochs(self, life: Life, count: int) -> bool:
-        chunk = self.log.read(EPOCHS, 0, life.node.ledger.position, max_records=count)
+        chunk = self._chunk(EPOCHS, 0, life.node.ledger.position, count)
         if chunk.values:
             life.keep(life.node.step(n.EpochsRead(chunk.values, chunk.next_offset), self.now_ms))
         return bool(chunk.values)
 
     def _read_calls(self, life: Life, partition: int, count: int) -> bool:
-        chunk = self.log.read(CALLS, partition, life.node.partitions[partition].position, max_records=count)
+        chunk = self._chunk(CALLS, partition, life.node.partitions[partition].position, count)
         if chunk.values:
             life.keep(life.node.step(n.CallsRead(partition, chunk.offsets.tolist(), chunk.values), self.now_ms))
         return bool(chunk.values)
 
     def _read_requests(self, life: Life, sequencer: int, count: int) -> bool:
-        chunk = self.log.read(REQUESTS, sequencer, life.node.sequencers[sequencer].position, max_records=count)
+        chunk = self._chunk(REQUESTS, sequencer, life.node.sequencers[sequencer].position, count)
         if not chunk.values:
             return False
         read = n.RequestsRead(sequencer, chunk.offsets.tolist(), chunk.values, chunk.next_offset)
         life.keep(life.node.step(read, self.now_ms))
         return True
 
-    def _whole_turn(self, life: Life) -> bool:
+    def whole_turn(self, life: Life, *, reads_calls: bool = True) -> bool:
+        """All that this node can do; False if that is nothing."""
         before = life.node.ledger.done
         life.keep(life.node.step(n.Ticked(), self.now_ms))
         moved = self._read_epochs(life, 1 << 30)
-        for partition in sorted(life.node.partitions):
+        for partition in sorted(life.node.partitions) if reads_calls else ():
             moved |= self._read_calls(life, partition, 1 << 30)
         for sequencer in sorted(life.node.sequencers):
             moved |= self._read_requests(life, sequencer, 1 << 30)

@@ -13,7 +13,9 @@ from nodes.transactions.client import TransactionClient
 from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.feeding import Feeding
 from nodes.transactions.topics import FIRST_INCARNATION, begin, create_topics
+from nodes.transactions.trimming import Trimming
 from transactional import Program
+from transactional.sequencer import EpochConfig
 from transactional.spilling import SpillingStore
 from transactional.store import Store
 
@@ -22,11 +24,20 @@ NewStore: TypeAlias = Callable[[], Store | SpillingStore]
 
 
 class Stage:
-    """``inputs``: partitions of the topic of that name, 0: there is none."""
+    """``inputs``: partitions of the topic of that name, 0: there is none. ``trim_ms``: between trims, 0: never."""
 
     def __init__(
-        self, program: Program, *, inputs: int = 0, interval_ms: int = 10_000, new_store: NewStore = Store
+        self,
+        program: Program,
+        *,
+        inputs: int = 0,
+        interval_ms: int = 10_000,
+        new_store: NewStore = Store,
+        trim_ms: int = 0,
+        id_window: int = 20_000,
     ) -> None:
+        self.trim_ms = trim_ms
+        self.config = EpochConfig(id_window=id_window, inline_bytes=0 if trim_ms else 1 << 15)  # calls are trimmed too
         self.interval_ms = interval_ms
         self.new_store = new_store
         self.now_ms = 0
@@ -50,6 +61,7 @@ class Stage:
             claiming.ownership,
             sequencers=SEQUENCERS,
             interval_ms=self.interval_ms,
+            reads_back=bool(self.trim_ms),
         )
         driver = TransactionDriver(
             self.program,
@@ -61,6 +73,10 @@ class Stage:
             lambda: 1_000_000 + self.now_ms,
             sequencers=SEQUENCERS,
             new_store=self.new_store,
+            config=self.config,
+            trimming=Trimming(
+                self.log, self.topics, checkpoints, id_window=self.config.id_window, interval_ms=self.trim_ms
+            ),
         )
         self.nodes[name] = driver, Feeding(self.log, self.program, SEQUENCERS)
         return driver

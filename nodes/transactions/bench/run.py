@@ -148,7 +148,8 @@ def _figures(plan: BenchPlan, asked: History, cpu_s: float) -> dict[str, object]
 @contextmanager
 def _nodes(plan: BenchPlan) -> Iterator[list[subprocess.Popen[bytes]]]:
     command = [sys.executable, "-m", "nodes.cli", "txn", "node", plan.workload.reference]
-    command += ["--sequencers", str(plan.sequencers), *plan.options]
+    # The figures are of the whole log.
+    command += ["--sequencers", str(plan.sequencers), *plan.options, "-D", "node.trim=false"]
     processes = [subprocess.Popen([*command, "--number", str(number)]) for number in range(plan.nodes)]
     try:
         yield processes

@@ -1,0 +1,112 @@
+"""Deletes what nobody needs of a transactional job's own topics: behind checkpoints, beside the node's loop.
+
+Two rules for this file: what is deleted is needed by none of the checkpoints that may be begun with, all of which were
+read back; a topic that cannot be trimmed costs space, and harms nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import TypeAlias
+
+from nodes.errors import Unreachable
+from nodes.log.contract import Log, LogError, OffsetOutOfRange
+from nodes.machine.ownership import KEPT_CHECKPOINTS
+from nodes.saver import DirectSaver, Saver
+from nodes.transactions.checkpointing import TransactionCheckpoints
+from nodes.transactions.topics import TransactionTopics
+from transactional.node import TransactionNode
+from transactional.trimming import Trims
+
+Wish: TypeAlias = tuple[str, int, int]
+"""Topic, partition, and the first offset that stays."""
+
+
+class TopicsTrimmed(OffsetOutOfRange, Unreachable):
+    """What a node needs of the job's own topics was deleted: it has to start again (exit code 4)."""
+
+
+class Trimming:
+    """Of one node. Each interval it takes a sample, and deletes by earlier ones; ``interval_ms`` 0: never."""
+
+    def __init__(
+        self,
+        log: Log,
+        topics: TransactionTopics,
+        checkpoints: TransactionCheckpoints,
+        *,
+        id_window: int,
+        interval_ms: int,
+        saver: Saver[int] | None = None,
+        report: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self._log = log
+        self._topics = topics
+        self._checkpoints = checkpoints
+        self._interval_ms = interval_ms
+        self._saver: Saver[int] = DirectSaver() if saver is None else saver
+        self._report = report
+        self._trims = Trims(id_window)
+        self._looked_ms: int | None = None
+        self._asked: dict[tuple[str, int], int] = {}
+        self._busy = False
+
+    def turn(self, node: TransactionNode, owned: Collection[int], now_ms: int) -> None:
+        """``owned``: units of this node, request partitions first."""
+        if self._busy and self._saver.finished():
+            self._busy = False
+        if not self._interval_ms or self._busy:
+            return
+        if self._looked_ms is not None and 0 <= now_ms - self._looked_ms < self._interval_ms:
+            return
+        self._looked_ms = now_ms
+        wishes = [each for each in self._wishes(node, owned) if each[2] > self._asked.get(each[:2], 0)]
+        self._trims.sample(node, self._checkpoints.replies_ends)
+        if wishes:
+            self._asked |= {(topic, number): offset for topic, number, offset in wishes}
+            self._busy = self._saver.save(partial(self._delete, wishes)) is None
+
+    def _wishes(self, node: TransactionNode, owned: Collection[int]) -> list[Wish]:
+        """What may go. Nothing while some checkpoint is known to be damaged."""
+        if not self._checkpoints.first_epoch_needed():
+            return []
+        topics, trims, sequencers = self._topics, self._trims, self._checkpoints.sequencers
+        needed = [self._needed(sequencers + number) for number in range(node.ledger.partitions)]
+        found: list[Wish] = []
+        if 0 in owned:
+            found.append((topics.epochs, 0, trims.epochs(min(needed))))
+        for unit in sorted(owned):
+            if unit < sequencers:
+                if unit in node.sequencers:
+                    found.append((topics.requests, unit, trims.requests(node, unit)))
+                continue
+            number = unit - sequencers
+            calls, commits = trims.calls_and_commits(number, needed[number])
+            found.append((topics.calls, number, calls))
+            found.append((topics.commits, number, commits))
+            found.append((topics.replies, number, trims.replies(node, number, needed[number])))
+        return found
+
+    def _needed(self, unit: int) -> int:
+        """All checkpoints that somebody may begin with are of this epoch or later; 0: there are too few yet."""
+        kept = self._checkpoints.ownership.checkpoints(unit)
+        return kept[-1].offset if len(kept) == KEPT_CHECKPOINTS else 0
+
+    def _delete(self, wishes: Collection[Wish]) -> int:
+        """Beside the node's loop."""
+        for topic, number, offset in wishes:
+            try:
+                self._log.delete_before(topic, number, offset)
+            except LogError as error:
+                self._report(f"topic {topic}, partition {number} is not trimmed now: {error}")
+        return len(wishes)
+
+
+def trimmed_away(job: str, error: OffsetOutOfRange) -> TopicsTrimmed:
+    """The error of a node that needs records of the job's own topics that were deleted."""
+    return TopicsTrimmed(
+        f"job {job!r}: {error}. The job's own topics are trimmed behind its checkpoints (node.trim), and none that "
+        f"reaches back so far is intact. Start the node again: it goes on from the newest ones, which living nodes "
+        f"save; if no node lives and this comes again, the job can only begin anew, under another name"
+    )

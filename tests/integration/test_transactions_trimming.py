@@ -1,0 +1,59 @@
+"""A job on real nodes whose topics are trimmed while it works, then killed and started again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from examples.bank import program
+from nodes.log import Log, open_log
+from nodes.log.kafka import KafkaLog
+from nodes.transactions.client import TransactionClient
+from nodes.transactions.topics import create_topics
+from tests.integration.kafka_broker import session_bootstrap
+from tests.integration.processes import PLENTY_S, until
+from tests.integration.txn_processes import SEQUENCERS, nodes
+
+BANK = "examples.bank:program"
+OFTEN = ("node.suspect_after_ms=1000", "node.checkpoint_interval_ms=100", "node.merge_interval_ms=200")
+LAST = [part for each in OFTEN for part in ("-D", each)]
+
+
+def run_trimmed(log: Log, *options: str) -> None:
+    topics = create_topics(log, program, SEQUENCERS)
+    client, paid = TransactionClient(log, "bank"), 0
+
+    def pay() -> int:
+        nonlocal paid
+        ids = [client.send("account", f"a{number}", "deposit", [1]) for number in range(5)]
+        until(lambda: client.receive(0.1) >= 0 and all(name in client.answered for name in ids), "replies")
+        for name in ids:
+            client.take(name)
+        paid += 1
+        return paid
+
+    def is_trimmed() -> bool:
+        pay()
+        commits = [log.start_offset(topics.commits, p) for p in range(program.partitions)]
+        return log.start_offset(topics.epochs, 0) > 0 and any(commits)
+
+    with nodes(2, BANK, *options, last=LAST):
+        until(is_trimmed, "the epochs and commits to be trimmed")
+    with nodes(2, BANK, *options, last=LAST):  # killed, and started again
+        pay()
+        for number in range(5):
+            assert client.call("account", f"a{number}", "balance", timeout_s=PLENTY_S) == paid
+
+
+def test_nodes_that_start_on_trimmed_topics_know_every_payment(tmp_path: Path) -> None:
+    with open_log(f"embedded:{tmp_path / 'log'}") as log:
+        run_trimmed(log, "--log-dir", str(tmp_path / "log"))
+
+
+def test_the_same_on_kafka(tmp_path: Path) -> None:
+    bootstrap, prefix = session_bootstrap(), f"{tmp_path.name}."
+    with KafkaLog(bootstrap, prefix=prefix) as log:
+        try:
+            checkpoints = f"checkpoints.url={tmp_path / 'checkpoints'}"
+            run_trimmed(log, "--bootstrap", bootstrap, "-D", f"log.prefix={prefix}", "-D", checkpoints)
+        finally:
+            log.delete_topics(list(log.topics()))

@@ -1,0 +1,85 @@
+"""Random transactions whose topics are trimmed behind checkpoints: nobody who starts, or is late, misses anything."""
+
+from __future__ import annotations
+
+import os
+from random import Random
+
+from tests.sim.test_transactions import ask
+from tests.sim.transactions_oracle import Check, Tally, each_seed
+from tests.sim.transactions_scripts import Scripts, make_program
+from tests.sim.transactions_world import CALLS, COMMITS, EPOCHS, REQUESTS, World
+from transactional.requests import WireRequest
+from transactional.sequencer import EpochConfig
+
+SEEDS = 60
+
+
+def run(seed: int) -> World:
+    """Half of the runs forget ids after a few requests, and see each id once; the others know them for good."""
+    draw = Random(seed)
+    program = make_program(draw.randrange(1, 4))
+    window = draw.choice([2, 20_000])
+    config = EpochConfig(
+        draw.choice([1, 3]), inline_bytes=draw.choice([0, 300, 1 << 15]), ahead=draw.randrange(1, 4), id_window=window
+    )
+    nodes, sequencers = draw.randrange(2, 4), draw.randrange(1, 3)
+    world = World(program, draw.randrange(1 << 30), nodes=nodes, sequencers=sequencers, config=config)
+    scripts = Scripts(draw, draw.choice([1, 3, 10]))
+    asked: list[WireRequest] = []
+    for number in range(draw.randrange(20, 50)):
+        if window > 2:
+            ask(world, draw, scripts, asked)
+        else:
+            operator, key = scripts.entity()
+            world.ask(WireRequest(f"r{number}", operator, key, "run", [scripts.script(operator)]))
+        for _ in range(draw.randrange(60)):
+            world.act()
+        if draw.random() < 0.04:
+            world.crash()
+        if draw.random() < 0.04:
+            world.overlap()
+        for _ in range(draw.randrange(4)):
+            world.save()
+        for _ in range(draw.randrange(8)):
+            world.trim()
+    world.heal()
+    return world
+
+
+def test_who_starts_or_is_late_misses_nothing_of_topics_that_are_trimmed() -> None:
+    base = int(os.environ["SIM_BASE_SEED"])
+    tally, trimmed, behind = Tally(), dict.fromkeys((EPOCHS, CALLS, COMMITS, REQUESTS), 0), 0
+
+    def judged(seed: int) -> Tally:
+        nonlocal behind
+        world = run(seed)
+        for (topic, _), offset in world.trimmed.items():
+            if topic in trimmed:
+                trimmed[topic] += offset
+        behind += world.behind
+        return Check(world).run()
+
+    for found in each_seed(base, SEEDS, judged):
+        tally.add(found)
+    assert all(trimmed.values()) and behind, (trimmed, behind)
+    assert tally.crashes and tally.restored and tally.reruns, tally
+
+
+def test_an_owner_that_is_behind_the_checkpoints_of_another_still_ends_its_epochs() -> None:
+    program = make_program(1)
+    world = World(program, 1, nodes=2, sequencers=1, config=EpochConfig(inline_bytes=0))
+    ahead = next(life for life in world.lives if life.node.partitions)
+    behind = next(life for life in world.lives if life is not ahead)
+    world.take(behind, 0)
+    scripts = Scripts(Random(1), 3)
+    for number in range(12):
+        world.ask(WireRequest(f"r{number}", *scripts.entity(), "run", [[]]))
+        for _ in range(5):
+            for life in world.lives:
+                world.whole_turn(life, reads_calls=life is ahead)
+    assert behind.node.ledger.done > 5 and behind.node.partitions[0].epoch == 1
+    for life in world.lives:
+        life.node.forget(behind.node.ledger.done + 1)
+    world.heal()
+    assert behind.node.partitions[0].epoch == behind.node.ledger.done + 1
