@@ -31,6 +31,8 @@ from nodes.log.own_process import OWN
 
 CONNECT_TIMEOUT_S = 5.0
 TIMEOUT_S = 15.0
+STUCK_WAIT_S = 0.002
+"""As long as something that was sent could not leave, a wait ends after this, so that ``delivered`` is called."""
 _BATCH_MARGIN_BYTES = 64 << 10
 
 
@@ -242,6 +244,8 @@ class KafkaLog(Log):
 
     def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> list[TopicPartition]:
         self._check()
+        if self._sender.stuck:
+            timeout_s = min(timeout_s, STUCK_WAIT_S)
         if not positions:
             time.sleep(timeout_s)
             return []

@@ -106,6 +106,13 @@ class BatchSender(Sender):
         """True once it has a connection."""
         return self._numbered is not None or self._other is not None
 
+    @property
+    def stuck(self) -> bool:
+        """Whether something waits for an answer, or for the socket, before it can leave."""
+        return any(track.waiting() for track in self._tracks.values()) or any(
+            line.wire.unsent for line in self._lines.values()
+        )
+
     def delivered(self, wait: bool) -> None:
         """Call what waits for acknowledgements; raises if a record was not delivered."""
         if self._other is not None:

@@ -40,6 +40,10 @@ class Track:
             return self.batches[0].since_s
         return self.pieces[0].since_s if self.pieces else None
 
+    def waiting(self) -> bool:
+        """Whether something is to be sent as soon as an answer is here."""
+        return bool(self.pieces) and not self.again
+
     def next_batch(self, write: Writer) -> Batch | None:
         """What is to be sent now, which is ``asked`` from then on; None if nothing is, or something is awaited."""
         if self.again:

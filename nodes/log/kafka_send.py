@@ -71,6 +71,11 @@ class Sender:
         """True once it has a client."""
         return self._producer is not None
 
+    @property
+    def stuck(self) -> bool:
+        """Whether something stays here until ``delivered`` is called again; the library has a thread that sends."""
+        return False
+
     def delivered(self, wait: bool) -> None:
         """Call what waits for acknowledgements; raises if a record was not delivered."""
         if self._producer is not None and self._waiting:

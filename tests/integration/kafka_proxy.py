@@ -18,6 +18,8 @@ from typing import Any, Literal
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, END_TXN = 0, 1, 2, 3, 26
 Direction = Literal["request", "reply"]
 _TOPIC_ID_BYTES = 16
+_BEFORE_NAME, _BEFORE_ERROR = 4 + 4 + 4 + 2, 4 + 4
+"""Bytes of an answer to a batch: size, number, count of topics, length of the name; count of partitions, partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,15 @@ class Proxy:
 
         match = self._matcher(direction, key, "")
         return self._add(lambda frame: match(frame) and find in frame.body, flip, once)
+
+    def answer(self, error: int) -> Rule:
+        """The next answer to a batch says this error, whatever the broker did; of requests in the form of version 7."""
+
+        async def say(rule: Rule, data: bytes) -> tuple[bytes, bool]:
+            at = _BEFORE_NAME + struct.unpack_from(">h", data, _BEFORE_NAME - 2)[0] + _BEFORE_ERROR
+            return data[:at] + struct.pack(">h", error) + data[at + 2 :], True
+
+        return self._add(self._matcher("reply", PRODUCE, ""), say, True)
 
     def _add(self, matches: Callable[[Frame], bool], act: Any, once: bool) -> Rule:
         rule = Rule(self, matches, act, once)

@@ -1,0 +1,89 @@
+"""What brokers may say to batches that are written here, and who sends where that is not done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nodes.log import LogUnavailable, RecordTooLarge
+from nodes.log.kafka import KafkaLog
+from tests.integration.kafka_broker import session_bootstrap, session_log
+from tests.integration.kafka_proxy import PRODUCE, Proxy
+from tests.integration.log_makers import read_by_columns
+
+NOT_LEADER, TOO_LATE, TOO_LARGE = 6, 7, 10
+
+
+@pytest.fixture
+def proxy() -> Iterator[Proxy]:
+    with Proxy(session_bootstrap()) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+def direct(tmp_path: Path) -> Iterator[KafkaLog]:
+    with session_log(tmp_path) as log:
+        log.create_topic("t", 2)
+        yield log
+
+
+def behind(proxy: Proxy, direct: KafkaLog, **options: float) -> KafkaLog:
+    """The same log through the proxy."""
+    log = KafkaLog(proxy.bootstrap, prefix=direct.prefix, **options)  # type: ignore[arg-type]
+    read_by_columns(log)
+    return log
+
+
+@pytest.mark.parametrize("error", [NOT_LEADER, TOO_LATE])
+def test_a_batch_that_a_broker_could_not_promise_is_sent_again_and_lies_there_once(
+    direct: KafkaLog, proxy: Proxy, error: int
+) -> None:
+    ends: list[int] = []
+    with behind(proxy, direct) as log:
+        for number in range(3):
+            log.send("t", 0, [b"before %d" % number])
+        log.delivered(wait=True)
+        said = proxy.answer(error)
+        for number in range(20):
+            log.send("t", 0, [b"%d" % number], done=ends.append)
+        log.delivered(wait=True)
+    assert said.seen == 1
+    assert ends == list(range(4, 24))
+    assert direct.read("t", 0, 3).values == [b"%d" % number for number in range(20)]
+
+
+def test_what_a_broker_refuses_is_told_by_name_and_nothing_is_sent_after_it(direct: KafkaLog, proxy: Proxy) -> None:
+    with behind(proxy, direct) as log:
+        log.send("t", 0, [b"one"])
+        log.delivered(wait=True)
+        proxy.answer(TOO_LARGE)
+        log.send("t", 1, [b"two"])
+        with pytest.raises(RecordTooLarge, match=r"partition 1.*nothing is sent after them"):
+            log.delivered(wait=True)
+        for partition in (0, 1):
+            with pytest.raises(RecordTooLarge):
+                log.send("t", partition, [b"three"])
+    assert direct.read("t", 0, 0).values == [b"one"]
+    assert direct.read("t", 1, 0).values == [b"two"]  # the broker has it: only its answer said otherwise
+
+
+def test_a_broker_that_says_nothing_is_an_error_when_the_time_is_over(direct: KafkaLog, proxy: Proxy) -> None:
+    with behind(proxy, direct, timeout_s=2.0) as log:
+        log.send("t", 0, [b"one"])
+        log.delivered(wait=True)
+        held = proxy.hold("reply", key=PRODUCE)
+        log.send("t", 0, [b"two"])
+        with pytest.raises(LogUnavailable, match=r"partition 0.*not acknowledged"):
+            log.delivered(wait=True)
+        held.release()
+
+
+def test_a_compression_that_is_not_known_here_is_left_to_the_library(direct: KafkaLog) -> None:
+    with KafkaLog(session_bootstrap(), {"compression.type": "zstd"}, prefix=direct.prefix) as log:
+        read_by_columns(log)
+        log.send("t", 0, [b"a" * 1_000] * 50, headers=[b"h"] * 50)
+        log.delivered(wait=True)
+    chunk = direct.read("t", 0, 0)
+    assert (list(chunk.values), list(chunk.headers)) == ([b"a" * 1_000] * 50, [b"h"] * 50)
