@@ -244,7 +244,7 @@ class KafkaLog(Log):
 
     def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> list[TopicPartition]:
         self._check()
-        if self._sender.stuck:
+        if any(sender.stuck for sender in (self._sender, *self._limited.values())):
             timeout_s = min(timeout_s, STUCK_WAIT_S)
         if not positions:
             time.sleep(timeout_s)
