@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from holon.batch import take_columns
-from holon.columnar.atoms import AtomReader, Kind, single, write_atom
+from holon.columnar.atom_columns import Kind, Layout
+from holon.columnar.atoms import AtomReader, single, write_atom
 from holon.errors import JobError
 from holon.formats import Decoded
 
@@ -33,8 +34,7 @@ class ArrowColumns:
             if of not in _KINDS:
                 raise JobError(f"column {name!r} cannot be {of!r}: int, float, bool, str and datetime are read")
         self.columns = dict(columns)
-        self._paths = {tuple(name.split(".")): name for name in columns}
-        self._reader = AtomReader({path: _KINDS[columns[name]] for path, name in self._paths.items()})
+        self._reader = AtomReader(Layout({name: (tuple(name.split(".")), _KINDS[of]) for name, of in columns.items()}))
 
     def describe(self) -> str:
         """Canonical text, part of the job's fingerprint."""
@@ -45,8 +45,7 @@ class ArrowColumns:
         found = self._reader.read(payloads)
         columns: dict[str, Any] = {}
         missing: dict[int, str] = {}
-        for path, column in found.columns.items():
-            name = self._paths[path]
+        for name, column in found.columns().items():
             columns[name] = column.numbers if column.texts is None else column.texts
             if column.valid is not None:
                 for row in np.flatnonzero(~column.valid).tolist():

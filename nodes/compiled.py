@@ -24,8 +24,8 @@ from nodes.kafka_jars import cache_folder
 
 logger = logging.getLogger(__name__)
 
-SOURCES = ("holon.columnar.kernel", "holon.columnar.layout", "holon.columnar.vectors", "nodes.log.kafka_kernel",
-           "nodes.log.kafka_table", "nodes.log.crc32c_kernel", "nodes.log.crc32c_tables",
+SOURCES = ("holon.columnar.kernel", "holon.columnar.layout", "holon.columnar.vectors", "holon.columnar.spreading",
+           "nodes.log.kafka_kernel", "nodes.log.kafka_table", "nodes.log.crc32c_kernel", "nodes.log.crc32c_tables",
            "nodes.log.embedded_kernel", "nodes.log.crc32_kernel", "nodes.log.kafka_write_kernel",
            "nodes.log.lz4_kernel", "nodes.log.lz4_layout",
            "nodes.log.kafka_walk_kernel", "nodes.log.kafka_walk_table")  # fmt: skip
@@ -33,6 +33,7 @@ SOURCES = ("holon.columnar.kernel", "holon.columnar.layout", "holon.columnar.vec
 NAMES = {
     "project": ("holon.columnar.kernel", 14),
     "compose": ("holon.columnar.kernel", 7),
+    "spread": ("holon.columnar.spreading", 7),
     "scan": ("nodes.log.kafka_kernel", 9),
     "gather": ("nodes.log.kafka_kernel", 6),
     "release": ("nodes.log.kafka_kernel", 3),
@@ -62,6 +63,7 @@ class Compiled:
 
     project: Callable[..., int]
     compose: Callable[..., int]
+    spread: Callable[..., int]
     scan: Callable[..., int]
     gather: Callable[..., int]
     release: Callable[..., int]

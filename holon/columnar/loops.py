@@ -15,6 +15,8 @@ class Loops(Protocol):
 
     def compose(self, *arguments: int) -> int: ...
 
+    def spread(self, *arguments: int) -> int: ...
+
 
 _installed: list[Loops] = []
 

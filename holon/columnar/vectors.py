@@ -60,6 +60,18 @@ def byte_at(typing_context: Any, address: Any) -> Any:
 
 
 @intrinsic
+def half_at(typing_context: Any, table: Any, index: Any) -> Any:
+    """``table[index]`` of a column of int32 at any address, as if it were unsigned."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        offset = builder.shl(arguments[1], ir.Constant(_WORD, 2))
+        pointer = builder.inttoptr(builder.add(arguments[0], offset), ir.IntType(32).as_pointer())
+        return builder.zext(builder.load(pointer, align=1), _WORD)
+
+    return types.int64(types.int64, types.int64), generate
+
+
+@intrinsic
 def put_byte(typing_context: Any, address: Any, value: Any) -> Any:
     """Store one byte."""
 

@@ -1,7 +1,8 @@
 """Atoms of Arrow for both oracles: the events of a record as plain values, by code that the engine does not share.
 
 A record is dead as a whole (one event) unless it is an Arrow stream of one batch with all columns that the query needs,
-of the right types, in little-endian order.
+of the right types, in little-endian order. The events are a dense union ``event``, or a struct for each kind beside
+``event_type``.
 """
 
 from __future__ import annotations
@@ -24,13 +25,21 @@ Event = tuple[int, dict[str, Any]]
 def atom_events(value: bytes, needs: Sequence[Mapping[str, type]]) -> list[Event | None]:
     """The events of a record in order, None for one that is dead. ``needs``: of each kind, fields and their types."""
     batch = _batch(value)
-    if batch is None or not _fits(batch, needs):
+    if batch is None:
         return [None]
-    kinds = batch.column("event_type").to_pylist()
-    readers = [_reader(batch.column(name), needs[kind]) for kind, name in enumerate(SUBJECTS)]
+    if _fits_union(batch, needs):
+        union = batch.column("event")
+        kinds, places = union.type_codes.to_pylist(), union.offsets.to_pylist()
+        structs = [union.field(number) for number in range(len(SUBJECTS))]
+    elif _fits(batch, needs):
+        kinds = batch.column("event_type").to_pylist()
+        structs, places = [batch.column(name) for name in SUBJECTS], list(range(len(kinds)))
+    else:
+        return [None]
+    readers = [_reader(struct, needs[kind]) for kind, struct in enumerate(structs)]
     if None in readers:
         return [None]
-    return [_event(kind, place, readers) for place, kind in enumerate(kinds)]
+    return [_event(kind, place, readers) for kind, place in zip(kinds, places, strict=True)]
 
 
 def _batch(value: bytes) -> pa.RecordBatch | None:
@@ -52,14 +61,29 @@ def _fits(batch: pa.RecordBatch, needs: Sequence[Mapping[str, type]]) -> bool:
         return False
     for name, wanted in zip(SUBJECTS, needs, strict=True):
         at = batch.schema.get_field_index(name)
-        if at < 0 or not pa.types.is_struct(batch.schema.field(at).type):
+        if at < 0 or not _has(batch.schema.field(at).type, wanted):
             return False
-        struct = batch.schema.field(at).type
-        for field, of in wanted.items():
-            place = struct.get_field_index(field)
-            if place < 0 or struct.field(place).type != _type(field, of):
-                return False
     return True
+
+
+def _fits_union(batch: pa.RecordBatch, needs: Sequence[Mapping[str, type]]) -> bool:
+    """Whether there is a column ``event`` of persons, auctions and bids with what is needed of them."""
+    at = batch.schema.get_field_index("event")
+    of: Any = batch.schema.field(at).type if at >= 0 else None
+    if not isinstance(of, pa.DenseUnionType) or of.type_codes != [0, 1, 2]:
+        return False
+    try:
+        names = [of.field(number).name for number in range(of.num_fields)]
+    except UnicodeDecodeError:
+        return False
+    return names == [*SUBJECTS] and all(_has(of.field(kind).type, wanted) for kind, wanted in enumerate(needs))
+
+
+def _has(struct: pa.DataType, wanted: Mapping[str, type]) -> bool:
+    if not pa.types.is_struct(struct):
+        return False
+    places = {field: struct.get_field_index(field) for field in wanted}
+    return all(at >= 0 and struct.field(at).type == _type(field, wanted[field]) for field, at in places.items())
 
 
 def _type(field: str, of: type) -> pa.DataType:
@@ -79,7 +103,7 @@ def _reader(struct: pa.StructArray, wanted: Mapping[str, type]) -> Callable[[int
         columns[field] = values
 
     def read(place: int) -> dict[str, Any] | None:
-        if not there[place]:
+        if not 0 <= place < len(there) or not there[place]:
             return None
         found = {field: values[place] for field, values in columns.items()}
         times = (found[field] for field in found if field in TIMES)

@@ -50,7 +50,7 @@ def test_atoms_are_exact_with_a_node_killed_and_bad_ones_among_them() -> None:
     """``dirty`` adds damaged atoms, and late and future bids in atoms of their own."""
     code, result, said = holon(
         "nexmark", "run", "q7", "--format", "arrow", "--events", "150000", "--partitions", "4", "--nodes", "2",
-        "--kill", "1@0.3", "-D", "node.batch_max_records=2", "-D", "node.heartbeat_interval_ms=10",
+        "--kill", "1@0.3", "-D", "node.batch_max_records=1", "-D", "node.heartbeat_interval_ms=10",
         "--dirty", "5", "--seed", "11", "--generator", "plain", "--validate", "plain",
     )  # fmt: skip
     assert code == 0, f"{result}\n{said}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,22 +11,34 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holon import Decoded
+from holon.columnar.atoms import write_atom
+from holon.columnar.loops import Loops, install, installed
 from holon.columnar.payloads import Payloads
 from holon.testing import JobTest
-from nexmark.generator import GeneratorConfig, encode_json, generate_slice
-from nexmark.generator.arrow_columns import ATOM_ROWS, encode_atom
+from nexmark.generator import Events, GeneratorConfig, encode_json, generate_slice
+from nexmark.generator.arrow_columns import ATOM_ROWS, encode_atom, wide_batch
 from nexmark.loading import Stream, TopicHoldsOther, load, load_partition
 from nexmark.oracle import compare, expected_plain
 from nexmark.oracle.atoms import atom_events
 from nexmark.oracle.plain_queries import QUERIES as ORACLE
 from nexmark.queries import QUERIES, TOPIC, nexmark_job
 from nexmark.queries.atoms import NexmarkAtoms
+from nodes import compiled
 from nodes.event_counts import events_on_log
 from nodes.log import MemoryLog
 
 CONFIG = GeneratorConfig(seed=9)
 STREAM = Stream(TOPIC, 3_000, 3, CONFIG, atom_rows=256)
 SMALL = encode_atom(generate_slice(CONFIG, 0, 60))
+
+
+def wide_atom(events: Events) -> bytes:
+    """The older layout."""
+    return write_atom(wide_batch(events, pa.int8(), "ms"))
+
+
+WIDE = wide_atom(generate_slice(CONFIG, 0, 60))
 FORMATS = {name: NexmarkAtoms(query.format) for name, query in QUERIES.items()}
 
 
@@ -37,10 +49,12 @@ def log() -> Iterator[MemoryLog]:
     yield log
 
 
+@pytest.mark.parametrize("encodings", [[encode_atom] * 3, [wide_atom, encode_atom, wide_atom]], ids=["new", "mixed"])
 @pytest.mark.parametrize("query", sorted(QUERIES))
-def test_atoms_give_the_columns_that_json_gives(query: str) -> None:
+def test_atoms_give_the_columns_that_json_gives(query: str, encodings: list[Callable[[Events], bytes]]) -> None:
     parts = [generate_slice(CONFIG, first, first + 100) for first in (0, 100, 200)]
-    of_atoms = FORMATS[query].decode([encode_atom(part) for part in parts]).columns
+    atoms = [encode(part) for encode, part in zip(encodings, parts, strict=True)]
+    of_atoms = decoded(query, atoms).columns
     of_json = QUERIES[query].format.decode([record for part in parts for record in encode_json(part)]).columns
     assert {name: list(column) for name, column in of_atoms.items()} == {
         name: list(column) for name, column in of_json.items()
@@ -84,9 +98,39 @@ def test_the_columns_of_a_lone_atom_are_its_own_bytes() -> None:
     assert np.shares_memory(columns["kind"], records.buffer) and columns["bid.extra"].buffer is records.buffer
 
 
+@pytest.fixture(scope="module", autouse=True)
+def loops() -> Iterator[Loops]:
+    """The compiled loops, which tests do without unless they install them."""
+    assert compiled.ensure(), "numba is part of the development environment"
+    found = installed()
+    assert found is not None
+    LOOPS.append(found)
+    install(None)
+    yield found
+
+
+LOOPS: list[Loops] = []
+
+
+def decoded(query: str, records: Sequence[bytes]) -> Decoded[Any]:
+    """What the format makes of records; the compiled loops say the same."""
+    plain = FORMATS[query].decode(records)
+    install(LOOPS[0])
+    try:
+        fast = FORMATS[query].decode(records)
+    finally:
+        install(None)
+    assert (fast.bad, fast.bad_events) == (plain.bad, plain.bad_events)
+    assert np.array_equal(fast.rows, plain.rows) and np.array_equal(fast.places, plain.places)
+    assert {name: list(column) for name, column in fast.columns.items()} == {
+        name: list(column) for name, column in plain.columns.items()
+    }
+    return fast
+
+
 def by_engine(query: str, record: bytes) -> list[Any]:
     """Kind and needed fields of every event of a record, None where it is dead."""
-    found = FORMATS[query].decode([record])
+    found = decoded(query, [record])
     if found.bad:
         return [None]
     assert found.places is not None
@@ -104,16 +148,17 @@ def agree(query: str, record: bytes) -> None:
     assert by_engine(query, record) == atom_events(record, ORACLE[query].needs)
 
 
+@pytest.mark.parametrize("record", [SMALL, WIDE], ids=["new", "wide"])
 @pytest.mark.parametrize("query", ["q0", "q4", "q8"])
-def test_engine_and_oracle_read_the_same(query: str) -> None:
-    agree(query, SMALL)
-    assert None not in by_engine(query, SMALL)
+def test_engine_and_oracle_read_the_same(query: str, record: bytes) -> None:
+    agree(query, record)
+    assert None not in by_engine(query, record)
 
 
-@given(st.sampled_from(["q0", "q4", "q7max", "q8"]), st.data())
-def test_engine_and_oracle_say_the_same_of_damaged_atoms(query: str, data: st.DataObject) -> None:
+@given(st.sampled_from(["q0", "q4", "q7max", "q8"]), st.sampled_from(["new", "wide"]), st.data())
+def test_engine_and_oracle_say_the_same_of_damaged_atoms(query: str, layout: str, data: st.DataObject) -> None:
     """Bytes changed, cut off or put in between, anywhere: in lengths, types, offsets, masks and values."""
-    record = bytearray(SMALL)
+    record = bytearray(SMALL if layout == "new" else WIDE)
     for _ in range(data.draw(st.integers(1, 3))):
         last = data.draw(st.sampled_from([min(4_000, len(record)), len(record)])) - 1  # it begins with what says how
         at = data.draw(st.integers(0, last))
@@ -134,7 +179,7 @@ def test_engine_and_oracle_say_the_same_of_damaged_atoms(query: str, data: st.Da
 
 @pytest.mark.parametrize("column", ["event_type", "bid"])
 def test_events_without_kind_or_subject_are_dead_one_by_one(column: str) -> None:
-    with pa.ipc.open_stream(SMALL) as stream:
+    with pa.ipc.open_stream(WIDE) as stream:
         batch = stream.read_next_batch()
     at = batch.schema.get_field_index(column)
     values = batch.column(column).to_pylist()
@@ -146,3 +191,39 @@ def test_events_without_kind_or_subject_are_dead_one_by_one(column: str) -> None
     record = sink.getvalue().to_pybytes()
     assert [place for place, event in enumerate(by_engine("q0", record)) if event is None] == [6]
     agree("q0", record)
+
+
+def union_atom(kinds: list[int], places: list[int], *, codes: list[int] | None = None, names: Any = None) -> bytes:
+    """The events of ``SMALL`` with these kinds and places."""
+    with pa.ipc.open_stream(SMALL) as stream:
+        union: Any = stream.read_next_batch().column("event")
+    parts = [union.field(number) for number in range(3)]
+    names = names or ["person", "auction", "bid"]
+    changed = pa.UnionArray.from_dense(pa.array(kinds, pa.int8()), pa.array(places, pa.int32()), parts, names, codes)
+    return write_atom(pa.RecordBatch.from_arrays([changed], ["event"]))
+
+
+def test_events_of_no_kind_or_at_no_place_are_dead_one_by_one_and_can_be_put_back() -> None:
+    record = union_atom([2, 0, 3, 2, -1, 1, 2, 1, 2], [0, 0, 0, 2**31 - 1, 0, -1, 54, 2, 5])
+    dead = [place for place, event in enumerate(by_engine("q0", record)) if event is None]
+    assert dead == [2, 3, 4, 5, 6]
+    agree("q0", record)
+    for place in range(9):
+        alone = FORMATS["q0"].single(record, place)
+        assert by_engine("q0", alone) == by_engine("q0", record)[place : place + 1]
+        agree("q0", alone)
+
+
+def test_several_atoms_have_their_own_places() -> None:
+    records = [union_atom([2, 0, 5], [3, 0, 0]), union_atom([2, 2, 1], [1, 99, 0]), SMALL, union_atom([], [])]
+    together, alone = decoded("q4", records), [decoded("q4", [record]) for record in records]
+    assert together.columns["bid.price"].tolist() == [n for one in alone for n in one.columns["bid.price"].tolist()]
+    assert together.columns["time_ms"].tolist() == [n for one in alone for n in one.columns["time_ms"].tolist()]
+    assert [event[:2] for event in together.bad_events] == [(0, 2), (1, 1)]
+
+
+@pytest.mark.parametrize("change", [{"codes": [0, 2, 1]}, {"names": ["person", "bid", "auction"]}])
+def test_a_union_of_other_kinds_is_a_dead_atom(change: dict[str, Any]) -> None:
+    record = union_atom([0, 1], [0, 0], **change)
+    assert by_engine("q7max", record) == [None]
+    agree("q7max", record)

@@ -1,0 +1,218 @@
+"""The columns of an atom: types, lengths, places and texts are looked at before anything is believed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from holon.columnar.loops import Loops
+from holon.columnar.payloads import Payloads, Texts
+from holon.errors import DecodeFailure
+
+Kind = Literal["kinds", "union", "int", "float", "bool", "time", "text", "struct"]
+"""Of a struct only its validity is read. A time is ``timestamp[ms]`` without a zone: its column holds epoch ms.
+
+A dense union says of each event which of its alternatives it is, and where in that one's columns. ``kinds`` is a column
+of int8 that says the first only; the columns of all alternatives have a place for each event.
+"""
+Path = tuple[str, ...]
+Valid = NDArray[np.bool_] | None
+"""Which rows are not null; None: all."""
+
+TYPES: dict[Kind, pa.DataType] = {
+    "kinds": pa.int8(), "int": pa.int64(), "float": pa.float64(), "bool": pa.bool_(), "time": pa.timestamp("ms"),
+    "text": pa.string(),
+}  # fmt: skip
+_DTYPES: dict[Kind, Any] = {"int": np.int64, "float": np.float64, "time": np.int64}
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What is read of an atom: names of columns, their paths through structs and unions, and what they are.
+
+    ``alternatives`` are those of its union, in their order.
+    """
+
+    columns: Mapping[str, tuple[Path, Kind]]
+    alternatives: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Column:
+    """``texts`` have one buffer for all rows; else ``numbers`` (none for a struct). ``height``: how many rows.
+
+    For a union ``numbers`` are the alternatives, and ``places`` those in their columns; ``heights`` are those of the
+    alternatives. Before unions are ``joined``, both can be anything.
+    """
+
+    height: int
+    numbers: NDArray[Any] | None = None
+    texts: Texts | None = None
+    valid: Valid = None
+    places: NDArray[Any] | None = None
+    heights: NDArray[np.int64] | None = None
+
+
+def read_column(array: Any, name: str, kind: Kind, layout: Layout, records: Sequence[bytes]) -> Column:
+    """One column of one atom; raises ``DecodeFailure``."""
+    buffers, count, skip = array.buffers(), len(array), array.offset
+    if kind == "union":
+        return _union(array, name)
+    valid = _bits(buffers[0], skip, count, name)
+    if kind == "struct":
+        return Column(count, valid=valid)
+    if kind == "text":
+        assert isinstance(records, Payloads)
+        return _texts(buffers, skip, count, valid, name, records)
+    if kind == "bool":
+        bits = _bits(buffers[1], skip, count, name)
+        return Column(count, np.zeros(count, np.bool_) if bits is None else bits, valid=valid)
+    if kind == "kinds":
+        kinds = _numbers(buffers[1], np.int8, skip, count, name)
+        kinds = kinds if valid is None else np.where(valid, kinds, np.int8(-1))
+        heights = np.full(len(layout.alternatives), count, np.int64)
+        return Column(count, kinds, places=np.arange(count, dtype=np.int32), heights=heights)
+    return Column(count, _numbers(buffers[1], _DTYPES[kind], skip, count, name), valid=valid)
+
+
+def spread(loops: Loops, union: Column, table: Sequence[int]) -> bool:
+    """Write columns of all events, as ``holon.columnar.spreading`` says; False where an event is dead: then none is."""
+    assert union.numbers is not None and union.places is not None and union.heights is not None
+    rows, kinds = np.array(table, np.int64), len(union.heights)
+    where = (address_of(array) for array in (union.numbers, union.places))
+    count = union.height
+    return not loops.spread(*where, count, address_of(union.heights), kinds, address_of(rows), len(rows) // (kinds + 1))
+
+
+def address_of(array: NDArray[Any]) -> int:
+    """Where the numbers of an array are."""
+    return array.__array_interface__["data"][0]
+
+
+def _union(array: Any, name: str) -> Column:
+    buffers, count, skip = array.buffers(), len(array), array.offset
+    kinds = _numbers(buffers[1], np.int8, skip, count, name)
+    places = _numbers(buffers[2], np.int32, skip, count, name)
+    heights = np.array([len(array.field(number)) for number in range(array.type.num_fields)], np.int64)
+    return Column(count, kinds, places=places, heights=heights)
+
+
+def _placed(union: Column) -> Column:
+    """With the place -1 where an event is none of the alternatives, or beyond their columns."""
+    kinds, places, heights = union.numbers, union.places, union.heights
+    assert kinds is not None and places is not None and heights is not None
+    limits = heights.astype(np.uint32)
+    known = kinds.view(np.uint8) < len(limits)
+    known &= places.view(np.uint32) < limits[kinds if known.all() else np.where(known, kinds, 0)]
+    if known.all():
+        return union
+    return Column(union.height, kinds, places=np.where(known, places, np.int32(-1)), heights=heights)
+
+
+def _numbers(buffer: pa.Buffer | None, dtype: Any, skip: int, count: int, name: str) -> NDArray[Any]:
+    size = np.dtype(dtype).itemsize
+    if count == 0:
+        return np.empty(0, dtype)
+    if buffer is None or buffer.size < (skip + count) * size:
+        raise DecodeFailure(f"column {name} is shorter than its batch")
+    return np.frombuffer(buffer, dtype, count, skip * size)
+
+
+def _bits(buffer: pa.Buffer | None, skip: int, count: int, name: str) -> Valid:
+    if buffer is None or count == 0:
+        return None
+    if buffer.size * 8 < skip + count:
+        raise DecodeFailure(f"column {name} is shorter than its batch")
+    packed = np.frombuffer(buffer, np.uint8, (skip + count + 7) // 8)
+    return np.unpackbits(packed, bitorder="little", count=skip + count)[skip:].view(np.bool_)
+
+
+def _texts(buffers: Sequence[Any], skip: int, count: int, valid: Valid, name: str, records: Payloads) -> Column:
+    """Places in the records' own buffer, where Arrow has not copied the data out of it."""
+    if count == 0:
+        return Column(0, texts=Texts(records.buffer, np.empty(0, np.int64), np.empty(0, np.int64)), valid=valid)
+    offsets = _numbers(buffers[1], np.int32, skip, count + 1, name).astype(np.int64)
+    data = np.empty(0, np.uint8) if buffers[2] is None else np.frombuffer(buffers[2], np.uint8)
+    first, last = int(offsets[0]), int(offsets[-1])
+    if first < 0 or last > len(data) or bool((offsets[1:] < offsets[:-1]).any()):
+        raise DecodeFailure(f"column {name} has texts beyond its end")
+    at = data.ctypes.data - records.buffer.ctypes.data
+    if at >= 0 and at + len(data) <= len(records.buffer):
+        texts = Texts(records.buffer, offsets[:-1] + at, offsets[1:] + at)
+    else:
+        whole = Payloads.of([data.tobytes()])
+        texts = Texts(whole.buffer, offsets[:-1], offsets[1:])
+    if last > first and int(data[first:last].max()) > 0x7F:
+        valid = _utf8(data, offsets, valid)
+    return Column(count, texts=texts, valid=valid)
+
+
+def _utf8(data: NDArray[np.uint8], offsets: NDArray[np.int64], valid: Valid) -> Valid:
+    """Valid rows whose text is UTF-8."""
+    right = np.ones(len(offsets) - 1, np.bool_) if valid is None else valid.copy()
+    for row in np.flatnonzero(right).tolist():
+        try:
+            data[offsets[row] : offsets[row + 1]].tobytes().decode("utf-8")
+        except UnicodeDecodeError:
+            right[row] = False
+    return right
+
+
+def joined(kind: Kind, parts: list[Column], records: Sequence[bytes]) -> Column:
+    """The columns of several atoms as one."""
+    if kind in ("kinds", "union"):
+        parts = [_placed(part) for part in parts]
+    if len(parts) == 1:
+        return parts[0]
+    height = sum(part.height for part in parts)
+    if kind in ("kinds", "union"):
+        return _joined_unions(parts, height)
+    valid = None
+    if any(part.valid is not None for part in parts):
+        valid = np.concatenate([np.ones(p.height, np.bool_) if p.valid is None else p.valid for p in parts])
+    if kind == "struct":
+        return Column(height, valid=valid)
+    if kind == "text":
+        assert isinstance(records, Payloads)
+        texts = _joined_texts([part.texts for part in parts if part.texts is not None], records)
+        return Column(height, texts=texts, valid=valid)
+    dtype = np.bool_ if kind == "bool" else _DTYPES[kind]
+    return Column(height, np.concatenate([np.empty(0, dtype), *_arrays(parts)]), valid=valid)
+
+
+def _joined_unions(parts: list[Column], height: int) -> Column:
+    """The columns of each alternative are put one behind the other, so places move on."""
+    before: Any = np.zeros(0, np.int64)
+    places: list[NDArray[np.int64]] = [np.empty(0, np.int64)]
+    for part in parts:
+        assert part.places is not None and part.heights is not None and part.numbers is not None
+        if len(before) == 0:
+            before = np.zeros_like(part.heights)
+            places.append(part.places.astype(np.int64))
+        elif part.height:
+            unknown = part.places < 0
+            if unknown.any():
+                places.append(np.where(unknown, -1, part.places + before[np.where(unknown, 0, part.numbers)]))
+            else:
+                places.append(part.places + before[part.numbers])
+        before = before + part.heights
+    kinds = np.concatenate([np.empty(0, np.int8), *_arrays(parts)])
+    return Column(height, kinds, places=np.concatenate(places), heights=before)
+
+
+def _arrays(parts: Iterable[Column]) -> Iterator[NDArray[Any]]:
+    return (part.numbers for part in parts if part.numbers is not None)
+
+
+def _joined_texts(parts: list[Texts], records: Payloads) -> Texts:
+    nothing = np.empty(0, np.int64)
+    if any(part.buffer is not records.buffer for part in parts):
+        whole = Payloads.joined([Payloads(part.buffer, part.starts, part.ends) for part in parts])
+        return Texts(whole.buffer, whole.starts, whole.ends)
+    starts, ends = ([nothing, *(getattr(part, side) for part in parts)] for side in ("starts", "ends"))
+    return Texts(records.buffer, np.concatenate(starts), np.concatenate(ends))
