@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from holon.columnar.kernel import compiled
-from holon.columnar.vectors import byte_at, half_at, load_word, number_at, put_number
+from holon.columnar.vectors import byte_at, load_word, number_at, place_at, put_number
 
 
 @compiled
@@ -23,7 +23,7 @@ def spread(kinds, places, count, heights, alternatives, columns, column_count):
     """
     for row in range(count):
         kind = byte_at(kinds + row)
-        if kind >= alternatives or half_at(places, row) >= number_at(heights, kind):
+        if kind >= alternatives or place_at(places, row) >= number_at(heights, kind):
             return np.int64(1)
     for column in range(column_count):
         table = columns + 8 * column * (alternatives + 1)
@@ -32,6 +32,6 @@ def spread(kinds, places, count, heights, alternatives, columns, column_count):
             source = number_at(table, 1 + byte_at(kinds + row))
             value = np.int64(0)
             if source != 0:
-                value = np.int64(load_word(source + 8 * half_at(places, row)))
+                value = np.int64(load_word(source + 8 * place_at(places, row)))
             put_number(to, row, value)
     return np.int64(0)

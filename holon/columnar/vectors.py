@@ -60,7 +60,7 @@ def byte_at(typing_context: Any, address: Any) -> Any:
 
 
 @intrinsic
-def half_at(typing_context: Any, table: Any, index: Any) -> Any:
+def place_at(typing_context: Any, table: Any, index: Any) -> Any:
     """``table[index]`` of a column of int32 at any address, as if it were unsigned."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
