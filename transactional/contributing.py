@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from transactional.execution import Execution
 from transactional.messages import Contribution, Mark
-from transactional.reservations import conflicting
+from transactional.settling import Redo, settle
 
 
-def contribution_of(executions: Sequence[Execution], earlier: Iterable[Mark], share: int) -> Contribution:
-    """Of executions that ascend by TID, after these marks of earlier rounds; ``share``: calls that cause no doubt."""
-    dropped = {each.tid for each in executions if each.failures}
+def contribution_of(
+    by_tid: dict[int, Execution], earlier: Iterable[Mark], share: int, redo: Redo | None = None
+) -> Contribution:
+    """After these marks of earlier rounds; ``share``: calls that cause no doubt.
+
+    ``redo`` runs one once more, which then stands in ``by_tid``.
+    """
+    dropped: set[int] = set()
     for mark in earlier:
         if mark.contribution is not None:
             dropped.update(tid for tid, _, _ in mark.contribution.failures)
+    settled = settle(by_tid, dropped, share, redo)
+    executions = [by_tid[tid] for tid in sorted(by_tid)]
     return Contribution(
-        conflicts=conflicting(executions, frozenset(dropped)),
+        conflicts=settled.conflicts,
+        reads_from=settled.reads_from,
         races=[each.tid for each in executions if each.race or each.calls > share],  # together it may be too many
         over=[each.tid for each in executions if each.over and each.timed_out is None],
         failures=[

@@ -41,12 +41,13 @@ class Execution:
     """``start`` it, or let it ``take`` what other partitions sent; what it sends is in the site.
 
     ``reads``, ``writes`` and ``scans`` are what conflicts are found by; ``race``: two strands met at a key here.
+    ``sources``: of what it has read of lower TIDs, the TID and the value.
     """
 
     __slots__ = (
         "_closed", "_ended", "_queue", "_site", "_stopping", "_waiting", "_writers", "calls", "continued", "failures",
-        "missed", "over", "program", "race", "reads", "result", "scans", "seed", "tid", "time_ms", "timed_out",
-        "writes",
+        "missed", "over", "program", "race", "reads", "result", "scans", "seed", "sources", "tid", "time_ms",
+        "timed_out", "writes",
     )  # fmt: skip
 
     def __init__(self, site: Site, tid: int, time_ms: int) -> None:
@@ -59,6 +60,7 @@ class Execution:
         self.writes: dict[StateKey, bytes | None] = {}
         self._writers: dict[StateKey, Strand] = {}
         self.scans: Mapping[tuple[str, str], Strand] = _NO_SCANS
+        self.sources: dict[StateKey, tuple[int, bytes | None]] | None = None
         self.calls = 0
         self.race = self.over = self.missed = False
         self._closed = False
@@ -93,6 +95,14 @@ class Execution:
             self._resume(self._waiting.pop((item.strand, item.path)), item)
         if self._queue is not None:
             self._run_queue(self._queue)
+
+    def waits_for(self, result: WireResult) -> bool:
+        """Whether a call from here has to be given this."""
+        return self._waiting is not None and (result.strand, result.path) in self._waiting
+
+    def move_to(self, site: Site) -> None:
+        """Run there from now on."""
+        self._site = site
 
     def _continue(self, continued: Continued) -> None:
         self.continued, self.seed, self.time_ms = continued, continued.tid, continued.time_ms
@@ -280,17 +290,38 @@ class Execution:
     def read(self, strand: Strand, key: StateKey) -> bytes | None:
         if self._stopping:
             self._check(strand)
-        reader = self.reads.setdefault(key, strand)
-        if reader is not strand and reader != strand:
-            self.reads[key] = _SEVERAL
+        reads = self.reads
+        is_first = key not in reads
+        if is_first:
+            reads[key] = strand
+        elif reads[key] != strand:
+            reads[key] = _SEVERAL
         if key in self.writes:
             self.race |= self._writers[key] != strand
             return self.writes[key]
+        site = self._site
+        if self.sources is not None and key in self.sources:
+            return self.sources[key][1]
+        if is_first:  # what is read again is the same
+            writer = site.written.get(key)
+            if writer is not None and (site.versions is not None or self._may_read_from(writer, key)):
+                return self._read_from(writer, key)
         try:
-            return self._site.base.read(key)
+            return site.base.read(key)
         except NotShipped:
             self.missed = self._stopping = True
             raise
+
+    def _may_read_from(self, writer: Execution, key: StateKey) -> bool:
+        """Whether one that runs in the same round or before may be its source; a scan does not see what these write."""
+        return writer.tid < self.tid and not self.scans and not writer.failures and key in writer.writes
+
+    def _read_from(self, writer: Execution, key: StateKey) -> bytes | None:
+        if self.sources is None:
+            self.sources = {}
+        value = writer.writes[key]
+        self.sources[key] = writer.tid, value
+        return value
 
     def write(self, strand: Strand, key: StateKey, value: bytes | None) -> None:
         if self._stopping:
@@ -304,6 +335,11 @@ class Execution:
         if self.scans:
             for (operator, prefix), scanner in self.scans.items():
                 self.race |= scanner != strand and operator == key[0] and key[1].startswith(prefix)
+        site = self._site
+        if site.versions is None:
+            other = site.written.setdefault(key, self)
+            if other is not self and other.tid < self.tid:
+                site.written[key] = self
         self.writes[key] = value
 
     def scan(self, strand: Strand, operator: str, prefix: str) -> list[tuple[str, bytes]]:
@@ -312,18 +348,21 @@ class Execution:
         scanner = self.scans.get((operator, prefix), strand)
         self.scans = {**self.scans, (operator, prefix): strand if scanner == strand else _SEVERAL}
         try:
-            found = dict(self._site.base.scan(operator, prefix))
+            found: dict[str, bytes | None] = dict(self._site.base.scan(operator, prefix))
         except NotShipped:
             self.missed = self._stopping = True
             raise
+        if self._site.versions is not None:
+            for name in self._site.versions.under(operator, prefix):
+                self._read_from(self._site.written[name], name)
+        for (other, key), (_, value) in (self.sources or {}).items():
+            if other == operator and key.startswith(prefix):
+                found[key] = value
         for (other, key), value in self.writes.items():
             if other == operator and key.startswith(prefix):
                 self.race |= self._writers[other, key] != strand
-                if value is None:
-                    found.pop(key, None)
-                else:
-                    found[key] = value
-        return [(key, found[key]) for key in sorted(found)]
+                found[key] = value
+        return [(key, value) for key, value in sorted(found.items()) if value is not None]
 
     def nested(self, call: Call) -> Handing:
         self._count(call)
@@ -363,7 +402,7 @@ class Execution:
         what = f"function {target.function} of operator {target.operator} ran longer than node.function_timeout_ms"
         self.timed_out = Aborted("TimedOut", (what,))
         self.over = self._stopping = True
-        self.reads, self.writes, self._writers, self.scans = {}, {}, {}, _NO_SCANS
+        self.reads, self.writes, self._writers, self.scans, self.sources = {}, {}, {}, _NO_SCANS, None
         self.calls, self.race, self.failures = 0, False, None
         self._site.unsend(self.tid)
         raise TimedOut

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import TypeVar
 
 from transactional.errors import Aborted
@@ -310,7 +311,10 @@ def _name(message: Mark | Shipment) -> tuple[int, int, int]:
 
 
 def decide(program: Program, contributions: list[Contribution | None]) -> Decision:
-    """The join of all contributions: abort sets by union; of several failures the first in the order of strands."""
+    """The join of all contributions: abort sets by union; of several failures the first in the order of strands.
+
+    Who has read from one that does not commit at once is in the abort set too.
+    """
     conflicts: set[int] = set()
     races: set[int] = set()
     over: set[int] = set()
@@ -326,6 +330,12 @@ def decide(program: Program, contributions: list[Contribution | None]) -> Decisi
             order = len(strand), strand
             if tid not in first or order < first[tid][0]:
                 first[tid] = order, aborted
+    gone = conflicts | races | over | timed_out.keys() | first.keys()
+    if gone:
+        for tid, source in sorted(chain.from_iterable(part.reads_from for part in contributions if part is not None)):
+            if source in gone:  # its own fate is known, since it is lower
+                conflicts.add(tid)
+                gone.add(tid)
     again = (conflicts | (races - over)) - timed_out.keys()  # what hangs is never run again
     failed = {tid: aborted for tid, (_, aborted) in sorted(first.items()) if tid not in again}
     for tid in sorted(over - again):

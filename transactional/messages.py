@@ -107,6 +107,7 @@ class Contribution(msgspec.Struct, array_like=True, frozen=True):
 
     ``conflicts``: a lower TID stands in the way. ``races``: run again in sequence. ``over``: floods calls.
     ``failures``: ended by an exception, with the strand in which it was. ``timed_out``: a function has run too long.
+    ``reads_from``: what it has read here is what that lower TID writes, so it stands only if that one commits at once.
     """
 
     conflicts: list[int]
@@ -114,6 +115,7 @@ class Contribution(msgspec.Struct, array_like=True, frozen=True):
     over: list[int]
     failures: list[tuple[int, Strand, Aborted]]
     timed_out: list[tuple[int, Aborted]] = []
+    reads_from: list[tuple[int, int]] = []
 
 
 class Mark(msgspec.Struct, array_like=True, frozen=True, tag="mark"):

@@ -30,6 +30,7 @@ from transactional.messages import (
     Reply,
     Request,
     WireCall,
+    WireResult,
     addressed,
     call_message,
     to_bytes,
@@ -38,6 +39,7 @@ from transactional.nondeterminism import parted, timed_out_alone
 from transactional.operators import StateKey
 from transactional.pieces import WHOLE_BYTES, Pieces
 from transactional.replies import ReplyBook, keepsake, records_of
+from transactional.settling import Received, Redoing
 from transactional.shipping import shipment_of
 from transactional.site import Site
 from transactional.snapshots import FORMAT_VERSION, PartitionState, snapshot_bytes
@@ -52,6 +54,7 @@ class _Running:
     """The epoch in work. ``round``: the last one that ran here."""
 
     site: Site
+    redoing: Redoing
     round: int = 0
     executions: dict[int, Execution] = field(default_factory=dict)
     roots: dict[int, Request] = field(default_factory=dict)
@@ -239,7 +242,7 @@ class StatePartition:
             running.roots[tid] = request
             running.executions[tid] = execution = Execution(running.site, tid, time_ms)
             execution.start(request)
-        self._end_round(epoch, out)
+        self._end_round(epoch, running.roots.items(), out)
         return True
 
     def _next_round(self, epoch: Epoch, out: list[Append]) -> bool:
@@ -249,16 +252,19 @@ class StatePartition:
         received = self._find([marks[p] for p in sorted(marks)])
         if received is None:
             return False
+        items: list[tuple[int, WireCall | WireResult]] = []
+        executions, site = self._running.executions, self._running.site
         for calls in received:
             assert isinstance(calls, Calls), f"partition {self.number}: a mark of epoch {self.epoch} names no calls"
-            executions, site = self._running.executions, self._running.site
-            for item in calls.items:
-                execution = executions.get(item.tid)
-                if execution is None:
-                    assert isinstance(item, WireCall), f"partition {self.number}: a result for nobody: {item}"
-                    execution = executions[item.tid] = Execution(site, item.tid, item.time_ms)
-                execution.take(item)
-        self._end_round(epoch, out)
+            items += [(item.tid, item) for item in calls.items]
+        items.sort(key=itemgetter(0))  # of one transaction they keep their order
+        for tid, item in items:
+            execution = executions.get(tid)
+            if execution is None:
+                assert isinstance(item, WireCall), f"partition {self.number}: a result for nobody: {item}"
+                execution = executions[tid] = Execution(site, tid, item.time_ms)
+            execution.take(item)
+        self._end_round(epoch, items, out)
         return True
 
     def _find(self, senders: Sequence[Cut | Mark]) -> list[CallMessage] | None:
@@ -281,10 +287,11 @@ class StatePartition:
                 f"partition {self.number}: a cut or mark of epoch {self.epoch} holds no record of calls: {error}"
             ) from None
 
-    def _end_round(self, epoch: Epoch, out: list[Append]) -> None:
+    def _end_round(self, epoch: Epoch, received: Iterable[tuple[int, Received]], out: list[Append]) -> None:
         self._running.round += 1
         round_ = self._running.round
         sent, self._running.site.sent = self._running.site.sent, {}
+        self._running.redoing.add(received, sent)
         records = [(to, to_bytes(Calls(self.number, self.epoch, round_, items))) for to, items in sorted(sent.items())]
         sends, inline = addressed(records, self._inline_bytes)
         if not inline:  # what has a next mark was read there
@@ -299,9 +306,10 @@ class StatePartition:
             raise parted(known, mark, sent, self._running.roots)
 
     def _contribution(self, epoch: Epoch) -> Contribution:
-        executions = [self._running.executions[tid] for tid in sorted(self._running.executions)]
-        earlier = [mark for round_ in range(1, self._running.round) for mark in epoch.marks[round_].values()]
-        return contribution_of(executions, earlier, self.program.limits.max_calls // self.ledger.partitions)
+        running = self._running
+        earlier = [mark for round_ in range(1, running.round) for mark in epoch.marks[round_].values()]
+        share = self.program.limits.max_calls // self.ledger.partitions
+        return contribution_of(running.executions, earlier, share, running.redoing)
 
     # --- the end of an epoch ----------------------------------------------------------------------------------------
 
@@ -355,6 +363,7 @@ class StatePartition:
         self._log_commit(replies, out)
         for execution in self._running.executions.values():
             execution.close()
+        self._running.site.written.clear()  # or they would hold each other
         self._running = self._none_running()
         self._end_epoch()
 
@@ -392,7 +401,8 @@ class StatePartition:
         self._maybe_snapshot()
 
     def _none_running(self) -> _Running:
-        return _Running(Site(self.program, self.store, self.number))
+        site = Site(self.program, self.store, self.number)
+        return _Running(site, Redoing(site))
 
     def _is_mine(self, request: Request) -> bool:
         return self.program.place(request.operator, request.key) == self.number

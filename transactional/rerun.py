@@ -118,7 +118,8 @@ def rerun(program: Program, shipments: Sequence[Shipment], carried: Mapping[int,
         execution.start(request)
         _stop_if_hanging(execution, request)
         if execution.missed:
-            again = Execution(site, tid, time_ms)  # the same once more, and what it touches is kept
+            # The same once more, and what it touches is kept.
+            again = Execution(Site(program, base, None), tid, time_ms)
             again.start(request)
             _stop_if_hanging(again, request)
             done.postponed.append(_postpone(again, request, carried.get(tid)))

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from transactional.context import Call, Path, Strand
 from transactional.messages import Request, WireCall, WireResult
-from transactional.operators import Program, Target
+from transactional.operators import Program, StateKey, Target
+from transactional.versions import Versions
+
+if TYPE_CHECKING:
+    from transactional.execution import Execution
 
 Called: TypeAlias = Request | Target | WireCall
 
@@ -29,11 +33,15 @@ class Site:
     """Where the transactions of an epoch run: partition ``here`` (None: all are run again here), on ``base``.
 
     ``sent``: calls and results for other partitions, by partition, in the order in which they were made.
+    ``written``: who has written a key, of those that run here. ``versions``: in their place, what all lower TIDs have
+    written, for one that runs once more after all of them.
     """
 
-    __slots__ = ("base", "here", "max_calls", "max_value_bytes", "operators", "program", "sent")
+    __slots__ = ("base", "here", "max_calls", "max_value_bytes", "operators", "program", "sent", "versions", "written")
 
-    def __init__(self, program: Program, base: Base, here: int | None) -> None:
+    def __init__(self, program: Program, base: Base, here: int | None, versions: Versions | None = None) -> None:
+        self.versions = versions
+        self.written: dict[StateKey, Execution] = {} if versions is None else versions.writers
         self.program = program
         self.operators = program.operators
         self.max_calls = program.limits.max_calls

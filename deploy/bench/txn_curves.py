@@ -61,15 +61,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--log", choices=("embedded", "kafka"), default="embedded")
+    parser.add_argument("--warmup", type=float, help="seconds before each point; else as holon txn bench has it")
     parser.add_argument("--only", default="", help="names of curves, or their beginnings")
     parser.add_argument("--out", type=Path, default=Path("runs/txn"))
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     wanted = tuple(filter(None, options.only.split(",")))
+    warmup = [] if options.warmup is None else ["--warmup", str(options.warmup)]
     rows = []
     for curve, place, arguments in points(options.quick):
         if not wanted or curve.startswith(wanted):
-            rows.append(measured(curve, place, [*arguments, "--log", options.log]))
+            rows.append(measured(curve, place, [*arguments, "--log", options.log, *warmup]))
             print(line(rows[-1]), flush=True)
     found: dict[str, Any] = {"rows": rows, "log": options.log, "machine": machine()}
     if not wanted or "breakdown".startswith(wanted):

@@ -50,7 +50,7 @@ def measured(log: str, workload: str, seconds: int) -> dict[str, Any]:
     """One run. What it said is kept where it failed."""
     load = round(os.getloadavg()[0], 1)
     command = [sys.executable, "-m", "nodes.cli", "txn", "bench", workload, "--log", log, "--zipf", "0.5", "--json"]
-    command += ["--rate", str(RATE), "--seconds", str(seconds), "--kill", "0@0.4"]
+    command += ["--rate", str(RATE), "--seconds", str(seconds), "--kill", "0@0.4", "--warmup", "0"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     found = json.loads(done.stdout) if done.stdout else {"invariants": False}
     said = {} if done.returncode == 0 else {"said": done.stderr}

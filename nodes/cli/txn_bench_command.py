@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from transactional.workloads.contract import Workload
 
 EXAMPLE = "Example: holon txn bench ycsb-t --zipf 0.99 --transactions 40000 --nodes 2 --json"
+KAFKA_WARMUP_S = 10.0
+"""A broker that has just been started compiles itself first, on the cores of all."""
 Who = Literal["auto", "spark", "plain"]
 
 
@@ -54,6 +56,9 @@ def bench(
     remote: Annotated[
         float, typer.Option("--remote", min=0, max=1, help="chain: share of transactions over several partitions.")
     ] = 1.0,
+    warmup: Annotated[
+        float | None, typer.Option("--warmup", min=0, help="Seconds that are not measured; 10 on Kafka, else 0.")
+    ] = None,
     replicas: ReplicasOption = None,
     kill: Annotated[list[str] | None, typer.Option("--kill", metavar="NODE@FRACTION", help="kill -9 there.")] = None,
     generator: Annotated[Who, typer.Option("--generator", help="Who makes the requests; they are the same.")] = "plain",
@@ -84,8 +89,9 @@ def bench(
     with _place(given) as (settings, options):
         from nodes.transactions.bench.run import BenchPlan
 
+        warmup_s = warmup if warmup is not None else KAFKA_WARMUP_S if settings.log.kind == "kafka" else 0.0
         options += () if replicas is None else ("-D", f"node.replicas={replicas}")
-        plan = BenchPlan(chosen, shape, count, rate, nodes, sequencers, kills, options, saved=by_spark)
+        plan = BenchPlan(chosen, shape, count, rate, nodes, sequencers, kills, options, by_spark, warmup_s)
         with _session(settings) if generated and by_spark else nullcontext():
             result = _measured(settings, plan, generated, validate, by_spark)
     result |= {"log": settings.log.kind, "replicas": settings.node.replicas if replicas is None else replicas}

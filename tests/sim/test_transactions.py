@@ -112,6 +112,7 @@ def test_random_transactions_equal_one_plain_loop(part: int) -> None:
     for found in each_seed(base, SEEDS_EACH, simulate):
         tally.add(found)
     assert tally.restored and tally.chained and tally.logged and tally.crashes, tally
+    assert tally.sources and tally.abandoned, tally
     assert tally.reruns and tally.races and tally.failed and tally.committed, tally
 
 

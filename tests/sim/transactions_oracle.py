@@ -30,6 +30,8 @@ class Tally:
     reruns: int = 0
     postponed: int = 0
     races: int = 0
+    sources: int = 0
+    abandoned: int = 0
     rounds: int = 0
     crashes: int = 0
     restored: int = 0
@@ -96,7 +98,13 @@ class Check:
         self.tally.postponed += len(epoch.outcome.postponed)
         self.tally.rounds += epoch.last_round or 0
         last = epoch.marks.get(epoch.last_round or 0, {}).values()
-        self.tally.races += sum(len(mark.contribution.races) for mark in last if mark.contribution is not None)
+        parts = [mark.contribution for mark in last if mark.contribution is not None]
+        self.tally.races += sum(len(part.races) for part in parts)
+        assert epoch.decision is not None
+        gone = {*epoch.decision.rerun, *epoch.decision.failed}
+        sources = [source for part in parts for _, source in part.reads_from]
+        self.tally.sources += len(sources)
+        self.tally.abandoned += sum(source in gone for source in sources)
         return [(tid, times[tid]) for tid in (*at_once, *again)]
 
     def times(self, number: int) -> dict[int, int]:

@@ -95,7 +95,7 @@ def make_program() -> Program:
     @it.register
     async def spread(ctx: Context, seed: int) -> None:
         for number in range(5):
-            ctx.call_async(it, f"k{number}", write, [Random(seed).randbytes(LARGE)])
+            ctx.call_async(it, f"k{number}", write, [Random(seed + number).randbytes(LARGE)])
 
     @it.register
     async def read(ctx: Context) -> bytes:

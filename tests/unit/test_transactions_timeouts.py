@@ -66,7 +66,7 @@ def test_how_far_it_came_shows_in_no_record() -> None:
         arguments = program.target("it", key, "hang", [stubborn]).arguments
         execution.take(WireCall(7, 0, (), (1,), "it", key, "hang", arguments, there))
         assert site.sent == {}, "neither its call of c, nor a result"
-        assert contribution_of([execution], [], 0) == Contribution([], [], [], [], [(7, HANGS)])
+        assert contribution_of({7: execution}, [], 0) == Contribution([], [], [], [], [(7, HANGS)])
 
 
 def test_who_alone_finds_that_it_hangs_stops() -> None:

@@ -11,7 +11,7 @@ from nodes.log import Log
 from nodes.log.contract import Chunk
 from nodes.transactions.bench.prepared import each_chunk
 from nodes.transactions.topics import TransactionTopics
-from transactional.ledger import FIRST_EPOCH, Ledger
+from transactional.ledger import Ledger
 from transactional.messages import BadMessage, reply_message
 from transactional.operators import Program
 from transactional.requests import WireRequest
@@ -27,8 +27,8 @@ def spread(latencies_ms: Sequence[float]) -> dict[str, float]:
     return {"avg": sum(ordered) / len(ordered), **quantiles, "max": ordered[-1]}
 
 
-def counts(log: Log, program: Program, sequencers: int) -> dict[str, int]:
-    """Epochs and what became of their transactions, of loading and checking too."""
+def counts(log: Log, program: Program, sequencers: int, first: int, last: int) -> dict[str, int]:
+    """Epochs from ``first`` to ``last`` and what became of their transactions."""
     topics = TransactionTopics(program.name)
     ledger = Ledger(program, sequencers)
 
@@ -37,7 +37,7 @@ def counts(log: Log, program: Program, sequencers: int) -> dict[str, int]:
             ledger.apply(value)
 
     each_chunk(log, topics.epochs, 0, fold)
-    done = [ledger.epoch(number) for number in range(FIRST_EPOCH, ledger.done + 1)]
+    done = [ledger.epoch(number) for number in range(first, last + 1)]
     decisions = [epoch.decision for epoch in done if epoch.decision is not None]
     outcomes = [epoch.outcome for epoch in done if epoch.outcome is not None]
     return {

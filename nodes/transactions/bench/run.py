@@ -34,6 +34,7 @@ VIOLATIONS_SHOWN = 20
 class BenchPlan:
     """``rate`` None: one burst. ``kills``: node number and the share of the replies at which it is killed.
 
+    For ``warmup_s`` seconds the same is done before, and is in no figure: a new broker compiles itself meanwhile.
     ``options`` of the command line tell the nodes where the log is. ``saved``: the run ends only when checkpoints hold
     all that the requests have made.
     """
@@ -47,6 +48,7 @@ class BenchPlan:
     kills: tuple[tuple[int, float], ...] = ()
     options: tuple[str, ...] = ()
     saved: bool = False
+    warmup_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,23 +74,51 @@ def run_bench(log: Log, plan: BenchPlan, requests: Sequence[WireRequest] | None 
         loaded = ask_and_wait(client, workload.load(plan.shape))
         if any(isinstance(outcome, Aborted) for outcome in loaded.outcomes.values()):
             raise RunFailed(f"{workload.name} was loaded in vain: {unexpected(workload, loaded)}; is its log new?")
+        whole = _warmed(client, plan)
+        warmed = len(whole.asked)
         cpu = _cpu_s(processes)
         asked = _ask(client, requests, plan.rate, processes, plan.kills)
         cpu_s = _cpu_s(processes) - cpu
+        _add(whole, asked)
         replied = Replied(log, program)
 
         def ask(requests: Sequence[WireRequest]) -> dict[str, Any]:
             return ask_and_wait(client, requests).outcomes
 
-        wrong = unexpected(workload, asked) + workload.check(plan.shape, asked, ask)
+        wrong = unexpected(workload, whole) + workload.check(plan.shape, whole, ask)
+        epochs = [replied.epochs[request.id] for request in requests]
         if plan.saved:
-            last = max(replied.epochs[request.id] for request in requests)
+            last = max(replied.epochs[request.id] for request in whole.asked)
             wait_for_checkpoints(log, program, plan.sequencers, last, ANSWER_S)
     checkpoints = newest_checkpoints(log, program, plan.sequencers) if plan.saved else {}
     by_log = spread(log_latencies_ms(log, program, replied, requests))
-    figures = {**_figures(plan, asked, cpu_s), "log_latency_ms": by_log, **counts(log, program, plan.sequencers)}
+    figures = {**_figures(plan, asked, cpu_s), "warmup_s": plan.warmup_s, "warmup_transactions": warmed}
+    figures |= {"log_latency_ms": by_log, **counts(log, program, plan.sequencers, min(epochs), max(epochs))}
     figures |= {"repeats_dropped": Replied(log, program).repeats}
     return BenchRun({**figures, "invariants": not wrong, "violations": wrong[:VIOLATIONS_SHOWN]}, checkpoints)
+
+
+def _warmed(client: TransactionClient, plan: BenchPlan) -> History:
+    """Requests with the numbers after those that are measured, at the same rate, or in bursts of as many."""
+    whole, first = History(), plan.transactions
+    if plan.rate is not None:
+        count = round(plan.rate * plan.warmup_s)
+        return _ask(client, plan.workload.requests(plan.shape, first, count), plan.rate, [], ()) if count else whole
+    spent_s = 0.0
+    while spent_s < plan.warmup_s:
+        burst = plan.workload.requests(plan.shape, first, plan.transactions)
+        began = time.monotonic()
+        _add(whole, ask_and_wait(client, burst))
+        spent_s += time.monotonic() - began
+        first += plan.transactions
+    return whole
+
+
+def _add(whole: History, part: History) -> None:
+    whole.asked += part.asked
+    whole.outcomes |= part.outcomes
+    whole.sent |= part.sent
+    whole.answered |= part.answered
 
 
 def ask_and_wait(client: TransactionClient, requests: Sequence[WireRequest]) -> History:

@@ -1,0 +1,39 @@
+"""What transactions of an epoch have written in one state partition, for those with higher TIDs to read."""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from transactional.operators import StateKey
+from transactional.store import with_prefix
+
+if TYPE_CHECKING:
+    from transactional.execution import Execution
+
+
+class Versions:
+    """The writer of each key, by the key."""
+
+    __slots__ = ("_ordered", "writers")
+
+    def __init__(self) -> None:
+        self.writers: dict[StateKey, Execution] = {}
+        self._ordered: dict[str, list[str]] | None = None  # from the first scan on
+
+    def add(self, execution: Execution) -> None:
+        """What a higher TID than all before has written."""
+        if self._ordered is not None:
+            for operator, key in sorted(execution.writes.keys() - self.writers.keys()):
+                insort(self._ordered.setdefault(operator, []), key)
+        for key in execution.writes:
+            self.writers[key] = execution
+
+    def under(self, operator: str, prefix: str) -> Iterable[StateKey]:
+        """Keys that were written, in order."""
+        if self._ordered is None:
+            self._ordered = {}
+            for each, key in sorted(self.writers):
+                self._ordered.setdefault(each, []).append(key)
+        return [(operator, key) for key in with_prefix(self._ordered.get(operator, []), prefix)]
