@@ -10,16 +10,15 @@ It is the hot path: what most transactions do not need (scans, failures, waiting
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
+from transactional.accesses import Accesses
 from transactional.context import Call, Context, Path, Strand
 from transactional.errors import (
     USER_ERRORS,
     Abort,
     Aborted,
     BadAwait,
-    NotShipped,
     TimedOut,
     TransactionEnds,
     describe,
@@ -27,47 +26,33 @@ from transactional.errors import (
 )
 from transactional.external import Answered, Asking, Continued, look_up
 from transactional.messages import Request, WireCall, WireResult
-from transactional.operators import Program, StateKey, Target, bind
+from transactional.operators import Program, Target, bind
 from transactional.site import PARKED, Called, Handing, Segment, Site
 from transactional.values import PACK_ERRORS, BadValue, decode, encode, pack, unpack
 
 ROOT: Final[Strand] = ()
-_SEVERAL: Final[Strand] = ((-1,),)
-_NO_SCANS: Final[Mapping[tuple[str, str], Strand]] = {}
 _CANNOT_BEGIN = (LookupError, *PACK_ERRORS)
 
 
-class Execution:
-    """``start`` it, or let it ``take`` what other partitions sent; what it sends is in the site.
-
-    ``reads``, ``writes`` and ``scans`` are what conflicts are found by; ``race``: two strands met at a key here.
-    ``sources``: of what it has read of lower TIDs, the TID and the value.
-    """
+class Execution(Accesses):
+    """``start`` it, or let it ``take`` what other partitions sent; what it sends is in the site."""
 
     __slots__ = (
-        "_closed", "_ended", "_queue", "_site", "_stopping", "_waiting", "_writers", "calls", "continued", "failures",
-        "missed", "over", "program", "race", "reads", "result", "scans", "seed", "sources", "tid", "time_ms",
-        "timed_out", "writes",
+        "_closed", "_ended", "_queue", "_waiting", "calls", "continued", "over", "program", "result", "seed",
+        "time_ms", "timed_out",
     )  # fmt: skip
 
     def __init__(self, site: Site, tid: int, time_ms: int) -> None:
-        self._site = site
+        super().__init__(site, tid)
         self.program = site.program
-        self.tid = self.seed = tid
+        self.seed = tid
         self.time_ms = time_ms
         self.continued: Continued | None = None
-        self.reads: dict[StateKey, Strand] = {}
-        self.writes: dict[StateKey, bytes | None] = {}
-        self._writers: dict[StateKey, Strand] = {}
-        self.scans: Mapping[tuple[str, str], Strand] = _NO_SCANS
-        self.sources: dict[StateKey, tuple[int, bytes | None]] | None = None
         self.calls = 0
-        self.race = self.over = self.missed = False
+        self.over = False
         self._closed = False
-        self._stopping = False  # over, missed, closed, or a strand was ended
         self.timed_out: Aborted | None = None
         self.result: bytes | None = None
-        self.failures: list[tuple[Strand, Aborted]] | None = None
         self._queue: deque[Call] | None = None
         self._waiting: dict[tuple[Strand, Path], Segment] | None = None
         self._ended: set[Strand] | None = None
@@ -287,83 +272,6 @@ class Execution:
 
     # --- behind ctx -------------------------------------------------------------------------------------------------
 
-    def read(self, strand: Strand, key: StateKey) -> bytes | None:
-        if self._stopping:
-            self._check(strand)
-        reads = self.reads
-        is_first = key not in reads
-        if is_first:
-            reads[key] = strand
-        elif reads[key] != strand:
-            reads[key] = _SEVERAL
-        if key in self.writes:
-            self.race |= self._writers[key] != strand
-            return self.writes[key]
-        site = self._site
-        if self.sources is not None and key in self.sources:
-            return self.sources[key][1]
-        if is_first:  # what is read again is the same
-            writer = site.written.get(key)
-            if writer is not None and (site.versions is not None or self._may_read_from(writer, key)):
-                return self._read_from(writer, key)
-        try:
-            return site.base.read(key)
-        except NotShipped:
-            self.missed = self._stopping = True
-            raise
-
-    def _may_read_from(self, writer: Execution, key: StateKey) -> bool:
-        """Whether one that runs in the same round or before may be its source; a scan does not see what these write."""
-        return writer.tid < self.tid and not self.scans and not writer.failures and key in writer.writes
-
-    def _read_from(self, writer: Execution, key: StateKey) -> bytes | None:
-        if self.sources is None:
-            self.sources = {}
-        value = writer.writes[key]
-        self.sources[key] = writer.tid, value
-        return value
-
-    def write(self, strand: Strand, key: StateKey, value: bytes | None) -> None:
-        if self._stopping:
-            self._check(strand)
-        writer = self._writers.setdefault(key, strand)
-        reader = self.reads.get(key, strand)
-        if writer is not strand or reader is not strand:
-            self.race |= writer != strand or reader != strand
-            if writer != strand:
-                self._writers[key] = _SEVERAL
-        if self.scans:
-            for (operator, prefix), scanner in self.scans.items():
-                self.race |= scanner != strand and operator == key[0] and key[1].startswith(prefix)
-        site = self._site
-        if site.versions is None:
-            other = site.written.setdefault(key, self)
-            if other is not self and other.tid < self.tid:
-                site.written[key] = self
-        self.writes[key] = value
-
-    def scan(self, strand: Strand, operator: str, prefix: str) -> list[tuple[str, bytes]]:
-        if self._stopping:
-            self._check(strand)
-        scanner = self.scans.get((operator, prefix), strand)
-        self.scans = {**self.scans, (operator, prefix): strand if scanner == strand else _SEVERAL}
-        try:
-            found: dict[str, bytes | None] = dict(self._site.base.scan(operator, prefix))
-        except NotShipped:
-            self.missed = self._stopping = True
-            raise
-        if self._site.versions is not None:
-            for name in self._site.versions.under(operator, prefix):
-                self._read_from(self._site.written[name], name)
-        for (other, key), (_, value) in (self.sources or {}).items():
-            if other == operator and key.startswith(prefix):
-                found[key] = value
-        for (other, key), value in self.writes.items():
-            if other == operator and key.startswith(prefix):
-                self.race |= self._writers[other, key] != strand
-                found[key] = value
-        return [(key, value) for key, value in sorted(found.items()) if value is not None]
-
     def nested(self, call: Call) -> Handing:
         self._count(call)
         return Handing(call)
@@ -402,8 +310,8 @@ class Execution:
         what = f"function {target.function} of operator {target.operator} ran longer than node.function_timeout_ms"
         self.timed_out = Aborted("TimedOut", (what,))
         self.over = self._stopping = True
-        self.reads, self.writes, self._writers, self.scans, self.sources = {}, {}, {}, _NO_SCANS, None
-        self.calls, self.race, self.failures = 0, False, None
+        self.forget()
+        self.calls = 0
         self._site.unsend(self.tid)
         raise TimedOut
 

@@ -11,7 +11,7 @@ from transactional.operators import Program, StateKey, Target
 from transactional.versions import Versions
 
 if TYPE_CHECKING:
-    from transactional.execution import Execution
+    from transactional.accesses import Accesses
 
 Called: TypeAlias = Request | Target | WireCall
 
@@ -41,7 +41,7 @@ class Site:
 
     def __init__(self, program: Program, base: Base, here: int | None, versions: Versions | None = None) -> None:
         self.versions = versions
-        self.written: dict[StateKey, Execution] = {} if versions is None else versions.writers
+        self.written: dict[StateKey, Accesses] = {} if versions is None else versions.writers
         self.program = program
         self.operators = program.operators
         self.max_calls = program.limits.max_calls

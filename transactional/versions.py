@@ -10,7 +10,7 @@ from transactional.operators import StateKey
 from transactional.store import with_prefix
 
 if TYPE_CHECKING:
-    from transactional.execution import Execution
+    from transactional.accesses import Accesses
 
 
 class Versions:
@@ -19,16 +19,16 @@ class Versions:
     __slots__ = ("_ordered", "writers")
 
     def __init__(self) -> None:
-        self.writers: dict[StateKey, Execution] = {}
+        self.writers: dict[StateKey, Accesses] = {}
         self._ordered: dict[str, list[str]] | None = None  # from the first scan on
 
-    def add(self, execution: Execution) -> None:
+    def add(self, accesses: Accesses) -> None:
         """What a higher TID than all before has written."""
         if self._ordered is not None:
-            for operator, key in sorted(execution.writes.keys() - self.writers.keys()):
+            for operator, key in sorted(accesses.writes.keys() - self.writers.keys()):
                 insort(self._ordered.setdefault(operator, []), key)
-        for key in execution.writes:
-            self.writers[key] = execution
+        for key in accesses.writes:
+            self.writers[key] = accesses
 
     def under(self, operator: str, prefix: str) -> Iterable[StateKey]:
         """Keys that were written, in order."""

@@ -112,7 +112,18 @@ def test_the_command_calls_a_function_and_says_what_is_wrong(tmp_path: Path) -> 
 
 def test_the_bench_kills_a_node_and_finds_all_the_money(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "nodes.cli", "txn", "bench", "ycsb-t", "--zipf", "0.9", "--transactions", "600"]
-    command += ["--accounts", "50", "--warmup", "0.1", "--kill", "1@0.1", "--log-dir", str(tmp_path / "log"), "--json", *PATIENT]
+    command += [
+        "--accounts",
+        "50",
+        "--warmup",
+        "0.1",
+        "--kill",
+        "1@0.1",
+        "--log-dir",
+        str(tmp_path / "log"),
+        "--json",
+        *PATIENT,
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=4 * PLENTY_S, check=False)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
