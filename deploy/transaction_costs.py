@@ -43,8 +43,8 @@ SEQUENCERS = 4
 STAGES: dict[str, tuple[str, ...]] = {
     "function": ("transactional/workloads", "transactional/execution", "transactional/context", "transactional/site",
                  "transactional/rerun", "transactional/operators", "transactional/entities", "transactional/chance"),
-    "state": ("transactional/store", "transactional/reservations", "transactional/snapshots", "nodes/saver",
-              "nodes/transactions/checkpointing", "nodes/checkpoint"),
+    "state": ("transactional/store", "transactional/settling", "transactional/accesses", "transactional/snapshots",
+              "nodes/saver", "nodes/transactions/checkpointing", "nodes/checkpoint"),
     "messages": ("nodes/log/", "transactional/messages", "transactional/requests", "transactional/replies",
                  "transactional/appends"),
     "epochs": ("transactional/", "nodes/transactions", "nodes/machine"),

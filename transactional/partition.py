@@ -7,13 +7,11 @@ log again sends what is missing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from itertools import chain
 from operator import itemgetter
 
 from transactional.appends import Append, AppendCalls, AppendCommit, AppendEpochs, AppendReply
 from transactional.contributing import contribution_of
-from transactional.errors import Aborted
 from transactional.execution import Execution
 from transactional.ledger import FIRST_EPOCH, Epoch, Ledger
 from transactional.messages import (
@@ -36,9 +34,9 @@ from transactional.messages import (
     to_bytes,
 )
 from transactional.nondeterminism import parted, timed_out_alone
-from transactional.operators import StateKey
 from transactional.pieces import WHOLE_BYTES, Pieces
 from transactional.replies import ReplyBook, keepsake, records_of
+from transactional.running import Running
 from transactional.settling import Received, Redoing
 from transactional.shipping import shipment_of
 from transactional.site import Site
@@ -47,22 +45,6 @@ from transactional.spilling import SpillingStore
 from transactional.store import Store
 from transactional.tally import Tally
 from transactional.values import digest
-
-
-@dataclass(slots=True)
-class _Running:
-    """The epoch in work. ``round``: the last one that ran here."""
-
-    site: Site
-    redoing: Redoing
-    round: int = 0
-    executions: dict[int, Execution] = field(default_factory=dict)
-    roots: dict[int, Request] = field(default_factory=dict)
-    aside: list[Request] = field(default_factory=list)  # repeats and refusals
-    outcomes: list[tuple[int, Request, bytes | Aborted]] = field(default_factory=list)
-    writes: dict[StateKey, bytes | None] = field(default_factory=dict)
-    committed: bool = False
-    shipped: bool = False
 
 
 class StatePartition:
@@ -400,9 +382,9 @@ class StatePartition:
         self._first_offset = {epoch: offset for epoch, offset in self._first_offset.items() if epoch >= self.epoch}
         self._maybe_snapshot()
 
-    def _none_running(self) -> _Running:
+    def _none_running(self) -> Running:
         site = Site(self.program, self.store, self.number)
-        return _Running(site, Redoing(site))
+        return Running(site, Redoing(site))
 
     def _is_mine(self, request: Request) -> bool:
         return self.program.place(request.operator, request.key) == self.number
