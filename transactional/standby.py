@@ -68,6 +68,13 @@ class Standby:
             if not (isinstance(each.append, AppendReply) and reply_name(each.append.value) <= name)
         ]
 
+    def watches(self, done: int) -> bool:
+        """Whether it holds something for which others may wait; ``done``: the last epoch that is over."""
+        return any(
+            isinstance(each.append, AppendReply) or (each.epoch > done and not isinstance(each.append, AppendCommit))
+            for each in self._kept
+        )
+
     def is_late(self, ledger: Ledger, before_ms: int) -> bool:
         """Whether something that was made before then is not on the log, and somebody waits for it."""
         return any(each.since_ms < before_ms and _is_missing(each, ledger) for each in self._kept)

@@ -144,6 +144,11 @@ class TransactionDriver:
         """Whether requests wait for the time at which they are cut."""
         return any(sequencer.waits_for_time for sequencer in self.node.sequencers.values())
 
+    @property
+    def watches(self) -> bool:
+        """Whether an owner may be late soon for which this node stands by."""
+        return bool(self.node.standing_by) and self.standing.watches(self.node)
+
     # --- beginning --------------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:

@@ -6,6 +6,7 @@ import importlib
 import logging
 import os
 import signal
+import sys
 import threading
 import time
 import uuid
@@ -44,6 +45,10 @@ from transactional.store import Store
 logger = logging.getLogger(__name__)
 
 CUT_WAIT_S = 0.001
+WATCH_WAIT_S = 0.005
+"""Between two looks whether the owner of something is late that a standby has ready."""
+SWITCH_S = 0.0005
+"""So long another thread (that saves checkpoints) runs on while the loop wants to: Python's 5 ms are an epoch."""
 DEAF_AFTER_MS = 1_000
 
 
@@ -187,7 +192,8 @@ class TransactionProcess:
             fed |= self.outside.turn(self.driver.node.owned_partitions())
             # What follows from what was read has been done: only the log, or the time, can bring more.
             soon = self.driver.is_waiting or self.outside.running
-            wait_s = 0.0 if fed else CUT_WAIT_S if soon else IDLE_WAIT_S
+            idle_s = WATCH_WAIT_S if self.driver.watches else IDLE_WAIT_S
+            wait_s = 0.0 if fed else CUT_WAIT_S if soon else idle_s
             self.metrics.turned()
             with self.metrics.idle():
                 ready = self.log.wait(self.driver.waits_for() | self.feeding.waits_for(), wait_s)
@@ -195,6 +201,7 @@ class TransactionProcess:
 
 def run_transaction_node(program: Program, settings: Settings, *, number: int, sequencers: int) -> None:
     """Open the log, join the job, work until told to stop (SIGTERM, SIGINT)."""
+    sys.setswitchinterval(SWITCH_S)
     with node_log(settings) as log:
         process = TransactionProcess(program, log, settings, number, sequencers)
         for signum in (signal.SIGTERM, signal.SIGINT):

@@ -67,6 +67,11 @@ class StandingBy:
                 standby = node.standing_by[node.ledger.sequencers + partition]
                 standby.saw_reply(max(reply_name(value) for value in chunk.values))
 
+    def watches(self, node: TransactionNode) -> bool:
+        """Whether a standby has something ready that its owner has to write: then it looks often how late that is."""
+        done = node.ledger.done
+        return any(standby.watches(done) for standby in node.standing_by.values() if not standby.speaks)
+
     def stand_in(self, node: TransactionNode) -> bool:
         """Speak for owners that are late; True if one is."""
         now_ms, late = self._clock_ms(), False
