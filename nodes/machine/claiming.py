@@ -14,6 +14,9 @@ from nodes.machine.assignment import heirs, target
 from nodes.machine.detector import Detector
 from nodes.machine.ownership import Ownership
 
+FORGET_AFTER_MS = 60_000
+"""So long a member without units may be silent before another one says that it has left."""
+
 
 class Claiming:
     """The part of a node that has to do with others. ``owned`` is what it works on, ascending.
@@ -30,9 +33,11 @@ class Claiming:
         *,
         suspect_after_ms: int,
         groups: Sequence[int] = (),
+        forget_after_ms: int = FORGET_AFTER_MS,
     ) -> None:
         assert not groups or sum(groups) == units, f"groups {groups} of {units} units"
         self._groups = tuple(groups) or (units,)
+        self._forget_after_ms = forget_after_ms
         self.node = node
         self.number = number
         self.incarnation = incarnation
@@ -46,6 +51,7 @@ class Claiming:
         self._owned: set[int] = set()
         self._claimed: dict[int, int] = {}
         self._released: dict[int, int] = {}
+        self._forgotten: set[str] = set()
         self._heirs: tuple[object, frozenset[int]] = None, frozenset()
 
     @property
@@ -120,6 +126,7 @@ class Claiming:
                 self.joined = True
             case f.NodeLeft(node):
                 self.detector.forget(node)
+                self._forgotten.discard(node)
                 if node == self.node and self.joined:  # others took it for dead: it joins again
                     self.joined = self._greeted = False
                     self._owned.clear()
@@ -148,7 +155,23 @@ class Claiming:
             elif owner == self.node and node != self.node and self._released.get(unit) != version:
                 self._released[unit] = version
                 written.append(m.encode(m.Release(self.incarnation, self.node, unit, version, node)))
+        if live[:1] == [self.node]:  # one node is enough for it
+            written += self._forget(live, now_ms)
         return written
+
+    def _forget(self, live: Sequence[str], now_ms: int) -> list[bytes]:
+        """Members without units that have been silent for very long are gone; who is not joins anew.
+
+        Members would pile up otherwise, one for each node that was ever killed.
+        """
+        silent = {node: self.detector.silence_ms(node, now_ms) or 0 for node in self.ownership.members}
+        gone = [
+            node
+            for node in sorted(silent.keys() - set(live) - self._forgotten)
+            if silent[node] >= self._forget_after_ms and not self.ownership.owned_by(node)
+        ]
+        self._forgotten.update(gone)
+        return [m.encode(m.Goodbye(self.incarnation, node)) for node in gone]
 
 
 def shares(groups: Sequence[int], live: Sequence[str], owners: Mapping[int, str | None]) -> dict[int, str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from nodes.machine.claiming import shares
+from nodes.machine import messages as m
+from nodes.machine.claiming import Claiming, shares
 
 
 def test_each_kind_of_unit_is_shared_out_evenly() -> None:
@@ -11,3 +12,56 @@ def test_each_kind_of_unit_is_shared_out_evenly() -> None:
     assert wanted == shares((4, 4), ["two", "one"], owners)
     for units in (range(4), range(4, 8)):
         assert sorted(wanted[unit] for unit in units) == ["one", "one", "two", "two"]
+
+
+LONG_MS = 2_000
+
+
+class Group:
+    """Nodes that share a control topic and hear each other every 20 ms, but for those that are ``dead``."""
+
+    def __init__(self, *names: str) -> None:
+        self.nodes = {name: Claiming(name, -1, 1, 4, suspect_after_ms=100, forget_after_ms=LONG_MS) for name in names}
+        self.topic = [m.encode(m.JobStarted(1, "job", 4))]
+        self.read = dict.fromkeys(names, 0)
+        self.dead: set[str] = set()
+        self.now_ms = 0
+
+    def run(self, duration_ms: int) -> None:
+        for _ in range(duration_ms // 20):
+            self.now_ms += 20
+            alive = sorted(self.nodes.keys() - self.dead)
+            beats = [m.encode(m.Heartbeat(1, name, self.now_ms)) for name in alive]
+            for name in alive:
+                node, start = self.nodes[name], self.read[name]
+                node.heard(beats, self.now_ms)
+                self.read[name] = len(self.topic)
+                self.topic += node.control(self.topic[start:], True, self.now_ms)
+
+    def members(self, seen_by: str) -> list[str]:
+        return sorted(self.nodes[seen_by].ownership.members)
+
+    def goodbyes(self) -> int:
+        return sum(isinstance(m.decode_control(value), m.Goodbye) for value in self.topic)
+
+
+def test_a_member_that_has_been_silent_for_very_long_is_said_to_have_left_once() -> None:
+    group = Group("a", "b", "c")
+    group.run(1_000)
+    group.dead = {"c"}
+    group.run(LONG_MS // 2)
+    assert group.members("a") == ["a", "b", "c"] and not group.nodes["a"].ownership.owned_by("c")
+    group.run(LONG_MS)
+    assert group.members("a") == group.members("b") == ["a", "b"] and group.goodbyes() == 1
+
+
+def test_one_that_was_said_to_have_left_and_has_not_joins_again() -> None:
+    group = Group("a", "b")
+    group.run(1_000)
+    group.dead = {"b"}
+    group.run(2 * LONG_MS)
+    assert group.members("a") == ["a"]
+    group.dead = set()
+    group.run(2_000)
+    assert group.members("a") == group.members("b") == ["a", "b"]
+    assert len(group.nodes["a"].owned) == len(group.nodes["b"].owned) == 2
