@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 EXAMPLE = "Example: holon txn bench ycsb-t --zipf 0.99 --transactions 40000 --nodes 2 --json"
 KAFKA_WARMUP_S = 10.0
 """A broker that has just been started compiles itself first, on the cores of all."""
+MAX_TRANSACTIONS = 100_000_000
 Who = Literal["auto", "spark", "plain"]
 
 
@@ -81,8 +82,12 @@ def bench(
         raise UnknownName("workload", workload, list(WORKLOADS))
     if (rate is None) != (seconds is None) or (rate is None) == (transactions is None):
         fail(2, "give --transactions N for one burst, or --rate R and --seconds S")
-    count = transactions if transactions is not None else int((rate or 0) * (seconds or 0))
+    count = _count(transactions, rate or 0, seconds or 0)
+    if size is not None and size < chosen.smallest:
+        fail(2, f"--size {size}: {workload} needs at least {chosen.smallest} {chosen.counts}")
     kills = tuple(sorted((_kill(each, nodes) for each in kill or []), key=lambda one: one[1]))
+    if len({number for number, _ in kills}) == nodes:
+        fail(2, f"--kill of all {nodes} nodes leaves nobody to answer; give more --nodes")
     by_spark = _judge(workload, validate)
     generated = _by_spark(generator, "generator")
     shape = Shape(chosen.size if size is None else size, zipf, seed, scale, depth, remote)
@@ -226,6 +231,13 @@ def options_of_children(given: Given) -> list[str]:
     """What tells a child process of the same log and settings."""
     options = [part for each in (*given.define, *given.log_definitions()) for part in ("-D", each)]
     return options if given.config is None else [*options, "--config", str(given.config)]
+
+
+def _count(transactions: int | None, rate: float, seconds: float) -> int:
+    count = rate * seconds if transactions is None else float(transactions)
+    if not 1 <= count <= MAX_TRANSACTIONS:
+        fail(2, f"{count:g} transactions: a run has from 1 to {MAX_TRANSACTIONS:,}")
+    return int(count)
 
 
 def _kill(text: str, nodes: int) -> tuple[int, float]:

@@ -15,6 +15,7 @@ from transactional.appends import AppendCalls
 from transactional.messages import Calls, WireCall, to_bytes
 from transactional.pieces import travelling
 from transactional.workloads.catalogue import WORKLOADS
+from transactional.workloads.contract import Shape
 
 NO_JAVA = "Spark needs Java 17 or newer, and there is none"
 
@@ -41,6 +42,45 @@ def test_spark_by_name_is_demanded(
 ) -> None:
     assert run(["txn", "bench", *options, "--transactions", "1"]) == code
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["ycsbt", "--transactions", "5"], "nearest: ycsb-t"),
+        (["ycsb-t"], "give --transactions N for one burst, or --rate R and --seconds S"),
+        (["ycsb-t", "--rate", "5"], "give --transactions N"),
+        (["ycsb-t", "--transactions", "5", "--rate", "5", "--seconds", "2"], "give --transactions N"),
+        (["ycsb-t", "--rate", "1", "--seconds", "0.5"], "0.5 transactions: a run has from 1 to"),
+        (["ycsb-t", "--rate", "inf", "--seconds", "1"], "inf transactions"),
+        (["ycsb-t", "--transactions", "5", "--zipf", "nan"], "--zipf"),
+        (["ycsb-t", "--transactions", "5", "--size", "0"], "--size"),
+        (["cycle", "--transactions", "5", "--size", "2"], "cycle needs at least 3 nodes of the ring"),
+        (["chain", "--transactions", "5", "--depth", "91"], "--depth"),
+        (["tpcc", "--transactions", "5", "--scale", "2"], "--scale"),
+        (["ycsb-t", "--transactions", "5", "--kill", "2@0.5"], "nodes count from 0 to 1"),
+        (["ycsb-t", "--transactions", "5", "--kill", "0"], "NODE@FRACTION"),
+        (["ycsb-t", "--transactions", "5", "--nodes", "1", "--kill", "0@0.5"], "leaves nobody to answer"),
+        (["ycsb-t", "--transactions", "5", "--log", "kafkaa"], "'kafkaa' is not one of"),
+    ],
+)
+def test_a_run_that_cannot_be_is_refused_before_it_begins(
+    options: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["txn", "bench", *options]) == 2
+    assert said in " ".join(capsys.readouterr().err.split())
+
+
+def test_every_workload_makes_requests_at_its_smallest_size() -> None:
+    for workload in WORKLOADS.values():
+        shape = Shape(workload.smallest, zipf=0.9)
+        assert workload.load(shape) is not None and len(workload.requests(shape, 0, 20)) == 20, workload.name
+
+
+@pytest.mark.parametrize("name", ["", "node", "run", "call", "serve", "bench", "replay"])
+def test_help_of_every_command_shows_an_example(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["txn", *filter(None, [name]), "--help"]) == 0
+    assert "Example: holon txn" in capsys.readouterr().out
 
 
 def test_auto_goes_on_without_spark_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:

@@ -55,7 +55,7 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """``reference`` is where a node process finds the program; ``size`` the default, of ``counts``.
+    """``reference`` is where a node process finds the program; ``size`` the default of ``counts``, from ``smallest`` on.
 
     ``load`` are the requests that make the first state; ``requests(shape, first, count)`` those that are measured.
     ``check`` says what is wrong after all of them were answered, each in a sentence; nothing: the invariants hold.
@@ -71,6 +71,7 @@ class Workload:
     requests: Callable[[Shape, int, int], list[WireRequest]]
     check: Callable[[Shape, History, Ask], list[str]]
     expected_aborts: tuple[str, ...] = ()
+    smallest: int = 1
 
 
 def unexpected(workload: Workload, history: History) -> list[str]:

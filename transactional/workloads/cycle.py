@@ -78,4 +78,5 @@ workload = Workload(
     load=load,
     requests=requests,
     check=check,
+    smallest=3,
 )
