@@ -55,7 +55,7 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """``reference`` is where a node process finds the program; ``size`` the default of ``counts``, from ``smallest`` on.
+    """``reference`` is where a node process finds the program; ``size`` the default of ``counts``, at least ``smallest``.
 
     ``load`` are the requests that make the first state; ``requests(shape, first, count)`` those that are measured.
     ``check`` says what is wrong after all of them were answered, each in a sentence; nothing: the invariants hold.
