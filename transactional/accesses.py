@@ -21,7 +21,8 @@ class Accesses:
     """
 
     __slots__ = (
-        "_site", "_stopping", "_writers", "failures", "missed", "race", "reads", "scans", "sources", "tid", "writes",
+        "_site", "_stopping", "_strand", "_writers", "failures", "missed", "race", "reads", "scans", "sources", "tid",
+        "writes",
     )  # fmt: skip
 
     def __init__(self, site: Site, tid: int) -> None:
@@ -32,13 +33,15 @@ class Accesses:
         self.failures: list[tuple[Strand, Aborted]] | None = None
         self.reads: dict[StateKey, Strand] = {}
         self.writes: dict[StateKey, bytes | None] = {}
-        self._writers: dict[StateKey, Strand] = {}
+        self._strand: Strand | None = None  # the only one that has written so far
+        self._writers: dict[StateKey, Strand] | None = None  # from the second one on
         self.scans: Mapping[tuple[str, str], Strand] = _NO_SCANS
         self.sources: dict[StateKey, tuple[int, bytes | None]] | None = None
 
     def forget(self) -> None:
         """Nothing of it counts."""
-        self.reads, self.writes, self._writers, self.scans, self.sources = {}, {}, {}, _NO_SCANS, None
+        self.reads, self.writes, self._writers, self.scans, self.sources = {}, {}, None, _NO_SCANS, None
+        self._strand = None
         self.race, self.failures = False, None
 
     def read(self, strand: Strand, key: StateKey) -> bytes | None:
@@ -52,7 +55,7 @@ class Accesses:
         elif reads[key] != strand:
             reads[key] = _SEVERAL
         if key in self.writes:
-            self.race |= self._writers[key] != strand
+            self.race |= self._writer(key) != strand
             return self.writes[key]
         site = self._site
         if self.sources is not None and key in self.sources:
@@ -71,21 +74,31 @@ class Accesses:
         """Kept until the epoch is decided."""
         if self._stopping:
             self._check(strand)
-        writer = self._writers.setdefault(key, strand)
-        reader = self.reads.get(key, strand)
-        if writer is not strand or reader is not strand:
-            self.race |= writer != strand or reader != strand
-            if writer != strand:
-                self._writers[key] = _SEVERAL
+        if self._strand is not strand:
+            self._write_of(strand, key)
+        if self.reads.get(key, strand) != strand:
+            self.race = True
         if self.scans:
             for (operator, prefix), scanner in self.scans.items():
                 self.race |= scanner != strand and operator == key[0] and key[1].startswith(prefix)
-        site = self._site
-        if site.versions is None:
-            other = site.written.setdefault(key, self)
-            if other is not self and other.tid < self.tid:
-                site.written[key] = self
+        if self._site.versions is None:
+            self._site.written[key] = self
         self.writes[key] = value
+
+    def _write_of(self, strand: Strand, key: StateKey) -> None:
+        """The first strand that writes needs no account of its keys; from the second one on there is one of all."""
+        if self._strand is None and self._writers is None:
+            self._strand = strand
+            return
+        if self._writers is None:
+            assert self._strand is not None
+            self._writers, self._strand = dict.fromkeys(self.writes, self._strand), None
+        if self._writers.setdefault(key, strand) != strand:
+            self.race = True
+            self._writers[key] = _SEVERAL
+
+    def _writer(self, key: StateKey) -> Strand | None:
+        return self._strand if self._writers is None else self._writers[key]
 
     def scan(self, strand: Strand, operator: str, prefix: str) -> list[tuple[str, bytes]]:
         """In order of the keys."""
@@ -106,7 +119,7 @@ class Accesses:
                 found[key] = value
         for (other, key), value in self.writes.items():
             if other == operator and key.startswith(prefix):
-                self.race |= self._writers[other, key] != strand
+                self.race |= self._writer((other, key)) != strand
                 found[key] = value
         return [(key, value) for key, value in sorted(found.items()) if value is not None]
 

@@ -10,7 +10,7 @@ import msgspec
 
 from transactional.chance import Chance
 from transactional.operators import Function, Operator, Program, StateKey, Target
-from transactional.values import PACK_ERRORS, BadValue, decode, encode, pack
+from transactional.values import PACK_ERRORS, BadValue, decode, encode, pack, unpack
 
 Path: TypeAlias = tuple[int, ...]
 """Where in a strand a call is: for each caller, outermost first, the number of the call among its calls."""
@@ -18,7 +18,7 @@ Strand: TypeAlias = tuple[Path, ...]
 """Which queued call of which queued call this is; the root's strand is empty. Order: ``(len, itself)``."""
 
 
-class Call(msgspec.Struct, frozen=True):
+class Call(msgspec.Struct, frozen=True, gc=False):
     """A call on its way: its place in the transaction, and its target."""
 
     strand: Strand
@@ -115,7 +115,10 @@ class Context:
         if self._left < 0:
             self._exhausted()
         data = self._place.read(self._strand, self._entity)
-        return default if data is None else decode(data, self._operator.state)
+        if data is None:
+            return default
+        kind = self._operator.state
+        return unpack(data) if kind is None else decode(data, kind)
 
     def exists(self) -> bool:
         """Whether the entity has a state."""

@@ -55,7 +55,7 @@ class Forward(msgspec.Struct, array_like=True, frozen=True, tag="forward"):
     requests: list[Request]
 
 
-class WireCall(msgspec.Struct, array_like=True, frozen=True, tag=0):
+class WireCall(msgspec.Struct, array_like=True, frozen=True, tag=0, gc=False):
     """A call; partition ``caller`` waits for its result, None: nobody."""
 
     tid: int
@@ -70,7 +70,7 @@ class WireCall(msgspec.Struct, array_like=True, frozen=True, tag=0):
     continued: Continued | None = None
 
 
-class WireResult(msgspec.Struct, array_like=True, frozen=True, tag=1):
+class WireResult(msgspec.Struct, array_like=True, frozen=True, tag=1, gc=False):
     """A result for a waiting call."""
 
     tid: int
@@ -142,7 +142,7 @@ class Shipment(msgspec.Struct, array_like=True, frozen=True, tag="shipment"):
     prefixes: list[tuple[str, str]]
 
 
-class Reply(msgspec.Struct, array_like=True, frozen=True):
+class Reply(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """A reply to request ``id``, number ``index`` in the record at ``offset`` of its request partition."""
 
     id: str

@@ -95,7 +95,7 @@ class _Rerunning(Execution):
         self.writes[key] = value
 
     def scan(self, strand: Strand, operator: str, prefix: str) -> list[tuple[str, bytes]]:
-        self._writers = dict.fromkeys(self.writes, strand)
+        self._strand = strand  # nobody asks
         return super().scan(strand, operator, prefix)
 
     def queue(self, call: Call) -> None:

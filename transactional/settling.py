@@ -44,8 +44,8 @@ def settle(executions: dict[int, Execution], dropped: Collection[int], share: in
     written = versions.writers
     for tid in sorted(executions):
         execution = executions[tid]
-        plain = not execution.sources and not execution.scans
-        if not (plain and written.keys().isdisjoint(execution.reads)) and not _stands(execution, versions):
+        unread = not execution.sources and not execution.scans and written.keys().isdisjoint(execution.reads)
+        if not unread and not _stands(execution, versions):
             again = redo(execution, versions) if redo is not None and may_write(execution, share) else None
             if again is None:
                 found.conflicts.append(tid)
@@ -87,6 +87,7 @@ class Redoing:
         self.site = site
         self._received: list[Iterable[tuple[int, Received]]] = []
         self._sent: list[Sent] = []
+        self._still: Site | None = None  # where they run once more
         self._in_vain: set[int] = set()
         self._by_tid: dict[int, dict[int, list[Received]]] = {}  # and by round, as far as is asked for
         self._sent_by_tid: dict[int, dict[int, Sent]] = {}
@@ -114,7 +115,10 @@ class Redoing:
         return again
 
     def _run(self, old: Execution, versions: Versions) -> Execution | None:
-        site = Site(self.site.program, self.site.base, self.site.here, versions)
+        site = self._still
+        if site is None or site.versions is not versions:
+            site = self._still = Site(self.site.program, self.site.base, self.site.here, versions)
+        site.sent = {}
         again = Execution(site, old.tid, old.time_ms)
         sent = self._sent_by_tid.get(old.tid, {})
         for round_, items in self._by_tid[old.tid].items():
