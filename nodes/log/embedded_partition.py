@@ -156,8 +156,7 @@ class Partition:
     def _blocks_from(
         self, cursor: Cursor, offset: int, max_records: int, max_bytes: int, gather: Gather
     ) -> list[block.Block]:
-        start, _ = self._find_bounds(cursor)
-        if offset < start:
+        if not cursor.first() or _pack_key(offset) < bytes(cursor.key()):
             return []
         if not cursor.set_range(_pack_key(offset)):
             cursor.last()
@@ -167,11 +166,13 @@ class Partition:
         records, size, expected = 0, 0, offset
         more = True
         while more:
-            data = cursor.value()
+            data = cursor.value()  # asked once, since each time all its pages are touched
             size += len(data)
             if stored and size > max_bytes:
                 break  # a block that would have to be cut is for the next read
-            head = self._head(cursor)
+            head = self._head(cursor, data)
+            if head.anchor:
+                return []
             if not (head.first == expected or (not stored and head.first < offset < head.end)):
                 raise self._damaged(f"offset {expected} is missing, {head.first} comes next")
             expected = head.end
@@ -196,9 +197,9 @@ class Partition:
         head = self._head(cursor)
         return head.end, head.timestamp_ms
 
-    def _head(self, cursor: Cursor) -> block.Head:
+    def _head(self, cursor: Cursor, data: memoryview | None = None) -> block.Head:
         try:
-            head = block.read_head(cursor.value())
+            head = block.read_head(cursor.value() if data is None else data)
         except block.BadBlock as error:
             raise self._damaged(str(error)) from error
         if (head.first,) != _unpack_key(cursor.key()):
