@@ -55,7 +55,8 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """``reference`` is where a node process finds the program; ``size`` the default of ``counts``, at least ``smallest``.
+    """``reference`` is where a node process finds the program; ``size`` the default of ``counts``.
+    ``smallest``: the least size that makes sense.
 
     ``load`` are the requests that make the first state; ``requests(shape, first, count)`` those that are measured.
     ``check`` says what is wrong after all of them were answered, each in a sentence; nothing: the invariants hold.
