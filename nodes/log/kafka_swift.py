@@ -180,6 +180,7 @@ class SwiftConsumer(NativeConsumer):
         waiting = select.poll()
         waiting.register(self._bell, select.POLLIN)
         for fetcher in self._fetchers.values():
+            fetcher.wire.rouse_late()
             waiting.register(fetcher.wire, select.POLLIN | (select.POLLOUT if fetcher.wire.unsent else 0))
         for number, _ in waiting.poll(math.ceil(timeout_s * 1000)):
             if number == self._bell:

@@ -21,6 +21,7 @@ _NUMBER_BYTES = 4
 _MOST_BYTES = 1 << 30
 """No answer is larger; what says so is no answer of Kafka."""
 _VECTORS = 64
+_ROUSE_BYTES = 1 << 20
 
 Room = Callable[[int], memoryview]
 """Gives a buffer of at least so many bytes for an answer."""
@@ -91,6 +92,7 @@ class Wire:
         self._number = 0
         self._body: memoryview | None = None
         self._filled = 0
+        self._rouses_at = 1
 
     @classmethod
     def connect(cls, host: str, port: int, client_id: str, timeout_s: float) -> Wire | Lost:
@@ -170,6 +172,13 @@ class Wire:
         answer = Answer(self._number, self._body)
         self._body, self._filled = None, 0
         return answer
+
+    def rouse_late(self) -> None:
+        """Before waiting: ``poll`` ends when much of what is missing of an answer is here, not for each packet."""
+        missing = 1 if self._body is None else max(1, min(len(self._body) - self._filled, _ROUSE_BYTES))
+        if missing != self._rouses_at:
+            self._rouses_at = missing
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, missing)
 
     def _fill(self, into: memoryview) -> bool:
         while self._filled < len(into):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import select
 import socket
 import struct
 import threading
@@ -74,6 +75,31 @@ def test_an_answer_is_given_when_it_is_whole_however_it_arrives(ends: tuple[Wire
         while isinstance(answer := wire.receive(room), Answer):
             found.append((answer.number, bytes(answer.data)))
     assert found == [(7, body), (8, b"")]
+
+
+def test_who_waits_is_roused_when_much_of_an_answer_is_here_and_for_the_next_by_its_first_byte() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        wire = Wire.connect("127.0.0.1", server.getsockname()[1], "me", PLENTY_S)
+        peer, _ = server.accept()
+    assert isinstance(wire, Wire)
+    waiting = select.poll()
+    waiting.register(wire, select.POLLIN)
+    wire.without_waiting()
+    with peer:
+        peer.sendall(reply(1, bytes(1000))[:100])
+        while wire._filled < 92:
+            assert waiting.poll(1000 * PLENTY_S)
+            assert wire.receive(room) is None
+        peer.sendall(bytes(500))
+        wire.rouse_late()
+        assert not waiting.poll(50), "less than half of what is missing"
+        peer.sendall(bytes(408))
+        assert waiting.poll(1000 * PLENTY_S)
+        assert isinstance(wire.receive(room), Answer)
+        wire.rouse_late()
+        peer.sendall(b"1")
+        assert waiting.poll(1000 * PLENTY_S)
+    wire.close()
 
 
 @pytest.mark.parametrize("size", [-1, 3, 1 << 30 | 5])
