@@ -75,14 +75,17 @@ def measure(bootstrap: str, records: int, size: int) -> dict[str, float]:
         row |= wake_up(log, other) | sending(log, records, size, "plain")
         if not compiled.ensure() or not other.use_columns():
             return row
-        return row | sending(other, records, size, "columns")
+        row |= sending(other, records, size, "columns")
+    with KafkaLog(bootstrap, {"holon.writer": "librdkafka"}, prefix=prefix) as third:
+        third.use_columns()
+        return row | sending(third, records, size, "columns_by_librdkafka")
 
 
 def sending(log: Log, records: int, size: int, name: str) -> dict[str, float]:
     """Batches of 20,000 that wait for nothing, with identities as headers: given as lists, or as columns."""
     values: Sequence[bytes] = [b"%024d" % number * (size // 24) for number in range(20_000)]
     headers: Sequence[bytes] = [b"%024d" % number for number in range(20_000)]
-    if name == "columns":
+    if name != "plain":
         values, headers = Payloads.of(values), Payloads.of(headers)
     rounds = max(1, records // 20_000)
     wall_s, cpu_s = time.perf_counter(), time.process_time()
