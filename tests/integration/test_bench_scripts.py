@@ -8,6 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from deploy.bench import txn_scale
 from tests.tidy.source import ROOT
 
 
@@ -47,3 +50,9 @@ def test_stages_add_up_to_what_the_node_used(tmp_path: Path) -> None:
     told_s = sum(row["stages"].values()) * row["events"] / 1e6
     assert abs(told_s - row["cpu_s"]) < 0.01 * row["cpu_s"] + 0.01
     assert row["least"]["read"] > 0 and (tmp_path / "q7.svg").read_text().startswith("<svg")
+
+
+def test_transfers_on_simulated_nodes_leave_every_balance_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(txn_scale, "ACCOUNTS", 200)
+    row = txn_scale.measured(2, 200, 500.0, 0.2, 1.0)
+    assert row["wrong"] == 0 and row["burst_per_s"] > 0 and row["latency_ms"]["p50"] > 1.0
