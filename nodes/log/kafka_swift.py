@@ -12,9 +12,9 @@ import contextlib
 import ctypes
 import logging
 import math
-import os
 import queue
 import select
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -84,10 +84,11 @@ class SwiftConsumer(NativeConsumer):
         self._preparing: set[tuple[Address, str]] = set()
         self._prepared: queue.SimpleQueue[tuple[Address, str, Ready | Lost]] = queue.SimpleQueue()
         self._closed = threading.Event()
-        self._bell, self._ring = os.pipe()
-        os.set_blocking(self._bell, False)
-        os.set_blocking(self._ring, False)
-        self.wake_by(self._ring)
+        # Sockets, since what is sent on one that is closed goes nowhere else: a preparation may end after us.
+        self._bell, self._ring = socket.socketpair()
+        self._bell.setblocking(False)
+        self._ring.setblocking(False)
+        self.wake_by(self._ring.fileno())
 
     def close(self) -> None:
         if self._closed.is_set():
@@ -100,8 +101,8 @@ class SwiftConsumer(NativeConsumer):
         with contextlib.suppress(queue.Empty):
             while True:
                 _close_of(self._prepared.get_nowait()[2])
-        os.close(self._bell)
-        self._bell = -1
+        self._bell.close()
+        self._ring.close()
 
     # --- which partitions --------------------------------------------------------------------------------------------
 
@@ -183,9 +184,9 @@ class SwiftConsumer(NativeConsumer):
             fetcher.wire.rouse_late()
             waiting.register(fetcher.wire, select.POLLIN | (select.POLLOUT if fetcher.wire.unsent else 0))
         for number, _ in waiting.poll(math.ceil(timeout_s * 1000)):
-            if number == self._bell:
+            if number == self._bell.fileno():
                 with contextlib.suppress(BlockingIOError):
-                    os.read(self._bell, 1024)
+                    self._bell.recv(1024)
 
     # --- from hand to hand -------------------------------------------------------------------------------------------
 
@@ -233,7 +234,7 @@ class SwiftConsumer(NativeConsumer):
             _close_of(found)
         else:
             with contextlib.suppress(OSError):
-                os.write(self._ring, b"!")
+                self._ring.send(b"!")
 
     def _welcome(self) -> None:
         """What has become of preparations."""
