@@ -14,7 +14,7 @@ from tests.integration.processes import PLENTY_S, until
 from tests.integration.txn_processes import SEQUENCERS, nodes
 
 BANK = "examples.bank:program"
-OFTEN = ("node.suspect_after_ms=1000", "node.checkpoint_interval_ms=100", "node.merge_interval_ms=200")
+OFTEN = ("node.suspect_after_ms=1000", "node.checkpoint_interval_ms=50", "node.merge_interval_ms=100")
 LAST = [part for each in OFTEN for part in ("-D", each)]
 
 
