@@ -17,12 +17,13 @@ from nodes.log import Log, open_log
 from nodes.log.contract import Chunk
 from nodes.opening import open_job_log
 from nodes.settings import load_settings
-from nodes.transactions.bench.figures import counts
+from nodes.transactions.bench.figures import Replied, counts
 from nodes.transactions.bench.prepared import each_chunk
 from nodes.transactions.bench.run import ask_and_wait
 from nodes.transactions.client import TransactionClient
 from nodes.transactions.process import TransactionProcess
 from nodes.transactions.topics import TransactionTopics, create_topics
+from transactional.ledger import FIRST_EPOCH
 from transactional.messages import (
     BadMessage,
     CallMessage,
@@ -68,7 +69,7 @@ def breakdown(transfers: int) -> dict[str, float]:
     """One node on an embedded log, a burst of transfers at Zipf 0.5; values are of one transfer."""
     shape = Shape(10_000, 0.5)
     with tempfile.TemporaryDirectory(prefix="holon-costs-") as folder:
-        defined = [f"log.path={folder}/log"]
+        defined = [f"log.path={folder}/log", "node.trim=false"]
         with open_log(f"embedded:{folder}/log") as log:
             create_topics(log, program, SEQUENCERS)
             context = multiprocessing.get_context("spawn")
@@ -88,7 +89,8 @@ def breakdown(transfers: int) -> dict[str, float]:
             stages, used_s = queue.get()
             node.join()
             after = _sent(log)
-            epochs = counts(log, program, SEQUENCERS)
+            last = max(Replied(log, program).epochs.values())
+            epochs = counts(log, program, SEQUENCERS, FIRST_EPOCH, last)
     total = max(1, sum(stages.values()))
     shares = {f"CPU, {name}, us": used_s * 1e6 / transfers * n / total for name, n in sorted(stages.items())}
     made = {name: (after[name] - before[name]) / transfers for name in sorted(after)}
