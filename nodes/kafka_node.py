@@ -103,6 +103,8 @@ def server_properties(data: Path, port: int, controller_port: int, more: Mapping
         "share.coordinator.state.topic.min.isr": 1,
         "group.initial.rebalance.delay.ms": 0,
         "log.retention.check.interval.ms": 1000,
+        # Index files are mapped at their full size; a first look at one reads ahead, which is wasted on a hole.
+        "log.index.size.max.bytes": 1 << 20,
         "log.cleaner.dedupe.buffer.size": 4 << 20,
         "log.cleaner.backoff.ms": 1000,
     }

@@ -88,14 +88,15 @@ def test_a_little_input_of_several_partitions_is_one_step() -> None:
     assert node.steps == [[(0, 1), (1, 2), (2, 3)]]
 
 
-def test_much_input_is_a_step_for_each_partition() -> None:
-    log, node, driver = feeding(2)
-    for partition in range(2):
-        log.append("in", partition, [b"{}"] * FEW_RECORDS)
+def test_of_much_input_a_step_takes_only_so_much() -> None:
+    log, node, driver = feeding(3)
+    half = FEW_RECORDS // 2
+    for partition in range(3):
+        log.append("in", partition, [b"{}"] * half)
     driver.turn()
-    assert node.steps == [[(0, FEW_RECORDS)]]
+    assert node.steps == [[(0, half), (1, half)]]
     driver.turn()
-    assert node.steps[1:] == [[(1, FEW_RECORDS)]]
+    assert node.steps[1:] == [[(2, half)]]
 
 
 def test_where_processing_takes_long_no_partition_waits_for_another() -> None:

@@ -32,12 +32,17 @@ class Shape:
 
 @dataclass(slots=True)
 class History:
-    """What was asked and answered. ``sent`` and ``answered`` by request id, in seconds of one clock."""
+    """What was asked and answered. ``sent`` and ``answered`` by request id, in seconds of one clock.
+
+    ``due``: where requests come at a rate, when each had its turn; latency counts from then, so that a client that is
+    late hides nothing.
+    """
 
     asked: list[WireRequest] = field(default_factory=list)
     outcomes: dict[str, Any] = field(default_factory=dict)
     sent: dict[str, float] = field(default_factory=dict)
     answered: dict[str, float] = field(default_factory=dict)
+    due: dict[str, float] = field(default_factory=dict)
 
     def committed(self, *functions: str) -> list[tuple[WireRequest, Any]]:
         """Requests of these functions (none named: of all) that were not aborted, with their results."""
