@@ -5,8 +5,6 @@ What is in a block is found without the decoder: MessagePack says the length of 
 
 from __future__ import annotations
 
-import threading
-import weakref
 import zlib
 from collections.abc import Sequence
 
@@ -16,6 +14,7 @@ from numpy.typing import NDArray
 from holon.columnar.payloads import PAD_BYTES, Payloads
 from nodes import compiled
 from nodes.log import embedded_block as block
+from nodes.log.lending import Buffer, Lending
 
 BUFFER_BYTES = (8 << 20) + (64 << 10)
 """Room for as much as a read gives at most, unless it is asked for more."""
@@ -31,8 +30,6 @@ _ARRAY, _ARRAY_16, _ARRAY_32 = 0x90, 0xDC, 0xDD
 _BINS = {0xC4: 1, 0xC5: 2, 0xC6: 4}
 _NOTHING_ELSE = b"\xc0\xc0"
 
-Buffer = NDArray[np.uint8]
-
 
 class Gatherer:
     """Blocks that are read together, in one buffer. Safe to use from several threads."""
@@ -40,9 +37,7 @@ class Gatherer:
     def __init__(self, *, small_bytes: int = SMALL_BYTES) -> None:
         self._small_bytes = small_bytes
         self._loops = compiled.loops()
-        self._lock = threading.Lock()
-        self._spare: list[memoryview] = []
-        self._lent: dict[int, tuple[weakref.ref[Buffer], memoryview]] = {}
+        self._memory = Lending(BUFFER_BYTES, _SPARE)
 
     def gather(self, stored: Sequence[tuple[block.Head, memoryview]]) -> list[block.Block]:
         """What ``decode`` gives of each, with ``Payloads`` where there is much, without headers and keys.
@@ -56,7 +51,8 @@ class Gatherer:
         records, total = sum(head.records for head, _ in stored), sum(sizes)
         if total < self._small_bytes or (self._loops is None and total < records * LARGE_RECORD_BYTES):
             return None
-        buffer = self._lend(total + PAD_BYTES)
+        size = total + PAD_BYTES
+        buffer = self._memory.lend() if size <= BUFFER_BYTES else np.empty(size, np.uint8)
         room, ends = buffer.data, np.cumsum(sizes)
         table = np.empty((len(stored), _FIELDS), np.int64)
         for number, (head, data) in enumerate(stored):
@@ -98,23 +94,6 @@ class Gatherer:
         places = np.empty((2, records), np.int64)
         done = self._loops.unpack(buffer.ctypes.data, table.ctypes.data, len(table), places.ctypes.data, records)
         return places if done == records else None
-
-    def _lend(self, size: int) -> Buffer:
-        if size > BUFFER_BYTES:
-            return np.empty(size, np.uint8)
-        with self._lock:
-            memory = self._spare.pop() if self._spare else np.empty(BUFFER_BYTES, np.uint8).data
-        # All views of this array keep it, and not only what is beneath it, because that is no array.
-        buffer = np.frombuffer(memory, np.uint8)
-        number = id(memory)
-
-        def back(_: weakref.ref[Buffer]) -> None:
-            _, free = self._lent.pop(number)
-            if len(self._spare) < _SPARE:
-                self._spare.append(free)
-
-        self._lent[number] = weakref.ref(buffer, back), memory
-        return buffer
 
 
 def places_of(room: memoryview, at: int, end: int, records: int) -> list[tuple[int, int]] | None:

@@ -6,13 +6,13 @@ memory that the system has given out already.
 
 from __future__ import annotations
 
-import weakref
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holon.columnar.payloads import PAD_BYTES
+from nodes.log.lending import Buffer, Lending
 
 BLOCK_BYTES = 8 << 20
 BLOCK_RECORDS = 20_000
@@ -21,7 +21,6 @@ SMALL_BYTES = 64 << 10
 """Less than this has a buffer of its own: a partition with little traffic must not hold a block."""
 _SPARE = 8
 
-Buffer = NDArray[np.uint8]
 Where = tuple[str, int]
 """Topic, as the broker names it, and partition."""
 
@@ -38,8 +37,7 @@ class Blocks:
 
     def __init__(self) -> None:
         self._open: dict[Where, _Open] = {}
-        self._spare: list[memoryview] = []
-        self._lent: dict[int, tuple[weakref.ref[Buffer], memoryview]] = {}
+        self._memory = Lending(BLOCK_BYTES, _SPARE)
 
     def fits(self, where: Where, sizes: NDArray[np.int64]) -> int:
         """How many of the next records, at least one, go together where ``place`` puts the first of them."""
@@ -59,7 +57,7 @@ class Blocks:
         if block is None or len(block.buffer) - PAD_BYTES - block.used < size:
             if size < SMALL_BYTES or size > BLOCK_BYTES - PAD_BYTES:
                 return np.empty(size + PAD_BYTES, np.uint8), 0
-            block = self._open[where] = _Open(self._lend())
+            block = self._open[where] = _Open(self._memory.lend())
         at = block.used
         block.used += size
         block.records += count
@@ -68,19 +66,5 @@ class Blocks:
     def whole(self, size: int) -> Buffer:
         """A padded buffer for so many bytes, for itself."""
         if SMALL_BYTES <= size <= BLOCK_BYTES - PAD_BYTES:
-            return self._lend()
+            return self._memory.lend()
         return np.empty(size + PAD_BYTES, np.uint8)
-
-    def _lend(self) -> Buffer:
-        memory = self._spare.pop() if self._spare else np.empty(BLOCK_BYTES, np.uint8).data
-        # All views of this array keep it, and not only what is beneath it, because that is no array.
-        buffer = np.frombuffer(memory, np.uint8)
-        number = id(memory)
-
-        def back(_: weakref.ref[Buffer]) -> None:
-            _, free = self._lent.pop(number)
-            if len(self._spare) < _SPARE:
-                self._spare.append(free)
-
-        self._lent[number] = weakref.ref(buffer, back), memory
-        return buffer

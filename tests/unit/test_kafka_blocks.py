@@ -47,7 +47,7 @@ def test_memory_that_nobody_holds_is_used_again() -> None:
     values = [b"x" * 400] * 15_000  # more than half a block, so that each has one of its own or is cut
     for _ in range(50):
         gathered(blocks, 0, values)
-    assert len(blocks._lent) + len(blocks._spare) <= 3
+    assert blocks._memory.held <= 3
 
 
 def test_little_has_a_buffer_of_its_own_and_so_has_what_no_block_can_hold() -> None:
