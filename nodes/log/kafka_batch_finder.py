@@ -6,8 +6,8 @@ import threading
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from nodes.log.kafka_batch_requests import Address, Leaders, ask_leaders, understood
-from nodes.log.kafka_wire import Lost, Wire
+from nodes.log.kafka_batch_requests import WANTED
+from nodes.log.kafka_wire import Address, Cluster, Lost, Wire, ask_cluster
 
 CONNECT_S = 10.0
 """For a connection, and for each answer."""
@@ -17,8 +17,13 @@ CONNECT_S = 10.0
 class Found:
     """Leaders, and new connections: to all that lead something and to which there was none."""
 
-    leaders: Leaders
+    cluster: Cluster
     wires: dict[Address, Wire]
+
+    @property
+    def led(self) -> dict[tuple[str, int], Address]:
+        """Topic and partition -> where it is led, of those that are led."""
+        return {place: (leader.host, leader.port) for place, leader in self.cluster.leaders.items() if leader.host}
 
 
 def addresses(bootstrap: str) -> list[Address]:
@@ -39,24 +44,23 @@ def find(ask: Sequence[Address], names: Collection[str], have: Collection[Addres
         if isinstance(wire, Lost):
             why = wire
             continue
-        leaders = ask_leaders(wire, names)
+        cluster = ask_cluster(wire, names)
         wire.close()
-        if isinstance(leaders, Leaders):
-            return _connected(leaders, names, have, client_id)
-        why = leaders
+        if isinstance(cluster, Cluster):
+            return _connected(Found(cluster, {}), names, have, client_id)
+        why = cluster
     return why
 
 
-def _connected(leaders: Leaders, names: Collection[str], have: Collection[Address], client_id: str) -> Found:
-    wires: dict[Address, Wire] = {}
-    for (name, _), address in leaders.addresses.items():
-        if name in names and address not in have and address not in wires:
+def _connected(found: Found, names: Collection[str], have: Collection[Address], client_id: str) -> Found:
+    for (name, _), address in found.led.items():
+        if name in names and address not in have and address not in found.wires:
             wire = Wire.connect(*address, client_id, CONNECT_S)
-            if isinstance(wire, Lost) or understood(wire) is not None:
+            if isinstance(wire, Lost) or wire.lacks(WANTED) is not None:
                 continue  # whoever needs it asks again
             wire.without_waiting()
-            wires[address] = wire
-    return Found(leaders, wires)
+            found.wires[address] = wire
+    return found
 
 
 class Finder:

@@ -1,4 +1,4 @@
-"""The requests of a writer of batches, and their answers: who leads a partition, a producer's number, batches.
+"""The requests of a writer of batches, and their answers: a producer's number, batches.
 
 Versions before the "flexible" ones, which brokers since 2.1 take. Format: kafka.apache.org/protocol.
 """
@@ -6,28 +6,17 @@ Versions before the "flexible" ones, which brokers since 2.1 take. Format: kafka
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from nodes.log.kafka_batch import Producer
-from nodes.log.kafka_wire import METADATA, PRODUCE, Cursor, Lost, Wire, text
+from nodes.log.kafka_wire import METADATA, METADATA_VERSION, PRODUCE, Cursor, Lost, Wire, text
 
 INIT_PRODUCER_ID = 22
-WANTED = {PRODUCE: 7, METADATA: 5, INIT_PRODUCER_ID: 1}
+WANTED = {PRODUCE: 7, METADATA: METADATA_VERSION, INIT_PRODUCER_ID: 1}
 """Versions that are used here."""
 _ALL_REPLICAS, _NOBODY = -1, -1
-Address = tuple[str, int]
 Place = tuple[str, int]
 """Topic in the broker's words, and partition."""
-
-
-@dataclass(frozen=True, slots=True)
-class Leaders:
-    """Where the partitions of some topics are led, and what the broker says against the others."""
-
-    addresses: Mapping[Place, Address]
-    errors: Mapping[str, int]
-    brokers: tuple[Address, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,53 +25,6 @@ class Taken:
 
     error: int
     first_offset: int
-
-
-def understood(wire: Wire) -> str | None:
-    """Why the broker does not take these requests; None if it does. Waits."""
-    found = wire.versions()
-    if isinstance(found, Lost):
-        return found.why
-    for api, version in WANTED.items():
-        low, high = found.get(api, (1, 0))
-        if not low <= version <= high:
-            return f"request {api} is taken in versions {low} to {high}, and version {version} is known here"
-    return None
-
-
-def ask_leaders(wire: Wire, names: Iterable[str]) -> Leaders | Lost:
-    """Waits for the answer."""
-    wanted = sorted(names)
-    body = struct.pack(">i", len(wanted)) + b"".join(text(name) for name in wanted) + b"\0"  # makes no topic
-    answer = wire.ask(METADATA, WANTED[METADATA], body)
-    if isinstance(answer, Lost):
-        return answer
-    cursor = Cursor(answer)
-    cursor.number(4)  # how long to hold back
-    brokers: dict[int, Address] = {}
-    for _ in range(cursor.count()):
-        number, host, port = cursor.number(4), cursor.text(), cursor.number(4)
-        cursor.text()  # rack
-        brokers[number] = (host, port)
-    cursor.text()  # cluster
-    cursor.number(4)  # controller
-    addresses: dict[Place, Address] = {}
-    errors: dict[str, int] = {}
-    for _ in range(cursor.count()):
-        error, name = cursor.number(2), cursor.text()
-        cursor.number(1)  # internal
-        if error:
-            errors[name] = error
-        for _ in range(cursor.count()):
-            cursor.number(2)
-            partition, leader = cursor.number(4), cursor.number(4)
-            for _ in range(3):  # replicas, those in sync, those that are offline
-                cursor.take(4 * cursor.count())
-            if leader in brokers:
-                addresses[name, partition] = brokers[leader]
-    if cursor.broken:
-        return Lost("an answer about leaders that ends too early")
-    return Leaders(addresses, errors, tuple(brokers[number] for number in sorted(brokers)))
 
 
 def ask_producer(wire: Wire) -> Producer | int | Lost:

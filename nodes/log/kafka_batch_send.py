@@ -18,12 +18,12 @@ from nodes.compiled import Compiled
 from nodes.log.contract import LogUnavailable
 from nodes.log.kafka_batch import Batch, BatchWriter, Piece, Producer
 from nodes.log.kafka_batch_finder import CONNECT_S, Finder, Found, addresses, find
-from nodes.log.kafka_batch_requests import Address, Place, ask_producer, send_batch, taken, understood
+from nodes.log.kafka_batch_requests import WANTED, Place, ask_producer, send_batch, taken
 from nodes.log.kafka_batch_track import UNKNOWN_TOPIC, Track
 from nodes.log.kafka_errors import Connection
 from nodes.log.kafka_records import Records
 from nodes.log.kafka_send import SLICE_S, Sender
-from nodes.log.kafka_wire import Lost, Wire
+from nodes.log.kafka_wire import Address, Lost, Wire
 
 ANSWER_S = 30.0
 """A broker that says nothing for so long is asked on a new connection."""
@@ -140,7 +140,7 @@ class BatchSender(Sender):
             wire = Wire.connect(*address, self._config["client.id"], CONNECT_S)
             if isinstance(wire, Lost):
                 continue
-            producer = ask_producer(wire) if understood(wire) is None else None
+            producer = ask_producer(wire) if wire.lacks(WANTED) is None else None
             wire.close()
             if isinstance(producer, Producer) and self._learn(name):
                 self._numbered = producer
@@ -151,12 +151,12 @@ class BatchSender(Sender):
         found = find(self._ask, [name], self._lines, self._config["client.id"])
         if isinstance(found, Found):
             self._adopt(found)
-            return name not in found.leaders.errors
+            return name not in found.cluster.errors
         return False
 
     def _adopt(self, found: Found) -> None:
-        self._led |= found.leaders.addresses
-        self._ask = list(dict.fromkeys([*addresses(self._config["bootstrap.servers"]), *found.leaders.brokers]))
+        self._led |= found.led
+        self._ask = list(dict.fromkeys([*addresses(self._config["bootstrap.servers"]), *found.cluster.brokers]))
         for address, wire in found.wires.items():
             if address in self._lines:
                 wire.close()
@@ -191,10 +191,11 @@ class BatchSender(Sender):
         found = self._finder.result()
         if isinstance(found, Found):
             self._adopt(found)
+            led = found.led
             for track in stale:
-                track.last_error = found.leaders.errors.get(track.name, track.last_error)
+                track.last_error = found.cluster.errors.get(track.name, track.last_error)
                 place = track.name, track.partition
-                if found.leaders.addresses.get(place) in self._lines:
+                if led.get(place) in self._lines:
                     track.resume()
                     self._push(track)
         elif stale and not self._finder.busy and now_s >= self._pause_until_s:

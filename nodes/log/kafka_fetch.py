@@ -20,11 +20,10 @@ from nodes.log.crc32c_tables import tables
 from nodes.log.kafka_append import HEADER
 from nodes.log.kafka_blocks import Blocks, Where
 from nodes.log.kafka_columns import Piece
-from nodes.log.kafka_wire import FETCH, METADATA, Answer, Cursor, Leader, Lost, Wire, leaders, text
+from nodes.log.kafka_wire import FETCH, METADATA, METADATA_VERSION, Answer, Cursor, Leader, Lost, Wire, leaders, text
 
 VERSION = 11
 """The last of the old form. Since 9 a request names the leader's epoch, so that another leader refuses it."""
-METADATA_VERSION = 7
 PARTITION_BYTES = 2 << 20
 """What is asked of a partition at once: some 6,000 records of 333 bytes, so that a piece of it need not be put together
 with others, and all of it is still in the processor's cache when it is decoded."""
@@ -75,15 +74,10 @@ def prepared(address: tuple[str, int], topic: str, client_id: str, timeout_s: fl
     wire = Wire.connect(*address, client_id, timeout_s)
     if isinstance(wire, Lost):
         return wire
-    known = wire.versions()
-    if isinstance(known, Lost):
+    why = wire.lacks({FETCH: VERSION, METADATA: METADATA_VERSION})
+    if why is not None:
         wire.close()
-        return known
-    for api, version in ((FETCH, VERSION), (METADATA, METADATA_VERSION)):
-        low, high = known.get(api, (0, -1))
-        if not low <= version <= high:
-            wire.close()
-            return Lost(f"the broker takes request {api} in versions {low} to {high}, not {version}")
+        return Lost(why)
     found = leaders(wire, topic)
     if isinstance(found, Lost):
         wire.close()

@@ -29,7 +29,7 @@ from nodes.log.kafka_columns import Piece
 from nodes.log.kafka_config import FETCH_WAIT_MS
 from nodes.log.kafka_fetch import Fetcher, Passed, Place, Ready, Refused, prepared
 from nodes.log.kafka_native import AT_END, Event, NativeConsumer
-from nodes.log.kafka_wire import Lost
+from nodes.log.kafka_wire import Address, Lost
 
 logger = logging.getLogger(__name__)
 
@@ -39,7 +39,6 @@ AGAIN_S = 5.0
 """How long librdkafka reads a partition before our own connection is tried again; each time twice as long."""
 _AGAIN_AT_MOST_S = 300.0
 
-Address = tuple[str, int]
 Arrived = tuple[str, int, Piece] | Event
 
 

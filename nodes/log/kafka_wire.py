@@ -10,7 +10,7 @@ from __future__ import annotations
 import socket
 import struct
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,6 +23,9 @@ _MOST_BYTES = 1 << 30
 _VECTORS = 64
 _ROUSE_BYTES = 1 << 20
 
+METADATA_VERSION = 7
+"""The first that tells leaders' epochs."""
+Address = tuple[str, int]
 Room = Callable[[int], memoryview]
 """Gives a buffer of at least so many bytes for an answer."""
 
@@ -208,6 +211,17 @@ class Wire:
         found = {cursor.number(2): (cursor.number(2), cursor.number(2)) for _ in range(cursor.count())}
         return Lost(f"versions of requests: error {error}") if error or cursor.broken else found
 
+    def lacks(self, wanted: Mapping[int, int]) -> str | None:
+        """Why the broker does not take these requests in these versions; None if it does. Waits."""
+        known = self.versions()
+        if isinstance(known, Lost):
+            return known.why
+        for api, version in wanted.items():
+            low, high = known.get(api, (0, -1))
+            if not low <= version <= high:
+                return f"the broker takes request {api} in versions {low} to {high}, not {version}"
+        return None
+
 
 class Leader(NamedTuple):
     """Who leads a partition; ``error`` is the broker's number, 0 if there is none."""
@@ -218,31 +232,48 @@ class Leader(NamedTuple):
     epoch: int
 
 
-_METADATA_VERSION = 7  # the first that tells leaders' epochs
+class Cluster(NamedTuple):
+    """What a broker knows of some topics: ``leaders`` by topic and partition, errors of topics, and all brokers."""
+
+    leaders: dict[tuple[str, int], Leader]
+    errors: dict[str, int]
+    brokers: tuple[Address, ...]
 
 
-def leaders(wire: Wire, topic: str) -> dict[int, Leader] | Lost:
-    """The leaders of a topic's partitions, as this broker knows them; waits."""
-    answer = wire.ask(METADATA, _METADATA_VERSION, struct.pack(">i", 1) + text(topic) + b"\0")
+def ask_cluster(wire: Wire, topics: Iterable[str]) -> Cluster | Lost:
+    """Waits for the answer; makes no topic."""
+    wanted = sorted(topics)
+    body = struct.pack(">i", len(wanted)) + b"".join(text(topic) for topic in wanted) + b"\0"
+    answer = wire.ask(METADATA, METADATA_VERSION, body)
     if isinstance(answer, Lost):
         return answer
     cursor = Cursor(answer)
-    cursor.number(4)
-    brokers: dict[int, tuple[str, int]] = {}
+    cursor.number(4)  # how long to hold back
+    brokers: dict[int, Address] = {}
     for _ in range(cursor.count()):
         number = cursor.number(4)
         brokers[number] = cursor.text(), cursor.number(4)
         cursor.text()  # its rack
     cursor.text()  # the cluster's name
     cursor.number(4)  # who controls it
-    found: dict[int, Leader] = {}
+    found: dict[tuple[str, int], Leader] = {}
+    errors: dict[str, int] = {}
     for _ in range(cursor.count()):
-        topic_error = cursor.number(2)
-        cursor.text()
-        cursor.number(1)
+        topic_error, topic = cursor.number(2), cursor.text()
+        if topic_error:
+            errors[topic] = topic_error
+        cursor.number(1)  # internal
         for _ in range(cursor.count()):
             error, partition, leader, epoch = cursor.number(2), cursor.number(4), cursor.number(4), cursor.number(4)
             for _ in range(3):  # replicas, those in sync, those that are away
                 cursor.take(4 * cursor.count())
-            found[partition] = Leader(topic_error or error, *brokers.get(leader, ("", 0)), epoch)
-    return Lost("an answer about leaders that is none") if cursor.broken else found
+            found[topic, partition] = Leader(topic_error or error, *brokers.get(leader, ("", 0)), epoch)
+    if cursor.broken:
+        return Lost("an answer about leaders that is none")
+    return Cluster(found, errors, tuple(brokers[number] for number in sorted(brokers)))
+
+
+def leaders(wire: Wire, topic: str) -> dict[int, Leader] | Lost:
+    """The leaders of a topic's partitions, as this broker knows them; waits."""
+    found = ask_cluster(wire, [topic])
+    return found if isinstance(found, Lost) else {number: leader for (_, number), leader in found.leaders.items()}
