@@ -24,7 +24,7 @@ from nodes.kafka_broker import up as start_broker
 from nodes.log import EmbeddedLog, Log, LogAddress, LogError, MemoryLog, open_log
 from nodes.memory import private_bytes
 from nodes.monitor import Monitor
-from nodes.opening import drop_topics, local_kafka, log_address, open_job_log, open_settings_log
+from nodes.opening import drop_topics, local_kafka, log_address, open_job_log, open_settings_log, use_columns
 from nodes.reader import OutputReader
 from nodes.settings import Settings, load_settings, refined
 
@@ -73,6 +73,7 @@ __all__ = [
     "refined",
     "start_broker",
     "stop_broker",
+    "use_columns",
     "wait_for",
     "with_log_options",
 ]

@@ -39,6 +39,13 @@ def open_job_log(settings: Settings) -> Log:
     return open_log(log_address(settings))
 
 
+def use_columns(log: Log) -> bool:
+    """As ``Log.use_columns``, for programs beside nodes: with the loops that a node has compiled here."""
+    from nodes import compiled
+
+    return compiled.ensure(build=False) and log.use_columns()
+
+
 def local_kafka() -> Broker:
     """The Kafka broker of this machine, started if it does not run. Raises ``MissingDependency`` or ``RunFailed``."""
     from nodes import kafka_broker

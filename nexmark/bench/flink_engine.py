@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from nexmark.bench.answers import last_rows, open_columns, plain_rows
 from nexmark.bench.meter import Measure, Meter
 from nexmark.bench.plan import CHECKPOINTS_S, Plan, Variant
 from nexmark.flink.cluster import Cluster
@@ -69,16 +70,5 @@ class FlinkEngine:
 
     def rows(self, query: str, topic: str) -> list[bytes]:
         """Results of a run; of a changelog the last row of each key."""
-        with open_job_log(self.settings) as log:
-            keyed: dict[bytes | None, bytes] = {}
-            rows: list[bytes] = []
-            for partition in range(log.partitions(topic)):
-                offset, end = log.start_offset(topic, partition), log.end_offset(topic, partition)
-                while offset < end:
-                    chunk = log.read(topic, partition, offset)
-                    rows += chunk.values
-                    if query in CHANGELOGS:
-                        assert chunk.keys is not None, "an upsert has a key"
-                        keyed.update(zip(chunk.keys, chunk.values, strict=True))
-                    offset = chunk.next_offset
-        return [row for row in keyed.values() if row] if query in CHANGELOGS else rows
+        with open_columns(self.settings) as log:
+            return last_rows(log, topic) if query in CHANGELOGS else plain_rows(log, topic)

@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from nexmark.bench.answers import once_rows, open_columns
 from nexmark.bench.jobs import bench_job
 from nexmark.bench.meter import Measure, Meter
 from nexmark.bench.plan import CHECKPOINTS_S, Plan, Variant
 from nodes.api import (
     Fleet,
     Monitor,
-    OutputReader,
     RunFailed,
     Settings,
     declare_end,
@@ -78,8 +78,8 @@ class HolonEngine:
 
     def rows(self, query: str, topic: str) -> list[bytes]:
         """Results of a run, without repeats."""
-        with open_job_log(self.settings) as log:
-            return [output.value for output in OutputReader(log, topic, verify_repeats=True).read_available()]
+        with open_columns(self.settings) as log:
+            return once_rows(log, topic)
 
 
 def _wait(fleet: Fleet, monitor: Monitor, done: Callable[[], bool]) -> None:
