@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -152,6 +153,17 @@ class Log(ABC):
         """
         appended = self.append(topic, partition, values, headers=headers, keys=keys)
         done(appended.first_offset + appended.count)
+
+    def together(self) -> AbstractContextManager[None]:
+        """What is sent inside may leave at the end, all at once, where that saves requests to another machine."""
+        return nullcontext()
+
+    def prefer_latency(self, *, build: bool = False) -> None:  # noqa: B027  # nothing to do where each send is cheap
+        """From now on little is sent, and often: the least work for each request counts, not for each byte.
+
+        The same records; to be called before anything is sent. It is for who lives long: what it needs is loaded, and
+        compiled on this machine's first use where ``build``.
+        """
 
     def delivered(self, *, wait: bool = False) -> None:  # noqa: B027  # nothing to do where ``send`` waits
         """Call ``done`` for what was acknowledged meanwhile, or ``wait`` for all that was sent.

@@ -6,7 +6,8 @@ import ctypes
 import threading
 import time
 import weakref
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -136,22 +137,40 @@ class KafkaLog(Log):
             consumer = self._column_consumer(library, found, bare)
             old = self._follower
             self._follower = Follower(consumer, self._topics, self._connection, self.prefix, self._timeout_s)
-            if not self._sender.used:  # else what is on its way would lose its place
-                connection, timeout_s = self._connection, self._timeout_s
-
-                def native(config: Mapping[str, Any]) -> Sender:
-                    return NativeSender(library, found, config, connection, timeout_s)
-
-                def batches(config: Mapping[str, Any]) -> Sender:
-                    return BatchSender(found, config, connection, timeout_s, lambda: native(config))
-
-                self._new_sender = batches if self._writes_batches else native
-                self._sender = self._new_sender(self._sending)
-            self._finalizer.detach()
-            self._parts = (self._topics, self._follower, self._appender, self._sender, *self._parts[4:])
-            self._finalizer = weakref.finalize(self, _release, *self._parts, self._pid)
+            self._write_batches(library, found)
+            self._hold_parts()
             old.close()
         return True
+
+    def prefer_latency(self, *, build: bool = False) -> None:
+        library = open_library()
+        if library is None or not self._writes_batches or not compiled.ensure(build=build):
+            return
+        found = compiled.loops()
+        assert found is not None, "ensured"
+        with self._lock:
+            self._write_batches(library, found)
+            self._hold_parts()
+
+    def _write_batches(self, library: ctypes.CDLL, found: compiled.Compiled) -> None:
+        if self._sender.used:
+            return  # what is on its way would lose its place
+        connection, timeout_s = self._connection, self._timeout_s
+
+        def native(config: Mapping[str, Any]) -> Sender:
+            return NativeSender(library, found, config, connection, timeout_s)
+
+        def batches(config: Mapping[str, Any]) -> Sender:
+            return BatchSender(found, config, connection, timeout_s, lambda: native(config))
+
+        self._new_sender = batches if self._writes_batches else native
+        self._sender = self._new_sender(self._sending)
+
+    def _hold_parts(self) -> None:
+        """What is to be released in the end has changed."""
+        self._finalizer.detach()
+        self._parts = (self._topics, self._follower, self._appender, self._sender, *self._parts[4:])
+        self._finalizer = weakref.finalize(self, _release, *self._parts, self._pid)
 
     def _column_consumer(self, library: ctypes.CDLL, found: compiled.Compiled, bare: str | None) -> NativeConsumer:
         match self._reader:
@@ -207,6 +226,17 @@ class KafkaLog(Log):
             config = {**self._sending, "batch.size": batch_bytes}
             self._limited[limit_bytes] = self._new_sender(config)
         return self._limited[limit_bytes]
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        senders = (self._sender, *self._limited.values())
+        for sender in senders:
+            sender.gather()
+        try:
+            yield
+        finally:
+            for sender in senders:
+                sender.release()
 
     def delivered(self, *, wait: bool = False) -> None:
         self._check()

@@ -11,12 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from holon.columnar.payloads import PAD_BYTES
 from nodes.compiled import Compiled
 from nodes.log.crc32c_tables import tables
 from nodes.log.kafka_append import HEADER, RECORD_OVERHEAD_BYTES
-from nodes.log.kafka_records import Records
+from nodes.log.kafka_records import FEW, Records
 from nodes.log.lz4_layout import TABLE_BYTES, frame_room
 
 _HEAD = struct.Struct(">qiib")
@@ -28,6 +29,8 @@ _SUMMED = _HEAD.size + _SUM.size
 HEAD_BYTES = _SUMMED + _BODY.size
 _MAGIC, _NO_EPOCH, _LZ4 = 2, -1, 3
 _BEFORE_LENGTH = 12
+_FEW_BYTES = 16 << 10
+_NO_KEY, _NO_HEADERS, _ONE_HEADER = b"\1", b"\0", b"\2"
 SEQUENCES = 1 << 31
 """After the last one comes 0."""
 
@@ -81,6 +84,8 @@ class BatchWriter:
 
     def write(self, pieces: deque[Piece], producer: Producer, sequence: int, now_ms: int) -> Batch:
         """Take as much from the pieces as fits into a batch: at least one record."""
+        if _are_few(pieces, min(self._room, _FEW_BYTES)):
+            return self._write_few(pieces, producer, sequence, now_ms)
         since_s, size, count, at, told = pieces[0].since_s, 0, 0, HEAD_BYTES, []
         self._make_room(self._room)
         while pieces:
@@ -96,6 +101,20 @@ class BatchWriter:
             pieces.popleft()
         data = self._finished(at, count, producer, sequence, now_ms)
         return Batch(data, count, size, since_s, told)
+
+    def _write_few(self, pieces: deque[Piece], producer: Producer, sequence: int, now_ms: int) -> Batch:
+        """All of them, in Python. Not compressed: of so little that saves nobody anything."""
+        since_s, size, count, told = pieces[0].since_s, 0, 0, []
+        data = bytearray(HEAD_BYTES)
+        for piece in pieces:
+            for value, header, key in piece.records.rows():
+                data += _record(count, value, header, key)
+                count += 1
+            size += piece.records.size
+            told.append((piece.done, count))
+        pieces.clear()
+        buffer = np.frombuffer(data, np.uint8)
+        return Batch(self._headed(buffer, 0, count, producer, sequence, now_ms), count, size, since_s, told)
 
     def _alone(self, piece: Piece, at: int) -> tuple[int, int]:
         """One record that is larger than a batch should be."""
@@ -125,11 +144,57 @@ class BatchWriter:
             )  # fmt: skip
             if packed < end:
                 buffer, end, attributes = self._packed, packed, _LZ4
-        head = memoryview(buffer)  # pyright: ignore[reportArgumentType]  # numpy's arrays are buffers
+        return self._headed(buffer[:end], attributes, count, producer, sequence, now_ms)
+
+    def _headed(
+        self, buffer: NDArray[np.uint8], attributes: int, count: int, producer: Producer, sequence: int, now_ms: int
+    ) -> bytes:
+        """With what stands before the records, written into the room that was left for it."""
+        head, end = memoryview(buffer), len(buffer)  # pyright: ignore[reportArgumentType]  # numpy's arrays are buffers
         _HEAD.pack_into(head, 0, 0, end - _BEFORE_LENGTH, _NO_EPOCH, _MAGIC)
         _BODY.pack_into(
             head, _SUMMED, attributes, count - 1, now_ms, now_ms, producer.id, producer.epoch, sequence, count
         )
         summed = self._loops.crc32c(buffer.ctypes.data + _SUMMED, end - _SUMMED, tables().ctypes.data)
         _SUM.pack_into(head, _HEAD.size, summed)
-        return buffer[:end].tobytes()
+        return buffer.tobytes()
+
+
+def _are_few(pieces: deque[Piece], most_bytes: int) -> bool:
+    count = size = 0
+    for piece in pieces:
+        count += piece.records.count
+        if not piece.records.is_few or piece.row or count > FEW:
+            return False
+        size += piece.records.size + piece.records.count * RECORD_OVERHEAD_BYTES
+    return size <= most_bytes
+
+
+def _record(number: int, value: bytes, header: bytes, key: bytes | None) -> bytes:
+    body = b"".join(
+        (
+            b"\0\0",  # no attributes, the time of the batch
+            _varint(number),
+            _NO_KEY if key is None else _varint(len(key)) + key,
+            _varint(len(value)),
+            value,
+            _ONE_HEADER + _NAMED + _varint(len(header)) + header if header else _NO_HEADERS,
+        )
+    )
+    return _varint(len(body)) + body
+
+
+def _varint(number: int) -> bytes:
+    """Not negative, as Kafka writes signed numbers: doubled, seven bits a byte."""
+    number <<= 1
+    if number < 128:
+        return bytes((number,))
+    found = bytearray()
+    while number >= 128:
+        found.append(number & 127 | 128)
+        number >>= 7
+    found.append(number)
+    return bytes(found)
+
+
+_NAMED = _varint(len(HEADER)) + HEADER.encode()

@@ -6,6 +6,7 @@ Versions before the "flexible" ones, which brokers since 2.1 take. Format: kafka
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nodes.log.kafka_batch import Producer
@@ -40,15 +41,22 @@ def ask_producer(wire: Wire) -> Producer | int | Lost:
     return error or Producer(number, epoch)
 
 
-def send_batch(wire: Wire, place: Place, data: bytes, timeout_ms: int) -> int | Lost:
-    """Send it as far as the connection takes it now; the request's number."""
-    name, partition = place
-    head = struct.pack(">hhii", _NOBODY, _ALL_REPLICAS, timeout_ms, 1) + text(name)
-    return wire.send(PRODUCE, WANTED[PRODUCE], head + struct.pack(">iii", 1, partition, len(data)), data)
+def send_batches(wire: Wire, batches: Sequence[tuple[Place, bytes]], timeout_ms: int) -> int | Lost:
+    """Send them, one of a partition, as far as the connection takes them now; the request's number."""
+    by_topic: dict[str, list[tuple[int, bytes]]] = {}
+    for (name, partition), data in batches:
+        by_topic.setdefault(name, []).append((partition, data))
+    head, parts = struct.pack(">hhii", _NOBODY, _ALL_REPLICAS, timeout_ms, len(by_topic)), []
+    for name, its in by_topic.items():
+        head += text(name) + struct.pack(">i", len(its))
+        for partition, data in its:
+            parts += [head + struct.pack(">ii", partition, len(data)), data]
+            head = b""
+    return wire.send(PRODUCE, WANTED[PRODUCE], *parts)
 
 
 def taken(data: memoryview) -> dict[Place, Taken] | Lost:
-    """What the answer to ``send_batch`` says."""
+    """What the answer to ``send_batches`` says."""
     cursor, found = Cursor(data), {}
     for _ in range(cursor.count()):
         name = cursor.text()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import select
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import KafkaError
@@ -18,7 +18,7 @@ from nodes.compiled import Compiled
 from nodes.log.contract import LogUnavailable
 from nodes.log.kafka_batch import Batch, BatchWriter, Piece, Producer
 from nodes.log.kafka_batch_finder import CONNECT_S, Finder, Found, addresses, find
-from nodes.log.kafka_batch_requests import WANTED, Place, ask_producer, send_batch, taken
+from nodes.log.kafka_batch_requests import WANTED, Place, Taken, ask_producer, send_batches, taken
 from nodes.log.kafka_batch_track import UNKNOWN_TOPIC, Track
 from nodes.log.kafka_errors import Connection
 from nodes.log.kafka_records import Records
@@ -28,6 +28,8 @@ from nodes.log.kafka_wire import Address, Lost, Wire
 ANSWER_S = 30.0
 """A broker that says nothing for so long is asked on a new connection."""
 _MOST_PAUSE_S, _LEAST_PAUSE_S = 1.0, 0.05
+_MOST_TOGETHER_BYTES = 16 << 20
+"""Of a request with batches of several partitions; brokers take 100 MB unless told otherwise."""
 _MAX_RECORDS = 100_000
 """Handed over and not yet acknowledged, as librdkafka has it."""
 _KNOWN = frozenset(
@@ -48,7 +50,7 @@ class _Line:
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
-        self.asked: deque[tuple[int, Track, Batch]] = deque()
+        self.asked: deque[tuple[int, list[tuple[Track, Batch]]]] = deque()
         self.heard_s = 0.0
 
 
@@ -76,6 +78,7 @@ class BatchSender(Sender):
         self._held_bytes = self._held_records = 0
         self._most_bytes = config["queue.buffering.max.kbytes"] << 10
         self._pause_s, self._pause_until_s = _LEAST_PAUSE_S, 0.0
+        self._gathered: dict[Place, Track] | None = None  # what waits for ``release``
 
     def send(
         self,
@@ -98,8 +101,22 @@ class BatchSender(Sender):
         track.pieces.append(Piece(records, done, time.monotonic()))
         self._held_bytes += records.size
         self._held_records += records.count
-        self._push(track)
+        if self._gathered is None:
+            self._push([track])
+        else:
+            self._gathered[name, partition] = track
         self._await_room(name, partition)
+
+    def gather(self) -> None:
+        """What is handed over from now on leaves at ``release``, in as few requests as can be."""
+        if self._gathered is None:
+            self._gathered = {}
+
+    def release(self) -> None:
+        """See ``gather``."""
+        gathered, self._gathered = self._gathered, None
+        if gathered:
+            self._push(gathered.values())
 
     @property
     def used(self) -> bool:
@@ -118,6 +135,8 @@ class BatchSender(Sender):
         if self._other is not None:
             self._other.delivered(wait)
             return
+        if wait:
+            self._let_go()
         if self._held_records:
             self._hear(0)
             deadline = time.monotonic() + self._timeout_s + 1.0
@@ -197,7 +216,7 @@ class BatchSender(Sender):
                 place = track.name, track.partition
                 if led.get(place) in self._lines:
                     track.resume()
-                    self._push(track)
+                    self._push([track])
         elif stale and not self._finder.busy and now_s >= self._pause_until_s:
             self._pause_until_s = now_s + self._pause_s
             self._pause_s = min(2 * self._pause_s, _MOST_PAUSE_S)
@@ -205,19 +224,40 @@ class BatchSender(Sender):
 
     # --- batches -----------------------------------------------------------------------------------------------------
 
-    def _push(self, track: Track) -> None:
-        """Send of a partition what can be sent now."""
-        place = track.name, track.partition
-        while self._failed is None and (batch := track.next_batch(self._write)) is not None:
-            address = self._led[place]
-            line = self._lines[address]
-            number = send_batch(line.wire, place, batch.data, int(ANSWER_S * 1000))
-            if isinstance(number, Lost):
-                self._drop(address, line)
-                return
-            if not line.asked:
-                line.heard_s = time.monotonic()
-            line.asked.append((number, track, batch))
+    def _let_go(self) -> None:
+        """What is gathered leaves now; more may be gathered."""
+        if self._gathered:
+            gathered, self._gathered = self._gathered, {}
+            self._push(gathered.values())
+
+    def _push(self, tracks: Iterable[Track]) -> None:
+        """Send of these partitions what can be sent now: a batch of each in one request, and again if there is more."""
+        waiting = list(tracks)
+        while waiting and self._failed is None:
+            by_leader: dict[Address, list[tuple[Track, Batch]]] = {}
+            sent = []
+            for track in waiting:
+                batch = track.next_batch(self._write)
+                if batch is not None:
+                    by_leader.setdefault(self._led[track.name, track.partition], []).append((track, batch))
+                    sent.append(track)
+            for address, batches in by_leader.items():
+                for together in _shared_out(batches):
+                    self._request(address, together)
+            waiting = sent
+
+    def _request(self, address: Address, batches: list[tuple[Track, Batch]]) -> None:
+        line = self._lines.get(address)
+        if line is None:
+            return  # it was lost with the request before, and these batches with it
+        asked = [((track.name, track.partition), batch.data) for track, batch in batches]
+        number = send_batches(line.wire, asked, int(ANSWER_S * 1000))
+        if isinstance(number, Lost):
+            self._drop(address, line)
+            return
+        if not line.asked:
+            line.heard_s = time.monotonic()
+        line.asked.append((number, batches))
 
     def _write(self, pieces: deque[Piece], sequence: int) -> Batch:
         assert self._numbered is not None
@@ -225,6 +265,8 @@ class BatchSender(Sender):
 
     def _await_room(self, name: str, partition: int) -> None:
         held, deadline = self._held_records, time.monotonic() + self._timeout_s + 1.0
+        if self._held_bytes > self._most_bytes or self._held_records > _MAX_RECORDS:
+            self._let_go()
         while self._held_bytes > self._most_bytes or self._held_records > _MAX_RECORDS:
             self._hear(SLICE_S)
             if self._held_records < held:
@@ -257,20 +299,22 @@ class BatchSender(Sender):
             if answer is None or isinstance(answer, Lost):
                 return answer
             line.heard_s = now_s
-            number, track, batch = line.asked.popleft()
+            number, batches = line.asked.popleft()
             found = taken(answer.data)
-            said = None if isinstance(found, Lost) else found.get((track.name, track.partition))
-            if number != answer.number or said is None:
-                line.asked.appendleft((number, track, batch))
+            if number != answer.number or isinstance(found, Lost) or not _answers_all(found, batches):
+                line.asked.appendleft((number, batches))
                 return Lost("an answer to something else")
-            arrived = track.answered(batch, said.error, said.first_offset)
-            if arrived is None:
-                self._fail(track, said.error)
-                return None
-            self._tell(track, arrived)
+            for track, batch in batches:
+                said = found[track.name, track.partition]
+                arrived = track.answered(batch, said.error, said.first_offset)
+                if arrived is None:
+                    self._fail(track, said.error)
+                    return None
+                self._tell(arrived)
+            self._push([track for track, _ in batches])
         return None
 
-    def _tell(self, track: Track, arrived: list[Batch]) -> None:
+    def _tell(self, arrived: list[Batch]) -> None:
         for batch in arrived:
             assert batch.first_offset is not None
             self._pause_s = _LEAST_PAUSE_S
@@ -278,7 +322,6 @@ class BatchSender(Sender):
             self._held_records -= batch.count
             for done, count in batch.told:
                 done(batch.first_offset + count)
-        self._push(track)
 
     def _look_after(self, now_s: float) -> None:
         """See to what has waited too long, and to what has lost its leader."""
@@ -293,3 +336,20 @@ class BatchSender(Sender):
 
     def _fail(self, track: Track, error: int) -> None:
         self._failed = self._failed or self._failure(KafkaError(error), track.name, track.partition)
+
+
+def _shared_out(batches: list[tuple[Track, Batch]]) -> Iterator[list[tuple[Track, Batch]]]:
+    """Requests of a size that brokers take."""
+    together: list[tuple[Track, Batch]] = []
+    size = 0
+    for one in batches:
+        if together and size + len(one[1].data) > _MOST_TOGETHER_BYTES:
+            yield together
+            together, size = [], 0
+        together.append(one)
+        size += len(one[1].data)
+    yield together
+
+
+def _answers_all(found: Mapping[Place, Taken], batches: list[tuple[Track, Batch]]) -> bool:
+    return all((track.name, track.partition) in found for track, _ in batches)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from holon.columnar.payloads import Payloads
+
+FEW = 16
+"""Up to so many, given as a list, no arrays are made: these would cost more than what is in them."""
 
 
 class Records:
@@ -17,19 +22,35 @@ class Records:
         self, values: Sequence[bytes], headers: Sequence[bytes] | None, keys: Sequence[bytes | None] | None
     ) -> None:
         self.count = len(values)
-        columns = [*_arrays(values), *_arrays(headers), *_arrays(keys)]
-        self._kept = columns
-        self.table = np.array([0 if one is None else one.ctypes.data for one in columns], np.int64)
+        self.is_few = self.count <= FEW and not isinstance(values, Payloads)
+        self._values, self._headers, self._keys = values, headers, keys
 
-    @property
+    @cached_property
+    def _columns(self) -> list[Any]:
+        return [*_arrays(self._values), *_arrays(self._headers), *_arrays(self._keys)]
+
+    @cached_property
+    def table(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """Addresses of the columns; 0 where there is none."""
+        return np.array([0 if one is None else one.ctypes.data for one in self._columns], np.int64)
+
+    def rows(self, first: int = 0, end: int | None = None) -> Iterator[tuple[bytes, bytes, bytes | None]]:
+        """Values, headers and keys, one record after the other."""
+        headers = repeat(b"") if self._headers is None else self._headers[first:end]
+        keys = repeat(None) if self._keys is None else self._keys[first:end]
+        return zip(self._values[first:end], headers, keys, strict=False)
+
+    @cached_property
     def size(self) -> int:
         """Bytes of all."""
         return self.size_of(0, self.count)
 
     def size_of(self, first: int, end: int) -> int:
         """Bytes of values, headers and keys of these rows."""
-        size = 0
-        for _, starts, ends in (self._kept[0:3], self._kept[3:6], self._kept[6:9]):
+        if self.is_few:
+            return sum(len(value) + len(header) + len(key or b"") for value, header, key in self.rows(first, end))
+        size, columns = 0, self._columns
+        for _, starts, ends in (columns[0:3], columns[3:6], columns[6:9]):
             if starts is not None:
                 there = starts[first:end] >= 0
                 size += int((ends[first:end] - starts[first:end])[there].sum())

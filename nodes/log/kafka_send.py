@@ -66,6 +66,12 @@ class Sender:
             self._produce(producer, name, value, key, partition=partition, headers=named, **report)
         self._waiting += 1
 
+    def gather(self) -> None:
+        """What is handed over from now on may wait until ``release``, where that saves requests."""
+
+    def release(self) -> None:
+        """What was gathered leaves."""
+
     @property
     def used(self) -> bool:
         """True once it has a client."""

@@ -87,6 +87,7 @@ class AsyncTransactionClient:
     def _run(self) -> None:
         try:
             with self._open_log() as log:
+                log.prefer_latency()
                 client = TransactionClient(log, self._job)
                 self._tell(self._ready, None, None)
                 while self._turn(client):

@@ -87,11 +87,12 @@ class TransactionClient:
         for request in requests:
             self._waiting.add(request.id)
             by_partition.setdefault(partition_of(request.id, self._sequencers), []).append(request)
-        for partition, asked in sorted(by_partition.items()):
-            records = [
-                record for at in range(0, len(asked), _TOGETHER) for record in _records(asked[at : at + _TOGETHER])
-            ]
-            self.log.send(self.topics.requests, partition, records)
+        with self.log.together():
+            for partition, asked in sorted(by_partition.items()):
+                pieces = (asked[at : at + _TOGETHER] for at in range(0, len(asked), _TOGETHER))
+                self.log.send(
+                    self.topics.requests, partition, [record for piece in pieces for record in _records(piece)]
+                )
 
     def receive(self, timeout_s: float) -> int:
         """Read replies, waiting for one if there is none; gives how many have come."""

@@ -86,7 +86,8 @@ class TransactionDriver:
     def turn(self, ready: Collection[TopicPartition] | None = None) -> bool:
         """Look at these topics, None: at every one, and at the time; False if there was nothing to do."""
         try:
-            return self._turn(ready)
+            with self.log.together():
+                return self._turn(ready)
         except OffsetOutOfRange as error:
             self._begin_again(error)
             return True

@@ -78,6 +78,7 @@ class TransactionProcess:
     """Runs one node until it is told to stop. ``parent``: it leaves when this process has gone."""
 
     def __init__(self, program: Program, log: Log, settings: Settings, number: int, sequencers: int) -> None:
+        log.prefer_latency(build=True)
         self.topics = create_topics(log, program, sequencers)
         begin(log, self.topics, program, sequencers)
         counted = TransactionMeter()

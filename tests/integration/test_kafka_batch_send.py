@@ -54,6 +54,50 @@ def test_a_batch_that_a_broker_could_not_promise_is_sent_again_and_lies_there_on
     assert direct.read("t", 0, 3).values == [b"%d" % number for number in range(20)]
 
 
+def test_what_is_sent_together_is_one_request(direct: KafkaLog, proxy: Proxy) -> None:
+    ends: list[tuple[int, int]] = []
+    with behind(proxy, direct) as log:
+        log.send("t", 0, [b"before"])
+        log.send("t", 1, [b"before"])
+        log.delivered(wait=True)
+        requests = proxy.delay(0, "request", key=PRODUCE)
+        with log.together():
+            for partition in (0, 1, 0):
+                log.send("t", partition, [b"a", b"b"], done=lambda end, where=partition: ends.append((where, end)))
+        log.delivered(wait=True)
+    assert requests.seen == 1
+    assert sorted(ends) == [(0, 3), (0, 5), (1, 3)]
+    assert [list(direct.read("t", partition, 1).values) for partition in (0, 1)] == [[b"a", b"b"] * 2, [b"a", b"b"]]
+
+
+def test_of_what_was_sent_together_only_what_was_not_taken_is_sent_again(direct: KafkaLog, proxy: Proxy) -> None:
+    with behind(proxy, direct) as log:
+        log.send("t", 0, [b"before"])
+        log.send("t", 1, [b"before"])
+        log.delivered(wait=True)
+        said = proxy.answer(NOT_LEADER)  # of the first partition in that answer
+        for number in range(10):
+            with log.together():
+                log.send("t", 0, [b"%d" % number])
+                log.send("t", 1, [b"%d" % number])
+        log.delivered(wait=True)
+    assert said.seen == 1
+    for partition in (0, 1):
+        assert list(direct.read("t", partition, 1).values) == [b"%d" % number for number in range(10)]
+
+
+def test_who_waits_for_what_is_gathered_sends_it(direct: KafkaLog) -> None:
+    with KafkaLog(session_bootstrap(), prefix=direct.prefix) as log:
+        read_by_columns(log)
+        with log.together():
+            log.send("t", 0, [b"one"])
+            log.delivered(wait=True)
+            assert list(direct.read("t", 0, 0).values) == [b"one"]
+            log.send("t", 0, [b"two"])
+        log.delivered(wait=True)
+    assert list(direct.read("t", 0, 0).values) == [b"one", b"two"]
+
+
 def test_what_a_broker_refuses_is_told_by_name_and_nothing_is_sent_after_it(direct: KafkaLog, proxy: Proxy) -> None:
     with behind(proxy, direct) as log:
         log.send("t", 0, [b"one"])

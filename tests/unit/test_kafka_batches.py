@@ -96,15 +96,19 @@ def rows_of(data: bytes, sequence: int) -> list[Row]:
     return rows
 
 
-def piece(rows: Sequence[Row], told: list[int], name: int) -> Piece:
+def piece(rows: Sequence[Row], told: list[int], name: int, listed: bool = False) -> Piece:
+    """``listed``: as a list of values, of which few are written without the loops."""
     values, headers, keys = zip(*rows, strict=True)
-    return Piece(Records(Payloads.of(values), headers, keys), lambda end: told.append(name), 0.0)
+    records = Records(list(values) if listed else Payloads.of(values), headers, keys)
+    return Piece(records, lambda end: told.append(name), 0.0)
 
 
-def written(compiled: Compiled, parts: Sequence[Sequence[Row]], batch_bytes: int, packed: bool) -> list[Batch]:
+def written(
+    compiled: Compiled, parts: Sequence[Sequence[Row]], batch_bytes: int, packed: bool, listed: bool = False
+) -> list[Batch]:
     """All of these, as batches."""
     writer, told, batches, sequence = BatchWriter(compiled, batch_bytes, packed), [], [], 0
-    waiting = deque(piece(rows, told, number) for number, rows in enumerate(parts))
+    waiting = deque(piece(rows, told, number, listed) for number, rows in enumerate(parts))
     while waiting:
         batches.append(writer.write(waiting, WRITTEN_BY, sequence, 1234))
         sequence += batches[-1].count
@@ -115,9 +119,30 @@ small = st.binary(max_size=40) | st.sampled_from([b"the same text again and agai
 rows_strategy = st.lists(st.tuples(small, small, st.none() | small), min_size=1, max_size=30)
 
 
-@given(parts=st.lists(rows_strategy, min_size=1, max_size=4), room=st.integers(200, 3_000), packed=st.booleans())
-def test_a_batch_says_what_was_handed_over(compiled: Compiled, parts: list[list[Row]], room: int, packed: bool) -> None:
-    batches, found = written(compiled, parts, room, packed), []
+few_rows = st.lists(st.tuples(small | st.just(b"y" * 5_000), small, st.none() | small), min_size=1, max_size=5)
+
+
+@given(parts=st.lists(few_rows, min_size=1, max_size=3))
+def test_few_records_are_written_in_python_as_the_loops_write_them(compiled: Compiled, parts: list[list[Row]]) -> None:
+    plain, listed = (written(compiled, parts, 1 << 20, False, listed) for listed in (False, True))
+    assert [(batch.data, batch.count, batch.size) for batch in listed] == [
+        (batch.data, batch.count, batch.size) for batch in plain
+    ]
+    assert [[count for _, count in batch.told] for batch in listed] == [
+        [count for _, count in batch.told] for batch in plain
+    ]
+
+
+@given(
+    parts=st.lists(rows_strategy, min_size=1, max_size=4),
+    room=st.integers(200, 3_000),
+    packed=st.booleans(),
+    listed=st.booleans(),
+)
+def test_a_batch_says_what_was_handed_over(
+    compiled: Compiled, parts: list[list[Row]], room: int, packed: bool, listed: bool
+) -> None:
+    batches, found = written(compiled, parts, room, packed, listed), []
     for batch in batches:
         rows = rows_of(batch.data, len(found))
         assert (batch.count, batch.size) == (len(rows), sum(len(v) + len(h) + len(k or b"") for v, h, k in rows))

@@ -67,6 +67,7 @@ def run_bench(log: Log, plan: BenchPlan, requests: Sequence[WireRequest] | None 
     ``requests`` None: they are made here. Raises ``RunFailed`` if replies stay out.
     """
     workload, program = plan.workload, plan.workload.program
+    log.prefer_latency()
     topics = create_topics(log, program, plan.sequencers)
     client = TransactionClient(log, program.name)
     if requests is None:
