@@ -66,7 +66,7 @@ class TimedOut(TransactionEnds):
 
 
 class RerunHangs(Exception):
-    """A function runs too long where no record tells others so: the node cannot go on."""
+    """A function runs too long when it is run again, and elsewhere it did not: the node cannot go on."""
 
 
 def describe(error: BaseException) -> Aborted:

@@ -13,11 +13,14 @@ from typing import TypeVar
 
 from transactional.errors import Aborted
 from transactional.execution import too_many_calls
+from transactional.hanging import Hanging, Hung
 from transactional.messages import (
+    Agrees,
     BadMessage,
     Contribution,
     Cut,
     EpochMessage,
+    Hangs,
     Mark,
     Piece,
     Shipment,
@@ -72,6 +75,9 @@ class Ledger:
         self.partitions = program.partitions
         self.done = FIRST_EPOCH - 1
         self.position = 0  # on the epochs topic
+        self.told_to = 0
+        """Up to this offset the topic was there before this ledger: it may say already what hangs."""
+        self.hanging = Hanging(FIRST_EPOCH - 1)
         self.bad_messages = 0
         self.repeats = 0
         self._epochs: dict[int, Epoch] = {FIRST_EPOCH: Epoch(FIRST_EPOCH, 0)}
@@ -170,6 +176,8 @@ class Ledger:
             marks=self._read(marks[p] for e in later for _, marks in sorted(e.marks.items()) for p in sorted(marks)),
             shipments=self._read(epoch.shipments[p] for epoch in later for p in sorted(epoch.shipments)),
             pieces=self._pieces.kept(),
+            hanging=self.hanging.records(),
+            closed=self.hanging.closed,
         )
 
     def _read(self, messages: Iterable[_Own]) -> list[_Own]:
@@ -181,6 +189,7 @@ class Ledger:
         """Go on from a snapshot, at its ``epochs_offset``."""
         made = cls(program, sequencers)
         made.position, made.done, made._pieces = state.epochs_offset, state.done, Pieces(state.pieces)
+        made.hanging = Hanging(state.closed, state.hanging)
         carried = [
             Postponed(p.tid, p.time_ms, p.request, frozenset(p.keys), frozenset(p.prefixes)) for p in state.carried
         ]
@@ -200,6 +209,7 @@ class Ledger:
         """Drop epochs that no checkpoint needs any more."""
         for number in [number for number in self._epochs if number < min(before, self.done + 1)]:
             del self._epochs[number]
+        self.hanging.forget(min(before, self.done + 1))
 
     # --- the fold ---------------------------------------------------------------------------------------------------
 
@@ -236,6 +246,18 @@ class Ledger:
                 self._mark(message)
             case Shipment():
                 self._shipment(message)
+            case Hangs():
+                self.hanging.take(message, self.done)
+                self._finish()
+            case Agrees():
+                self.hanging.agree(message)
+                self._finish()
+
+    def has_read(self, position: int) -> None:
+        """All records before this offset were applied."""
+        waited, self.position = self.position < self.told_to, position
+        if waited:
+            self._finish()
 
     def _at(self, number: int) -> Epoch:
         return self._epochs.setdefault(number, Epoch(number))
@@ -261,6 +283,8 @@ class Ledger:
             number += 1
 
     def _mark(self, mark: Mark) -> None:
+        if self.hanging.close(mark.epoch - 1) and self.position < self.told_to:
+            self._finish()  # which did not go on for what might be said of these epochs
         if not self._came(mark):
             self._take_mark(mark)
 
@@ -293,17 +317,30 @@ class Ledger:
         if epoch.shipments.setdefault(shipment.partition, shipment) is not shipment:
             self.repeats += 1
         elif len(epoch.shipments) == self.partitions:
-            shipments = [epoch.shipments[p] for p in sorted(epoch.shipments)]
-            epoch.outcome = rerun(self.program, shipments, epoch.carried)
             self._finish()
 
     def _finish(self) -> None:
         """Epochs are done one after the other: nobody works on one before the last is done."""
-        while (epoch := self.epoch(self.done + 1)).outcome is not None:
+        while self._is_over(epoch := self.epoch(self.done + 1)):
+            assert epoch.outcome is not None
             self.done += 1
             following = self._at(self.done + 1)
             following.carried = {each.tid: each for each in epoch.outcome.postponed}
         self._pieces.forget(self.logged + 1)
+
+    def _is_over(self, epoch: Epoch) -> bool:
+        """Whether the outcome is known; what conflicted is run again if nothing stands against it."""
+        if epoch.outcome is None and len(epoch.shipments) == self.partitions:
+            number, hanging = epoch.number, self.hanging
+            may_hang = self.position < self.told_to and number > hanging.closed
+            if not may_hang and not hanging.holds_back(number, self.partitions):
+                shipments = [epoch.shipments[p] for p in sorted(epoch.shipments)]
+                made = rerun(self.program, shipments, epoch.carried, hanging.of(number))
+                if isinstance(made, Hung):
+                    hanging.found(number, made)
+                else:
+                    epoch.outcome = made
+        return epoch.outcome is not None
 
 
 def _name(message: Mark | Shipment) -> tuple[int, int, int]:

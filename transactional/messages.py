@@ -142,6 +142,22 @@ class Shipment(msgspec.Struct, array_like=True, frozen=True, tag="shipment"):
     prefixes: list[tuple[str, str]]
 
 
+class Hangs(msgspec.Struct, array_like=True, frozen=True, tag="hangs"):
+    """A function of this transaction ran too long when the epoch's conflicts were run again."""
+
+    tid: int
+    epoch: int
+    failure: Aborted
+
+
+class Agrees(msgspec.Struct, array_like=True, frozen=True, tag="agrees"):
+    """A state partition has not ended the epoch, and will without the first ``count`` transactions that hang."""
+
+    partition: int
+    epoch: int
+    count: int
+
+
 class Reply(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """A reply to request ``id``, number ``index`` in the record at ``offset`` of its request partition."""
 
@@ -174,6 +190,7 @@ class Commit(msgspec.Struct, array_like=True, frozen=True, tag="commit"):
     """What an epoch has made of a state partition: who takes it over keeps that, and runs nothing of it again.
 
     ``committed``: transactions so far. ``calls``: what was asked, of the first replies; the replies behind are repeats.
+    ``without``: transactions that hung when they were run again.
     """
 
     partition: int
@@ -182,6 +199,7 @@ class Commit(msgspec.Struct, array_like=True, frozen=True, tag="commit"):
     writes: list[tuple[str, str, bytes | None]]
     replies: list[Reply]
     calls: list[Request | bytes]
+    without: list[int] = []
 
 
 class Piece(msgspec.Struct, array_like=True, frozen=True, tag="piece", gc=False):
@@ -206,7 +224,7 @@ class Together(msgspec.Struct, array_like=True, frozen=True, tag="together", gc=
     values: list[bytes]
 
 
-EpochMessage = Cut | Mark | Shipment | Piece
+EpochMessage = Cut | Mark | Shipment | Piece | Hangs | Agrees
 CallMessage = Forward | Calls | Piece
 CommitMessage = Commit | Piece
 _epochs: msgspec.msgpack.Decoder[EpochMessage | Together] = msgspec.msgpack.Decoder(EpochMessage | Together)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from transactional.appends import Append, AppendCommit
+from transactional.appends import Append, AppendCommit, AppendEpochs
 from transactional.ledger import Ledger
-from transactional.messages import BadMessage, Piece, call_message, commit_message
+from transactional.messages import BadMessage, Piece, call_message, commit_message, to_bytes
 from transactional.operators import Program
 from transactional.partition import StatePartition
 from transactional.pieces import Pieces, together, travelling
@@ -162,7 +162,7 @@ class TransactionNode:
             case EpochsRead(values, next_offset):
                 for value in values:
                     self.ledger.apply(value)
-                self.ledger.position = next_offset
+                self.ledger.has_read(next_offset)
             case CallsRead(partition, offsets, values):
                 self._calls(partition, offsets, values)
             case RequestsRead(sequencer, offsets, values, next_offset):
@@ -227,6 +227,7 @@ class TransactionNode:
                 break
         for unit in sorted(self.standing_by):
             self.standing_by[unit].forget(self.ledger.done)
+        out += [AppendEpochs(to_bytes(each)) for each in self.ledger.hanging.to_say()]
         out = self._without_early_commits(out)
         return together(travelling(out, self.config.compress_bytes, self.config.piece_bytes))
 

@@ -15,6 +15,7 @@ from transactional.contributing import contribution_of
 from transactional.execution import Execution
 from transactional.ledger import FIRST_EPOCH, Epoch, Ledger
 from transactional.messages import (
+    Agrees,
     BadMessage,
     CallMessage,
     Calls,
@@ -26,7 +27,6 @@ from transactional.messages import (
     Mark,
     Piece,
     Reply,
-    Request,
     WireCall,
     WireResult,
     addressed,
@@ -82,6 +82,7 @@ class StatePartition:
         self._pieces = Pieces()
         self._first_offset: dict[int, int] = {}  # of an epoch's records
         self.position = 0  # on the calls
+        self._begins_at = 0  # on the epochs topic
         self.commits_offset = 0
         """Up to this offset, commits are of epochs before the present one: whoever writes them knows."""
         self._commits: dict[int, Commit] = {}
@@ -159,7 +160,7 @@ class StatePartition:
         The ledger still holds all epochs after it. Read the calls from ``position`` on.
         """
         assert state.partition == self.number, f"a snapshot of partition {state.partition} for partition {self.number}"
-        self.epoch = state.ledger.done + 1
+        self.epoch, self._begins_at = state.ledger.done + 1, state.ledger.epochs_offset
         self.position = state.calls_offset
         self.commits_offset = state.commits_offset
         self.committed = state.committed
@@ -194,14 +195,20 @@ class StatePartition:
     # --- rounds -----------------------------------------------------------------------------------------------------
 
     def _first_round(self, epoch: Epoch, out: list[Append]) -> bool:
-        if not self.ledger.is_sequenced(self.epoch) or self.ledger.done < self.epoch - 1:
+        if self.ledger.done < self.epoch - 1:
+            if self.ledger.position >= self._begins_at:
+                self.ledger.hanging.check_ended(self.number, self.ledger.done + 1)
+            return False
+        if not self.ledger.is_sequenced(self.epoch):
             return False
         forwards = self._find([epoch.cuts[s] for s in sorted(epoch.cuts)])
         if forwards is None:
             return False
         running = self._running
         roots = [
-            (each.tid, each.time_ms, each.request) for each in epoch.carried.values() if self._is_mine(each.request)
+            (each.tid, each.time_ms, request)
+            for each in epoch.carried.values()
+            if self.program.place((request := each.request).operator, request.key) == self.number
         ]
         for forward in forwards:
             assert isinstance(forward, Forward), (
@@ -317,7 +324,7 @@ class StatePartition:
 
     def _ship(self, epoch: Epoch, out: list[Append]) -> bool:
         if self._running.shipped:
-            return False
+            return self._agree(out)
         self._running.shipped = True
         if self.number not in epoch.shipments:
             running = self._running
@@ -325,6 +332,14 @@ class StatePartition:
             out.append(AppendEpochs(to_bytes(shipment)))
             if self.expects:
                 self.ledger.expect(shipment)
+        return True
+
+    def _agree(self, out: list[Append]) -> bool:
+        count = len(self.ledger.hanging.of(self.epoch))
+        if count == self._running.agreed:
+            return False
+        self._running.agreed = count
+        out.append(AppendEpochs(to_bytes(Agrees(self.number, self.epoch, count))))
         return True
 
     def _complete(self, epoch: Epoch, out: list[Append]) -> None:
@@ -358,12 +373,14 @@ class StatePartition:
             return
         writes = [(operator, key, value) for (operator, key), value in running.writes.items()]
         calls = [keepsake(request, outcome) for _, request, outcome in running.outcomes]
-        data = to_bytes(Commit(self.number, self.epoch, self.committed, writes, replies, calls))
+        hung = sorted(self.ledger.hanging.of(self.epoch))
+        data = to_bytes(Commit(self.number, self.epoch, self.committed, writes, replies, calls, hung))
         if len(data) <= WHOLE_BYTES:
             out.append(AppendCommit(self.number, data))
 
     def _take_over(self, epoch: Epoch, commit: Commit, out: list[Append]) -> bool:
         """Keep what an earlier owner has logged of an epoch that is over, and reply what it has not."""
+        self.ledger.hanging.check(commit, self.ledger.done)
         if self.ledger.done < self.epoch:
             return False
         self.store.apply({(operator, key): value for operator, key, value in commit.writes})
@@ -385,6 +402,3 @@ class StatePartition:
     def _none_running(self) -> Running:
         site = Site(self.program, self.store, self.number)
         return Running(site, Redoing(site))
-
-    def _is_mine(self, request: Request) -> bool:
-        return self.program.place(request.operator, request.key) == self.number

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from transactional.context import Call, Strand
-from transactional.errors import Aborted, NotShipped, RerunHangs
+from transactional.errors import Aborted, NotShipped
 from transactional.execution import Execution
+from transactional.hanging import Hung
 from transactional.messages import Request, Shipment
 from transactional.operators import Program, StateKey
 from transactional.site import Site
@@ -106,30 +107,39 @@ class _Rerunning(Execution):
             self._queue.append(call)
 
 
-def rerun(program: Program, shipments: Sequence[Shipment], carried: Mapping[int, Postponed]) -> Rerun:
-    """Run all shipped roots, one after the other in TID order; ``carried``: those that were postponed before."""
+def rerun(
+    program: Program, shipments: Sequence[Shipment], carried: Mapping[int, Postponed], hung: Mapping[int, Aborted]
+) -> Rerun | Hung:
+    """Run all shipped roots, one after the other in TID order; ``carried``: those that were postponed before.
+
+    ``hung``: not run, and what they are answered. Gives the first other one that hangs, if one does.
+    """
     done = Rerun()
     base = Shipped(shipments)
     site = Site(program, base, None)
     writes: dict[StateKey, bytes | None] = {}
     roots = [(tid, time_ms, request, ship.partition) for ship in shipments for tid, time_ms, request in ship.roots]
     for tid, time_ms, request, home in sorted(roots, key=_tid):
+        if tid in hung:
+            _end(done, tid, request, home, hung[tid])
+            continue
         execution = _Rerunning(site, tid, time_ms)
         execution.start(request)
-        _stop_if_hanging(execution, request)
+        if execution.timed_out is not None:
+            return Hung(tid, request, execution.timed_out)
         if execution.missed:
             # The same once more, and what it touches is kept.
             again = Execution(Site(program, base, None), tid, time_ms)
             again.start(request)
-            _stop_if_hanging(again, request)
+            if again.timed_out is not None:
+                return Hung(tid, request, again.timed_out)
             done.postponed.append(_postpone(again, request, carried.get(tid)))
             continue
         outcome = execution.outcome
         if not isinstance(outcome, Aborted):
             base.apply(execution.writes)
             writes.update(execution.writes)
-        done.outcomes.append((tid, request, outcome))
-        done.outcomes_at.setdefault(home, []).append((tid, request, outcome))
+        _end(done, tid, request, home, outcome)
     homes = {(operator, key): ship.partition for ship in shipments for operator, key, _ in ship.values}
     for key, value in writes.items():
         home = homes.get(key)
@@ -137,14 +147,9 @@ def rerun(program: Program, shipments: Sequence[Shipment], carried: Mapping[int,
     return done
 
 
-def _stop_if_hanging(execution: Execution, request: Request) -> None:
-    """No mark says whether others find the same, so nobody may go on."""
-    if execution.timed_out is not None:
-        raise RerunHangs(
-            f"{execution.timed_out.arguments[0]} when transaction {execution.tid} was run again, which has to give the "
-            f"same on all nodes: request {request.id!r}, {request.operator}.{request.function} of key {request.key!r}. "
-            "Mend the function, or raise node.function_timeout_ms on all nodes if it only takes long"
-        )
+def _end(done: Rerun, tid: int, request: Request, home: int, outcome: bytes | Aborted) -> None:
+    done.outcomes.append((tid, request, outcome))
+    done.outcomes_at.setdefault(home, []).append((tid, request, outcome))
 
 
 def _tid(root: tuple[int, int, Request, int]) -> int:

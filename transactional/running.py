@@ -26,3 +26,4 @@ class Running:
     writes: dict[StateKey, bytes | None] = field(default_factory=dict)
     committed: bool = False
     shipped: bool = False
+    agreed: int = 0  # to how many that hang

@@ -16,7 +16,7 @@ from typing import Annotated, TypeAlias
 import msgspec
 
 from transactional.errors import Aborted
-from transactional.messages import Cut, Mark, Piece, Request, Shipment
+from transactional.messages import Agrees, Cut, Hangs, Mark, Piece, Request, Shipment
 from transactional.values import BadValue, decode, encode
 
 FORMAT_VERSION = 6
@@ -38,7 +38,10 @@ class PostponedState(msgspec.Struct, array_like=True, frozen=True):
 
 
 class LedgerState(msgspec.Struct, array_like=True, frozen=True):
-    """The fold over the epochs topic before ``epochs_offset``, without the epochs up to ``done``."""
+    """The fold over the epochs topic before ``epochs_offset``, without the epochs up to ``done``.
+
+    ``closed``: see ``Hanging``.
+    """
 
     epochs_offset: Natural
     done: Natural
@@ -50,6 +53,8 @@ class LedgerState(msgspec.Struct, array_like=True, frozen=True):
     marks: list[Mark]
     shipments: list[Shipment]
     pieces: list[Piece] = []
+    hanging: list[Hangs | Agrees] = []
+    closed: int = 0
 
 
 class ReplyState(msgspec.Struct, array_like=True, frozen=True, gc=False):

@@ -12,7 +12,7 @@ import msgspec
 
 from transactional.appends import Append, AppendCommit, AppendEpochs, AppendReply
 from transactional.ledger import Ledger
-from transactional.messages import BadMessage, Cut, Mark, Shipment, epoch_message
+from transactional.messages import Agrees, BadMessage, Cut, Mark, Shipment, epoch_message
 
 KEPT_COMMITS = 8
 """Epochs that are over and whose commits are still held: without one, who takes over runs that epoch again."""
@@ -111,5 +111,7 @@ def _is_missing(kept: _Kept, ledger: Ledger) -> bool:
             return ledger.epoch(message.epoch).mark(message.round, message.partition) is None
         case Shipment():
             return message.partition not in ledger.epoch(message.epoch).shipments
+        case Agrees():
+            return ledger.hanging.agreed(message.epoch, message.partition) < message.count
         case _:  # a standby holds records as they are before they are cut into pieces
             return False

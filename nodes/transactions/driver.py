@@ -190,6 +190,7 @@ class TransactionDriver:
     def _start(self, begin: LedgerState | None) -> None:
         self.begun = 0 if begin is None else begin.done
         self.node = n.TransactionNode(self.program, self.sequencers, self.config, begin, self._new_store, self.tally)
+        self.node.ledger.told_to = self.log.end_offset(self.topics.epochs, 0)
 
     def _take(self, partition: int) -> bool:
         """Begin with the newest intact checkpoint; False if none is, and the ledger has to be read from its start."""

@@ -85,6 +85,7 @@ class LogReplay:
         self.calls: list[Traced] = []
         config = EpochConfig(compress_bytes=WHOLE, piece_bytes=WHOLE)  # appends are compared here, and not written
         self.node = n.TransactionNode(traced(program, self.calls), self.sequencers, config)
+        self.node.ledger.told_to = log.end_offset(self.topics.epochs, 0)
         self._replies = self._logged_replies()
         self._commits: dict[tuple[int, int], Commit] = {}
         self._incoming: dict[int, Iterator[tuple[int, bytes]]] = {}

@@ -309,6 +309,7 @@ class World:
             oldest = [self._kept(partition)[0][-1].ledger for partition in sorted(self.snapshots)]
             begin = min(oldest, key=lambda ledger: ledger.done)
         node = n.TransactionNode(self.program, self.sequencers, self.config, begin, self._new_store)
+        node.ledger.told_to = self.log.end_offset(EPOCHS, 0)
         return Life(node, 0 if begin is None else begin.done)
 
     def _new_store(self) -> Store | SpillingStore:

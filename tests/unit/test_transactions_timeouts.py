@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import msgspec
 import pytest
 
 from tests.unit.txn_hanging import HANGS, interrupt, it, program
@@ -13,15 +14,17 @@ from transactional.appends import AppendEpochs
 from transactional.contributing import contribution_of
 from transactional.errors import RerunHangs
 from transactional.execution import Execution
+from transactional.hanging import Hanging, Hung
 from transactional.interrupting import step_of
 from transactional.ledger import decide
-from transactional.messages import Contribution, Kind, Request, Shipment, WireCall
+from transactional.messages import Agrees, Commit, Contribution, Hangs, Kind, Request, Shipment, WireCall
 from transactional.node import EpochsRead, PartitionTaken, RequestsRead, SequencerTaken, TransactionNode
 from transactional.nondeterminism import Nondeterministic
 from transactional.requests import WireRequest, request_record
-from transactional.rerun import rerun
+from transactional.rerun import Rerun, rerun
 from transactional.site import Site
 from transactional.store import Store
+from transactional.values import encode
 
 
 @pytest.mark.parametrize("stubborn", [False, True])
@@ -94,12 +97,65 @@ def test_who_alone_finds_that_it_hangs_stops() -> None:
         other.step(EpochsRead([marks[0]], 2), 0)
 
 
-def test_what_hangs_when_it_is_run_again_stops_the_node_by_name() -> None:
+def test_what_hangs_when_it_is_run_again_is_left_out_and_answered_by_name() -> None:
     target = program.target("it", "a", "hang_if", [0])
     request = Request(Kind.RUN, "r1", "it", "a", "hang_if", target.arguments, 0, 0, 0)
-    shipment = Shipment(it.partition_of("a"), 1, [(7, 0, request)], [("it", "a", None)], [])
-    with pytest.raises(RerunHangs, match=r"hang_if of operator it .*request 'r1', it.hang_if of key 'a'"):
-        rerun(program, [shipment], {})
+    added = Request(Kind.RUN, "r2", "it", "a", "add", program.target("it", "a", "add", [5]).arguments, 0, 1, 0)
+    home = it.partition_of("a")
+    shipment = Shipment(home, 1, [(7, 0, request), (9, 0, added)], [("it", "a", None)], [])
+    failure = Aborted("TimedOut", ("function hang_if of operator it ran longer than node.function_timeout_ms",))
+    assert rerun(program, [shipment], {}, {}) == Hung(7, request, failure)
+    done = rerun(program, [shipment], {}, {7: failure})
+    assert isinstance(done, Rerun)
+    assert done.outcomes == [(7, request, failure), (9, added, encode(5))]
+    assert done.writes_at == {home: {("it", "a"): encode(5)}}
+
+
+def test_who_has_ended_the_epoch_stops_when_it_hears_that_a_rerun_hangs() -> None:
+    hanging, said = Hanging(3), Hangs(7, 4, HANGS)
+    with pytest.raises(Nondeterministic, match=r"transaction 7 when it was run again on another node.*raise"):
+        hanging.take(said, done=4)
+    hanging.take(said, done=3)
+    hanging.take(said, done=4)  # of another node that has found the same, later
+    assert hanging.of(4) == {7: HANGS} and Hanging(3, hanging.records()).of(4) == {7: HANGS}
+
+
+def test_what_is_said_after_a_later_epoch_has_begun_is_void_and_stops_who_said_it() -> None:
+    request = Request(Kind.RUN, "r1", "it", "a", "hang_if", b"", 0, 0, 0)
+    one, other = Hanging(3), Hanging(3)
+    one.found(4, Hung(7, request, HANGS))
+    (said,) = one.to_say()
+    assert one.holds_back(4, 3) and not other.holds_back(4, 3)
+    for each in (one, other):
+        assert each.close(4)
+    other.take(said, done=3)
+    assert other.of(4) == {}
+    with pytest.raises(RerunHangs, match=r"request 'r1', it.hang_if of key 'a'"):
+        one.take(said, done=3)
+
+
+def test_an_epoch_waits_until_all_partitions_do_without_what_hangs() -> None:
+    hanging = Hanging(3)
+    for tid in (7, 8):
+        hanging.take(Hangs(tid, 4, HANGS), done=3)
+    hanging.agree(Agrees(0, 4, 2))
+    hanging.agree(Agrees(1, 4, 1))
+    assert hanging.holds_back(4, 2)
+    hanging.agree(Agrees(1, 4, 2))
+    hanging.agree(Agrees(1, 4, 1))  # of another owner, late
+    assert not hanging.holds_back(4, 2)
+    assert not Hanging(3, hanging.records()).holds_back(4, 2)
+
+
+def test_a_commit_of_one_who_has_not_left_it_out_stops_who_finds_it() -> None:
+    hanging, made = Hanging(3), Commit(0, 4, 1, [], [], [])
+    hanging.check(made, 4)
+    hanging.take(Hangs(7, 4, HANGS), done=3)
+    for without, done in (([], 3), ([], 4), ([7, 8], 4)):
+        with pytest.raises(Nondeterministic, match="state partition 0, epoch 4"):
+            hanging.check(msgspec.structs.replace(made, without=without), done)
+    hanging.check(msgspec.structs.replace(made, without=[7]), 4)
+    hanging.check(msgspec.structs.replace(made, without=[7, 8]), 3)  # more will be read
 
 
 def test_outside_of_a_function_there_is_nothing_to_interrupt() -> None:

@@ -9,6 +9,9 @@ from transactional.interrupting import step_of
 
 it = Operator("it", partitions=3)
 HANGS = Aborted("TimedOut", ("function hang of operator it ran longer than node.function_timeout_ms",))
+HANGS_AT_FOURS = Aborted(
+    "TimedOut", ("function hang_at_fours of operator it ran longer than node.function_timeout_ms",)
+)
 
 
 def interrupt() -> None:
@@ -55,6 +58,46 @@ async def hang_if(ctx: Context, over: int) -> int:
     if ctx.get() > over:
         interrupt()
     return ctx.get()
+
+
+@it.register
+async def pass_on(ctx: Context, other: str) -> int:
+    """Counts, and sends how far: who has read another count first is run again everywhere."""
+    ctx.put(ctx.get(0) + 1)
+    return await ctx.call(it, other, hang_at_fours, [ctx.get()])
+
+
+@it.register
+async def hang_at_fours(ctx: Context, count: int) -> int:
+    if count % 4 == 0:
+        interrupt()
+    return count
+
+
+@it.register
+async def both(ctx: Context, other: str) -> int:
+    """Counts in two places, the own one last: of two at once, one is run again everywhere."""
+    count = ctx.get(0) + 1
+    await ctx.call(it, other, mirror, [count])
+    ctx.put(count)
+    return count
+
+
+@it.register
+async def mirror(ctx: Context, count: int) -> int:
+    ctx.put(ctx.get(0) + 1)
+    if chances and is_again() and chances.pop():
+        interrupt()
+    return count
+
+
+chances: list[bool] = []
+"""Whether the next of them hang that are run again, which follows from nothing on the log."""
+
+
+def is_again() -> bool:
+    step = step_of(sys._getframe(1))
+    return step is not None and step.execution._site.here is None
 
 
 program = Program("hanging", [it])

@@ -1,0 +1,144 @@
+"""Transactions that hang only when they are run again: what the log says of them, and who has to stop.
+
+Nobody waits for others before it uses what a rerun gives. So whoever is interrupted there says so on the log; then
+every partition agrees that it has not ended the epoch and does without that transaction; then all run the others again.
+Once a mark of a later epoch is on the log somebody has ended this one, and what is said of it afterwards is void.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from transactional.errors import Aborted, RerunHangs
+from transactional.messages import Agrees, Commit, Hangs, Request
+from transactional.nondeterminism import Nondeterministic
+
+_NOTHING: Mapping[int, Aborted] = {}
+
+
+class Hung(NamedTuple):
+    """What a rerun has found instead of an outcome."""
+
+    tid: int
+    request: Request
+    failure: Aborted
+
+
+class Hanging:
+    """Of one ledger. ``closed``: by the log, somebody has ended the epochs up to this one."""
+
+    def __init__(self, closed: int, records: Iterable[Hangs | Agrees] = ()) -> None:
+        self.closed = closed
+        self._hung: dict[int, dict[int, Aborted]] = {}  # by epoch and TID, as the log has it
+        self._agreed: dict[int, dict[int, int]] = {}  # by epoch and partition: to how many of these
+        self._found: dict[int, Hung] = {}  # here, by epoch; its record has not come back
+        self._unsaid: list[Hangs] = []
+        for each in records:
+            if isinstance(each, Hangs):
+                self._hung.setdefault(each.epoch, {})[each.tid] = each.failure
+            else:
+                self.agree(each)
+
+    def of(self, epoch: int) -> Mapping[int, Aborted]:
+        """Who is not run again in this epoch, and what it is answered."""
+        return self._hung.get(epoch, _NOTHING) if self._hung else _NOTHING
+
+    def agreed(self, epoch: int, partition: int) -> int:
+        """With how many of them the partition does without, by the log."""
+        return self._agreed.get(epoch, {}).get(partition, 0)
+
+    def holds_back(self, epoch: int, partitions: int) -> bool:
+        """Whether the epoch may not be run again yet: for want of agreement, or since it hung here."""
+        if epoch in self._found:
+            return True
+        count = len(self.of(epoch))
+        return count > 0 and any(self.agreed(epoch, p) < count for p in range(partitions))
+
+    def close(self, epoch: int) -> bool:
+        """A mark of the epoch after it is on the log; True if that is new."""
+        if epoch <= self.closed:
+            return False
+        self.closed = epoch
+        return True
+
+    def found(self, epoch: int, hung: Hung) -> None:
+        """A function was interrupted here."""
+        self._found[epoch] = hung
+        self._unsaid.append(Hangs(hung.tid, epoch, hung.failure))
+
+    def to_say(self) -> list[Hangs]:
+        """What has to go to the epochs topic."""
+        if not self._unsaid:
+            return []
+        said, self._unsaid = self._unsaid, []
+        return said
+
+    def take(self, said: Hangs, done: int) -> None:
+        """Raises ``Nondeterministic`` where it has returned here, ``RerunHangs`` where it has elsewhere."""
+        hung = self._hung.get(said.epoch, {})
+        if said.tid not in hung:
+            if said.epoch <= self.closed:
+                self._void(said)
+                return
+            if said.epoch <= done:
+                raise Nondeterministic(
+                    f"epoch {said.epoch}: {said.failure} in transaction {said.tid} when it was run again on another "
+                    "node, and here it has ended in time. It takes about as long as it may: raise "
+                    "node.function_timeout_ms on all nodes",
+                    (said.tid,),
+                )
+            self._hung[said.epoch] = {**hung, said.tid: said.failure}
+        found = self._found.get(said.epoch)
+        if found is not None and found.tid == said.tid:
+            del self._found[said.epoch]
+
+    def _void(self, said: Hangs) -> None:
+        found = self._found.get(said.epoch)
+        if found is not None and found.tid == said.tid:
+            request = found.request
+            raise RerunHangs(
+                f"{found.failure.arguments[0]} when transaction {found.tid} was run again, and on other nodes it has "
+                f"ended in time: request {request.id!r}, {request.operator}.{request.function} of key {request.key!r}. "
+                "Mend the function, or raise node.function_timeout_ms on all nodes if it only takes long"
+            )
+
+    def agree(self, said: Agrees) -> None:
+        """Of the log."""
+        agreed = self._agreed.setdefault(said.epoch, {})
+        agreed[said.partition] = max(said.count, agreed.get(said.partition, 0))
+
+    def check(self, commit: Commit, done: int) -> None:
+        """Whether a commit on the log goes with what hangs. Raises ``Nondeterministic`` if not."""
+        hung, epoch, without = self.of(commit.epoch), commit.epoch, commit.without
+        if not hung.keys() <= set(without) or (epoch <= done and len(hung) != len(without)):
+            raise Nondeterministic(
+                f"state partition {commit.partition}, epoch {epoch}: by its commit the transactions {[*without]} hung "
+                f"when they were run again, and by the epochs topic {[*hung]} did. They take about as long as they "
+                "may: raise node.function_timeout_ms on all nodes",
+                tuple(sorted(hung.keys() ^ set(without))),
+            )
+
+    def check_ended(self, partition: int, epoch: int) -> None:
+        """Raises ``Nondeterministic`` if what the partition began with has ended the epoch with what hangs."""
+        hung = self.of(epoch)
+        if hung and self.agreed(epoch, partition) < len(hung):
+            raise Nondeterministic(
+                f"state partition {partition}, epoch {epoch}: its checkpoint has ended the epoch, and by the log "
+                f"the transactions {[*hung]} hung when they were run again. They take about as long as they may: raise "
+                "node.function_timeout_ms on all nodes",
+                tuple(hung),
+            )
+
+    def forget(self, before: int) -> None:
+        """Drop what is known of epochs before this one, but for those of which something may still be said."""
+        if self._hung or self._agreed:
+            last = min(before - 1, self.closed)
+            self._hung = {epoch: each for epoch, each in self._hung.items() if epoch > last}
+            self._agreed = {epoch: each for epoch, each in self._agreed.items() if epoch > last}
+
+    def records(self) -> list[Hangs | Agrees]:
+        """All of this that is on the log, for a snapshot."""
+        hangs = [Hangs(tid, epoch, told) for epoch in sorted(self._hung) for tid, told in self._hung[epoch].items()]
+        agrees = [Agrees(p, epoch, n) for epoch in sorted(self._agreed) for p, n in sorted(self._agreed[epoch].items())]
+        return [*hangs, *agrees]
