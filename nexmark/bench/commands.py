@@ -50,6 +50,9 @@ def bench(
     flink_collector: Annotated[
         str, typer.Option("--flink-collector", help="Garbage collector of Flink's task manager: G1 or Parallel.")
     ] = "G1",
+    broker_warmup: Annotated[
+        float, typer.Option("--broker-warmup", help="Seconds of traffic of no engine before the first run; 0: none.")
+    ] = 20.0,
     bootstrap: BootstrapOption = None,
     out: Annotated[Path | None, typer.Option("--out", help="Write table, JSON and pictures into this folder.")] = None,
     allow_missing_peers: Annotated[bool, typer.Option("--allow-missing-peers", help="Go on without.")] = False,
@@ -63,6 +66,7 @@ def bench(
     Each query first runs once on each engine with its results on Kafka, which are compared. Exit code 1 if the answers
     differ, 3 if an engine cannot run here (but see --allow-missing-peers).
     """
+    from nexmark.bench.machine import pin
     from nexmark.bench.plan import Plan, cores_of, listed
     from nexmark.bench.report import as_text, write_report
     from nexmark.bench.run import compare_engines
@@ -70,12 +74,13 @@ def bench(
 
     plan = Plan(
         listed(engines), listed(queries), events, partitions, nodes, pairs, memory_mb, seed, cores_of(cores),
-        _generator(generator), collector=flink_collector,
+        _generator(generator), collector=flink_collector, broker_warmup_s=broker_warmup,
     )  # fmt: skip
     end_at_sigterm()
-    with _place(bootstrap) as (definitions, folder):
+    pin(plan.cores)  # before the broker starts
+    with _place(bootstrap) as (definitions, folder, broker_pid):
         settings = begin(ctx, config, [*definitions, *(define or ())], log_level)
-        result = compare_engines(plan, settings, folder, note)
+        result = compare_engines(plan, settings, folder, note, broker_pid)
     if out is not None:
         note("wrote " + ", ".join(map(str, write_report(result, out))))
     if as_json:
@@ -86,8 +91,8 @@ def bench(
 
 
 @contextmanager
-def _place(bootstrap: str | None) -> Iterator[tuple[list[str], Path]]:
-    """Settings of a log with a prefix of its own, and a folder; both are gone afterwards."""
+def _place(bootstrap: str | None) -> Iterator[tuple[list[str], Path, int | None]]:
+    """Settings of a log with a prefix of its own, a folder, and the broker that was started; gone afterwards."""
     import secrets
     import tempfile
 
@@ -100,13 +105,13 @@ def _place(bootstrap: str | None) -> Iterator[tuple[list[str], Path]]:
             note("starting a Kafka broker")
             broker = start_broker(folder / "kafka", heap_mb=1024)
             try:
-                yield _definitions(broker.bootstrap, prefix), folder
+                yield _definitions(broker.bootstrap, prefix), folder, broker.pid
             finally:
                 stop_broker(folder / "kafka", delete=True)
             return
         definitions = _definitions(bootstrap, prefix)
         try:
-            yield definitions, folder
+            yield definitions, folder, None
         finally:
             drop_topics(load_settings(definitions=definitions))
 

@@ -25,6 +25,9 @@ CHECKPOINTED = ("q0", "q4", "q7max")
 CHECKPOINTS_S = 1.0
 """Between checkpoints, where there are any."""
 
+BROKER_WARMUP_S = 20.0
+"""Traffic of no engine before the first one runs."""
+
 Sink = Literal["none", "kafka"]
 
 
@@ -61,6 +64,7 @@ class Plan:
     generator: Generator = "auto"
     checks: bool = True
     collector: str = COLLECTORS[0]
+    broker_warmup_s: float = BROKER_WARMUP_S
 
     def __post_init__(self) -> None:
         for engine in self.engines:
@@ -74,6 +78,8 @@ class Plan:
         for name in ("events", "partitions", "nodes", "pairs", "memory_mb"):
             if getattr(self, name) < 1:
                 raise SettingsError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(self, name)}")
+        if not self.broker_warmup_s >= 0:
+            raise SettingsError(f"--broker-warmup must be at least 0 (seconds), got {self.broker_warmup_s}")
         if not self.engines or not self.queries:
             raise SettingsError("nothing to measure: name engines and queries")
 

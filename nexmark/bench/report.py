@@ -25,6 +25,8 @@ def markdown(result: BenchResult) -> str:
         f"{', '.join(map(str, result.cores))} with the broker on them, {result.memory_mb} MB for each engine, "
         f"{result.nodes} Holon nodes. Answers {agreed}. Others used {result.other_load_cores} cores.{busy}",
         "",
+        _warmup(result),
+        "",
         "| query | engine | sink | checkpoints every s | events/s: min | median | max | events a CPU-second | "
         "MB of a process | MB in all |",
         "|" + "---|" * 10,
@@ -77,6 +79,16 @@ def _line(row: Row) -> str:
         f"| {row.query} | {row.engine} | {row.sink} | {checkpoints} | {spread.min:,.0f} | {spread.median:,.0f} | "
         f"{spread.max:,.0f} | {row.events_per_cpu_s:,.0f} | {row.peak_uss_mb:,.0f} | {row.peak_all_uss_mb:,.0f} |"
     )
+
+
+def _warmup(result: BenchResult) -> str:
+    warmth = result.broker_warmup
+    if warmth is None:
+        return "The broker was not warmed up."
+    said = f"Before, {warmth.read_mb:,.0f} MB were read from the broker in {warmth.seconds:g} s to warm it"
+    if warmth.compiler_cores is None:
+        return f"{said}."
+    return said + ": its compiler took {:g} cores at the beginning and {:g} at the end.".format(*warmth.compiler_cores)
 
 
 def _missing(result: BenchResult) -> list[str]:

@@ -11,6 +11,7 @@ import msgspec
 from nexmark.bench.agree import Agreement
 from nexmark.bench.meter import Measure
 from nexmark.bench.plan import CHECKPOINTS_S, Plan, Variant
+from nexmark.bench.warmup import Warmth
 
 BUSY_CORES = 0.5
 """Load by others above which a machine is too busy to measure."""
@@ -79,6 +80,8 @@ class BenchResult(msgspec.Struct):
     over_memory: list[str]
     settings: dict[str, dict[str, str]]
     machine: dict[str, str]
+    broker_warmup: Warmth | None = None
+    """None: there was none."""
     wall_s: float = 0.0
     ratios_over: dict[str, dict[str, Ratio]] = {}
     """By peer; ``ratios`` are those over Flink."""

@@ -18,6 +18,7 @@ from nexmark.bench.plan import PYTHON_PEERS, Plan, Variant
 from nexmark.bench.python_engine import PythonEngine
 from nexmark.bench.python_home import python_home
 from nexmark.bench.result import BUSY_CORES, BenchResult, Run, other_load, over_memory, ratios_of, ratios_over, rows_of
+from nexmark.bench.warmup import Warmth, warm_broker
 from nexmark.flink.cluster import Cluster
 from nexmark.flink.home import FLINK_VERSION, flink_home
 from nexmark.queries import TOPIC
@@ -29,11 +30,17 @@ from nodes.api import MissingDependency, RunFailed, Settings, Unreachable, drop_
 Say = Callable[[str], None]
 
 
-def compare_engines(plan: Plan, settings: Settings, folder: Path, say: Say) -> BenchResult:
-    """Run the plan on the settings' Kafka, whose prefix no one else uses; ``folder`` is for what the engines write."""
+def compare_engines(
+    plan: Plan, settings: Settings, folder: Path, say: Say, broker_pid: int | None = None
+) -> BenchResult:
+    """Run the plan on the settings' Kafka, whose prefix no one else uses; ``folder`` is for what the engines write.
+
+    ``broker_pid``: of a broker on this machine, if it is known, so that it can be told what its compiler does.
+    """
     begun_s = time.monotonic()
     cores = pin(plan.cores)
     _fill(plan, settings, say)
+    warmth = _warmed(plan, settings, say, broker_pid)
     with ExitStack() as stack:
         engines, missing = _engines(plan, settings, folder, stack, len(cores), say)
         runner = _Runner(plan, settings, engines, say)
@@ -50,7 +57,7 @@ def compare_engines(plan: Plan, settings: Settings, folder: Path, say: Say) -> B
         nodes=plan.nodes, pairs=plan.pairs, cores=cores, memory_mb=plan.memory_mb, answers=answers,
         missing_peers=missing, over_memory=over_memory(plan, rows), settings=shown,
         machine=machine() | ({"flink": FLINK_VERSION} if "flink" in engines else {}),
-        wall_s=round(time.monotonic() - begun_s, 1),
+        broker_warmup=warmth, wall_s=round(time.monotonic() - begun_s, 1),
     )  # fmt: skip
 
 
@@ -65,6 +72,19 @@ def _fill(plan: Plan, settings: Settings, say: Say) -> None:
         say(f"generating {plan.events:,} events with {'Spark' if spark else 'Python'}")
         with open_job_log(settings) as log:
             fill(log, log_address(settings), asked, spark=spark, progress=lambda done: None)
+
+
+def _warmed(plan: Plan, settings: Settings, say: Say, broker_pid: int | None) -> Warmth | None:
+    if not plan.broker_warmup_s:
+        return None
+    say(f"warming the broker for {plan.broker_warmup_s:g} s")
+    try:
+        warmth = warm_broker(log_address(settings), plan.partitions, plan.broker_warmup_s, broker_pid)
+    finally:
+        drop_topics(settings, keep=(TOPIC,))
+    if warmth.compiler_cores is not None:
+        say("its compiler took {} cores at the beginning, {} at the end".format(*warmth.compiler_cores))
+    return warmth
 
 
 def _engines(

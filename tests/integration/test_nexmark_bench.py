@@ -31,7 +31,20 @@ def bench(*arguments: str, limit_s: float = 280, **environment: str) -> tuple[in
 
 
 def test_without_java_holon_is_measured_alone_and_the_run_says_who_is_missing(tmp_path: Path) -> None:
-    arguments = ("--queries", "q0,q5", "--events", "12000", "--pairs", "1", "--partitions", "2", "--nodes", "1")
+    arguments = (
+        "--queries",
+        "q0,q5",
+        "--events",
+        "12000",
+        "--pairs",
+        "1",
+        "--partitions",
+        "2",
+        "--nodes",
+        "1",
+        "--broker-warmup",
+        "1",
+    )
     code, found, said = bench(*arguments, "--out", str(tmp_path), JAVA_HOME="/nonexistent")
     assert code == 3, said
     assert "--allow-missing-peers" in said and "install" in found["missing_peers"]["flink"]
@@ -39,6 +52,7 @@ def test_without_java_holon_is_measured_alone_and_the_run_says_who_is_missing(tm
     assert [(row["variant"], row["sink"]) for row in found["rows"]] == [
         ("q0", "none"), ("q5", "none"), ("q0:kafka", "kafka")
     ]  # fmt: skip
+    assert found["broker_warmup"]["read_mb"] > 0, "a topic of 12,000 events has 4 MB, read again and again"
     assert (found["ratios"], found["agree"], found["events"]) == ({}, None, 12_000)
     assert {answer["query"]: answer["rows"]["holon"] > 0 for answer in found["answers"]} == {"q0": True, "q5": True}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bench.json", "bench.md", "bench.svg"]

@@ -19,6 +19,7 @@ from nexmark.bench.python_engine import PythonEngine
 from nexmark.bench.python_home import PythonHome, python_home, version_of
 from nexmark.bench.report import markdown, plot
 from nexmark.bench.result import BenchResult, Run, other_load, over_memory, ratios_of, ratios_over, rows_of
+from nexmark.bench.warmup import Warmth, compiler_s, first_and_last
 from nexmark.flink.cluster import STARTS, Cluster, filled
 from nexmark.flink.home import PEER, FlinkHome, check_hashes
 from nexmark.flink.profiles import PROFILES, profile_of
@@ -134,10 +135,22 @@ def test_the_report_says_what_a_reader_has_to_know(tmp_path: Path) -> None:
     said = markdown(result())
     assert "| q7 | holon | none | 1 | 250 | 500 | 1,000 |" in said and "| q7 | 5.00 | 10.00 | 4.00 | 0.25 |" in said
     assert "a.b: c" in said and "too busy" not in said
+    assert "was not warmed up" in said
+    said = markdown(result(broker_warmup=Warmth(20.0, 9000.0, (0.8, 0.05))))
+    assert "9,000 MB were read from the broker in 20 s" in said and "0.8 cores at the beginning and 0.05" in said
+    assert "compiler" not in markdown(result(broker_warmup=Warmth(20.0, 9000.0, None)))
     said = markdown(result(quiet=False, agree=False, missing_peers={"flink": "no Java\nat all"}))
     assert "too busy to measure" in said and "Answers DIFFER" in said and "flink was left out: no Java" in said
     plot(result(), tmp_path / "bench.svg")
     assert (tmp_path / "bench.svg").stat().st_size > 1000
+
+
+def test_what_compiling_takes_is_told_of_the_first_and_the_last_second() -> None:
+    used = [(tenth / 10, min(tenth, 20) / 25) for tenth in range(101)]
+    assert first_and_last([(at, so_far) for at, so_far in used]) == (0.4, 0.0)
+    assert first_and_last([(0.0, None), (1.0, None)]) is None
+    assert first_and_last([(0.0, 1.0), (0.5, 1.25)]) == (0.5, 0.5), "shorter than two seconds"
+    assert compiler_s(None) is None and compiler_s(os.getpid()) is None, "no virtual machine of Java"
 
 
 def test_variants_follow_from_the_queries() -> None:
@@ -158,7 +171,7 @@ def test_what_cannot_be_compared_is_refused_before_anything_starts() -> None:
         Plan(engines=("flonk",))
     with pytest.raises(UnknownName, match="Zed"):
         Plan(collector="Zed")
-    for wrong in ({"pairs": 0}, {"events": 0}, {"queries": ()}):
+    for wrong in ({"pairs": 0}, {"events": 0}, {"queries": ()}, {"broker_warmup_s": -1}):
         with pytest.raises(SettingsError):
             Plan(**wrong)  # type: ignore[arg-type]
     with pytest.raises(SettingsError, match="0,1"):
