@@ -62,9 +62,3 @@ class Blocks:
         block.used += size
         block.records += count
         return block.buffer, at
-
-    def whole(self, size: int) -> Buffer:
-        """A padded buffer for so many bytes, for itself."""
-        if SMALL_BYTES <= size <= BLOCK_BYTES - PAD_BYTES:
-            return self._memory.lend()
-        return np.empty(size + PAD_BYTES, np.uint8)
