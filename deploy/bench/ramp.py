@@ -1,40 +1,56 @@
-"""The rate of input grows exponentially until throughput grows no more: q4 and q7 on 1, 2 and 4 node processes.
+"""The rate of input grows exponentially until throughput grows no more: q4 and q7 on 1, 2 and 4 nodes, on Kafka.
 
-    .venv/bin/python deploy/bench/ramp.py [--queries q4,q7] [--nodes 1,2,4] [--events 6000000] [--out runs/ramp]
+    .venv/bin/python deploy/bench/ramp.py [--queries q4,q7] [--nodes 1,2,4] [--events 10000000] [--out runs/ramp]
 
-Holon, section 5.3: the rate begins low and doubles every --step seconds; the throughput is the highest of any step.
-Events are generated once, into a topic of the embedded log, from which one producer process copies them at the step's
-rate; producer and nodes share the machine's cores. A row says if events ran out, or the producer, before the nodes did.
-Writes ramp.json, ramp.md and ramp.svg. About 25 s for each query and number of nodes.
+Holon, section 5.3: the rate begins low and grows by --factor every --step seconds; the throughput is the highest of any
+step. Record batches are made once (JSON, one event a record, not compressed) and then only copied, by a thread that
+takes a small part of a core; producer, broker and nodes share the machine's cores. Of each ramp is told what ended it:
+``nodes`` (more arrived on the log than they took), ``producer`` (not more arrived than they could take), ``events``
+(there were no more). Writes ramp.json, ramp.md and ramp.svg. About 30 s for each query and number of nodes, and 350
+bytes an event in the temporary folder, twice; use a memory disk.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import os
+import secrets
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+from deploy.bench.ready_batches import RECORDS, ReadyProducer, prepare
 from nexmark.bench.machine import machine
-from nexmark.generator import GeneratorConfig
-from nexmark.loading import Stream, load_partition
+from nexmark.bench.warmup import warm_broker
 from nexmark.pictures import picture, write_files
 from nexmark.processor_time import busy_s, cpu_s
 from nexmark.queries import TOPIC, nexmark_job
-from nodes.api import Fleet, Log, Monitor, load_settings, open_job, open_job_log, open_log, wait_for
+from nodes.api import (
+    Fleet,
+    Log,
+    Monitor,
+    Settings,
+    drop_topics,
+    load_settings,
+    log_address,
+    open_job,
+    open_job_log,
+    start_broker,
+    stop_broker,
+    wait_for,
+)
 
-STAGED = "staged"
 PAPER = {"q4": (122_000, 10_400), "q7": (2_050_000, 1_090_000)}
 """Holon, section 5.3: its own and Flink's events a second, 10 nodes, 50 partitions, 50 producers."""
-TICK_S = 0.01
-START_S = 60.0
+WARM_EVENTS = 1_000_000
+MORE = 1.1
+"""So many times what the nodes take has to arrive, if it is they who end a ramp."""
 
 
 @dataclass(slots=True)
@@ -65,58 +81,104 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--queries", default="q4,q7")
     parser.add_argument("--nodes", default="1,2,4")
-    parser.add_argument("--events", type=int, default=6_000_000, help="generated, and the most that a ramp takes")
+    parser.add_argument("--events", type=int, default=10_000_000, help="made, and the most that a ramp takes")
     parser.add_argument("--partitions", type=int, default=8)
-    parser.add_argument("--start", type=float, default=20_000.0, help="events a second of the first step")
-    parser.add_argument("--step", type=float, default=2.0, help="seconds")
+    parser.add_argument("--start", type=float, default=100_000.0, help="events a second of the first step")
+    parser.add_argument("--factor", type=float, default=1.4, help="by which the rate grows")
+    parser.add_argument("--step", type=float, default=1.5, help="seconds")
+    parser.add_argument("--broker-warmup", type=float, default=10.0, help="seconds")
+    parser.add_argument("--bootstrap", help="HOST:PORT of a broker (default: one is started)")
     parser.add_argument("--out", type=Path, default=Path("runs/ramp"))
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     rows = []
-    with tempfile.TemporaryDirectory(prefix="holon-ramp-") as folder:
-        stage(str(Path(folder, "staged")), options.events, options.partitions)
+    with tempfile.TemporaryDirectory(prefix="holon-ramp-") as name, _broker(Path(name), options.bootstrap) as bootstrap:
+        stock = Path(name, "stock")
+        stock.mkdir()
+        prepare(stock, options.events, options.partitions)
+        place = Place(stock, bootstrap, options.partitions)
+        if options.broker_warmup:
+            warm(place, options.broker_warmup)
         for query in options.queries.split(","):
             for nodes in map(int, options.nodes.split(",")):
-                ramp = Ramp(options.start)
-                rows.append(climb(folder, query, nodes, options.partitions, ramp, options.step))
+                rows.append(climb(place, query, nodes, Ramp(options.start, options.factor), options.step))
                 print(json.dumps(rows[-1]), flush=True)
                 write(options.out, rows)
     print((options.out / "ramp.md").read_text())
 
 
-def stage(folder: str, events: int, partitions: int) -> None:
-    """Generate all events, on all cores."""
-    with open_log(folder) as log:
-        log.create_topic(STAGED, partitions)
-    with multiprocessing.get_context("spawn").Pool(os.cpu_count()) as pool:
-        pool.starmap(_stage_one, [(folder, events, partitions, partition) for partition in range(partitions)])
+@contextmanager
+def _broker(folder: Path, bootstrap: str | None) -> Iterator[str]:
+    if bootstrap is not None:
+        yield bootstrap
+        return
+    # What a ramp has written goes as soon as its topic does.
+    broker = start_broker(folder / "kafka", heap_mb=1024, properties={"log.segment.delete.delay.ms": "1000"})
+    try:
+        yield broker.bootstrap
+    finally:
+        stop_broker(folder / "kafka", delete=True)
 
 
-def _stage_one(folder: str, events: int, partitions: int, partition: int) -> None:
-    with open_log(folder) as log:
-        load_partition(log, Stream(STAGED, events, partitions, GeneratorConfig(seed=7)), partition)
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where ramps run: batches that are ready, a broker, how many partitions."""
+
+    stock: Path
+    bootstrap: str
+    partitions: int
+
+    @contextmanager
+    def topic(self) -> Iterator[tuple[Settings, ReadyProducer]]:
+        """Settings of a log of its own with an empty topic, and who fills it; the topics are gone afterwards."""
+        with tempfile.TemporaryDirectory(prefix="holon-ramp-checkpoints-") as checkpoints:
+            prefix = f"ramp-{secrets.token_hex(4)}."
+            more = ["log.kind=kafka", f"log.bootstrap={self.bootstrap}", f"log.prefix={prefix}"]
+            settings = load_settings(definitions=[*more, f"checkpoints.url={checkpoints}"], environ={})
+            with open_job_log(settings) as log:
+                log.create_topic(TOPIC, self.partitions)
+                _sent(log, self.partitions)  # each partition's leader has answered
+            try:
+                producer = ReadyProducer(self.stock, self.bootstrap, prefix + TOPIC, self.partitions)
+                try:
+                    yield settings, producer
+                finally:
+                    producer.close()
+            finally:
+                drop_topics(settings)
 
 
-def climb(folder: str, query: str, nodes: int, partitions: int, ramp: Ramp, step_s: float) -> dict[str, Any]:
-    """One ramp on a fresh log."""
-    with tempfile.TemporaryDirectory(prefix="log-", dir=folder) as place:
-        settings = load_settings(definitions=[f"log.path={place}", "log.fsync=none"], environ={})
-        with open_job_log(settings) as log:
-            log.create_topic(TOPIC, partitions)
-            run = open_job(log, nexmark_job(query))
-            monitor, fleet = Monitor(log, run), Fleet(f"nexmark.queries:{query}", settings, nodes)
-            with fleet:
-                wait_for(fleet, lambda: _owned(monitor, nodes, partitions), monitor.poll)
-                steps = _steps(Steps(log, monitor, fleet, str(Path(folder, "staged")), place, partitions), ramp, step_s)
-                began_s = time.monotonic()
-                wait_for(fleet, lambda: monitor.consumed >= _sent(log, partitions), monitor.poll)
-    last = steps[-1]
+def warm(place: Place, seconds: float) -> None:
+    """Let the broker compile what it does, before the first ramp."""
+    with place.topic() as (settings, producer):
+        producer.run(WARM_EVENTS / seconds, seconds)
+        warm_broker(log_address(settings), place.partitions, seconds)
+
+
+def climb(place: Place, query: str, nodes: int, ramp: Ramp, step_s: float) -> dict[str, Any]:
+    """One ramp on topics of its own."""
+    partitions = place.partitions
+    with place.topic() as (settings, producer), open_job_log(settings) as log:
+        run = open_job(log, nexmark_job(query))
+        monitor, fleet = Monitor(log, run), Fleet(f"nexmark.queries:{query}", settings, nodes)
+        with fleet:
+            wait_for(fleet, lambda: _owned(monitor, nodes, partitions), monitor.poll)
+            steps = _steps(Steps(log, monitor, fleet, producer), ramp, step_s)
+            began_s = time.monotonic()
+            wait_for(fleet, lambda: monitor.consumed >= _sent(log, partitions), monitor.poll)
     return {
         "query": query, "nodes": nodes, "partitions": partitions, "events_per_s": round(ramp.best),
-        "stopped_growing": ramp.over, "producer_kept_up": last["sent_per_s"] > 0.9 * last["rate"],
-        "drained_s": round(time.monotonic() - began_s, 2), "steps": steps,
+        "ended_by": ended_by(steps, ramp), "drained_s": round(time.monotonic() - began_s, 2), "steps": steps,
         "load": round(os.getloadavg()[0], 1),
     }  # fmt: skip
+
+
+def ended_by(steps: Sequence[dict[str, Any]], ramp: Ramp) -> str:
+    """``nodes`` if in each step that brought nothing more arrived than they took, else ``producer``; or ``events``."""
+    if not ramp.over:
+        return "events"
+    last = steps[-ramp.patience :]
+    return "nodes" if all(step["sent_per_s"] > MORE * step["events_per_s"] for step in last) else "producer"
 
 
 def _sent(log: Log, partitions: int) -> int:
@@ -130,51 +192,36 @@ def _owned(monitor: Monitor, nodes: int, partitions: int) -> bool:
 
 @dataclass(slots=True)
 class Steps:
-    """What a step needs: the log, those who watch it, where the events are, and how many have been sent."""
+    """What a step needs: the log, those who watch it, and who fills it."""
 
     log: Log
     monitor: Monitor
     fleet: Fleet
-    staged: str
-    place: str
-    partitions: int
-    sent: int = 0
+    producer: ReadyProducer
 
     def run(self, rate: float, seconds: float) -> dict[str, Any] | None:
         """One step; None if there are not events enough."""
-        with open_log(self.staged) as staged:
-            there = sum(staged.end_offset(STAGED, part) for part in range(self.partitions))
-        events = int(rate * seconds)
-        if self.sent + events > there:
+        producer = self.producer
+        span = RECORDS * producer.partitions
+        if (producer.rounds - producer.next_round) * span < rate * seconds:
             return None
         ours = [member.process.pid for member in self.fleet.running()]
-        producer = self._producer(events, rate)
         used_s, machine_s = _used_s(ours), busy_s()
         began_s, before = time.monotonic(), self._consumed()
-        while time.monotonic() - began_s < seconds:
-            time.sleep(0.05)
-            self.fleet.check()
+        with ThreadPoolExecutor(1, "ramp-producer") as pool:
+            sending = pool.submit(producer.run, rate, seconds)
+            while not sending.done() or time.monotonic() - began_s < seconds:
+                time.sleep(0.05)
+                self.fleet.check()
+            sent = sending.result()
         passed_s, taken = time.monotonic() - began_s, self._consumed() - before
-        sent = _sent(self.log, self.partitions) - self.sent
         cores, busy = (_used_s(ours) - used_s) / passed_s, (busy_s() - machine_s) / passed_s
-        producer.join()
-        if producer.exitcode != 0:
-            raise SystemExit(f"the producer has failed (exit code {producer.exitcode}); see the messages above")
-        self.sent += events
         return {
-            "rate": round(rate), "sent_per_s": round(sent / passed_s), "events_per_s": round(taken / passed_s),
-            "behind": max(0, self.sent - self._consumed()), "node_cores": round(cores, 2), "all_cores": round(busy, 2),
+            "rate": round(rate), "sent_per_s": round(sent.rounds * span / passed_s),
+            "events_per_s": round(taken / passed_s), "behind": max(0, producer.next_round * span - self._consumed()),
+            "node_cores": round(cores, 2), "producer_cores": round(sent.cpu_s / passed_s, 2),
+            "all_cores": round(busy, 2),
         }  # fmt: skip
-
-    def _producer(self, events: int, rate: float) -> BaseProcess:
-        context = multiprocessing.get_context("spawn")
-        ready = context.Event()
-        process = context.Process(
-            target=produce, args=(self.staged, self.place, self.partitions, self.sent, events, rate, ready)
-        )
-        process.start()
-        ready.wait(START_S)
-        return process
 
     def _consumed(self) -> int:
         self.monitor.poll()
@@ -194,28 +241,6 @@ def _steps(steps: Steps, ramp: Ramp, step_s: float) -> list[dict[str, Any]]:
     return rows
 
 
-def produce(staged: str, place: str, partitions: int, first: int, events: int, rate: float, ready: Any) -> None:
-    """Copy events ``first`` to ``first + events`` at ``rate`` a second; all partitions advance alike."""
-    with open_log(staged) as source, open_log(place) as log:
-        ready.set()
-        began_s, sent = time.monotonic(), first
-        while sent < first + events:
-            due = min(first + events, first + int((time.monotonic() - began_s) * rate) + 1)
-            for partition in range(partitions):
-                start, stop = _record(sent, partition, partitions), _record(due, partition, partitions)
-                while start < stop:
-                    chunk = source.read(STAGED, partition, start, max_records=stop - start)
-                    log.append(TOPIC, partition, chunk.values)
-                    start = chunk.next_offset
-            sent = due
-            time.sleep(max(0.0, TICK_S - (time.monotonic() - began_s) % TICK_S))
-
-
-def _record(event: int, partition: int, partitions: int) -> int:
-    """How many of the events before ``event`` are in the partition."""
-    return len(range(partition, event, partitions))
-
-
 def _used_s(pids: Sequence[int]) -> float:
     return sum(cpu_s(pid) or 0.0 for pid in pids)
 
@@ -229,15 +254,14 @@ def write(folder: Path, rows: Sequence[dict[str, Any]]) -> None:
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
     """The table of docs/performance.md."""
     lines = [
-        "| query | nodes | events/s at most | stopped growing | producer kept up | cores of the nodes then | load |",
+        "| query | nodes | events/s at most | ended by | cores of the nodes then | of the producer | load |",
         "|" + "---|" * 7,
     ]
     for row in rows:
         best = max(row["steps"], key=lambda step: step["events_per_s"])
-        said = ["yes" if row[name] else "no" for name in ("stopped_growing", "producer_kept_up")]
         lines.append(
-            f"| {row['query']} | {row['nodes']} | {row['events_per_s']:,} | {said[0]} | {said[1]} | "
-            f"{best['node_cores']} | {row['load']} |"
+            f"| {row['query']} | {row['nodes']} | {row['events_per_s']:,} | {row['ended_by']} | "
+            f"{best['node_cores']} | {best['producer_cores']} | {row['load']} |"
         )
     return "\n".join(lines) + "\n"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,12 @@ from typing import Any
 
 import pytest
 
-from deploy.bench import txn_scale
+from deploy.bench import ready_batches, txn_scale
+from nexmark.bench.answers import chunks
+from nexmark.generator import GeneratorConfig
+from nexmark.loading import Stream
+from nodes.log import LogAddress, open_log
+from tests.integration.kafka_broker import session_bootstrap
 from tests.tidy.source import ROOT
 
 
@@ -32,11 +38,32 @@ def test_scale_measures_a_fleet_with_costs_that_were_measured_before(tmp_path: P
 
 
 def test_ramp_climbs_until_its_events_are_used_up(tmp_path: Path) -> None:
+    more = ("--bootstrap", session_bootstrap(), "--start", "20000", "--factor", "2", "--broker-warmup", "0")
     arguments = ("--queries", "q7", "--nodes", "1", "--events", "60000", "--partitions", "2", "--step", "1")
-    (row,) = script("ramp", tmp_path, *arguments)["rows"]
+    (row,) = script("ramp", tmp_path, *arguments, *more)["rows"]
     rates = [step["rate"] for step in row["steps"]]
     assert rates and rates == [20_000 * 2**number for number in range(len(rates))]
     assert row["drained_s"] >= 0, "all that was sent has been taken in the end"
+    assert row["ended_by"] in ("nodes", "producer", "events")
+    with open_log(LogAddress(f"kafka:{session_bootstrap()}")) as log:
+        assert not [topic for topic in log.topics() if topic.startswith("ramp-")], "topics are left behind"
+
+
+def test_batches_that_were_ready_are_the_generators_events_in_order(tmp_path: Path) -> None:
+    assert ready_batches.prepare(tmp_path, 5000, 2) == 2, "whole rounds only"
+    with open_log(LogAddress(f"kafka:{session_bootstrap()}", prefix=f"ready-{secrets.token_hex(4)}.")) as log:
+        log.create_topic("events", 2)
+        assert [log.end_offset("events", part) for part in range(2)] == [0, 0]  # each leader has answered
+        producer = ready_batches.ReadyProducer(tmp_path, session_bootstrap(), log.prefix + "events", 2)  # type: ignore[attr-defined]
+        sent = producer.run(1e9, 60.0)
+        producer.close()
+        assert sent.rounds == 2 and producer.next_round == 2
+        stream = Stream("events", 4000, 2, GeneratorConfig(seed=7))
+        for part in range(2):
+            assert log.end_offset("events", part) == 2000
+            values = [value for chunk in chunks(log, "events", part) for value in chunk.values]
+            assert values == stream.encode(part, 0, 2000)
+        log.delete_topics(["events"])  # type: ignore[attr-defined]
 
 
 def test_flatness_loses_no_event(tmp_path: Path) -> None:

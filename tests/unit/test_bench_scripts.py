@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 
 from deploy.bench.flatness import flat
-from deploy.bench.ramp import Ramp, _record
+from deploy.bench.ramp import Ramp, ended_by
 from deploy.bench.scale import held_bytes
 from deploy.bench.stages import by_stage, stage_of
 from deploy.endless import BATCH, Endless
@@ -87,9 +87,21 @@ def test_ramp_doubles_the_rate_and_keeps_the_best() -> None:
     assert (ramp.rate, ramp.best) == (4000.0, 900.0)
 
 
-def test_producer_deals_events_as_the_generator_does() -> None:
-    for event in (0, 1, 7, 8, 9, 1000):
-        assert sum(_record(event, partition, 8) for partition in range(8)) == event
+def step(sent: float, taken: float) -> dict[str, float]:
+    return {"sent_per_s": sent, "events_per_s": taken}
+
+
+def test_nodes_have_ended_a_ramp_only_if_more_has_arrived_than_they_took() -> None:
+    ramp = Ramp(1000.0)
+    grows = [step(1e3, 1e3), step(2e3, 2e3)]
+    for one in grows:
+        ramp.told(one["events_per_s"])
+    assert ended_by(grows, ramp) == "events", "it could have gone on"
+    for _ in range(2):
+        ramp.told(2e3)
+    assert ended_by([*grows, step(4e3, 2e3), step(8e3, 2e3)], ramp) == "nodes"
+    assert ended_by([*grows, step(4e3, 2e3), step(2.1e3, 2e3)], ramp) == "producer"
+    assert ended_by([*grows, step(2e3, 2e3), step(2e3, 2e3)], ramp) == "producer"
 
 
 def test_stage_is_that_of_the_innermost_function_that_has_one() -> None:
