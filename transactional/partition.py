@@ -40,7 +40,7 @@ from transactional.running import Running
 from transactional.settling import Received, Redoing
 from transactional.shipping import shipment_of
 from transactional.site import Site
-from transactional.snapshots import FORMAT_VERSION, PartitionState, snapshot_bytes
+from transactional.snapshots import FORMAT_VERSION, PartitionState, Snapshot
 from transactional.spilling import SpillingStore
 from transactional.store import Store
 from transactional.tally import Tally
@@ -88,7 +88,7 @@ class StatePartition:
         self._commits: dict[int, Commit] = {}
         self.writes = 0
         self._wants_snapshot = self._wants_whole = False
-        self._made: tuple[int, bytes] | None = None
+        self._made: tuple[int, Snapshot] | None = None
 
     # --- the log ----------------------------------------------------------------------------------------------------
 
@@ -119,7 +119,7 @@ class StatePartition:
         self._wants_whole |= whole
         self._maybe_snapshot()
 
-    def take_snapshot(self) -> tuple[int, bytes] | None:
+    def take_snapshot(self) -> tuple[int, Snapshot] | None:
         """One that was made, with its epoch; durable once this partition's replies so far are.
 
         It rests upon the one before, or upon what ``restore`` began with. No other is made before it is taken.
@@ -137,9 +137,9 @@ class StatePartition:
             whole, self._wants_snapshot, self._wants_whole = self._wants_whole, False, False
             self._made = self.epoch - 1, self._snapshot(whole)
 
-    def _snapshot(self, whole: bool) -> bytes:
+    def _snapshot(self, whole: bool) -> Snapshot:
         remembered, order = self.replies.changes(whole=whole)
-        changed = self.store.everything() if whole else self.store.changed.items()
+        rows = self.store.copied() if whole else self.store.changed
         state = PartitionState(
             version=FORMAT_VERSION,
             partition=self.number,
@@ -147,12 +147,12 @@ class StatePartition:
             commits_offset=self.commits_offset,
             committed=self.committed,
             ledger=self.ledger.snapshot(),
-            items=[(operator, key, value) for (operator, key), value in changed],
+            items=[],
             replies=remembered,
             reply_order=order,
         )
         self.store.changed = {}
-        return snapshot_bytes(state)
+        return Snapshot(state, rows)
 
     def restore(self, state: PartitionState, rests_on: Iterable[PartitionState] = ()) -> None:
         """Go on from a snapshot; ``rests_on``: those before it, from the oldest on, the first of which holds all.

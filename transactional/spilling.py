@@ -93,6 +93,10 @@ class SpillingStore:
             self._use(key, value)
         self._drain(max(_DRAINED, GENERATIONS * len(writes)))
 
+    def copied(self) -> dict[StateKey, bytes | None]:
+        """All rows as they are now, in memory."""
+        return dict(self.everything())
+
     def everything(self) -> Iterable[tuple[StateKey, bytes | None]]:
         """All rows, in any order."""
         spilled = (row for row in self._spill.rows() if row[0] not in self._fresh)

@@ -2,29 +2,30 @@
 
     .venv/bin/python deploy/bench/txn_state.py [--keys 1000000] [--rate 2000] [--seconds 20] [--only parts|nodes]
 
-``parts`` are CPU times within one process, which other work on the machine hardly changes. ``nodes`` runs ``holon txn
-bench ycsb-t`` with this many accounts on two nodes and the embedded log, with a checkpoint each second and without any,
-which says something on a quiet machine only. Writes txn-state.json and txn-state.md.
+``parts`` are CPU times within one process, which other work on the machine hardly changes. ``nodes`` runs transfers
+between this many accounts on two nodes and the embedded log, with a checkpoint each second and without any, which says
+something on a quiet machine only; it takes some 75 s. Writes txn-state.json and txn-state.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import resource
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 from typing import Any
 
+from deploy.bench.txn_state_nodes import nodes
 from nexmark.pictures import write_files
 from nodes.checkpoints_objects import ObjectCheckpoints
 from nodes.transactions.chains import SEGMENT_BYTES, load_file, merge_files, save_file, states
+from nodes.transactions.process import SWITCH_S
 from nodes.transactions.spill import Spills
 from transactional import Operator, Program
 from transactional.appends import AppendCalls
@@ -36,7 +37,6 @@ from transactional.store import Store
 
 CHANGED = 5_000
 SPILL_MB = 16
-NEVER_MS = 3_600_000
 
 
 def main() -> None:
@@ -47,6 +47,7 @@ def main() -> None:
     parser.add_argument("--only", choices=["parts", "nodes"])
     parser.add_argument("--out", type=Path, default=Path("runs/txn-state"))
     options = parser.parse_args()
+    sys.setswitchinterval(SWITCH_S)
     options.out.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {"keys": options.keys, "load": os.getloadavg()[0]}
     if options.only != "nodes":
@@ -89,7 +90,13 @@ def checkpoints(keys: int, folder: str) -> dict[str, float]:
             found["snapshot of 5,000 changes, ms in the loop"] = cpu_ms(partition.want_snapshot)
         made = partition.take_snapshot()
         assert made is not None
-        chain.append(save_file(store, "state-txn", 0, (epoch, 0), chain, made[1]))
+        kind = "5,000 changes" if epoch else "all"
+        data, took_ms, waited_ms = beside(made[1].encoded)
+        found |= {
+            f"encoding {kind} in a thread, ms": took_ms,
+            f"longest wait of the loop meanwhile, {kind}, ms": waited_ms,
+        }
+        chain.append(save_file(store, "state-txn", 0, (epoch, 0), chain, data))
     sizes = [part.size for part in chain]
     found |= {"bytes of all, MB": sizes[0] / 1e6, "bytes of 5,000 changes, MB": sizes[-1] / 1e6}
     merged: list[Any] = []
@@ -101,8 +108,21 @@ def checkpoints(keys: int, folder: str) -> dict[str, float]:
     again = partition_with()
     newest = load_file(store, merged[-1].name)[1]
     found["taking over all, ms"] = cpu_ms(lambda: again.restore(newest, states(store, merged[:-1])))
-    assert again.store.items == partition.store.items
+    assert again.store.copied() == partition.store.copied()
     return found
+
+
+def beside(work: Callable[[], bytes]) -> tuple[bytes, float, float]:
+    """What it gives in another thread, its CPU time, and how long this thread stood still at most meanwhile, ms."""
+    with ThreadPoolExecutor(1) as pool:
+        taken = pool.submit(lambda: (began := time.thread_time(), work(), time.thread_time() - began)[1:])
+        longest, last = 0.0, time.perf_counter()
+        while not taken.done():
+            time.sleep(0.0002)
+            now = time.perf_counter()
+            longest, last = max(longest, now - last), now
+        data, took_s = taken.result()
+    return data, 1000 * took_s, 1000 * longest
 
 
 def spilling(keys: int, folder: str) -> dict[str, float]:
@@ -149,21 +169,6 @@ def compression() -> dict[str, float]:
         "compressing, us": 1000 * cpu_ms(lambda: [travelling([append], 1024) for _ in range(repeats)]) / repeats,
         "unpacking, us": 1000 * cpu_ms(lambda: [Pieces().take(piece) for _ in range(repeats)]) / repeats,  # type: ignore[arg-type]
     }
-
-
-def nodes(keys: int, rate: int, seconds: int) -> dict[str, float]:
-    """p50 and p99 with a checkpoint each second, and with none, in turn."""
-    found: dict[str, float] = {}
-    for name, interval_ms in (("without checkpoints", NEVER_MS), ("a checkpoint each second", 1_000)):
-        with tempfile.TemporaryDirectory() as folder:
-            command = [str(Path(sys.executable).with_name("holon")), "txn", "bench", "ycsb-t", "--json"]
-            command += ["--accounts", f"{keys}", "--rate", f"{rate}", "--seconds", f"{seconds}", "--log-dir", folder]
-            command += ["-D", f"node.checkpoint_interval_ms={interval_ms}"]
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
-            said = json.loads(done.stdout)
-            found |= {f"{each}, {name}, ms": said["latency_ms"][each] for each in ("p50", "p99")}
-    plain, saved = (found[f"p99, {name}, ms"] for name in ("without checkpoints", "a checkpoint each second"))
-    return found | {"p99 is raised by, %": 100 * (saved / plain - 1)}
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ from nodes.transactions.chains import Part
 from nodes.transactions.compaction import Compact, CompactionFailed, Wish, compact_here
 from nodes.transactions.topics import FIRST_INCARNATION
 from transactional.partition import StatePartition
-from transactional.snapshots import LedgerState, PartitionState
+from transactional.snapshots import LedgerState, PartitionState, Snapshot
 from wcrdt.slots import WINDOW_START
 
 logger = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class _Life:
     epoch: int
     idle: int = 0
     wanted: bool = False
-    held: tuple[int, bytes, int] | None = None  # epoch, snapshot, replies that have to be acknowledged
+    held: tuple[int, Snapshot, int] | None = None  # epoch, snapshot, replies that have to be acknowledged
     merging: bool = False
     broken: bool = False  # a file that it rests upon is bad: the next one has to hold all
 
@@ -218,10 +218,10 @@ class TransactionCheckpoints:
 
     def _hand_over(self, number: int, life: _Life) -> list[bytes]:
         assert life.held is not None
-        (epoch, data, _), life.held = life.held, None
+        (epoch, made, _), life.held = life.held, None
         unit = self.sequencers + number
         known = [saved.name for saved in self.ownership.checkpoints(unit)]
-        saved = self._saver.save(partial(self._save, number, life, life.chain, epoch, data, known, life.merging))
+        saved = self._saver.save(partial(self._save, number, life, life.chain, epoch, made, known, life.merging))
         return [] if saved is None else self._keep(saved)
 
     def _save(
@@ -230,13 +230,13 @@ class TransactionCheckpoints:
         life: _Life,
         chain: tuple[Part, ...],
         epoch: int,
-        data: bytes,
+        made: Snapshot,
         known: list[str],
         merging: bool,
     ) -> _Saved:
         """Beside the node's loop. What a merge makes is rested upon by nothing yet, so nothing goes while one runs."""
         unit, store = self.sequencers + number, self._saving_store
-        part = chains.save_file(store, self.job, unit, (epoch, 0), chain, data)
+        part = chains.save_file(store, self.job, unit, (epoch, 0), chain, made.encoded())
         names = store.list(self.job, FIRST_INCARNATION, unit)
         if not {each.name for each in chain} <= set(names) or not self._is_intact([part]):
             return _Saved(number, life, epoch, None)

@@ -197,8 +197,9 @@ class World:
             owned.want_snapshot(whole=whole)
             made = None if life.outbox.get((REPLIES, partition)) else owned.take_snapshot()
             if made is not None:
-                known, state = self.snapshots.setdefault(partition, []), snapshot_state(made[1])
-                assert snapshot_bytes(state) == made[1] and state.ledger.done == made[0]
+                known, data = self.snapshots.setdefault(partition, []), made[1].encoded()
+                state = snapshot_state(data)
+                assert snapshot_bytes(state) == data and state.ledger.done == made[0]
                 chain = self.chains[id(owned)] = self._merged((*self.chains[id(owned)], state))
                 if not known or state.ledger.done >= known[-1][-1].ledger.done:
                     known.append(chain)
