@@ -6,21 +6,20 @@ from collections.abc import Iterable
 
 from transactional.execution import Execution
 from transactional.messages import Contribution, Mark
-from transactional.settling import Redo, settle
+from transactional.settling import Settled
 
 
-def contribution_of(
-    by_tid: dict[int, Execution], earlier: Iterable[Mark], share: int, redo: Redo | None = None
-) -> Contribution:
-    """After these marks of earlier rounds; ``share``: calls that cause no doubt.
-
-    ``redo`` runs one once more, which then stands in ``by_tid``.
-    """
+def dropped_by(earlier: Iterable[Mark]) -> set[int]:
+    """Who has failed, by these marks."""
     dropped: set[int] = set()
     for mark in earlier:
         if mark.contribution is not None:
             dropped.update(tid for tid, _, _ in mark.contribution.failures)
-    settled = settle(by_tid, dropped, share, redo)
+    return dropped
+
+
+def contribution_of(by_tid: dict[int, Execution], settled: Settled, share: int) -> Contribution:
+    """Of executions that are settled; ``share``: calls that cause no doubt."""
     executions = [by_tid[tid] for tid in sorted(by_tid)]
     return Contribution(
         conflicts=settled.conflicts,

@@ -18,7 +18,7 @@ import msgspec
 from holon.murmur import murmur2
 from transactional.errors import BadArguments, UnknownFunction, by_name
 from transactional.streams import CURSORS, Binding, feed, skip, where
-from transactional.values import BadValue, decode, encode
+from transactional.values import PACK_ERRORS, BadValue, decode, encode, pack
 
 Function: TypeAlias = Callable[..., Awaitable[Any]]
 StateKey: TypeAlias = tuple[str, str]
@@ -158,9 +158,15 @@ class Program:
         if not isinstance(key, str):
             raise BadArguments(f"the key of a {name} is a str, not {type(key).__name__}")
         try:
-            return Target(name, key, called, encode(arguments, self.limits.max_value_bytes))
-        except BadValue as error:
-            raise BadValue(f"an argument of {name}.{called} {error}") from None
+            data = pack(arguments)
+        except PACK_ERRORS:
+            data = b""  # says why below
+        if not 0 < len(data) <= self.limits.max_value_bytes:
+            try:
+                data = encode(arguments, self.limits.max_value_bytes)
+            except BadValue as error:
+                raise BadValue(f"an argument of {name}.{called} {error}") from None
+        return Target(name, key, called, data)
 
     def _named(self, operator: str | Operator, function: str | Function) -> tuple[str, str]:
         """The names of both, checked; kept for what belongs to this program."""

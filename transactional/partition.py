@@ -11,7 +11,6 @@ from itertools import chain
 from operator import itemgetter
 
 from transactional.appends import Append, AppendCalls, AppendCommit, AppendEpochs, AppendReply
-from transactional.contributing import contribution_of
 from transactional.execution import Execution
 from transactional.ledger import FIRST_EPOCH, Epoch, Ledger
 from transactional.messages import (
@@ -20,13 +19,13 @@ from transactional.messages import (
     CallMessage,
     Calls,
     Commit,
-    Contribution,
     Cut,
     Forward,
     Kind,
     Mark,
     Piece,
     Reply,
+    Request,
     WireCall,
     WireResult,
     addressed,
@@ -35,7 +34,7 @@ from transactional.messages import (
 )
 from transactional.nondeterminism import parted, timed_out_alone
 from transactional.pieces import WHOLE_BYTES, Pieces
-from transactional.replies import ReplyBook, keepsake, records_of
+from transactional.replies import ReplyBook, records_of
 from transactional.running import Running
 from transactional.settling import Received, Redoing
 from transactional.shipping import shipment_of
@@ -242,17 +241,14 @@ class StatePartition:
         if received is None:
             return False
         items: list[tuple[int, WireCall | WireResult]] = []
-        executions, site = self._running.executions, self._running.site
         for calls in received:
             assert isinstance(calls, Calls), f"partition {self.number}: a mark of epoch {self.epoch} names no calls"
             items += [(item.tid, item) for item in calls.items]
         items.sort(key=itemgetter(0))  # of one transaction they keep their order
+        arriving: dict[int, list[WireCall | WireResult]] = {}
         for tid, item in items:
-            execution = executions.get(tid)
-            if execution is None:
-                assert isinstance(item, WireCall), f"partition {self.number}: a result for nobody: {item}"
-                execution = executions[tid] = Execution(site, tid, item.time_ms)
-            execution.take(item)
+            arriving.setdefault(tid, []).append(item)
+        self._running.settle(epoch, self._share, arriving)
         self._end_round(epoch, items, out)
         return True
 
@@ -285,7 +281,9 @@ class StatePartition:
         sends, inline = addressed(records, self._inline_bytes)
         if not inline:  # what has a next mark was read there
             out += [AppendCalls(to, data) for to, data in records if epoch.mark(round_ + 1, to) is None]
-        mark = Mark(self.number, self.epoch, round_, sends, None if sends else self._contribution(epoch), inline)
+        mark = Mark(
+            self.number, self.epoch, round_, sends, None if sends else self._running.contribution(self._share), inline
+        )
         known = epoch.mark(round_, self.number)
         if known is None:
             out.append(AppendEpochs(to_bytes(mark)))
@@ -294,11 +292,10 @@ class StatePartition:
         elif known != mark:
             raise parted(known, mark, sent, self._running.roots)
 
-    def _contribution(self, epoch: Epoch) -> Contribution:
-        running = self._running
-        earlier = [mark for round_ in range(1, running.round) for mark in epoch.marks[round_].values()]
-        share = self.program.limits.max_calls // self.ledger.partitions
-        return contribution_of(running.executions, earlier, share, running.redoing)
+    @property
+    def _share(self) -> int:
+        """Calls of one transaction here that cause no doubt."""
+        return self.program.limits.max_calls // self.ledger.partitions
 
     # --- the end of an epoch ----------------------------------------------------------------------------------------
 
@@ -306,21 +303,12 @@ class StatePartition:
         """Keep the writes of what is decided."""
         decision, running = epoch.decision, self._running
         assert decision is not None
-        again, failed = frozenset(decision.rerun), decision.failed
-        writes = running.writes
-        for tid in sorted(running.executions):
-            if running.executions[tid].timed_out is not None and (tid in again or tid not in failed):
-                raise timed_out_alone(self.number, self.epoch, running.executions[tid])
-            if tid not in again and tid not in failed:
-                writes.update(running.executions[tid].writes)
-        self.store.apply(writes)
-        self.writes += len(writes)
-        for tid, request in running.roots.items():  # in TID order
-            if tid not in again:
-                result = failed.get(tid) if tid in failed else running.executions[tid].result
-                assert result is not None, f"transaction {tid} of epoch {self.epoch} has committed without a result"
-                running.outcomes.append((tid, request, result))
-        running.committed = True
+        for tid, each in running.executions.items():
+            if each.timed_out is not None and (tid in decision.rerun or tid not in decision.failed):
+                raise timed_out_alone(self.number, self.epoch, each)
+        running.commit(decision)
+        self.store.apply(running.writes)
+        self.writes += len(running.writes)
 
     def _ship(self, epoch: Epoch, out: list[Append]) -> bool:
         if self._running.shipped:
@@ -353,11 +341,11 @@ class StatePartition:
         self.committed += self.tally.epoch(epoch, [outcome for _, _, outcome in outcomes], self._running.roots)
         postponed = [each.request for each in epoch.outcome.postponed]
         ends = {s: cut.to_offset for s, cut in epoch.cuts.items()}
-        replies = self.replies.of_epoch(outcomes, self._running.aside, postponed, ends)
+        replies, calls = self.replies.of_epoch(outcomes, self._running.aside, postponed, ends)
         shown = self.replies.shown(replies)
         self.tally.replies += len(shown)
         self._reply(shown, out)
-        self._log_commit(replies, out)
+        self._log_commit(replies, calls, out)
         for execution in self._running.executions.values():
             execution.close()
         self._running.site.written.clear()  # or they would hold each other
@@ -367,12 +355,11 @@ class StatePartition:
     def _reply(self, replies: list[Reply], out: list[Append]) -> None:
         out += [AppendReply(self.number, to_bytes(record)) for record in records_of(self.epoch, replies, self._replied)]
 
-    def _log_commit(self, replies: list[Reply], out: list[Append]) -> None:
+    def _log_commit(self, replies: list[Reply], calls: list[Request | bytes], out: list[Append]) -> None:
         running = self._running
         if not replies and not running.writes:
             return
         writes = [(operator, key, value) for (operator, key), value in running.writes.items()]
-        calls = [keepsake(request, outcome) for _, request, outcome in running.outcomes]
         hung = sorted(self.ledger.hanging.of(self.epoch))
         data = to_bytes(Commit(self.number, self.epoch, self.committed, writes, replies, calls, hung))
         if len(data) <= WHOLE_BYTES:

@@ -50,22 +50,26 @@ class ReplyBook:
         aside: Sequence[Request],
         postponed: Sequence[Request],
         ends: Mapping[int, int],
-    ) -> list[Reply]:
-        """All replies in order; ``outcomes`` in commit order, ``ends`` the offsets to which sequencers have cut."""
+    ) -> tuple[list[Reply], list[Request | bytes]]:
+        """All replies in order, and for the first of them what was asked, as it is kept; the others are repeats.
+
+        ``outcomes`` in commit order; ``ends``: the offsets to which sequencers have cut.
+        """
         repeated = []
         if aside:
             coming = {(each.sequencer, each.id) for each in postponed} | {
                 (each.sequencer, each.id) for _, each, _ in outcomes
             }
             repeated = [(request, self._again(request, coming)) for request in aside]
-        replies = []
+        replies, calls = [], []
         for tid, request, outcome in outcomes:
-            reply = _reply(request, tid, outcome)
-            self._remember(reply, keepsake(request, outcome))
+            reply, call = _reply(request, tid, outcome), keepsake(request, outcome)
+            self._remember(reply, call)
             replies.append(reply)
+            calls.append(call)
         replies += [_reply(request, *known) for request, known in repeated if known is not None]
         self._forget_before(ends)
-        return replies
+        return replies, calls
 
     def recall(self, replies: Sequence[Reply], calls: Sequence[Request | bytes], ends: Mapping[int, int]) -> None:
         """What another owner has replied in an epoch; ``calls`` belong to the first replies, the others are repeats."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from transactional.contributing import contribution_of, dropped_by
 from transactional.errors import Aborted
 from transactional.execution import Execution
-from transactional.messages import Request
+from transactional.ledger import Decision, Epoch
+from transactional.messages import Contribution, Request, WireCall, WireResult
 from transactional.operators import StateKey
-from transactional.settling import Redoing
+from transactional.settling import Arriving, Redoing, Settled, settle
 from transactional.site import Site
 
 
@@ -27,3 +30,38 @@ class Running:
     committed: bool = False
     shipped: bool = False
     agreed: int = 0  # to how many that hang
+    settled: Settled | None = None
+    dropped: set[int] = field(default_factory=set)  # when they were settled
+    lost: set[int] = field(default_factory=set)
+
+    def settle(self, epoch: Epoch, share: int, arriving: Mapping[int, Sequence[WireCall | WireResult]]) -> None:
+        """After the last round, and with what the others have sent in it; without that, only if it may matter."""
+        rounds = range(1, self.round + 1)
+        dropped = dropped_by(mark for round_ in rounds for mark in epoch.marks[round_].values())
+        if arriving or self.settled is None or dropped != self.dropped:
+            self.dropped = dropped
+            self.settled = settle(
+                self.executions, dropped, share, self.redoing, Arriving(self.site, arriving, self.lost)
+            )
+
+    def contribution(self, share: int) -> Contribution:
+        """What the partition says of the epoch where it sends nothing in a round."""
+        if self.settled is None:
+            self.settled = settle(self.executions, self.dropped, share, self.redoing)
+        return contribution_of(self.executions, self.settled, share)
+
+    def commit(self, decision: Decision) -> None:
+        """The writes of what is decided, and its outcomes, both in TID order."""
+        again, failed, executions = frozenset(decision.rerun), decision.failed, self.executions
+        if again or failed or self.settled is None:
+            for tid in sorted(executions):
+                if tid not in again and tid not in failed:
+                    self.writes.update(executions[tid].writes)
+        else:  # all commit
+            self.writes.update((key, writer.writes[key]) for key, writer in self.settled.writers.items())
+        for tid, request in self.roots.items():
+            if tid not in again:
+                result = failed.get(tid) if tid in failed else executions[tid].result
+                assert result is not None, f"transaction {tid} has committed without a result"
+                self.outcomes.append((tid, request, result))
+        self.committed = True

@@ -1,17 +1,20 @@
 """Which transactions of an epoch stand as they ran in one state partition, and which have to run again.
 
-All first run against the state before the epoch. Then, in TID order, whoever has read what a lower TID writes runs once
-more here, on that write. If it then sends what it has sent before, nobody else need know: it stands, as long as those
-stand that it has read from. Else it is a conflict, and is run again everywhere.
+All first run against the state before the epoch. Then, round by round and in TID order, whoever has read what a lower
+TID writes runs once more here, on that write, before it is given what has come for it. If it then sends what it has
+sent before, nobody else need know: it stands, as long as those stand that it has read from. Else it is a conflict, and
+is run again everywhere.
 
 Source: the check is Aria's; running again in place, and "as long as", are not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from transactional.accesses import Accesses
 from transactional.execution import Execution
 from transactional.messages import Request, WireCall, WireResult
 from transactional.operators import StateKey
@@ -21,36 +24,86 @@ from transactional.versions import Versions
 Received = Request | WireCall | WireResult
 Sent = dict[int, list[WireCall | WireResult]]
 _NONE: Mapping[StateKey, tuple[int, bytes | None]] = {}
+_NOTHING: Mapping[int, Sequence[WireCall | WireResult]] = {}
+_NOBODY: Collection[int] = ()
 Redo = Callable[[Execution, Versions], Execution | None]
 """Runs one once more on these versions; None: it would send something else, or does not stand for other reasons."""
 
 
 @dataclass(slots=True)
 class Settled:
-    """``conflicts`` ascend; ``reads_from``: (TID, lower TID whose write it has read), in order."""
+    """``conflicts`` ascend; ``reads_from``: (TID, lower TID whose write it has read), in order.
+
+    ``writers``: by key, the highest TID that has written it, of those that may.
+    """
 
     conflicts: list[int] = field(default_factory=list)
     reads_from: list[tuple[int, int]] = field(default_factory=list)
+    writers: Mapping[StateKey, Accesses] = field(default_factory=dict, compare=False)
 
 
-def settle(executions: dict[int, Execution], dropped: Collection[int], share: int, redo: Redo | None) -> Settled:
-    """Replaces what was run once more in ``executions``.
+@dataclass(frozen=True, slots=True)
+class Arriving:
+    """What the others have sent in a round to transactions at ``site``, by TID.
 
+    ``lost``: who did not stand when something came for it. What it reads from then on may hide that.
+    """
+
+    site: Site
+    items: Mapping[int, Sequence[WireCall | WireResult]]
+    lost: set[int] = field(default_factory=set)
+
+    def take(self, tid: int, execution: Execution | None) -> Execution:
+        """Give the transaction its own."""
+        items = self.items[tid]
+        if execution is None:
+            first = items[0]
+            assert isinstance(first, WireCall), f"partition {self.site.here}: a result for nobody: {first}"
+            execution = Execution(self.site, tid, first.time_ms)
+        for item in items:
+            execution.take(item)
+        return execution
+
+
+def settle(
+    executions: dict[int, Execution],
+    dropped: Collection[int],
+    share: int,
+    redo: Redo | None,
+    arriving: Arriving | None = None,
+) -> Settled:
+    """Replaces what was run once more in ``executions``, and adds what arrives, in TID order.
+
+    So what arrives runs on what lower TIDs have written by now, and need not be run once more for that.
     ``dropped``: failed elsewhere. What those, conflicts, races and who has made more than ``share`` calls write, no
     transaction that is decided at once will see. Two that write a key and have not read it are no conflict: writes are
     kept in TID order (deviation from Aria and Styx, which let the lower one win).
     """
-    found, versions = Settled(), Versions()
-    written = versions.writers
-    for tid in sorted(executions):
-        execution = executions[tid]
-        unread = not execution.sources and not execution.scans and written.keys().isdisjoint(execution.reads)
-        if not unread and not _stands(execution, versions):
-            again = redo(execution, versions) if redo is not None and may_write(execution, share) else None
-            if again is None:
-                found.conflicts.append(tid)
-                continue
-            executions[tid] = execution = again
+    versions = Versions()
+    found = Settled(writers=versions.writers)
+    written, tids = versions.writers, executions.keys()
+    items, lost = _NOTHING, _NOBODY
+    if arriving is not None:
+        items, lost = arriving.items, arriving.lost
+        arriving.site.versions, arriving.site.written = versions, written
+        tids = tids | items.keys()
+    for tid in sorted(tids):
+        execution, stands = executions.get(tid), tid not in lost
+        if execution is not None and stands:
+            unread = not execution.sources and not execution.scans and written.keys().isdisjoint(execution.reads)
+            if not unread and not _stands(execution, versions):
+                again = redo(execution, versions) if redo is not None and may_write(execution, share) else None
+                stands = again is not None
+                if again is not None:
+                    executions[tid] = execution = again
+        if arriving is not None and tid in items:
+            if not stands:
+                arriving.lost.add(tid)
+            executions[tid] = execution = arriving.take(tid, execution)
+        assert execution is not None
+        if not stands:
+            found.conflicts.append(tid)
+            continue
         if execution.sources:
             found.reads_from += [(tid, source) for source in _lower_tids(execution.sources)]
         if execution.writes and tid not in dropped and may_write(execution, share):
@@ -81,7 +134,7 @@ def _lower_tids(sources: Mapping[StateKey, tuple[int, bytes | None]]) -> list[in
 
 
 class Redoing:
-    """What the transactions of an epoch have been given and have sent in one partition, round by round."""
+    """What the transactions of an epoch have been given and have sent in one partition, round by round, by TID."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
@@ -89,12 +142,10 @@ class Redoing:
         self._sent: list[Sent] = []
         self._still: Site | None = None  # where they run once more
         self._in_vain: set[int] = set()
-        self._by_tid: dict[int, dict[int, list[Received]]] = {}  # and by round, as far as is asked for
-        self._sent_by_tid: dict[int, dict[int, Sent]] = {}
-        self._known = 0
+        self._rounds: list[_Round] = []  # as far as is asked for
 
     def add(self, received: Iterable[tuple[int, Received]], sent: Sent) -> None:
-        """One round."""
+        """One round; both ascend by TID."""
         self._received.append(received)
         self._sent.append(sent)
 
@@ -102,16 +153,13 @@ class Redoing:
         """As ``Redo``; once it was in vain it is so for the rest of the epoch."""
         if old.tid in self._in_vain:
             return None
-        self._index()
+        for number in range(len(self._rounds), len(self._received)):
+            self._rounds.append(_Round(self._received[number], self._sent[number]))
         again = self._run(old, versions)
         if again is None:
             self._in_vain.add(old.tid)
         else:
             old.close()
-            written = self.site.written
-            for key in again.writes:
-                if written.get(key) is old:
-                    written[key] = again
         return again
 
     def _run(self, old: Execution, versions: Versions) -> Execution | None:
@@ -119,9 +167,11 @@ class Redoing:
         if site is None or site.versions is not versions:
             site = self._still = Site(self.site.program, self.site.base, self.site.here, versions)
         site.sent = {}
-        again = Execution(site, old.tid, old.time_ms)
-        sent = self._sent_by_tid.get(old.tid, {})
-        for round_, items in self._by_tid[old.tid].items():
+        again, tid = Execution(site, old.tid, old.time_ms), old.tid
+        for round_ in self._rounds:
+            items = round_.received_by(tid)
+            if not items:
+                continue
             for item in items:
                 if isinstance(item, Request):
                     again.start(item)
@@ -131,21 +181,32 @@ class Redoing:
                     return _closed(again)
             if again.timed_out is not None:
                 return again  # and so would everybody else's
-            if again.failures or again.race or again.over or site.sent != sent.get(round_, {}):
+            if again.failures or again.race or again.over or site.sent != round_.sent_by(tid):
                 return _closed(again)
             site.sent = {}
         again.move_to(self.site)
         return again
 
-    def _index(self) -> None:
-        for round_ in range(self._known, len(self._received)):
-            for tid, item in self._received[round_]:
-                self._by_tid.setdefault(tid, {}).setdefault(round_, []).append(item)
-            for to, items in self._sent[round_].items():
-                for item in items:
-                    by_round = self._sent_by_tid.setdefault(item.tid, {})
-                    by_round.setdefault(round_, {}).setdefault(to, []).append(item)
-        self._known = len(self._received)
+
+class _Round:
+    """Finds what one transaction was given and has sent."""
+
+    def __init__(self, received: Iterable[tuple[int, Received]], sent: Sent) -> None:
+        self._received = list(received)
+        self._tids = [tid for tid, _ in self._received]
+        self._sent = [(to, items, [item.tid for item in items]) for to, items in sent.items()]
+
+    def received_by(self, tid: int) -> list[Received]:
+        first = bisect_left(self._tids, tid)
+        return [item for _, item in self._received[first : bisect_right(self._tids, tid, first)]]
+
+    def sent_by(self, tid: int) -> Sent:
+        found: Sent = {}
+        for to, items, tids in self._sent:
+            first = bisect_left(tids, tid)
+            if first < len(tids) and tids[first] == tid:
+                found[to] = items[first : bisect_right(tids, tid, first)]
+        return found
 
 
 def _closed(execution: Execution) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import count
 
 import pytest
@@ -11,7 +12,7 @@ from transactional.contributing import contribution_of
 from transactional.execution import Execution
 from transactional.ledger import decide
 from transactional.messages import Contribution, Kind, Request, WireCall
-from transactional.settling import Redoing, Settled, settle
+from transactional.settling import Arriving, Redoing, Settled, settle
 from transactional.site import Site
 from transactional.store import Store
 from transactional.values import decode, encode
@@ -66,20 +67,34 @@ class Here:
         self.site = Site(program, Store({("it", "x"): encode(10)}), HERE)
         self.redoing = Redoing(self.site)
         self.by_tid: dict[int, Execution] = {}
-        self.sent: list[tuple[int, str, bytes]] = []
+        self.lost: set[int] = set()
 
-    def round(self, *calls: tuple[int, str, str, list[object]], queued: bool = False) -> None:
+    def round(self, *calls: tuple[int, str, str, list[object]]) -> None:
         received = []
         for tid, key, function, arguments in calls:
-            data = encode(arguments)
-            item = (
-                WireCall(tid, 0, ((0,),), (), "it", key, function, data, None)
-                if queued
-                else Request(Kind.RUN, str(tid), "it", key, function, data, 0, tid, 0)
-            )
+            item = Request(Kind.RUN, str(tid), "it", key, function, encode(arguments), 0, tid, 0)
             received.append((tid, item))
-            execution = self.by_tid.setdefault(tid, Execution(self.site, tid, 0))
-            execution.start(item) if isinstance(item, Request) else execution.take(item)
+            self.by_tid[tid] = execution = Execution(self.site, tid, 0)
+            execution.start(item)
+        self._end_round(received)
+
+    def arrive(self, *calls: tuple[int, str, str, list[object]]) -> Settled:
+        """A round of what other partitions have sent."""
+        received = [
+            (tid, WireCall(tid, 0, ((0,),), (), "it", key, function, encode(arguments), None))
+            for tid, key, function, arguments in calls
+        ]
+        found = settle(
+            self.by_tid,
+            (),
+            SHARE,
+            self.redoing,
+            Arriving(self.site, {tid: [item] for tid, item in received}, self.lost),
+        )
+        self._end_round(received)
+        return found
+
+    def _end_round(self, received: Sequence[tuple[int, Request | WireCall]]) -> None:
         sent, self.site.sent = self.site.sent, {}
         self.redoing.add(received, sent)
 
@@ -106,8 +121,7 @@ def test_who_reads_what_a_lower_one_has_written_stands_as_long_as_that_stands() 
 def test_who_has_run_before_a_lower_one_came_runs_once_more_here() -> None:
     here = Here()
     here.round((5, "x", "pay", [AWAY]), (7, "x", "pay", [AWAY]))
-    here.round((3, "x", "add", [100]), queued=True)
-    assert here.settle() == Settled([], [(5, 3), (7, 5)])
+    assert here.arrive((3, "x", "add", [100])) == Settled([], [(5, 3), (7, 5)])
     assert here.results() == {5: 109, 7: 108}
     assert not here.site.sent, "what it has sent once is not sent again"
 
@@ -115,10 +129,8 @@ def test_who_has_run_before_a_lower_one_came_runs_once_more_here() -> None:
 def test_who_would_send_something_else_is_run_again_everywhere() -> None:
     here = Here()
     here.round((5, "x", "tell", [AWAY]), (7, "x", "pay", [AWAY]))
-    here.round((3, "x", "add", [100]), queued=True)
-    assert here.settle() == Settled([5], [(7, 3)])
-    here.round((4, "x", "add", [100]), queued=True)
-    assert here.settle() == Settled([5], [(4, 3), (7, 4)]), "and is not tried again"
+    assert here.arrive((3, "x", "add", [100])) == Settled([5], [(7, 3)])
+    assert here.arrive((4, "x", "add", [100])) == Settled([5], [(4, 3), (7, 4)]), "and is not tried again"
     assert here.results() == {5: None, 7: 209}
 
 
@@ -137,18 +149,38 @@ def test_who_scans_sees_what_lower_ones_have_written_below_the_prefix() -> None:
     assert here.results() == {1: 1, 2: 1, 3: 2, 4: 3}
 
 
+def test_what_arrives_runs_on_what_lower_ones_have_written_by_then() -> None:
+    here = Here()
+    here.round((4, "x", "pay", [AWAY]), (8, "x", "pay", [AWAY]))
+    ran = here.by_tid[8]
+    settled = here.arrive((3, "x", "add", [100]), (6, "x", "add", [100]), (9, "x", "add", [100]))
+    assert settled == Settled([], [(4, 3), (6, 4), (8, 6), (9, 8)])
+    assert here.results() == {4: 109, 8: 208} and here.by_tid[8] is not ran
+    arrived = [here.by_tid[tid] for tid in (3, 6, 9)]
+    assert here.settle() == settled
+    assert [here.by_tid[tid] for tid in (3, 6, 9)] == arrived, "once is enough"
+
+
+def test_what_one_that_did_not_stand_reads_later_does_not_hide_that() -> None:
+    here = Here()
+    here.round((5, "x/1", "tell", [AWAY]))
+    assert here.arrive((3, "x/1", "add", [100])).conflicts == [5], "it would tell something else"
+    assert here.arrive((5, "x/", "total", [])).conflicts == [5]
+    assert here.by_tid[5].sources is not None, "it has scanned what the lower one has written"
+    assert here.arrive((9, "x", "add", [1])).conflicts == [5]
+
+
 def test_what_is_read_again_is_the_same_though_a_lower_one_has_written_it() -> None:
     here = Here()
     here.round((5, "x", "ask_twice", [AWAY]))
-    here.round((3, "x", "add", [100]), queued=True)
     waiting = here.by_tid[5]
     assert waiting.read((), ("it", "x")) == encode(10)
-    assert here.settle().conflicts == [] and here.by_tid[5] is not waiting
+    assert here.arrive((3, "x", "add", [100])).conflicts == [] and here.by_tid[5] is not waiting
     assert here.by_tid[5].read((), ("it", "x")) == encode(110)
 
 
 def test_the_share_of_calls_and_time_outs_let_nobody_read() -> None:
     here = Here()
     here.round((1, "x", "pay", [AWAY]), (2, "x", "add", [1]))
-    said = contribution_of(here.by_tid, [], 0, here.redoing)
+    said = contribution_of(here.by_tid, settle(here.by_tid, (), 0, here.redoing), 0)
     assert (said.races, said.conflicts, said.reads_from) == ([1], [], []) and here.results()[2] == 11
