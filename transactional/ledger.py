@@ -78,6 +78,7 @@ class Ledger:
         self.told_to = 0
         """Up to this offset the topic was there before this ledger: it may say already what hangs."""
         self.hanging = Hanging(FIRST_EPOCH - 1)
+        self.news = 0  # counts what was learned by reading; what this node has made itself is none
         self.bad_messages = 0
         self.repeats = 0
         self._epochs: dict[int, Epoch] = {FIRST_EPOCH: Epoch(FIRST_EPOCH, 0)}
@@ -247,9 +248,11 @@ class Ledger:
             case Shipment():
                 self._shipment(message)
             case Hangs():
+                self.news += 1
                 self.hanging.take(message, self.done)
                 self._finish()
             case Agrees():
+                self.news += 1
                 self.hanging.agree(message)
                 self._finish()
 
@@ -257,6 +260,7 @@ class Ledger:
         """All records before this offset were applied."""
         waited, self.position = self.position < self.told_to, position
         if waited:
+            self.news += 1
             self._finish()
 
     def _at(self, number: int) -> Epoch:
@@ -269,6 +273,7 @@ class Ledger:
         if (cut.epoch, cut.from_offset) != self.next_cut(cut.sequencer):  # another cut of the epoch has won
             self.repeats += 1
             return
+        self.news += 1
         self._next_cut[cut.sequencer] = cut.epoch + 1
         self._cut_to[cut.sequencer] = cut.to_offset
         self._at(cut.epoch).cuts[cut.sequencer] = cut
@@ -284,8 +289,10 @@ class Ledger:
 
     def _mark(self, mark: Mark) -> None:
         if self.hanging.close(mark.epoch - 1) and self.position < self.told_to:
+            self.news += 1
             self._finish()  # which did not go on for what might be said of these epochs
         if not self._came(mark):
+            self.news += 1
             self._take_mark(mark)
 
     def _take_mark(self, mark: Mark) -> None:
@@ -307,6 +314,7 @@ class Ledger:
 
     def _shipment(self, shipment: Shipment) -> None:
         if not self._came(shipment):
+            self.news += 1
             self._take_shipment(shipment)
 
     def _take_shipment(self, shipment: Shipment) -> None:

@@ -21,6 +21,11 @@ class CommitBuffer:
         if self._since_ms is None:
             self._since_ms = now_ms
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing waits to be written."""
+        return self._since_ms is None
+
     def due(self, now_ms: int, *, at_once: bool = False) -> dict[int, list[bytes]]:
         """What is to be written now, by partition: all, or nothing."""
         if self._since_ms is None:

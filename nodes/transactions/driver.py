@@ -14,12 +14,12 @@ from nodes.machine import messages as m
 from nodes.machine.claiming import Claiming
 from nodes.transactions.checkpointing import TransactionCheckpoints
 from nodes.transactions.commit_buffer import CommitBuffer
+from nodes.transactions.left_behind import commits_from, last_reply
 from nodes.transactions.standing_by import StandingBy
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
 from nodes.transactions.trimming import Trimming, trimmed_away
 from transactional import node as n
 from transactional.appends import Append, AppendCalls, AppendCommit, AppendEpochs
-from transactional.messages import BadMessage, reply_message
 from transactional.operators import Program
 from transactional.sequencer import EpochConfig, first_needed
 from transactional.snapshots import LedgerState
@@ -31,7 +31,6 @@ logger = logging.getLogger(__name__)
 
 CONTROL_INTERVAL_MS = 20
 CONTROL_BATCH = 1000
-TAIL_RECORDS = 100
 
 
 class TransactionDriver:
@@ -97,10 +96,15 @@ class TransactionDriver:
             self._begin()
         self.log.delivered()
         self._beat()
-        moved = self._turn_control()
+        # Else every turn until the next look would find it ready, and wait for nothing.
+        moved = self._turn_control(at_once=ready is not None and TopicPartition(self.topics.control, 0) in ready)
         topics, epochs_moved = self.topics, False
         if ready is None or TopicPartition(topics.epochs, 0) in ready:
+            news = self.node.ledger.news
             epochs_moved = self._turn_epochs()
+            if ready is not None and len(ready) == 1 and self.node.ledger.news == news and not self.node.standing_by:
+                self._write_commits()  # what came is known: this node has said it
+                return epochs_moved
         for partition in sorted(self.node.partitions):
             if ready is None or TopicPartition(topics.calls, partition) in ready:
                 moved |= self._turn_calls(partition)
@@ -144,6 +148,12 @@ class TransactionDriver:
     def is_waiting(self) -> bool:
         """Whether requests wait for the time at which they are cut."""
         return any(sequencer.waits_for_time for sequencer in self.node.sequencers.values())
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing is in work or to be written: only others can bring something, or much time."""
+        ledger = self.node.ledger
+        return self.claiming.joined and not ledger.is_open(ledger.done + 1) and self._commit_buffer.is_empty
 
     @property
     def watches(self) -> bool:
@@ -195,7 +205,7 @@ class TransactionDriver:
     def _take(self, partition: int) -> bool:
         """Begin with the newest intact checkpoint; False if none is, and the ledger has to be read from its start."""
         self.standing.begins(partition)
-        replied = self._last_reply(partition)
+        replied = last_reply(self.log, self.topics, partition)
         calls_start = self.log.start_offset(self.topics.calls, partition)
         for begin in self.checkpoints.newest(partition, self.begun):
             state = begin.state
@@ -204,7 +214,7 @@ class TransactionDriver:
                     continue
                 # Another owner had read further by that epoch: what is gone belongs to it, or to earlier ones.
                 state = replace(state, calls_offset=calls_start)
-            commits = self._commits(partition, state.commits_offset)
+            commits = commits_from(self.log, self.topics, partition, state.commits_offset)
             try:
                 self._tell(n.PartitionTaken(partition, replied, state, commits, begin.rests_on))
             except (CheckpointDamaged, CheckpointMissing) as error:
@@ -217,7 +227,7 @@ class TransactionDriver:
         if calls_start:
             place = f"{self.topics.calls}[{partition}] begins at {calls_start}"
             raise OffsetOutOfRange(f"{place}, and no checkpoint of the partition can be begun with")
-        self._tell(n.PartitionTaken(partition, replied, None, self._commits(partition, 0)))
+        self._tell(n.PartitionTaken(partition, replied, None, commits_from(self.log, self.topics, partition, 0)))
         self.checkpoints.begins(partition, None)
         return True
 
@@ -225,16 +235,6 @@ class TransactionDriver:
         """Whether the checkpoint is still one of those that the topics are kept for."""
         self._read_control()
         return name in [saved.name for saved in self.claiming.ownership.checkpoints(self.sequencers + partition)]
-
-    def _commits(self, partition: int, offset: int) -> list[bytes]:
-        """What earlier owners have logged from this offset on, as far as it is kept; an epoch without can be run."""
-        offset = max(offset, self.log.start_offset(self.topics.commits, partition))
-        end, found = self.log.end_offset(self.topics.commits, partition), []
-        while offset < end:
-            chunk = self.log.read(self.topics.commits, partition, offset)
-            found += chunk.values
-            offset = max(chunk.next_offset, offset + 1)
-        return found
 
     def _logged(self, partition: int, end: int) -> None:
         """Commits are on the log up to here."""
@@ -252,9 +252,9 @@ class TransactionDriver:
             beat = m.Heartbeat(FIRST_INCARNATION, self.claiming.node, self._beats, stats=self.stats)
             self.log.send(self.topics.heartbeats, 0, [m.encode(beat)])
 
-    def _turn_control(self) -> bool:
+    def _turn_control(self, *, at_once: bool) -> bool:
         now = self.clock_ms()
-        if self._looked_ms is not None and 0 <= now - self._looked_ms < CONTROL_INTERVAL_MS:
+        if not at_once and self._looked_ms is not None and 0 <= now - self._looked_ms < CONTROL_INTERVAL_MS:
             return False
         self._looked_ms = now
         self.claiming.heard(self._heartbeats(), now)
@@ -316,22 +316,6 @@ class TransactionDriver:
         if unit >= self.sequencers:
             self.checkpoints.begins(unit - self.sequencers, None)
             self.node.partitions[unit - self.sequencers].want_snapshot(whole=True)
-
-    def _last_reply(self, partition: int) -> tuple[int, int]:
-        """The identity of the last reply that is on the log."""
-        end = self.log.end_offset(self.topics.replies, partition)
-        start = max(self.log.start_offset(self.topics.replies, partition), end - TAIL_RECORDS)
-        last = (0, 0)
-        while start < end:
-            chunk = self.log.read(self.topics.replies, partition, start)
-            for value in chunk.values:
-                try:
-                    record = reply_message(value)
-                except BadMessage:
-                    continue
-                last = max(last, (record.epoch, record.first + len(record.replies) - 1))
-            start = max(chunk.next_offset, start + 1)
-        return last
 
     # --- transactions -----------------------------------------------------------------------------------------------
 

@@ -45,6 +45,8 @@ from transactional.store import Store
 logger = logging.getLogger(__name__)
 
 CUT_WAIT_S = 0.001
+QUIET_WAIT_S = 0.04
+"""Where nothing is in work: half the time between heartbeats, which is as often as others have to be looked after."""
 WATCH_WAIT_S = 0.005
 """Between two looks whether the owner of something is late that a standby has ready."""
 SWITCH_S = 0.0005
@@ -193,7 +195,8 @@ class TransactionProcess:
             fed |= self.outside.turn(self.driver.node.owned_partitions())
             # What follows from what was read has been done: only the log, or the time, can bring more.
             soon = self.driver.is_waiting or self.outside.running
-            idle_s = WATCH_WAIT_S if self.driver.watches else IDLE_WAIT_S
+            quiet_s = QUIET_WAIT_S if self.driver.is_quiet else IDLE_WAIT_S
+            idle_s = WATCH_WAIT_S if self.driver.watches else quiet_s
             wait_s = 0.0 if fed else CUT_WAIT_S if soon else idle_s
             self.metrics.turned()
             with self.metrics.idle():

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from examples.bank import program
+from nodes.log.contract import TopicPartition
 from nodes.log.memory import MemoryLog
 from nodes.machine.claiming import Claiming
 from nodes.sim.store import MemoryCheckpoints
@@ -93,6 +96,53 @@ def test_requests_that_are_asked_together_travel_in_few_records() -> None:
     assert sorted(found[f"r{number}"] for number in range(30)) == sorted([*range(1, 11)] * 3)
     assert isinstance(found["large"], Aborted) and found["large"].kind == "TypeError"
     assert stage.call("a0", "balance") == 10
+
+
+def ready_for(stage: Stage, node: TransactionDriver) -> list[TopicPartition]:
+    """What a node's wait would end with now."""
+    return [where for where, position in node.waits_for().items() if stage.log.end_offset(*where) > position]
+
+
+def test_what_comes_back_of_a_node_runs_nothing_and_all_else_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage()
+    nodes = [stage.start("one"), stage.start("other")]
+    stage.turn(200)
+    assert all(node.node.partitions for node in nodes)
+    steps: list[int] = []
+    for node in nodes:
+        step = node.node.step
+        monkeypatch.setattr(node.node, "step", lambda event, now, step=step: steps.append(1) or step(event, now))
+    stage.client.ask_all(
+        [WireRequest(f"r{k}", "account", f"a{k % 5}", "transfer", [f"a{(k + 1) % 5}", 0]) for k in range(20)]
+    )
+    came_back = stood_still = 0
+    while len(stage.client.answered) < 20:
+        assert stood_still < 100, "no reply"
+        for node in nodes:
+            ready = ready_for(stage, node)
+            before = node.node.ledger.position, node.node.ledger.news, len(steps)
+            node.turn(ready)
+            moved, news = node.node.ledger.position > before[0], node.node.ledger.news > before[1]
+            if moved and not news and ready == [TopicPartition(stage.topics.epochs, 0)]:
+                came_back += 1
+                assert len(steps) == before[2]
+            elif ready:
+                assert len(steps) > before[2]
+            stood_still = 0 if ready else stood_still + 1
+        stage.client.poll()
+    assert came_back
+
+
+def test_a_record_of_the_control_topic_is_read_in_the_turn_that_it_wakes() -> None:
+    stage = Stage()
+    node = stage.start("one")
+    stage.turn(100)
+    node.turn()  # it has looked at the control topic in this millisecond
+    control = TopicPartition(stage.topics.control, 0)
+    stage.log.append(*control, [b"no message"])
+    assert ready_for(stage, node) == [control]
+    node.turn([control])
+    assert ready_for(stage, node) == [], "the next wait would end at once, again and again"
 
 
 def test_a_survivor_takes_everything_over() -> None:
