@@ -102,8 +102,9 @@ class TransactionDriver:
         if ready is None or TopicPartition(topics.epochs, 0) in ready:
             news = self.node.ledger.news
             epochs_moved = self._turn_epochs()
-            if ready is not None and len(ready) == 1 and self.node.ledger.news == news and not self.node.standing_by:
-                self._write_commits()  # what came is known: this node has said it
+            known = self.node.ledger.news == news and not moved and not self.node.standing_by
+            if known and ready is not None and len(ready) == 1:
+                self._write_commits()  # what came is what this node has said itself: nothing follows
                 return epochs_moved
         for partition in sorted(self.node.partitions):
             if ready is None or TopicPartition(topics.calls, partition) in ready:
