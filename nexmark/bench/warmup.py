@@ -65,7 +65,7 @@ def warm_broker(address: LogAddress, partitions: int, seconds: float, broker_pid
         raise RunFailed(
             "the broker could not be warmed up: a reader has failed, see above; --broker-warmup 0 goes without"
         )
-    return Warmth(round(used[-1][0] - began_s, 1), round(sum(read[:]) / 1e6), first_and_last(used))
+    return Warmth(round(used[-1][0] - began_s, 1), round(sum(read[:]) / 1e6, 3), first_and_last(used))
 
 
 def first_and_last(used: list[tuple[float, float | None]], seconds: float = 1.0) -> tuple[float, float] | None:
