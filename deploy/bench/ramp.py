@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from deploy.bench.ready_batches import RECORDS, ReadyProducer, prepare
+from deploy.ready_batches import RECORDS, ReadyProducer, prepare
 from nexmark.bench.machine import machine
 from nexmark.bench.warmup import warm_broker
 from nexmark.pictures import picture, write_files

@@ -47,6 +47,9 @@ def bench(
     cores: Annotated[str | None, typer.Option("--cores", help="Pin everything to these (0,1); default: all.")] = None,
     seed: Annotated[int, typer.Option("--seed", help="Seed of the stream.")] = 0,
     generator: Annotated[str, typer.Option("--generator", help="auto, spark or plain.")] = "auto",
+    record_format: Annotated[
+        str, typer.Option("--format", help="json, or arrow: atoms of many events, which Holon alone reads.")
+    ] = "json",
     flink_collector: Annotated[
         str, typer.Option("--flink-collector", help="Garbage collector of Flink's task manager: G1 or Parallel.")
     ] = "G1",
@@ -75,6 +78,7 @@ def bench(
     plan = Plan(
         listed(engines), listed(queries), events, partitions, nodes, pairs, memory_mb, seed, cores_of(cores),
         _generator(generator), collector=flink_collector, broker_warmup_s=broker_warmup,
+        format=record_format,  # type: ignore[arg-type]  # the plan checks it
     )  # fmt: skip
     end_at_sigterm()
     pin(plan.cores)  # before the broker starts

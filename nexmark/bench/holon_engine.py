@@ -51,8 +51,10 @@ class HolonEngine:
 
     def run(self, variant: Variant, number: int) -> tuple[Measure, str | None]:
         """One run over the whole topic: what it cost, and the topic of its results."""
-        job = bench_job(variant.query, number, variant.sink)
-        reference = f"nexmark.bench.jobs:{variant.query}?run={number}&nowhere={int(variant.sink == 'none')}"
+        atoms = int(self.plan.format == "arrow")
+        job = bench_job(variant.query, number, variant.sink, atoms)
+        nowhere = int(variant.sink == "none")
+        reference = f"nexmark.bench.jobs:{variant.query}?run={number}&nowhere={nowhere}&atoms={atoms}"
         with tempfile.TemporaryDirectory(prefix="holon-bench-") as folder:
             more = [f"checkpoints.url={folder}", f"node.checkpoint_interval_ms={CHECKPOINTS_S * 1000:.0f}"]
             settings = refined(self.settings, more)

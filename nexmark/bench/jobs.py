@@ -32,9 +32,9 @@ NOWHERE: dict[str, type[ProcessingFunction[Any]]] = {"q0": Discarded, "q1": Conv
 """Queries with a result for each record, without their output. Those with few results always write them to Kafka."""
 
 
-def bench_job(query: str, run: int, sink: str = "kafka") -> Job:
+def bench_job(query: str, run: int, sink: str = "kafka", atoms: int = 0) -> Job:
     """The job of a run; ``run`` is a number that no other run on this log has, ``sink`` is ``kafka`` or ``none``."""
-    job = nexmark_job(OFFICIAL.get(query, query))
+    job = nexmark_job(OFFICIAL.get(query, query), atoms=atoms)
     name = f"{query}-bench-{run}"
     if sink == "none" and query in NOWHERE:
         return replace(job, name=name, output=None, process=NOWHERE[query])
@@ -46,7 +46,7 @@ def __getattr__(name: str) -> Callable[..., Job]:
     if OFFICIAL.get(name, name) not in QUERIES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
-    def make(run: int, nowhere: int = 0) -> Job:
-        return bench_job(name, run, "none" if nowhere else "kafka")
+    def make(run: int, nowhere: int = 0, atoms: int = 0) -> Job:
+        return bench_job(name, run, "none" if nowhere else "kafka", atoms)
 
     return make

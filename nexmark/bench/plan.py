@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
-from nexmark.runs.plan import Generator
+from nexmark.runs.plan import Generator, RecordFormat
 from nodes.api import SettingsError, UnknownName
 
 QUERIES = ("q0", "q1", "q2", "q4", "q5", "q7", "q7max", "q8")
@@ -65,6 +65,7 @@ class Plan:
     checks: bool = True
     collector: str = COLLECTORS[0]
     broker_warmup_s: float = BROKER_WARMUP_S
+    format: RecordFormat = "json"
 
     def __post_init__(self) -> None:
         for engine in self.engines:
@@ -78,6 +79,10 @@ class Plan:
         for name in ("events", "partitions", "nodes", "pairs", "memory_mb"):
             if getattr(self, name) < 1:
                 raise SettingsError(f"--{name.replace('_', '-')} must be at least 1, got {getattr(self, name)}")
+        if self.format not in get_args(RecordFormat):
+            raise UnknownName("format", self.format, get_args(RecordFormat))
+        if self.format == "arrow" and set(self.engines) != {"holon"}:
+            raise SettingsError("--format arrow needs --engines holon: the peers read one JSON event a record")
         if not self.broker_warmup_s >= 0:
             raise SettingsError(f"--broker-warmup must be at least 0 (seconds), got {self.broker_warmup_s}")
         if not self.engines or not self.queries:

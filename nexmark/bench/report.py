@@ -19,9 +19,10 @@ def write_report(result: BenchResult, folder: Path) -> list[Path]:
 def markdown(result: BenchResult) -> str:
     """Table, ratios, and what has to be known to repeat it."""
     busy = "" if result.quiet else f" **The machine was too busy to measure** (others above {BUSY_CORES} cores)."
+    atoms = " in atoms of Arrow" if result.format == "arrow" else ""
     agreed = {None: "were not compared", True: "agree", False: "DIFFER"}[result.agree]
     lines = [
-        f"{result.events:,} events, {result.partitions} partitions, {result.pairs} runs each in turn, cores "
+        f"{result.events:,} events{atoms}, {result.partitions} partitions, {result.pairs} runs each in turn, cores "
         f"{', '.join(map(str, result.cores))} with the broker on them, {result.memory_mb} MB for each engine, "
         f"{result.nodes} Holon nodes. Answers {agreed}. Others used {result.other_load_cores} cores.{busy}",
         "",

@@ -80,6 +80,7 @@ class BenchResult(msgspec.Struct):
     over_memory: list[str]
     settings: dict[str, dict[str, str]]
     machine: dict[str, str]
+    format: str = "json"
     broker_warmup: Warmth | None = None
     """None: there was none."""
     wall_s: float = 0.0

@@ -57,12 +57,14 @@ def compare_engines(
         nodes=plan.nodes, pairs=plan.pairs, cores=cores, memory_mb=plan.memory_mb, answers=answers,
         missing_peers=missing, over_memory=over_memory(plan, rows), settings=shown,
         machine=machine() | ({"flink": FLINK_VERSION} if "flink" in engines else {}),
-        broker_warmup=warmth, wall_s=round(time.monotonic() - begun_s, 1),
+        broker_warmup=warmth, format=plan.format, wall_s=round(time.monotonic() - begun_s, 1),
     )  # fmt: skip
 
 
 def _fill(plan: Plan, settings: Settings, say: Say) -> None:
-    asked = runs_plan.Plan("q0", plan.events, partitions=plan.partitions, seed=plan.seed, generator=plan.generator)
+    asked = runs_plan.Plan(
+        "q0", plan.events, partitions=plan.partitions, seed=plan.seed, generator=plan.generator, format=plan.format
+    )
     with ExitStack() as stack:
         spark = uses_spark(asked, spark_asker(), say)
         if spark:

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from deploy.bench import ready_batches, txn_scale
+from deploy import ready_batches
+from deploy.bench import txn_scale
 from nexmark.bench.answers import chunks
 from nexmark.generator import GeneratorConfig
 from nexmark.loading import Stream

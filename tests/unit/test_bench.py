@@ -25,6 +25,7 @@ from nexmark.flink.home import PEER, FlinkHome, check_hashes
 from nexmark.flink.profiles import PROFILES, profile_of
 from nexmark.flink.sql import Place, latency_statements, queries, statements
 from nexmark.latency.flink import TaskManagers
+from nexmark.queries.atoms import NexmarkAtoms
 from nodes.api import MissingDependency, RunFailed, SettingsError, UnknownName, Unreachable, load_settings
 
 HERE = Place("127.0.0.1:9092", "x.nexmark", "x.results")
@@ -174,6 +175,10 @@ def test_what_cannot_be_compared_is_refused_before_anything_starts() -> None:
     for wrong in ({"pairs": 0}, {"events": 0}, {"queries": ()}, {"broker_warmup_s": -1}):
         with pytest.raises(SettingsError):
             Plan(**wrong)  # type: ignore[arg-type]
+    with pytest.raises(SettingsError, match="--engines holon"):
+        Plan(format="arrow")
+    with pytest.raises(UnknownName, match="xml"):
+        Plan(engines=("holon",), format="xml")  # type: ignore[arg-type]
     with pytest.raises(SettingsError, match="0,1"):
         cores_of("all")
 
@@ -195,6 +200,13 @@ def test_both_engines_have_every_query(query: str) -> None:
 def test_official_q4_runs_against_official_q4() -> None:
     assert bench_job("q4", 1).process.__name__ == "OfficialAverages"  # type: ignore[union-attr]
     assert q7(run=2, nowhere=1).name == "q7-bench-2"
+
+
+def test_a_run_over_atoms_has_a_job_that_reads_them() -> None:
+    assert isinstance(q7(run=2, atoms=1).source.format, NexmarkAtoms)
+    assert not isinstance(q7(run=2).source.format, NexmarkAtoms)
+    assert Plan(engines=("holon",), queries=("q7max",), format="arrow").format == "arrow"
+    assert "events in atoms of Arrow" in markdown(result(format="arrow")) and "atoms" not in markdown(result())
 
 
 def test_jars_that_are_not_those_that_were_asked_for_are_refused(tmp_path: Path) -> None:
