@@ -9,13 +9,13 @@ from __future__ import annotations
 import time
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from holon.columnar.payloads import size_of
 from nodes.checkpoints import CheckpointKey, CheckpointStore
 from nodes.jobs import Topics
-from nodes.log.contract import Chunk, Log
+from nodes.log.contract import Chunk, Log, TopicPartition
 from nodes.machine.node import Node
 from nodes.machine.runner import Phase
 from nodes.metrics_catalogue import DELAY_BUCKETS_S
@@ -127,6 +127,15 @@ class CountingLog:
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._log, name)
+
+    # Asked in each turn, where ``__getattr__`` would cost ten times as much.
+    def delivered(self, *, wait: bool = False) -> None:
+        """As ``Log.delivered``."""
+        self._log.delivered(wait=wait)
+
+    def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> list[TopicPartition]:
+        """As ``Log.wait``."""
+        return self._log.wait(positions, timeout_s)
 
     def read(
         self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20

@@ -29,6 +29,22 @@ LOG_SILENT_S = 2.0
 """Heartbeats are appended ten times a second: a log that has acknowledged none for so long does not answer."""
 
 
+class Idle:
+    """Counts how long its block takes; a class, since each turn of a node's loop enters it."""
+
+    __slots__ = ("_began_s", "_meter")
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self._began_s = 0.0
+
+    def __enter__(self) -> None:
+        self._began_s = time.monotonic()
+
+    def __exit__(self, *exception: object) -> None:
+        self._meter.idle_s += time.monotonic() - self._began_s
+
+
 class ServedMetrics:
     """What a node process of any kind holds of it. ``meter`` and ``desk`` belong to the node's own thread.
 
@@ -48,6 +64,7 @@ class ServedMetrics:
     ) -> None:
         self.settings = settings
         self.meter = meter
+        self._idle = Idle(meter)
         self.desk: Desk = desk
         self._job, self._name, self._number = job, node, number
         self._stats = stats
@@ -59,12 +76,9 @@ class ServedMetrics:
             config.ready_lag_ms / 1000,
         )
 
-    @contextmanager
-    def idle(self) -> Iterator[None]:
+    def idle(self) -> Idle:
         """Count a wait for something to do."""
-        began_s = time.monotonic()
-        yield
-        self.meter.idle_s += time.monotonic() - began_s
+        return self._idle
 
     @contextmanager
     def serving(self) -> Iterator[MetricsServer | None]:

@@ -99,13 +99,13 @@ class Ledger:
 
     def is_sequenced(self, number: int) -> bool:
         """Whether the transactions of the epoch, and their TIDs, are known."""
-        epoch = self.epoch(number)
-        return epoch.base is not None and len(epoch.cuts) == self.sequencers
+        epoch = self._epochs.get(number)
+        return epoch is not None and epoch.base is not None and len(epoch.cuts) == self.sequencers
 
     def is_open(self, number: int) -> bool:
         """Whether there is something to do in the epoch: somebody has cut it, or something was postponed to it."""
-        epoch = self.epoch(number)
-        return bool(epoch.cuts or epoch.carried)
+        epoch = self._epochs.get(number)
+        return epoch is not None and bool(epoch.cuts or epoch.carried)
 
     def tid(self, number: int, sequencer: int, index: int) -> int:
         """TID of the request with this index in the cut (Styx, equation 1)."""
