@@ -23,8 +23,11 @@ from typing import Any
 from deploy.transaction_costs import breakdown
 from nexmark.bench.machine import machine
 from nexmark.pictures import picture, write_files
+from nodes.cli.txn_bench_command import KAFKA_WARMUP_S
 
 COLUMNS = ("transactions_per_s", "p50", "p99", "max", "log p50", "log p99", "cpu_us_per_transaction", "rerun %")
+WARM_S = 1.0
+"""For nodes, which are new at each point, on a broker that is warm."""
 Point = tuple[str, float | str, list[str]]
 """Curve, place on it, arguments of the bench."""
 
@@ -61,23 +64,30 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--log", choices=("embedded", "kafka"), default="embedded")
-    parser.add_argument("--warmup", type=float, help="seconds before each point; else as holon txn bench has it")
+    parser.add_argument("--warmup", type=float, help="seconds before each point; else 10 before the first, then 1")
     parser.add_argument("--only", default="", help="names of curves, or their beginnings")
     parser.add_argument("--out", type=Path, default=Path("runs/txn"))
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     wanted = tuple(filter(None, options.only.split(",")))
-    warmup = [] if options.warmup is None else ["--warmup", str(options.warmup)]
     rows = []
     for curve, place, arguments in points(options.quick):
         if not wanted or curve.startswith(wanted):
-            rows.append(measured(curve, place, [*arguments, "--log", options.log, *warmup]))
+            warmup_s = warmup_of(options.warmup, options.log, not rows)
+            rows.append(measured(curve, place, [*arguments, "--log", options.log, "--warmup", str(warmup_s)]))
             print(line(rows[-1]), flush=True)
     found: dict[str, Any] = {"rows": rows, "log": options.log, "machine": machine()}
     if not wanted or "breakdown".startswith(wanted):
         found["breakdown"] = breakdown(4_000 if options.quick else 20_000)
     write_files(options.out, "txn_curves", found, markdown(found), lambda path: draw(path, rows))
     print(markdown(found))
+
+
+def warmup_of(given_s: float | None, log: str, first: bool) -> float:
+    """Seconds before a point. All points share the machine's broker, which the first one has warmed."""
+    if given_s is not None:
+        return given_s
+    return 0.0 if log == "embedded" else KAFKA_WARMUP_S if first else WARM_S
 
 
 def measured(curve: str, place: float | str, arguments: Sequence[str]) -> dict[str, Any]:
