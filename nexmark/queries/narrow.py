@@ -11,6 +11,8 @@ Ints = NDArray[np.int64]
 
 _WIDTHS = (1, 2, 4)
 _WHOLE = 8
+_FEW = 256
+"""Of so many steps a look tells mostly that all of them are not narrower either."""
 
 
 def narrow(column: Ints) -> list[Any]:
@@ -19,25 +21,32 @@ def narrow(column: Ints) -> list[Any]:
     Steps are stored where they are narrower, from the first number on; ``least`` is that of what is stored. Numbers
     that are too far apart are stored as they are.
     """
-    plain = _width(column)
-    if plain > 1 and len(column) > 1 and _WIDTHS[-1] >= plain:
+    least, width = _reach(column)
+    if len(column) > 1 and 1 < width < _WHOLE and _reach(np.diff(column[:_FEW]))[1] < width:
         steps = np.diff(column)  # cannot overflow: the numbers are within 32 bits of each other
-        if _width(steps) < plain:
-            return [int(column[0]), *_packed(steps)]
-    return [None, *_packed(column)]
+        smaller, steps_width = _reach(steps)
+        if steps_width < width:
+            return [int(column[0]), *_packed(steps, smaller, steps_width)]
+    return [None, *_packed(column, least, width)]
 
 
-def _width(column: Ints) -> int:
+def _reach(column: Ints) -> tuple[int, int]:
+    """The least number, and how many bytes the distances from it have; where those are too many, 0."""
     if not len(column):
-        return 1
-    spread = int(column.max()) - int(column.min())
-    return next((width for width in _WIDTHS if spread < 1 << 8 * width), _WHOLE)
+        return 0, 1
+    least = int(column.min())
+    spread = int(column.max()) - least
+    width = next((width for width in _WIDTHS if spread < 1 << 8 * width), _WHOLE)
+    return least if width < _WHOLE else 0, width
 
 
-def _packed(column: Ints) -> tuple[int, int, bytes]:
-    width = _width(column)
-    least = int(column.min()) if len(column) and width < _WHOLE else 0
-    return least, width, (column - least).astype(f"<{'i' if width == _WHOLE else 'u'}{width}").tobytes()
+def _packed(column: Ints, least: int, width: int) -> tuple[int, int, bytes]:
+    if width == _WHOLE:
+        return least, width, column.astype("<i8").tobytes()
+    kind = f"<u{width}"
+    distances = column.astype(kind)  # cut off above, as what is taken away is, and the distances fit: so they are right
+    distances -= np.int64(least).astype(kind)
+    return least, width, distances.tobytes()
 
 
 def widened(wire: Any) -> Ints:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -65,3 +67,29 @@ def test_times_that_ascend_slowly_take_a_byte_each() -> None:
 def test_what_is_no_narrow_column_is_refused(wire: list[object]) -> None:
     with pytest.raises((TypeError, ValueError)):
         widened(wire)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "stored"),
+    [
+        ([*range(90_000)], [0, 1, 1]),
+        ([*range(0, 300_000, 300)], [0, 300, 1]),
+        ([*range(400), *range(10**6, 10**6 + 400)], [None, 0, 4]),  # the first steps alone would be narrow
+        ([0, 70_000, *range(70_001, 71_000)], [None, 0, 4]),
+        ([5, 200, 3, *range(260)], [None, 0, 2]),
+        ([-(2**31) - 7, 2**31 - 8, *range(400)], [None, -(2**31) - 7, 4]),  # the whole range of four bytes
+        ([-(2**31) - 7, 2**31 - 7, *range(400)], [None, 0, 8]),
+        ([MOST - 300, MOST, MOST - 100], [None, MOST - 300, 2]),
+    ],
+)
+def test_how_a_column_is_stored(numbers: list[int], stored: list[int | None]) -> None:
+    """However long it is: distances from the least, of the numbers or, where these are narrower, of all their steps."""
+    wire = narrow(np.array(numbers))
+    assert wire[:3] == stored
+    begin, least, width, data = wire
+    column = numbers if begin is None else [two - one for one, two in pairwise(numbers)]
+    distances = [
+        int.from_bytes(data[at : at + width], "little", signed=width == 8) for at in range(0, len(data), width)
+    ]
+    assert distances == [number - least for number in column]
+    assert widened(wire).tolist() == numbers
