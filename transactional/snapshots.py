@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import islice
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
@@ -93,6 +93,12 @@ class PartitionState(msgspec.Struct, array_like=True, frozen=True):
     reply_order: list[tuple[int, int, list[tuple[int, str]]]]
 
 
+class _Head(msgspec.Struct, array_like=True, frozen=True):
+    """The beginning of a ``PartitionState``: what follows is passed over, and not made."""
+
+    version: Any = None
+
+
 class Snapshot:
     """A state whose items are in ``rows``, and that is encoded later: nothing of it changes any more."""
 
@@ -128,8 +134,7 @@ def snapshot_bytes(state: PartitionState) -> bytes:
 
 def snapshot_state(data: bytes) -> PartitionState:
     """Raises ``BadValue``, also for one of a newer format."""
-    envelope = decode(data)
-    version = envelope[0] if isinstance(envelope, list) and envelope else None
+    version = decode(data, _Head).version
     if version != FORMAT_VERSION:
         raise BadValue(f"a snapshot of format {version!r}: this version reads {FORMAT_VERSION}")
     return decode(data, PartitionState)
