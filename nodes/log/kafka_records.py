@@ -23,7 +23,11 @@ class Records:
     ) -> None:
         self.count = len(values)
         self.is_few = self.count <= FEW and not isinstance(values, Payloads)
+        if self.is_few:  # copied: they may leave later, and the lists are the caller's
+            values, headers, keys = tuple(values), headers and tuple(headers), keys and tuple(keys)
         self._values, self._headers, self._keys = values, headers, keys
+        if not self.is_few:
+            self.table  # noqa: B018  # made now, for the same reason
 
     @cached_property
     def _columns(self) -> list[Any]:

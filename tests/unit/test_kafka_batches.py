@@ -151,6 +151,15 @@ def test_a_batch_says_what_was_handed_over(
     assert found == [row for part in parts for row in part]
 
 
+@pytest.mark.parametrize("count", [3, 100])
+def test_what_was_handed_over_stays_what_it_was(compiled: Compiled, count: int) -> None:
+    values, headers = [b"value"] * count, [b"header"] * count
+    waiting = deque([Piece(Records(values, headers, None), lambda end: None, 0.0)])
+    values.clear(), headers.clear()
+    batch = BatchWriter(compiled, 1 << 20, False).write(waiting, WRITTEN_BY, 0, 1234)
+    assert rows_of(batch.data, 0) == [(b"value", b"header", None)] * count
+
+
 def test_who_handed_over_is_told_where_his_last_record_lies(compiled: Compiled) -> None:
     writer, told = BatchWriter(compiled, 1_000, False), []
     waiting = deque([piece([(b"a" * 300, b"", None)] * 5, told, 1), piece([(b"b", b"", None)], told, 2)])
