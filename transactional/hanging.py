@@ -8,11 +8,14 @@ Once a mark of a later epoch is on the log somebody has ended this one, and what
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from transactional.errors import Aborted, RerunHangs
 from transactional.messages import Agrees, Commit, Hangs, Request
 from transactional.nondeterminism import Nondeterministic
+
+if TYPE_CHECKING:
+    from transactional.snapshots import LedgerState
 
 _NOTHING: Mapping[int, Aborted] = {}
 
@@ -26,10 +29,11 @@ class Hung(NamedTuple):
 
 
 class Hanging:
-    """Of one ledger. ``closed``: by the log, somebody has ended the epochs up to this one."""
+    """Of one ledger, after epoch ``begin``. ``closed``: by the log, somebody has ended the epochs up to this one."""
 
-    def __init__(self, closed: int, records: Iterable[Hangs | Agrees] = ()) -> None:
+    def __init__(self, closed: int, records: Iterable[Hangs | Agrees] = (), begin: int = 0) -> None:
         self.closed = closed
+        self._begin = begin
         self._hung: dict[int, dict[int, Aborted]] = {}  # by epoch and TID, as the log has it
         self._agreed: dict[int, dict[int, int]] = {}  # by epoch and partition: to how many of these
         self._found: dict[int, Hung] = {}  # here, by epoch; its record has not come back
@@ -119,16 +123,22 @@ class Hanging:
                 tuple(sorted(hung.keys() ^ set(without))),
             )
 
-    def check_ended(self, partition: int, epoch: int) -> None:
-        """Raises ``Nondeterministic`` if what the partition began with has ended the epoch with what hangs."""
-        hung = self.of(epoch)
-        if hung and self.agreed(epoch, partition) < len(hung):
-            raise Nondeterministic(
-                f"state partition {partition}, epoch {epoch}: its checkpoint has ended the epoch, and by the log "
-                f"the transactions {[*hung]} hung when they were run again. They take about as long as they may: raise "
-                "node.function_timeout_ms on all nodes",
-                tuple(hung),
-            )
+    def check_begun(self, partition: int, state: LedgerState) -> bool:
+        """Whether nothing new can be said of the epochs that a partition's checkpoint has ended.
+
+        Raises ``Nondeterministic`` if it has ended one with what hangs.
+        """
+        known = {(each.epoch, each.tid) for each in state.hanging if isinstance(each, Hangs)}
+        for epoch in range(self._begin + 1, state.done + 1) if self._hung else ():
+            ended_with = [tid for tid in self.of(epoch) if (epoch, tid) not in known]
+            if ended_with:
+                raise Nondeterministic(
+                    f"state partition {partition}, epoch {epoch}: its checkpoint has ended the epoch, and by the log "
+                    f"the transactions {ended_with} hung when they were run again. They take about as long as they "
+                    "may: raise node.function_timeout_ms on all nodes",
+                    tuple(ended_with),
+                )
+        return self.closed >= state.done
 
     def forget(self, before: int) -> None:
         """Drop what is known of epochs before this one, but for those of which something may still be said."""

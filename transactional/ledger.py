@@ -190,7 +190,7 @@ class Ledger:
         """Go on from a snapshot, at its ``epochs_offset``."""
         made = cls(program, sequencers)
         made.position, made.done, made._pieces = state.epochs_offset, state.done, Pieces(state.pieces)
-        made.hanging = Hanging(state.closed, state.hanging)
+        made.hanging = Hanging(state.closed, state.hanging, state.done)
         carried = [
             Postponed(p.tid, p.time_ms, p.request, frozenset(p.keys), frozenset(p.prefixes)) for p in state.carried
         ]

@@ -39,7 +39,7 @@ from transactional.running import Running
 from transactional.settling import Received, Redoing
 from transactional.shipping import shipment_of
 from transactional.site import Site
-from transactional.snapshots import FORMAT_VERSION, PartitionState, Snapshot
+from transactional.snapshots import FORMAT_VERSION, LedgerState, PartitionState, Snapshot
 from transactional.spilling import SpillingStore
 from transactional.store import Store
 from transactional.tally import Tally
@@ -81,7 +81,7 @@ class StatePartition:
         self._pieces = Pieces()
         self._first_offset: dict[int, int] = {}  # of an epoch's records
         self.position = 0  # on the calls
-        self._begins_at = 0  # on the epochs topic
+        self._begun: LedgerState | None = None  # while the log may still say what hangs in its epochs
         self.commits_offset = 0
         """Up to this offset, commits are of epochs before the present one: whoever writes them knows."""
         self._commits: dict[int, Commit] = {}
@@ -159,7 +159,7 @@ class StatePartition:
         The ledger still holds all epochs after it. Read the calls from ``position`` on.
         """
         assert state.partition == self.number, f"a snapshot of partition {state.partition} for partition {self.number}"
-        self.epoch, self._begins_at = state.ledger.done + 1, state.ledger.epochs_offset
+        self.epoch, self._begun = state.ledger.done + 1, state.ledger
         self.position = state.calls_offset
         self.commits_offset = state.commits_offset
         self.committed = state.committed
@@ -177,6 +177,8 @@ class StatePartition:
 
     def advance(self, out: list[Append]) -> bool:
         """Do the next thing that the log allows; False if it allows nothing."""
+        if self._begun is not None and self.ledger.hanging.check_begun(self.number, self._begun):
+            self._begun = None
         epoch, running = self.ledger.epoch(self.epoch), self._running
         if running.round == 0:
             logged = self._commits.get(self.epoch) if self._commits else None
@@ -194,11 +196,7 @@ class StatePartition:
     # --- rounds -----------------------------------------------------------------------------------------------------
 
     def _first_round(self, epoch: Epoch, out: list[Append]) -> bool:
-        if self.ledger.done < self.epoch - 1:
-            if self.ledger.position >= self._begins_at:
-                self.ledger.hanging.check_ended(self.number, self.ledger.done + 1)
-            return False
-        if not self.ledger.is_sequenced(self.epoch):
+        if not self.ledger.is_sequenced(self.epoch) or self.ledger.done < self.epoch - 1:
             return False
         forwards = self._find([epoch.cuts[s] for s in sorted(epoch.cuts)])
         if forwards is None:

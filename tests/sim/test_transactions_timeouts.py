@@ -142,7 +142,7 @@ def run_by_chance(seed: int) -> FragileWorld:
 def test_what_hangs_by_chance_counts_in_both_places_or_in_none_or_all_stop_by_name() -> None:
     """Who has ended an epoch that hangs elsewhere stops: its replies may be gone out, but nobody counts on them."""
     stops, left_out = 0, 0
-    for seed in range(SEEDS // 2):  # always the same: of others one in some thousands fails, see open-ends.md
+    for seed in (702870, *range(SEEDS // 2)):  # always the same: what one in thousands shows is looked for by hand
         try:
             world = run_by_chance(seed)
         except NoneGoesOn:
