@@ -23,16 +23,24 @@ from nodes.log.contract import Log, LogError
 
 logger = logging.getLogger(__name__)
 
+ASKING = frozenset(
+    each.__name__ for each in (Log.read, Log.follow, Log.wait, Log.start_offset, Log.end_offset, Log.written_end)
+)
+"""Calls that say what is on the log. Who writes in vain is not heard anyway."""
 RECORD_FILE = os.path.join("holon", "record_track.py")
 WINDOW_FILE = os.path.join("holon", "window_track.py")
 
 
 class Asked(NamedTuple):
-    """What the loop waits for the log to read."""
+    """What the loop waits for the log to say; None where the call has no such argument."""
 
-    topic: str
-    partition: int
-    offset: int
+    call: str
+    topic: str | None
+    partition: int | None
+    offset: int | None
+
+
+_ARGUMENTS = Asked._fields[1:]
 
 
 class Place(NamedTuple):
@@ -50,8 +58,9 @@ class Watched:
     Args: ``beat`` is written to ``topic`` while the loop does not turn; ``hung`` is called with the place and the
     stack's text when a call of the job's code has made no progress for ``hang_after_ms``, again and again until it
     does; ``leave`` is called once when the process ``parent`` (if any) has gone. A node that has waited for
-    ``deaf_after_ms`` for the log to read something to it says nothing more until it has it: it does not hear what
-    others say either, so nobody is to believe that it works. ``look`` is called at each interval; True: what runs may.
+    ``deaf_after_ms`` for the log to answer one question (``ASKING``) says nothing more until it has: it does not hear
+    what others say either, so nobody is to believe that it works. ``look`` is called at each interval; True: what
+    runs may.
     """
 
     log: Log
@@ -149,8 +158,8 @@ class Guardian:
             if isinstance(track, WindowTrack):
                 at = f"the window after {track.position[0]} ms"
                 return Place(track.ctx.partition, track.scope.record.position[0], at)
-            if isinstance(track, Log) and frame.f_code.co_name == Log.read.__name__:
-                asked = Asked(*(frame.f_locals[name] for name in Asked._fields))
+            if isinstance(track, Log) and (call := frame.f_code.co_name) in ASKING:
+                asked = Asked(call, *(frame.f_locals.get(name) for name in _ARGUMENTS))
             frame = frame.f_back
         return asked
 

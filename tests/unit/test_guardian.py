@@ -3,33 +3,46 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+
+import pytest
 
 from nodes.guardian import Guardian, Watched
 from nodes.log import MemoryLog
-from nodes.log.contract import Chunk
+from nodes.log.contract import Chunk, TopicPartition
 from tests.integration.processes import until
 
 INTERVAL_MS, DEAF_AFTER_MS, NEVER_MS = 5, 50, 10**9
-BEATS = "beats"
+BEATS, LOST = "beats", "lost"
 
 
 class SilentLog(MemoryLog):
-    """Reads of offset 7 wait until ``answer`` is set."""
+    """What concerns ``LOST`` waits until ``answer`` is set."""
 
     def __init__(self) -> None:
         super().__init__()
         self.asked, self.answer = threading.Event(), threading.Event()
         self.create_topic(BEATS, 1)
+        self.create_topic(LOST, 1)
 
     def read(
         self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20
     ) -> Chunk:
-        if offset == 7:
+        self._wait_for(topic)
+        return super().read(topic, partition, offset, max_records=max_records, max_bytes=max_bytes)
+
+    def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> list[TopicPartition]:
+        self._wait_for(next(iter(positions)).topic)
+        return super().wait(positions, timeout_s)
+
+    def end_offset(self, topic: str, partition: int) -> int:
+        self._wait_for(topic)
+        return super().end_offset(topic, partition)
+
+    def _wait_for(self, topic: str) -> None:
+        if topic == LOST and not self.answer.is_set():
             self.asked.set()
             assert self.answer.wait(60)
-            return super().read(topic, partition, 0)
-        return super().read(topic, partition, offset, max_records=max_records, max_bytes=max_bytes)
 
     @property
     def beats(self) -> int:
@@ -60,11 +73,23 @@ def still(log: SilentLog) -> bool:
     return log.beats == before
 
 
-def test_whoever_waits_in_vain_for_the_log_to_read_falls_silent_and_speaks_again_afterwards() -> None:
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda log: log.read(LOST, 0, 0),
+        lambda log: log.follow(LOST, 0, 0),
+        lambda log: log.end_offset(LOST, 0),
+        lambda log: log.wait({TopicPartition(LOST, 0): 0}, 0),
+    ],
+    ids=["read", "follow", "end_offset", "wait"],
+)
+def test_whoever_waits_in_vain_for_the_log_to_answer_falls_silent_and_speaks_again_afterwards(
+    ask: Callable[[SilentLog], object],
+) -> None:
     log, over = SilentLog(), threading.Event()
 
     def call() -> None:
-        log.read(BEATS, 0, 7)
+        ask(log)
         assert over.wait(60)
 
     thread = guarded(log, call)
