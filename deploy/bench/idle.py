@@ -3,8 +3,8 @@
     .venv/bin/python deploy/bench/idle.py [--seconds 30] [--logs embedded,kafka] [--settle 10]
 
 Each job gets a little to do first (a call that is answered; 100 records in four partitions), then nothing comes in for
-``--settle`` seconds, and then CPU time of the node processes is counted. The broker's is told
-beside it. ``rest`` is what everything else on the machine took, in cores. Writes idle.json and idle.md.
+``--settle`` seconds, and then CPU time of the node processes is counted. The broker's is told beside it. ``rest`` is
+what everything else on the machine took, in cores. Writes idle.json and idle.md.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import psutil
 
 from nexmark.pictures import write_files
 from nexmark.processor_time import busy_s, cpu_s
-from nodes import kafka_broker
+from nodes.api import start_broker, stop_broker
 
 HOLON = [sys.executable, "-m", "nodes.cli"]
 JOBS = {
@@ -56,12 +56,12 @@ def of_log(log: str, settle_s: float, seconds: float) -> list[dict[str, Any]]:
         folder = Path(name)
         if log == "embedded":
             return [_row(job, log, ["--log-dir", str(folder / job)], None, settle_s, seconds) for job in JOBS]
-        broker = kafka_broker.up(folder / "kafka")
+        broker = start_broker(folder / "kafka")
         try:
             where = ["--log", "kafka", "--bootstrap", broker.bootstrap, "-D", f"checkpoints.url={folder / 'saved'}"]
             return [_row(job, log, where, broker.pid, settle_s, seconds) for job in JOBS]
         finally:
-            kafka_broker.down(folder / "kafka")
+            stop_broker(folder / "kafka", delete=True)
 
 
 def _row(job: str, log: str, where: list[str], broker: int | None, settle_s: float, seconds: float) -> dict[str, Any]:

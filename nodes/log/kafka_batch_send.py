@@ -114,9 +114,8 @@ class BatchSender(Sender):
 
     def release(self) -> None:
         """See ``gather``."""
-        gathered, self._gathered = self._gathered, None
-        if gathered:
-            self._push(gathered.values())
+        self._let_go()
+        self._gathered = None
 
     @property
     def used(self) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from random import Random
 
 from tests.sim.transactions_fragile import FragileWorld, NoneGoesOn
 from tests.sim.transactions_world import World
 from tests.unit.txn_hanging import HANGS, HANGS_AT_FOURS, chances, program
 from transactional.ledger import Ledger
-from transactional.messages import Agrees, Hangs, epoch_messages
+from transactional.messages import Agrees, Hangs, Reply, epoch_messages
 from transactional.requests import WireRequest
 from transactional.sequencer import EpochConfig
 
@@ -36,14 +37,24 @@ def run(seed: int) -> tuple[World, dict[str, WireRequest]]:
     return world, asked
 
 
+def replies(world: World) -> Iterator[Reply]:
+    """All that is on the log, repeats of two owners included."""
+    return (each for p in range(program.partitions) for record in world.replies(p) for each in record.replies)
+
+
+def agreed_outcomes(world: World, seed: int) -> dict[str, object]:
+    """By request; every reply to one has to say the same."""
+    outcomes: dict[str, object] = {}
+    for reply in replies(world):
+        assert outcomes.setdefault(reply.id, reply.outcome) == reply.outcome, f"seed {seed}: {reply}"
+    return outcomes
+
+
 def test_what_hangs_is_answered_alike_and_counts_nowhere() -> None:
     base, crashes, hung = int(os.environ["SIM_BASE_SEED"]), 0, 0
     for seed in range(base, base + SEEDS):
         world, asked = run(seed)
-        replies = [each for p in range(program.partitions) for record in world.replies(p) for each in record.replies]
-        outcomes: dict[str, object] = {}
-        for reply in replies:  # repeats of two owners included
-            assert outcomes.setdefault(reply.id, reply.outcome) == reply.outcome, f"seed {seed}: {reply}"
+        outcomes = agreed_outcomes(world, seed)
         hangs = {name for name, request in asked.items() if request.function == "start"}
         assert {name for name, outcome in outcomes.items() if outcome == HANGS} == hangs, f"seed {seed}"
         for key in KEYS:
@@ -77,11 +88,7 @@ def test_what_hangs_only_when_it_is_run_again_is_answered_alike_and_counts_nowhe
     base, crashes, left_out = int(os.environ["SIM_BASE_SEED"]), 0, 0
     for seed in range(base, base + SEEDS):
         world, asked = run_again(seed)
-        outcomes: dict[str, object] = {}
-        for reply in (
-            each for p in range(program.partitions) for record in world.replies(p) for each in record.replies
-        ):
-            assert outcomes.setdefault(reply.id, reply.outcome) == reply.outcome, f"seed {seed}: {reply}"
+        outcomes = agreed_outcomes(world, seed)
         assert outcomes.keys() == asked.keys(), f"seed {seed}"
         for key in "ab":
             names = [name for name in asked if asked[name].key == key]
@@ -148,9 +155,7 @@ def test_what_hangs_by_chance_counts_in_both_places_or_in_none_or_all_stop_by_na
         except NoneGoesOn:
             continue
         outcomes: dict[str, set[object]] = {}
-        for reply in (
-            each for p in range(program.partitions) for record in world.replies(p) for each in record.replies
-        ):
+        for reply in replies(world):
             outcomes.setdefault(reply.id, set()).add(reply.outcome)
         assert world.stops or world.crashes or all(len(each) == 1 for each in outcomes.values()), (
             f"seed {seed}: {outcomes}"

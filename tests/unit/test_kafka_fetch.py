@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
 
-from holon.columnar.loops import install
-from nodes import compiled
 from nodes.compiled import Compiled
 from nodes.log import kafka_fetch
 from nodes.log.kafka_fetch import ANSWER_BYTES, PARTITION_BYTES, Fetcher, Passed, Place, Refused
@@ -18,16 +15,6 @@ from tests.unit.kafka_batches import Row, batch
 
 TOPIC = "events"
 _HEAD = struct.Struct(">qi")
-
-
-@pytest.fixture(scope="module")
-def loops() -> Iterator[Compiled]:
-    """The compiled loops; no others of this process have them."""
-    assert compiled.ensure(), "numba is part of the development environment"
-    found = compiled.loops()
-    install(None)
-    assert found is not None
-    yield found
 
 
 class Broker(Wire):

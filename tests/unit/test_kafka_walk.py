@@ -7,7 +7,7 @@ import mmap
 import random
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from holon.columnar.loops import install
 from nodes import compiled
 from nodes.compiled import Compiled
 from nodes.log import kafka_walk_table as table
@@ -37,16 +36,6 @@ class Walked(NamedTuple):
     status: int
     epoch: int
     beside: bool
-
-
-@pytest.fixture(scope="module")
-def loops() -> Iterator[Compiled]:
-    """The compiled loops; no others of this process have them."""
-    assert compiled.ensure(), "numba is part of the development environment"
-    found = compiled.loops()
-    install(None)
-    assert found is not None
-    yield found
 
 
 def walked(loops: Compiled, data: bytes, offset: int = 0, *, checked: bool = True) -> Walked:

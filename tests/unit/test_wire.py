@@ -12,8 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from holon.columnar.loops import install
-from nodes import compiled
+from nodes.compiled import Compiled
 from nodes.log.crc32c_tables import SLICE_BYTES, tables
 from nodes.log.kafka_wire import Answer, Cursor, Leader, Lost, Wire, leaders, text
 
@@ -160,11 +159,8 @@ def test_a_cursor_gives_nothing_behind_the_end_and_believes_no_length() -> None:
     assert (bytes(cursor.take(-1)), cursor.broken, cursor.number(8)) == (b"", True, 0)
 
 
-def test_crc32c_is_that_of_the_table_at_all_lengths() -> None:
-    assert compiled.ensure(), "numba is part of the development environment"
-    loops, table = compiled.loops(), tables()
-    install(None)  # other tests of this process do without
-    assert loops is not None
+def test_crc32c_is_that_of_the_table_at_all_lengths(loops: Compiled) -> None:
+    table = tables()
     rng = random.Random(3)
     for size in [*range(40), 3 * SLICE_BYTES - 1, 3 * SLICE_BYTES, 7 * SLICE_BYTES + 5]:
         data = rng.randbytes(size)
