@@ -94,7 +94,7 @@ def breakdown(transfers: int) -> dict[str, float]:
     total = max(1, sum(stages.values()))
     shares = {f"CPU, {name}, us": used_s * 1e6 / transfers * n / total for name, n in sorted(stages.items())}
     made = {name: (after[name] - before[name]) / transfers for name in sorted(after)}
-    again = {"run again, share": epochs["reruns"] / transfers, "messages of a rerun": 0.0}
+    again = {"run again, share": epochs["reruns"] / transfers}
     return {**shares, "wall, us": wall_s * 1e6 / transfers, **made, **again}
 
 

@@ -80,6 +80,9 @@ class NodeSettings(Section):
     replicas: Positive = Field(1, description="copies of each partition in all; more than 1: hot standbys")
     standby_after_ms: Positive = Field(30, description="how late results may be before a standby publishes them")
     hang_after_ms: Positive = Field(10_000, description="time in one call after which it is said to hang")
+    compress_bytes: NotNegative = Field(
+        4096, description="transactions: longer internal records are compressed; 0: none is"
+    )
     function_timeout_ms: Positive = Field(10_000, description="CPU time that a transactional function may take at once")
     on_error: Literal["fail", "dead-letter"] | None = Field(
         None, description="when the job's function fails on a record: fail, or dead-letter; none: as the job declares"

@@ -1,4 +1,4 @@
-"""Transactions on the log: functions, epochs, commit, snapshots and migration, as a pure protocol."""
+"""Transactions on the log: functions, epochs, commit and snapshots, as a pure protocol."""
 
 from transactional.context import Context
 from transactional.entities import Entity

@@ -41,10 +41,10 @@ def travelling(
     """As they go on the log; replies stay as they are, since clients read them."""
     out: list[Append] = []
     for append in appends:
-        if len(append.value) <= compress_bytes or isinstance(append, AppendReply):
+        if len(append.value) <= min(compress_bytes, piece_bytes) or isinstance(append, AppendReply):
             out.append(append)
         else:
-            out += [replace(append, value=value) for value in _pieces(append.value, piece_bytes)]
+            out += [replace(append, value=value) for value in _pieces(append.value, compress_bytes, piece_bytes)]
     return out
 
 
@@ -57,8 +57,8 @@ def together(appends: list[Append], limit_bytes: int = TOGETHER_BYTES) -> list[A
     return [AppendEpochs(to_bytes(Together(values))), *rest]
 
 
-def _pieces(value: bytes, piece_bytes: int) -> Iterator[bytes]:
-    packed = zlib.compress(value, _LEVEL)
+def _pieces(value: bytes, compress_bytes: int, piece_bytes: int) -> Iterator[bytes]:
+    packed = zlib.compress(value, _LEVEL) if len(value) > compress_bytes else value
     is_packed = len(packed) < _PAYS * len(value)
     sent = packed if is_packed else value
     if not is_packed and len(value) <= piece_bytes:

@@ -4,8 +4,9 @@
 
 Each point is a run of `holon txn bench` on a log of its own, whose invariants must hold. `breakdown` samples a node
 process (deploy/sampling.py) and reads its log: CPU time by function, messages and state (Styx, Table 3), messages a
-transaction, which is what caching of call graphs would have to save, and what compression of large records saves.
-About 30 points of 5 to 9 s with `--quick`; without, longer runs and up to 100 warehouses: 25 minutes.
+transaction, and what compression of large records saves. `caching` counts what a cache of call graphs could save.
+About 30 points of 5 to 9 s with `--quick`; without, longer runs and up to 100 warehouses: 25 minutes. With `--only` and
+`--add` it can be run in pieces: what the folder's file has of other curves stays.
 Writes txn_curves.json, .md and .svg.
 """
 
@@ -20,6 +21,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from deploy.transaction_caching import caching
 from deploy.transaction_costs import breakdown
 from nexmark.bench.machine import machine
 from nexmark.pictures import picture, write_files
@@ -58,6 +60,9 @@ def points(quick: bool) -> Iterator[Point]:
     for name, program in (("with", "chain"), ("without", "chain-scattered")):
         local = [program, "--rate", "1000", "--seconds", lasts, "--remote", "0", "--depth", "4"]
         yield "composite keys, 4 calls", name, local
+    for name, over_bytes in (("with", 4096), ("without", 0)):
+        large = ["ycsb-a", "--transactions", chained, "-D", f"node.compress_bytes={over_bytes}"]
+        yield "compression, records of 1 kB, burst", name, large
 
 
 def main() -> None:
@@ -66,21 +71,34 @@ def main() -> None:
     parser.add_argument("--log", choices=("embedded", "kafka"), default="embedded")
     parser.add_argument("--warmup", type=float, help="seconds before each point; else 10 before the first, then 1")
     parser.add_argument("--only", default="", help="names of curves, or their beginnings")
+    parser.add_argument("--add", action="store_true", help="to what txn_curves.json in --out has of other curves")
     parser.add_argument("--out", type=Path, default=Path("runs/txn"))
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     wanted = tuple(filter(None, options.only.split(",")))
+    kept = json.loads((options.out / "txn_curves.json").read_text(encoding="utf-8")) if options.add else {"rows": []}
     rows = []
     for curve, place, arguments in points(options.quick):
         if not wanted or curve.startswith(wanted):
             warmup_s = warmup_of(options.warmup, options.log, not rows)
             rows.append(measured(curve, place, [*arguments, "--log", options.log, "--warmup", str(warmup_s)]))
             print(line(rows[-1]), flush=True)
-    found: dict[str, Any] = {"rows": rows, "log": options.log, "machine": machine()}
+    found = added(kept, {"rows": rows, "log": options.log, "machine": machine()}, options.quick)
     if not wanted or "breakdown".startswith(wanted):
         found["breakdown"] = breakdown(4_000 if options.quick else 20_000)
-    write_files(options.out, "txn_curves", found, markdown(found), lambda path: draw(path, rows))
+    if not wanted or "caching".startswith(wanted):
+        found["caching"] = caching(1_000 if options.quick else 5_000)
+    write_files(options.out, "txn_curves", found, markdown(found), lambda path: draw(path, found["rows"]))
     print(markdown(found))
+
+
+def added(kept: dict[str, Any], new: dict[str, Any], quick: bool) -> dict[str, Any]:
+    """Both, curves in their order; a curve that was measured again replaces the old one."""
+    fresh = {row["curve"] for row in new["rows"]}
+    order = list(dict.fromkeys(curve for curve, _, _ in points(quick)))
+    rows = [*(row for row in kept["rows"] if row["curve"] not in fresh), *new["rows"]]
+    rows.sort(key=lambda row: order.index(row["curve"]) if row["curve"] in order else len(order))
+    return {**kept, **new, "rows": rows}
 
 
 def warmup_of(given_s: float | None, log: str, first: bool) -> float:
@@ -113,13 +131,17 @@ def line(row: dict[str, Any]) -> str:
 
 
 def markdown(found: dict[str, Any]) -> str:
-    """The table, and the costs of a transaction."""
+    """The table, the costs of a transaction, and what a cache of call graphs could save."""
     head = ["curve", "x", *COLUMNS, "load before"]
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}", *map(line, found["rows"])]
     costs = found.get("breakdown")
     if costs is not None:
         lines += ["", "| of a transfer | |", "|---|---|"]
         lines += [f"| {name} | {value:,.2f} |" for name, value in costs.items()]
+    saved = found.get("caching")
+    if saved is not None:
+        lines += ["", f"| {' | '.join(saved[0])} |", f"|{'---|' * len(saved[0])}"]
+        lines += [f"| {' | '.join(v if isinstance(v, str) else f'{v:,.2f}' for v in row.values())} |" for row in saved]
     return "\n".join(lines) + "\n"
 
 

@@ -39,6 +39,7 @@ from nodes.transactions.watch import FunctionWatch
 from transactional.errors import RerunHangs
 from transactional.nondeterminism import Nondeterministic
 from transactional.operators import Program
+from transactional.pieces import WHOLE_BYTES
 from transactional.sequencer import EpochConfig
 from transactional.store import Store
 
@@ -115,7 +116,7 @@ class TransactionProcess:
             saving_store=MeteredCheckpoints(patient, counted.plain),
             reads_back=settings.node.trim,
         )
-        config = EpochConfig()
+        config = EpochConfig(compress_bytes=settings.node.compress_bytes or WHOLE_BYTES)
         trimming = Trimming(
             plain_log,
             self.topics,

@@ -58,7 +58,10 @@ class Replay:
         assert answered == sorted(requests), "each request has one reply"
         all_written = sum(len(record.replies) for records_ in written for record in records_)
         done = Replayed(Serial(self.program), len(read), all_written - len(read), 0, self.ledger.done)
-        by_tid = {each.reply.tid: each for each in read if each.reply.tid >= 0}
+        by_tid: dict[int, Numbered] = {}
+        for each in read:
+            if each.reply.tid >= 0:
+                by_tid.setdefault(each.reply.tid, each)  # the first: later ones are replies to the same id again
         for tid, time_ms in self._order(by_tid, done):
             reply = by_tid[tid].reply
             asked = requests[reply.sequencer, reply.offset, reply.index]

@@ -7,13 +7,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from deploy.bench.txn_curves import points
+from deploy.bench.txn_curves import added, points
+from deploy.transaction_caching import messages
 from deploy.transaction_costs import _look, stage_of
 from nodes.cli import txn_bench_command
 from nodes.cli.main import run
+from tests.integration.txn_replay import records
+from tests.unit.txn_stage import SEQUENCERS, Stage
 from transactional.appends import AppendCalls
-from transactional.messages import Calls, WireCall, to_bytes
+from transactional.messages import Calls, WireCall, WireResult, reply_message, to_bytes
 from transactional.pieces import travelling
+from transactional.workloads import cycle
 from transactional.workloads.catalogue import WORKLOADS
 from transactional.workloads.contract import Shape
 
@@ -105,6 +109,33 @@ def test_calls_are_counted_in_compressed_records_too() -> None:
     _look(found, "calls", sent.value)
     assert found["calls and results in messages"] == 500
     assert found["bytes, all, without compression"] == len(whole) > 2 * len(sent.value)
+
+
+def test_messages_of_what_is_run_again_and_of_its_reruns_are_counted() -> None:
+    stage = Stage(cycle.program)
+    stage.start("one")
+    stage.turn(100)
+    shape = Shape(6, 0.5)
+    for requests in (cycle.workload.load(shape), cycle.workload.requests(shape, 0, 30)):
+        stage.client.ask_all(requests)
+        while not all(each.id in stage.client.answered for each in requests):
+            assert stage.client.receive(0.1) >= 0 and stage.now_ms < 100_000
+    stage.turn(50)
+    found = messages(stage.log, cycle.program, SEQUENCERS)
+    assert found["run again, share"] > 0.3 and found["messages of a rerun here"] == 0
+    assert found["messages that a rerun without cache would send"] > 2 < found["bytes shipped for a rerun here"]
+    last = records(stage.log, stage.topics.replies, 0)
+    tid = reply_message(last[max(last)]).replies[-1].tid
+    late = Calls(0, reply_message(last[max(last)]).epoch, 90, [WireResult(tid, (), (), b"\xc0", None)])
+    stage.log.append(stage.topics.calls, 1, [to_bytes(late)])  # as a rerun that sends something would
+    assert messages(stage.log, cycle.program, SEQUENCERS)["messages of a rerun here"] > 0
+
+
+def test_curves_that_are_measured_again_replace_old_ones_and_stand_in_their_order() -> None:
+    kept = {"rows": [{"curve": "depth", "x": 1}, {"curve": "zipf", "x": 0.5}], "breakdown": {"a": 1}, "log": "kafka"}
+    both = added(kept, {"rows": [{"curve": "rate", "x": 7}, {"curve": "zipf", "x": 0.9}], "log": "kafka"}, quick=False)
+    assert [(row["curve"], row["x"]) for row in both["rows"]] == [("rate", 7), ("zipf", 0.9), ("depth", 1)]
+    assert both["breakdown"] == {"a": 1}
 
 
 def test_a_sample_counts_for_the_innermost_part_that_it_is_in() -> None:

@@ -11,7 +11,7 @@ from tests.unit.txn_stage import Stage
 from transactional import Context, Operator, Program
 from transactional.appends import AppendCommit, AppendEpochs, AppendReply
 from transactional.messages import BadMessage, Commit, Piece, commit_message, epoch_messages, to_bytes
-from transactional.pieces import COMPRESS_BYTES, PIECE_BYTES, Pieces, travelling
+from transactional.pieces import COMPRESS_BYTES, PIECE_BYTES, WHOLE_BYTES, Pieces, travelling
 
 LARGE = 600_000
 
@@ -40,6 +40,14 @@ def test_a_long_record_is_compressed_where_that_pays() -> None:
     piece = commit_message(sent.value)
     assert isinstance(piece, Piece) and piece.epoch == 7
     assert Pieces().take(piece) == value
+
+
+def test_without_compression_a_record_is_cut_only_where_the_log_takes_no_such_record() -> None:
+    value = to_bytes(Commit(3, 7, 0, [("it", f"k{n}", b"value") for n in range(1_000)], [], []))
+    assert [each.value for each in travelling([AppendCommit(3, value)], WHOLE_BYTES)] == [value]
+    parts, pieces = cut(value, WHOLE_BYTES, 1_000), Pieces()
+    assert b"".join(each.data for each in parts) == value and len(parts) > 5, "as it is"
+    assert [pieces.take(each) for each in parts][-1] == value
 
 
 def test_pieces_of_several_writers_lead_to_the_record() -> None:

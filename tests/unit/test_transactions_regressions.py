@@ -97,6 +97,46 @@ def test_replies_are_read_once_after_a_node_has_gone() -> None:
     assert replayed.replies == 41
 
 
+def test_partitions_move_while_transactions_run_and_lose_and_repeat_nothing() -> None:
+    stage = Stage(make_program(), interval_ms=100)
+    first = stage.start("one")
+    stage.turn(200)
+    asked: list[WireRequest] = []
+    for name in ("two", "three", "four"):
+        stage.start(name)  # takes partitions over, from here on, in the middle of epochs
+        for turn in range(80):
+            made = [WireRequest(f"{name}-{turn}-{i}", "it", f"k{(turn + i) % 5}", "bump") for i in range(3)]
+            made.append(WireRequest(f"{name}-{turn}", "it", f"k{turn % 5}", "swap", [f"k{(turn + 1) % 5}"]))
+            stage.client.ask_all(made)
+            asked += made
+            stage.turn(1)
+    run(stage, [WireRequest("last", "it", "k0", "read")])
+    for _ in range(2_000):
+        if all(each.id in stage.client.answered for each in asked):
+            break
+        stage.client.receive(0.1)
+    owned = {name: sorted(driver.node.partitions) for name, (driver, _) in stage.nodes.items()}
+    assert len(first.node.partitions) < 3 and sum(map(len, owned.values())) == 3, f"they have moved: {owned}"
+    replayed = Replay(stage.log, stage.program).check()  # exactly one reply for each request
+    assert replayed.replies == len(asked) + 1
+
+
+def test_what_is_inserted_in_bulk_is_inserted_by_transactions() -> None:
+    """There is no other way in: a bulk has numbers in the one order, meets what runs beside it, and runs once."""
+    stage = staged()
+    bulk = [WireRequest(f"bulk{i}", "it", f"k{i % 50}", "write", [1_000 + i]) for i in range(500)]
+    beside = [WireRequest(f"b{i}", "it", f"k{i % 50}", "swap", [f"k{(i + 7) % 50}"]) for i in range(100)]
+    mixed = [each for i, one in enumerate(bulk) for each in (one, *beside[i // 5 : i // 5 + (i % 5 == 0)])]
+    run(stage, mixed)
+    stage.client.take_all()
+    run(stage, mixed)  # the whole bulk again, as after a time-out
+    replayed = Replay(stage.log, stage.program).check()
+    replies = [each for p in range(3) for each in stage.log.read(stage.topics.replies, p, 0).values]
+    tids = [reply.tid for value in replies for reply in reply_message(value).replies]
+    assert len(replayed.serial.state) == 50 and replayed.reruns > 0, "some of what ran beside it met it"
+    assert (len(tids), len(set(tids)), min(tids) >= 0) == (1_200, 600, True), "what ran has a number, the rest has its"
+
+
 def test_checkpoints_go_on_after_a_long_pause() -> None:
     stage = Stage(make_program(), interval_ms=100)
     driver = stage.start("one")
