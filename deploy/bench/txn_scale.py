@@ -29,9 +29,10 @@ from nexmark.pictures import write_files
 from nodes.log.memory import MemoryLog
 from nodes.machine.claiming import Claiming
 from nodes.sim.store import MemoryCheckpoints
+from nodes.transactions.beginning import begin
 from nodes.transactions.checkpointing import TransactionCheckpoints
 from nodes.transactions.driver import TransactionDriver
-from nodes.transactions.topics import FIRST_INCARNATION, begin, create_topics
+from nodes.transactions.topics import FIRST_INCARNATION, create_topics
 from transactional.errors import Aborted
 from transactional.messages import reply_message
 from transactional.operators import Operator, Program

@@ -12,9 +12,10 @@ from typing import Any
 from nodes.checkpoints_objects import ObjectCheckpoints
 from nodes.log import Log, open_log
 from nodes.machine import messages as m
+from nodes.transactions.beginning import begin
 from nodes.transactions.bench.run import BenchPlan, run_bench
 from nodes.transactions.chains import save_file
-from nodes.transactions.topics import FIRST_INCARNATION, begin, create_topics
+from nodes.transactions.topics import FIRST_INCARNATION, create_topics
 from transactional.ledger import Ledger
 from transactional.snapshots import FORMAT_VERSION, PartitionState, Snapshot
 from transactional.values import encode

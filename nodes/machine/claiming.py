@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from nodes.machine import facts as f
 from nodes.machine import messages as m
 from nodes.machine.assignment import heirs, target
+from nodes.machine.control_state import ControlState
 from nodes.machine.detector import Detector
 from nodes.machine.ownership import Ownership
 
@@ -74,10 +75,13 @@ class Claiming:
                 self.detector.heard(node, now_ms)
 
     def control(self, values: list[bytes], at_end: bool, now_ms: int) -> list[bytes]:
-        """Records of the control topic, in order; gives what to append to it."""
+        """Records of the control topic, in order; gives what to append to it.
+
+        Raises ``BadMessage`` at one of a newer version: who passed it over would disagree with others about all since.
+        """
         self.detector.stalled(now_ms)
         for value in values:
-            message = self._decoded(value)
+            message = self._decoded(value, newer_matters=True)
             if message is not None:
                 for fact in self.ownership.apply(message):
                     self._learn(fact)
@@ -88,6 +92,19 @@ class Claiming:
             return [m.encode(m.Hello(self.incarnation, self.node, self.number))]
         self.detector.caught_up(now_ms)
         return self._share_out(now_ms) if self.joined else []
+
+    def restore(self, state: ControlState) -> None:
+        """Go on from what others have folded: records that this node has not read are gone.
+
+        It keeps the units that it owns by that, and says Hello (again) unless it is a member.
+        """
+        before = set(self.ownership.members)
+        self.ownership.restore(state)
+        for node in sorted(before.difference(self.ownership.members)):
+            self.detector.forget(node)
+            self._forgotten.discard(node)
+        self.joined = self._greeted = self.node in self.ownership.members
+        self._owned = set(self.ownership.owned_by(self.node))
 
     def standing_by(self, copies: int, now_ms: int) -> frozenset[int]:
         """Units of others that this node is a standby of, if there are so many copies of each."""
@@ -113,11 +130,13 @@ class Claiming:
         self.leaving = True
         return [m.encode(m.Goodbye(self.incarnation, self.node))]
 
-    def _decoded(self, value: bytes) -> m.ControlMessage | None:
+    def _decoded(self, value: bytes, *, newer_matters: bool = False) -> m.ControlMessage | None:
         try:
             return m.decode_control(value)
-        except m.BadMessage:
+        except m.BadMessage as error:
             self.bad_messages += 1
+            if newer_matters and error.reason is m.BadReason.NEWER_VERSION:
+                raise
             return None
 
     def _learn(self, fact: f.Fact) -> None:

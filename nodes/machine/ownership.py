@@ -73,14 +73,18 @@ class Ownership:
             partitions=[state.copied() for state in self._partitions],
         )
 
+    def restore(self, state: ControlState) -> None:
+        """Go on from what ``snapshot`` gave."""
+        self._begin(state.incarnation, state.started, len(state.partitions))
+        self.retries, self.merged_count = state.retries, state.merged_count
+        self._members, self._stopping = dict(state.members), set(state.stopping)
+        self._merged, self._partitions = list(state.merged), [known.copied() for known in state.partitions]
+
     @classmethod
     def restored(cls, state: ControlState) -> Ownership:
-        """The state that ``snapshot`` gave, to go on from."""
+        """A new one that goes on from there."""
         made = cls(len(state.partitions))
-        made._begin(state.incarnation, state.started, len(state.partitions))
-        made.retries, made.merged_count = state.retries, state.merged_count
-        made._members, made._stopping = dict(state.members), set(state.stopping)
-        made._merged, made._partitions = list(state.merged), [known.copied() for known in state.partitions]
+        made.restore(state)
         return made
 
     # --- the fold -----------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from nodes.machine import messages as m
 from nodes.machine.claiming import Claiming
 from nodes.transactions.checkpointing import TransactionCheckpoints
 from nodes.transactions.commit_buffer import CommitBuffer
+from nodes.transactions.control import read_control
 from nodes.transactions.left_behind import commits_from, last_reply
 from nodes.transactions.standing_by import StandingBy
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
@@ -122,7 +123,7 @@ class TransactionDriver:
             moved |= self._tell(n.Ticked())
         self._write_commits()
         if self.trimming is not None:
-            self.trimming.turn(self.node, self.claiming.owned, self.clock_ms())
+            self.trimming.turn(self.node, self.claiming.owned, self._control_at, self.clock_ms())
         return moved
 
     def leave(self) -> None:
@@ -178,6 +179,10 @@ class TransactionDriver:
         Raises ``TopicsTrimmed`` where these are the same as the last time, and ``error`` where nothing was trimmed.
         """
         topics, places = self.topics, range(self.node.ledger.partitions)
+        if self._has_begun and self._control_at < self.log.start_offset(topics.control, 0):
+            logger.info("node %s takes a checkpoint of the control topic over: %s", self.claiming.node, error)
+            self._read_control()  # what it works on follows the claims that it missed, in the next turn
+            return
         starts = [self.log.start_offset(topics.epochs, 0)]
         starts += [self.log.start_offset(topics.calls, p) for p in places]
         starts += [self.log.start_offset(topics.requests, s) for s in range(self.sequencers)]
@@ -192,11 +197,10 @@ class TransactionDriver:
         self._has_begun = False
 
     def _read_control(self) -> None:
-        end = self.log.end_offset(self.topics.control, 0)
-        while self._control_at < end:
-            chunk = self.log.read(self.topics.control, 0, self._control_at)
-            self._control_at = chunk.next_offset
-            self.claiming.control(list(chunk.values), False, self.clock_ms())
+        def take(values: list[bytes]) -> None:
+            self.claiming.control(values, False, self.clock_ms())
+
+        self._control_at = read_control(self.log, self.topics, self._control_at, self.claiming.restore, take)
 
     def _start(self, begin: LedgerState | None) -> None:
         self.begun = 0 if begin is None else begin.done

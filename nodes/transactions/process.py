@@ -25,6 +25,7 @@ from nodes.patience import PatientCheckpoints
 from nodes.process_start import IDLE_WAIT_S, INTERRUPTED_EXIT, monotonic_ms, node_log
 from nodes.saver import ThreadSaver
 from nodes.settings import Settings
+from nodes.transactions.beginning import begin
 from nodes.transactions.checkpointing import TransactionCheckpoints
 from nodes.transactions.compaction import compact_in_child
 from nodes.transactions.driver import TransactionDriver
@@ -33,7 +34,7 @@ from nodes.transactions.meter import MeteredTransactionLog, TransactionMeter
 from nodes.transactions.metrics import TransactionMetrics
 from nodes.transactions.outside import Outside
 from nodes.transactions.spill import spills_of
-from nodes.transactions.topics import FIRST_INCARNATION, begin, create_topics
+from nodes.transactions.topics import FIRST_INCARNATION, create_topics
 from nodes.transactions.trimming import Trimming
 from nodes.transactions.watch import FunctionWatch
 from transactional.errors import RerunHangs
@@ -177,6 +178,8 @@ class TransactionProcess:
             self.driver.leave()
         except RerunHangs as error:
             raise RunFailed(f"node {name}: {error}") from error
+        except m.BadMessage as error:
+            raise RunFailed(f"node {name}: the control topic holds a record of a newer Holon: {error}") from error
         except Nondeterministic as error:
             job = self.topics.job
             more = f"holon txn replay MODULE:PROGRAM of job {job!r} runs the log again and names function and request"

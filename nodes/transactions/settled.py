@@ -6,9 +6,9 @@ import time
 
 from nodes.errors import RunFailed
 from nodes.log.contract import Log, TopicPartition
-from nodes.machine import messages as m
 from nodes.machine.claiming import shares
 from nodes.machine.ownership import Ownership
+from nodes.transactions.control import ControlFold
 from nodes.transactions.topics import TransactionTopics
 
 _WAIT_S = 0.2
@@ -18,23 +18,15 @@ def wait_until_settled(
     log: Log, topics: TransactionTopics, groups: tuple[int, ...], nodes: int, limit_s: float
 ) -> None:
     """Until so many nodes have joined, and each owns what it is to have. Raises ``RunFailed`` after ``limit_s``."""
-    ownership, offset = Ownership(sum(groups)), 0
+    fold = ControlFold(log, topics, sum(groups))
     deadline = time.monotonic() + limit_s
-    while not _is_settled(ownership, groups, nodes):
+    while not _is_settled(ownership := fold.read(), groups, nodes):
         if time.monotonic() > deadline:
             raise RunFailed(
                 f"job {topics.job!r}: {len(ownership.members)} of {nodes} nodes have joined in {limit_s:g} s, and its "
                 f"partitions are not shared out among them; look at what the nodes say on standard error"
             )
-        chunk = log.follow(topics.control, 0, offset)
-        offset = chunk.next_offset
-        for value in chunk.values:
-            try:
-                ownership.apply(m.decode_control(value))
-            except m.BadMessage:
-                continue
-        if not chunk.values:
-            log.wait({TopicPartition(topics.control, 0): offset}, _WAIT_S)
+        log.wait({TopicPartition(topics.control, 0): fold.offset}, _WAIT_S)
 
 
 def _is_settled(ownership: Ownership, groups: tuple[int, ...], nodes: int) -> bool:

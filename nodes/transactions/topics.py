@@ -1,14 +1,11 @@
-"""The topics of a transactional job, and how a job is found and begun on a log."""
+"""The topics of a transactional job, and how a job is found on a log."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import msgspec
-
-from nodes.errors import RunFailed, UnknownName
+from nodes.errors import UnknownName
 from nodes.log.contract import Log
-from nodes.machine import messages as m
 from transactional.operators import Program
 
 HEARTBEAT_RETENTION_MS = 60_000
@@ -47,6 +44,11 @@ class TransactionTopics:
         return f"{self.job}-txn-control"
 
     @property
+    def control_checkpoints(self) -> str:
+        """What the control topic folds to, now and then; it is trimmed behind that."""
+        return f"{self.job}-txn-control-checkpoints"
+
+    @property
     def heartbeats(self) -> str:
         return f"{self.job}-txn-heartbeats"
 
@@ -55,6 +57,7 @@ def create_topics(log: Log, program: Program, sequencers: int) -> TransactionTop
     """Make what is not there; raises ``TopicExists`` where a topic has another number of partitions."""
     topics = TransactionTopics(program.name)
     log.create_topic(topics.control, 1)
+    log.create_topic(topics.control_checkpoints, 1)
     log.create_topic(topics.heartbeats, 1, retention_ms=HEARTBEAT_RETENTION_MS)
     log.create_topic(topics.requests, sequencers)
     log.create_topic(topics.calls, program.partitions)
@@ -62,36 +65,6 @@ def create_topics(log: Log, program: Program, sequencers: int) -> TransactionTop
     log.create_topic(topics.replies, program.partitions)
     log.create_topic(topics.epochs, 1)
     return topics
-
-
-def begin(log: Log, topics: TransactionTopics, program: Program, sequencers: int) -> None:
-    """Start the job, or check that it was started alike. Raises ``RunFailed``."""
-    mine = fingerprint(program, sequencers)
-    started = _started(log, topics)
-    if started is None:
-        units = sequencers + program.partitions
-        log.append(topics.control, 0, [m.encode(m.JobStarted(FIRST_INCARNATION, mine, units))])
-        started = _started(log, topics)
-    if started is None or started.fingerprint != mine:
-        found = "" if started is None else started.fingerprint
-        raise RunFailed(
-            f"job {program.name!r} was started as {found}, and is {mine} now: operators keep their number of "
-            f"partitions; give the program another name to start anew"
-        )
-
-
-def fingerprint(program: Program, sequencers: int) -> str:
-    """What must not change while a job lives: where keys are."""
-    operators = [[each.name, each.partitions, each.colocate] for _, each in sorted(program.operators.items())]
-    return msgspec.json.encode({"operators": operators, "sequencers": sequencers}).decode()
-
-
-def _started(log: Log, topics: TransactionTopics) -> m.JobStarted | None:
-    for value in log.read(topics.control, 0, 0, max_records=1).values:
-        message = m.decode_control(value)
-        if isinstance(message, m.JobStarted):
-            return message
-    return None
 
 
 def job_on(log: Log, name: str | None) -> TransactionTopics:

@@ -12,9 +12,12 @@ from typing import TypeAlias
 
 from nodes.errors import Unreachable
 from nodes.log.contract import Log, LogError, OffsetOutOfRange
+from nodes.machine import messages as m
+from nodes.machine.control_state import ControlCheckpoint
 from nodes.machine.ownership import KEPT_CHECKPOINTS
 from nodes.saver import DirectSaver, Saver
 from nodes.transactions.checkpointing import TransactionCheckpoints
+from nodes.transactions.control import RECORDS_A_UNIT, trim_control
 from nodes.transactions.topics import TransactionTopics
 from transactional.node import TransactionNode
 from transactional.trimming import Trims
@@ -50,10 +53,11 @@ class Trimming:
         self._trims = Trims(id_window)
         self._looked_ms: int | None = None
         self._asked: dict[tuple[str, int], int] = {}
+        self._control_at = 0
         self._busy = False
 
-    def turn(self, node: TransactionNode, owned: Collection[int], now_ms: int) -> None:
-        """``owned``: units of this node, request partitions first."""
+    def turn(self, node: TransactionNode, owned: Collection[int], control_at: int, now_ms: int) -> None:
+        """``owned``: units of this node, request partitions first; ``control_at``: so far it has folded control."""
         if self._busy and self._saver.finished():
             self._busy = False
         if not self._interval_ms or self._busy:
@@ -63,9 +67,18 @@ class Trimming:
         self._looked_ms = now_ms
         wishes = [each for each in self._wishes(node, owned) if each[2] > self._asked.get(each[:2], 0)]
         self._trims.sample(node, self._checkpoints.replies_ends)
-        if wishes:
+        control = self._control_checkpoint(control_at) if 0 in owned else None
+        if wishes or control is not None:
             self._asked |= {(topic, number): offset for topic, number, offset in wishes}
-            self._busy = self._saver.save(partial(self._delete, wishes)) is None
+            self._busy = self._saver.save(partial(self._delete, wishes, control)) is None
+
+    def _control_checkpoint(self, control_at: int) -> ControlCheckpoint | None:
+        """None while there is little that it would save anybody to read."""
+        ownership = self._checkpoints.ownership
+        if control_at - self._control_at < RECORDS_A_UNIT * ownership.partitions:
+            return None
+        self._control_at = control_at
+        return ControlCheckpoint(control_at, ownership.snapshot())
 
     def _wishes(self, node: TransactionNode, owned: Collection[int]) -> list[Wish]:
         """What may go. Nothing while some checkpoint is known to be damaged."""
@@ -93,13 +106,18 @@ class Trimming:
         kept = self._checkpoints.ownership.checkpoints(unit)
         return kept[-1].offset if len(kept) == KEPT_CHECKPOINTS else 0
 
-    def _delete(self, wishes: Collection[Wish]) -> int:
+    def _delete(self, wishes: Collection[Wish], control: ControlCheckpoint | None) -> int:
         """Beside the node's loop."""
         for topic, number, offset in wishes:
             try:
                 self._log.delete_before(topic, number, offset)
             except LogError as error:
                 self._report(f"topic {topic}, partition {number} is not trimmed now: {error}")
+        try:
+            if control is not None:
+                trim_control(self._log, self._topics, control)
+        except (LogError, m.BadMessage) as error:
+            self._report(f"topic {self._topics.control} is not trimmed now: {error}")
         return len(wishes)
 
 

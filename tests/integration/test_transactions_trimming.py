@@ -34,10 +34,10 @@ def run_trimmed(log: Log, *options: str) -> None:
     def is_trimmed() -> bool:
         pay()
         commits = [log.start_offset(topics.commits, p) for p in range(program.partitions)]
-        return log.start_offset(topics.epochs, 0) > 0 and any(commits)
+        return min(log.start_offset(topics.epochs, 0), log.start_offset(topics.control, 0)) > 0 and any(commits)
 
     with nodes(2, BANK, *options, last=LAST):
-        until(is_trimmed, "the epochs and commits to be trimmed")
+        until(is_trimmed, "the epochs, commits and the control topic to be trimmed")
     with nodes(2, BANK, *options, last=LAST):  # killed, and started again
         pay()
         for number in range(5):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from nodes.machine import messages as m
 from nodes.machine.claiming import Claiming, shares
+from nodes.machine.control_state import ControlState
+from nodes.machine.ownership import Ownership
 
 
 def test_each_kind_of_unit_is_shared_out_evenly() -> None:
@@ -62,6 +64,52 @@ def test_one_that_was_said_to_have_left_and_has_not_joins_again() -> None:
     group.run(2 * LONG_MS)
     assert group.members("a") == ["a"]
     group.dead = set()
+    group.run(2_000)
+    assert group.members("a") == group.members("b") == ["a", "b"]
+    assert len(group.nodes["a"].owned) == len(group.nodes["b"].owned) == 2
+
+
+def folded(group: Group) -> ControlState:
+    """What somebody knows who has read all of the topic."""
+    ownership = Ownership(4)
+    for value in group.topic:
+        ownership.apply(m.decode_control(value))
+    return ownership.snapshot()
+
+
+def stands_still(group: Group, name: str, duration_ms: int) -> None:
+    """And finds that all of the topic is gone but for its checkpoint."""
+    group.dead = {name}
+    group.run(duration_ms)
+    group.dead = set()
+    group.nodes[name].restore(folded(group))
+    group.read[name] = len(group.topic)
+
+
+def test_one_that_stood_still_gives_up_what_others_have_claimed_meanwhile() -> None:
+    group = Group("a", "b")
+    group.run(1_000)
+    assert len(group.nodes["b"].owned) == 2
+    stands_still(group, "b", LONG_MS // 2)
+    assert group.nodes["b"].joined and group.nodes["b"].owned == []
+    group.run(1_000)
+    assert len(group.nodes["a"].owned) == len(group.nodes["b"].owned) == 2
+
+
+def test_one_that_stood_still_keeps_what_nobody_has_claimed_and_knows_who_has_left() -> None:
+    group = Group("a", "b", "c")
+    group.run(1_000)
+    owned = group.nodes["b"].owned
+    group.topic += group.nodes["c"].leave()
+    stands_still(group, "b", 60)
+    assert owned and set(owned) <= set(group.nodes["b"].owned) and group.members("b") == ["a", "b"]
+
+
+def test_one_that_was_said_to_have_left_while_it_stood_still_joins_again() -> None:
+    group = Group("a", "b")
+    group.run(1_000)
+    stands_still(group, "b", 2 * LONG_MS)
+    assert not group.nodes["b"].joined and group.nodes["b"].owned == []
     group.run(2_000)
     assert group.members("a") == group.members("b") == ["a", "b"]
     assert len(group.nodes["a"].owned) == len(group.nodes["b"].owned) == 2

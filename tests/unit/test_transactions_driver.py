@@ -11,10 +11,11 @@ from nodes.log.contract import TopicPartition
 from nodes.log.memory import MemoryLog
 from nodes.machine.claiming import Claiming
 from nodes.sim.store import MemoryCheckpoints
+from nodes.transactions.beginning import begin
 from nodes.transactions.checkpointing import TransactionCheckpoints
 from nodes.transactions.client import TransactionClient
 from nodes.transactions.driver import TransactionDriver
-from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics, begin, create_topics
+from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics, create_topics
 from transactional import Aborted
 from transactional.requests import WireRequest
 

@@ -44,7 +44,7 @@ class Trimmed:
 
     def starts(self) -> dict[str, list[int]]:
         log, topics = self.stage.log, self.stage.topics
-        names = [topics.epochs, topics.calls, topics.commits, topics.replies, topics.requests]
+        names = [topics.epochs, topics.calls, topics.commits, topics.replies, topics.requests, topics.control]
         return {name: [log.start_offset(name, p) for p in range(log.partitions(name))] for name in names}
 
     def is_right(self) -> bool:

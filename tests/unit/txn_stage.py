@@ -7,12 +7,14 @@ from typing import Any, TypeAlias
 
 from nodes.log.memory import MemoryLog
 from nodes.machine.claiming import Claiming
+from nodes.saver import DirectSaver, Saver
 from nodes.sim.store import MemoryCheckpoints
+from nodes.transactions.beginning import begin
 from nodes.transactions.checkpointing import TransactionCheckpoints
 from nodes.transactions.client import TransactionClient
 from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.feeding import Feeding
-from nodes.transactions.topics import FIRST_INCARNATION, begin, create_topics
+from nodes.transactions.topics import FIRST_INCARNATION, create_topics
 from nodes.transactions.trimming import Trimming
 from transactional import Program
 from transactional.sequencer import EpochConfig
@@ -24,7 +26,10 @@ NewStore: TypeAlias = Callable[[], Store | SpillingStore]
 
 
 class Stage:
-    """``inputs``: partitions of the topic of that name, 0: there is none. ``trim_ms``: between trims, 0: never."""
+    """``inputs``: partitions of the topic of that name, 0: there is none. ``trim_ms``: between trims, 0: never.
+
+    ``new_trimmer``: what deletes, of each node.
+    """
 
     def __init__(
         self,
@@ -35,14 +40,17 @@ class Stage:
         new_store: NewStore = Store,
         trim_ms: int = 0,
         id_window: int = 20_000,
+        new_log: Callable[..., MemoryLog] = MemoryLog,
+        new_trimmer: Callable[[], Saver[int]] = DirectSaver,
     ) -> None:
+        self.new_trimmer = new_trimmer
         self.trim_ms = trim_ms
         self.config = EpochConfig(id_window=id_window, inline_bytes=0 if trim_ms else 1 << 15)  # calls are trimmed too
         self.interval_ms = interval_ms
         self.new_store = new_store
         self.now_ms = 0
         self.program = program
-        self.log = MemoryLog(on_wait=lambda seconds: self.turn())
+        self.log = new_log(on_wait=lambda seconds: self.turn())
         if inputs:
             self.log.create_topic("inputs", inputs)
         self.topics = create_topics(self.log, program, SEQUENCERS)
@@ -75,7 +83,12 @@ class Stage:
             new_store=self.new_store,
             config=self.config,
             trimming=Trimming(
-                self.log, self.topics, checkpoints, id_window=self.config.id_window, interval_ms=self.trim_ms
+                self.log,
+                self.topics,
+                checkpoints,
+                id_window=self.config.id_window,
+                interval_ms=self.trim_ms,
+                saver=self.new_trimmer(),
             ),
         )
         self.nodes[name] = driver, Feeding(self.log, self.program, SEQUENCERS)

@@ -9,10 +9,8 @@ from pathlib import Path
 from nodes.checkpoints import CheckpointStore
 from nodes.errors import RunFailed
 from nodes.log import Log
-from nodes.log.contract import Chunk
-from nodes.machine import messages as m
-from nodes.transactions.bench.prepared import each_chunk
 from nodes.transactions.chains import load_file, states
+from nodes.transactions.control import ControlFold
 from nodes.transactions.topics import TransactionTopics
 from transactional.operators import Program, StateKey
 from transactional.values import decode
@@ -43,20 +41,10 @@ def newest_checkpoints(log: Log, program: Program, sequencers: int) -> dict[int,
 
 def _newest(log: Log, program: Program, sequencers: int) -> dict[int, tuple[int, str]]:
     """Epoch and name, by state partition."""
-    found: dict[int, tuple[int, str]] = {}
-
-    def take(chunk: Chunk) -> None:
-        for value in chunk.values:
-            try:
-                message = m.decode_control(value)
-            except m.BadMessage:
-                continue
-            if isinstance(message, m.CheckpointSaved):
-                partition = message.partition - sequencers
-                found[partition] = max(found.get(partition, (0, "")), (message.offset, message.name))
-
-    each_chunk(log, TransactionTopics(program.name).control, 0, take)
-    return found
+    units = sequencers + program.partitions
+    ownership = ControlFold(log, TransactionTopics(program.name), units).read()
+    saved = {unit - sequencers: ownership.checkpoint(unit) for unit in range(sequencers, units)}
+    return {partition: (each.offset, each.name) for partition, each in saved.items() if each is not None}
 
 
 def write_state(store: CheckpointStore, names: dict[int, str], path: Path) -> int:
