@@ -6,6 +6,7 @@ Versions before the "flexible" ones, which brokers since 2.1 take. Format: kafka
 from __future__ import annotations
 
 import struct
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,9 @@ INIT_PRODUCER_ID = 22
 WANTED = {PRODUCE: 7, METADATA: METADATA_VERSION, INIT_PRODUCER_ID: 1}
 """Versions that are used here."""
 _ALL_REPLICAS, _NOBODY = -1, -1
+_NOT_YET = frozenset([7, 14, 15, 16])
+"""Too late, numbers are being fetched from the controller, nobody gives them out: to be asked again."""
+_PATIENCE_S, _PAUSE_S = 5.0, 0.02
 Place = tuple[str, int]
 """Topic in the broker's words, and partition."""
 
@@ -29,7 +33,14 @@ class Taken:
 
 
 def ask_producer(wire: Wire) -> Producer | int | Lost:
-    """A new producer's number, or the error; waits."""
+    """A new producer's number, or the error; waits, also for a broker that has none just now."""
+    until_s = time.monotonic() + _PATIENCE_S
+    while (found := _ask_producer(wire)) in _NOT_YET and time.monotonic() < until_s:
+        time.sleep(_PAUSE_S)
+    return found
+
+
+def _ask_producer(wire: Wire) -> Producer | int | Lost:
     answer = wire.ask(INIT_PRODUCER_ID, WANTED[INIT_PRODUCER_ID], struct.pack(">hi", -1, 0))
     if isinstance(answer, Lost):
         return answer

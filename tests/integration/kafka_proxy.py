@@ -15,11 +15,13 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-PRODUCE, FETCH, LIST_OFFSETS, METADATA, END_TXN = 0, 1, 2, 3, 26
+PRODUCE, FETCH, LIST_OFFSETS, METADATA, INIT_PRODUCER_ID, END_TXN = 0, 1, 2, 3, 22, 26
 Direction = Literal["request", "reply"]
 _TOPIC_ID_BYTES = 16
 _BEFORE_NAME, _BEFORE_ERROR = 4 + 4 + 4 + 2, 4 + 4
 """Bytes of an answer to a batch: size, number, count of topics, length of the name; count of partitions, partition."""
+_BEFORE_PRODUCER_ERROR = 4 + 4 + 4
+"""Bytes of an answer about a producer's number: size, number, how long the client was slowed down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +126,17 @@ class Proxy:
 
         async def say(rule: Rule, data: bytes) -> tuple[bytes, bool]:
             at = _BEFORE_NAME + struct.unpack_from(">h", data, _BEFORE_NAME - 2)[0] + _BEFORE_ERROR
-            return data[:at] + struct.pack(">h", error) + data[at + 2 :], True
+            return _with_error(data, at, error), True
 
         return self._add(self._matcher("reply", PRODUCE, ""), say, True)
+
+    def answer_producer(self, error: int) -> Rule:
+        """The next answer to who asks for a producer's number says this error; in the form of version 1."""
+
+        async def say(rule: Rule, data: bytes) -> tuple[bytes, bool]:
+            return _with_error(data, _BEFORE_PRODUCER_ERROR, error), True
+
+        return self._add(self._matcher("reply", INIT_PRODUCER_ID, ""), say, True)
 
     def _add(self, matches: Callable[[Frame], bool], act: Any, once: bool) -> Rule:
         rule = Rule(self, matches, act, once)
@@ -224,6 +234,10 @@ class Proxy:
 async def _held(rule: Rule, data: bytes) -> tuple[bytes, bool]:
     await rule.released.wait()
     return data, True
+
+
+def _with_error(data: bytes, at: int, error: int) -> bytes:
+    return data[:at] + struct.pack(">h", error) + data[at + 2 :]
 
 
 def _request(body: bytes, asked: dict[int, tuple[int, str]]) -> Frame:

@@ -10,10 +10,10 @@ import pytest
 from nodes.log import LogUnavailable, RecordTooLarge
 from nodes.log.kafka import KafkaLog
 from tests.integration.kafka_broker import session_bootstrap, session_log
-from tests.integration.kafka_proxy import PRODUCE, Proxy
+from tests.integration.kafka_proxy import INIT_PRODUCER_ID, PRODUCE, Proxy
 from tests.integration.log_makers import read_by_columns
 
-NOT_LEADER, TOO_LATE, TOO_LARGE = 6, 7, 10
+NOT_LEADER, TOO_LATE, TOO_LARGE, LOADING = 6, 7, 10, 14
 
 
 @pytest.fixture
@@ -68,6 +68,22 @@ def test_what_is_sent_together_is_one_request(direct: KafkaLog, proxy: Proxy) ->
     assert requests.seen == 1
     assert sorted(ends) == [(0, 3), (0, 5), (1, 3)]
     assert [list(direct.read("t", partition, 1).values) for partition in (0, 1)] == [[b"a", b"b"] * 2, [b"a", b"b"]]
+
+
+def test_who_is_told_that_numbers_of_producers_are_being_fetched_asks_again(direct: KafkaLog, proxy: Proxy) -> None:
+    said = proxy.answer_producer(LOADING)
+    asked = proxy.delay(0, "request", key=INIT_PRODUCER_ID)
+    with behind(proxy, direct) as log:
+        log.send("t", 0, [b"one"])
+        log.delivered(wait=True)
+        requests = proxy.delay(0, "request", key=PRODUCE)
+        with log.together():
+            log.send("t", 0, [b"two"])
+            log.send("t", 1, [b"two"])
+        log.delivered(wait=True)
+    assert said.seen == 1
+    assert asked.seen >= 2
+    assert requests.seen == 1, "what librdkafka sends takes a request for each partition"
 
 
 def test_of_what_was_sent_together_only_what_was_not_taken_is_sent_again(direct: KafkaLog, proxy: Proxy) -> None:
