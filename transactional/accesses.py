@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, NoReturn
 
 from transactional.context import Strand
 from transactional.errors import Aborted, NotShipped
@@ -21,8 +21,8 @@ class Accesses:
     """
 
     __slots__ = (
-        "_site", "_stopping", "_strand", "_writers", "failures", "missed", "race", "reads", "scans", "sources", "tid",
-        "writes",
+        "_site", "_stopping", "_strand", "_writers", "bytes", "failures", "missed", "race", "reads", "scans", "sources",
+        "tid", "writes",
     )  # fmt: skip
 
     def __init__(self, site: Site, tid: int) -> None:
@@ -30,6 +30,7 @@ class Accesses:
         self.tid = tid
         self._stopping = False  # over, missed, closed, or a strand was ended
         self.missed = self.race = False
+        self.bytes = 0  # that its calls have handed over and got back here, and that it has written
         self.failures: list[tuple[Strand, Aborted]] | None = None
         self.reads: dict[StateKey, Strand] = {}
         self.writes: dict[StateKey, bytes | None] = {}
@@ -84,6 +85,10 @@ class Accesses:
         if self._site.versions is None:
             self._site.written[key] = self
         self.writes[key] = value
+        if value is not None:
+            self.bytes += len(value)
+            if self.bytes > self._site.max_bytes:
+                self._too_many_bytes()
 
     def _write_of(self, strand: Strand, key: StateKey) -> None:
         """The first strand that writes needs no account of its keys; from the second one on there is one of all."""
@@ -136,4 +141,8 @@ class Accesses:
 
     def _check(self, strand: Strand) -> None:
         """Raises where the strand is over."""
+        raise NotImplementedError
+
+    def _too_many_bytes(self) -> NoReturn:
+        """Ends it."""
         raise NotImplementedError

@@ -159,6 +159,9 @@ class Execution(Accesses):
 
     def _resume(self, segment: Segment, item: WireResult) -> None:
         if item.result is not None:
+            if self._is_too_much(len(item.result)):
+                self._drop(segment)
+                return
             self._go(segment, decode(item.result), None)
         else:
             assert item.failure is not None
@@ -185,6 +188,8 @@ class Execution(Accesses):
                     return
                 continue
             frames.pop()
+            if frames and type(outcome) is bytes:
+                self._is_too_much(len(outcome))
             if self._stopping and self._is_over(segment.strand):
                 self._drop(segment)
                 return
@@ -311,7 +316,7 @@ class Execution(Accesses):
         self.timed_out = Aborted("TimedOut", (what,))
         self.over = self._stopping = True
         self.forget()
-        self.calls = 0
+        self.calls = self.bytes = 0
         self._site.unsend(self.tid)
         raise TimedOut
 
@@ -330,6 +335,21 @@ class Execution(Accesses):
             self.over = self._stopping = True
             self._failed(ROOT, too_many_calls(self._site.program))
             raise Abort
+        self.bytes += len(call.target.arguments)
+        if self.bytes > self._site.max_bytes:
+            self._too_many_bytes()
+
+    def _is_too_much(self, size: int) -> bool:
+        """More bytes. Here that is only a doubt; a rerun, which sees all in sequence, says what counts."""
+        self.bytes += size
+        if self.bytes > self._site.max_bytes and not self.over:
+            self.over = self._stopping = True
+            self._failed(ROOT, too_many_bytes(self._site.program))
+        return self.over
+
+    def _too_many_bytes(self) -> NoReturn:
+        self._is_too_much(0)
+        raise Abort
 
     def _check(self, strand: Strand) -> None:
         if self._closed or self.over or self.missed or (self._ended is not None and strand in self._ended):
@@ -339,3 +359,8 @@ class Execution(Accesses):
 def too_many_calls(program: Program) -> Aborted:
     """The reply of a transaction that floods calls."""
     return Aborted("LimitExceeded", (f"more than {program.limits.max_calls} calls",))
+
+
+def too_many_bytes(program: Program) -> Aborted:
+    """The reply of a transaction that floods bytes."""
+    return Aborted("LimitExceeded", (f"more than {program.limits.max_bytes} bytes in calls, results and writes",))

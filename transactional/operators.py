@@ -37,13 +37,15 @@ class Limits:
     """Of one transaction, counted in operations, so that all nodes agree.
 
     ``max_calls`` of its whole call graph; ``max_depth`` of calls within calls, and of queued calls that queue calls;
-    ``max_value_bytes`` of one argument list, result or state value; ``max_steps``: reads, writes and scans of one call;
-    ``max_externals``: calls to the outside of one transaction, each of which makes it run anew.
+    ``max_value_bytes`` of one argument list, result or state value; ``max_bytes`` of all that its calls hand over and
+    give back, and of all that it writes; ``max_steps``: reads, writes and scans of one call; ``max_externals``: calls
+    to the outside of one transaction, each of which makes it run anew.
     """
 
     max_calls: int = 10_000
     max_depth: int = 100
     max_value_bytes: int = 1 << 20
+    max_bytes: int = 1 << 26
     max_steps: int = 100_000
     max_externals: int = 100
 

@@ -36,7 +36,7 @@ from transactional.nondeterminism import parted, timed_out_alone
 from transactional.pieces import WHOLE_BYTES, Pieces
 from transactional.replies import ReplyBook, records_of
 from transactional.running import Running
-from transactional.settling import Received, Redoing
+from transactional.settling import Received, Redoing, Share
 from transactional.shipping import shipment_of
 from transactional.site import Site
 from transactional.snapshots import FORMAT_VERSION, LedgerState, PartitionState, Snapshot
@@ -66,6 +66,8 @@ class StatePartition:
         self.ledger = ledger
         self._inline_bytes = inline_bytes
         self.program = ledger.program
+        limits, partitions = ledger.program.limits, ledger.partitions
+        self._share = Share(limits.max_calls // partitions, limits.max_bytes // partitions)
         self.number = number
         self.epoch = FIRST_EPOCH
         self._new_store = new_store
@@ -289,11 +291,6 @@ class StatePartition:
                 self.ledger.expect(mark)  # but how far a function came that has run too long is chance
         elif known != mark:
             raise parted(known, mark, sent, self._running.roots)
-
-    @property
-    def _share(self) -> int:
-        """Calls of one transaction here that cause no doubt."""
-        return self.program.limits.max_calls // self.ledger.partitions
 
     # --- the end of an epoch ----------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from transactional.execution import Execution
 from transactional.ledger import Decision, Epoch
 from transactional.messages import Contribution, Request, WireCall, WireResult
 from transactional.operators import StateKey
-from transactional.settling import Arriving, Redoing, Settled, settle
+from transactional.settling import Arriving, Redoing, Settled, Share, settle
 from transactional.site import Site
 
 
@@ -34,7 +34,7 @@ class Running:
     dropped: set[int] = field(default_factory=set)  # when they were settled
     lost: set[int] = field(default_factory=set)
 
-    def settle(self, epoch: Epoch, share: int, arriving: Mapping[int, Sequence[WireCall | WireResult]]) -> None:
+    def settle(self, epoch: Epoch, share: Share, arriving: Mapping[int, Sequence[WireCall | WireResult]]) -> None:
         """After the last round, and with what the others have sent in it; without that, only if it may matter."""
         rounds = range(1, self.round + 1)
         dropped = dropped_by(mark for round_ in rounds for mark in epoch.marks[round_].values())
@@ -44,7 +44,7 @@ class Running:
                 self.executions, dropped, share, self.redoing, Arriving(self.site, arriving, self.lost)
             )
 
-    def contribution(self, share: int) -> Contribution:
+    def contribution(self, share: Share) -> Contribution:
         """What the partition says of the epoch where it sends nothing in a round."""
         if self.settled is None:
             self.settled = settle(self.executions, self.dropped, share, self.redoing)

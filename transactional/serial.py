@@ -79,7 +79,7 @@ class _Transaction:
         self.writes: dict[StateKey, bytes | None] = {}
         self.queued: deque[Call] = deque()
         self.ended: Aborted | None = None
-        self.calls = 0
+        self.calls = self.bytes = 0
 
     def run(self, target: Target) -> bytes | Aborted:
         result = self._strand(Call((), (), target))
@@ -113,17 +113,18 @@ class _Transaction:
             raise BadValue(f"a result {error}") from None
 
     async def nested(self, call: Call) -> Any:
-        self._count()
+        self._count(call)
         try:
             result = await self._nested(call)
         except USER_ERRORS as error:
             self._check()
             raise restore(describe(error), self.program.errors) from None
         self._check()
+        self._add(len(result))
         return decode(result)
 
     def queue(self, call: Call) -> None:
-        self._count()
+        self._count(call)
         self.queued.append(call)
 
     def read(self, strand: Strand, key: StateKey) -> bytes | None:
@@ -133,6 +134,7 @@ class _Transaction:
     def write(self, strand: Strand, key: StateKey, value: bytes | None) -> None:
         self._check()
         self.writes[key] = value
+        self._add(0 if value is None else len(value))
 
     def scan(self, strand: Strand, operator: str, prefix: str) -> list[tuple[str, bytes]]:
         self._check()
@@ -165,11 +167,18 @@ class _Transaction:
         self.continued = Continued(self.seed, self.time_ms, [*answers, asking.answer(outcome)])
         return self.external(strand, path, function, arguments, timeout_ms)
 
-    def _count(self) -> None:
+    def _count(self, call: Call) -> None:
         self._check()
         self.calls += 1
         if self.calls > self.program.limits.max_calls:
             self._end(Aborted("LimitExceeded", (f"more than {self.program.limits.max_calls} calls",)))
+        self._add(len(call.target.arguments))
+
+    def _add(self, size: int) -> None:
+        """Bytes of a call, a result or a write."""
+        self.bytes += size
+        if self.bytes > (allowed := self.program.limits.max_bytes):
+            self._end(Aborted("LimitExceeded", (f"more than {allowed} bytes in calls, results and writes",)))
 
     def _end(self, aborted: Aborted) -> NoReturn:
         self.ended = self.ended or aborted

@@ -30,6 +30,14 @@ Redo = Callable[[Execution, Versions], Execution | None]
 """Runs one once more on these versions; None: it would send something else, or does not stand for other reasons."""
 
 
+@dataclass(frozen=True, slots=True)
+class Share:
+    """What a transaction may do in one partition without a doubt that together it is within its limits."""
+
+    calls: int
+    bytes: int
+
+
 @dataclass(slots=True)
 class Settled:
     """``conflicts`` ascend; ``reads_from``: (TID, lower TID whose write it has read), in order.
@@ -68,14 +76,14 @@ class Arriving:
 def settle(
     executions: dict[int, Execution],
     dropped: Collection[int],
-    share: int,
+    share: Share,
     redo: Redo | None,
     arriving: Arriving | None = None,
 ) -> Settled:
     """Replaces what was run once more in ``executions``, and adds what arrives, in TID order.
 
     So what arrives runs on what lower TIDs have written by now, and need not be run once more for that.
-    ``dropped``: failed elsewhere. What those, conflicts, races and who has made more than ``share`` calls write, no
+    ``dropped``: failed elsewhere. What those, conflicts, races and who has made more than their ``share`` write, no
     transaction that is decided at once will see. Two that write a key and have not read it are no conflict: writes are
     kept in TID order (deviation from Aria and Styx, which let the lower one win).
     """
@@ -111,9 +119,15 @@ def settle(
     return found
 
 
-def may_write(execution: Execution, share: int) -> bool:
+def may_write(execution: Execution, share: Share) -> bool:
     """Whether nothing is known here for which it will not be decided at once, to commit."""
-    return not (execution.failures or execution.race or execution.over or execution.calls > share)
+    return not (
+        execution.failures
+        or execution.race
+        or execution.over
+        or execution.calls > share.calls
+        or execution.bytes > share.bytes
+    )
 
 
 def _stands(execution: Execution, versions: Versions) -> bool:

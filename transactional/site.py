@@ -37,7 +37,10 @@ class Site:
     written, for one that runs once more after all of them.
     """
 
-    __slots__ = ("base", "here", "max_calls", "max_value_bytes", "operators", "program", "sent", "versions", "written")
+    __slots__ = (
+        "base", "here", "max_bytes", "max_calls", "max_value_bytes", "operators", "program", "sent", "versions",
+        "written",
+    )  # fmt: skip
 
     def __init__(self, program: Program, base: Base, here: int | None, versions: Versions | None = None) -> None:
         self.versions = versions
@@ -45,6 +48,7 @@ class Site:
         self.program = program
         self.operators = program.operators
         self.max_calls = program.limits.max_calls
+        self.max_bytes = program.limits.max_bytes
         self.max_value_bytes = program.limits.max_value_bytes
         self.base = base
         self.here = here

@@ -12,7 +12,7 @@ from tests.unit.txn_stage import SEQUENCERS, Stage
 from transactional import Aborted, Context, Limits, Operator, Program
 from transactional.requests import partition_of
 
-LIMITS = Limits(max_calls=200, max_depth=20, max_value_bytes=2_000, max_steps=300)
+LIMITS = Limits(max_calls=200, max_depth=20, max_value_bytes=2_000, max_bytes=50_000, max_steps=300)
 
 
 # Functions as one should not write them, and a counter.
@@ -42,6 +42,33 @@ async def flood(ctx: Context, to: str, queued: bool) -> None:
             ctx.call_async(it, to, add, [1])
         else:
             await ctx.call(it, to, add, [1])
+
+
+@it.register
+async def fail_beside(ctx: Context, function: str, *args: Any) -> None:
+    ctx.call_async(it, ctx.key, function, list(args))
+    raise ValueError("and more is to come")
+
+
+@it.register
+async def echo(ctx: Context, text: str, times: int) -> str:
+    return text * times
+
+
+@it.register
+async def tell(ctx: Context, to: str, size: int, times: int, queued: bool) -> None:
+    """Few calls, each of them large."""
+    for _ in range(150):
+        if queued:
+            ctx.call_async(it, to, echo, ["x" * size, times])
+        else:
+            await ctx.call(it, to, echo, ["x" * size, times])
+
+
+@it.register
+async def fill(ctx: Context) -> None:
+    for _ in range(150):
+        ctx.put("x" * 1_000)
 
 
 @it.register
@@ -110,6 +137,13 @@ CALLS: dict[str, tuple[str, Any, str, str]] = {
     "a flood of calls to another entity": ("flood", ["b", False], "LimitExceeded", "200 calls"),
     "a flood of calls to itself": ("flood", ["a", False], "LimitExceeded", "200 calls"),
     "a flood of queued calls": ("flood", ["b", True], "LimitExceeded", "200 calls"),
+    "a flood of calls beside an exception": ("fail_beside", ["flood", "a", True], "LimitExceeded", "200 calls"),
+    "a flood of bytes beside an exception": ("fail_beside", ["fill"], "ValueError", "more is to come"),
+    "large arguments of calls": ("tell", ["b", 1_000, 0, False], "LimitExceeded", "50000 bytes"),
+    "large arguments of queued calls": ("tell", ["b", 1_000, 0, True], "LimitExceeded", "50000 bytes"),
+    "large results of another entity": ("tell", ["b", 1, 1_000, False], "LimitExceeded", "50000 bytes"),
+    "large results of its own": ("tell", ["a", 1, 1_000, False], "LimitExceeded", "50000 bytes"),
+    "large writes": ("fill", [], "LimitExceeded", "50000 bytes"),
     "a loop that waits for its own state": ("watch", [], "LimitExceeded", "300 reads and writes"),
     "a loop that writes without end": ("insist", [], "LimitExceeded", "300 reads and writes"),
     "state that is too large": ("hoard", [], "BadValue", "the state of it 'a' has 5003 bytes"),

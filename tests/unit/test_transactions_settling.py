@@ -12,12 +12,12 @@ from transactional.contributing import contribution_of
 from transactional.execution import Execution
 from transactional.ledger import decide
 from transactional.messages import Contribution, Kind, Request, WireCall
-from transactional.settling import Arriving, Redoing, Settled, settle
+from transactional.settling import Arriving, Redoing, Settled, Share, settle
 from transactional.site import Site
 from transactional.store import Store
 from transactional.values import decode, encode
 
-SHARE = 100
+SHARE = Share(100, 100_000)
 it = Operator("it", partitions=2, colocate="/")
 program = Program("settling", [it])
 HERE = it.partition_of("x")
@@ -182,5 +182,6 @@ def test_what_is_read_again_is_the_same_though_a_lower_one_has_written_it() -> N
 def test_the_share_of_calls_and_time_outs_let_nobody_read() -> None:
     here = Here()
     here.round((1, "x", "pay", [AWAY]), (2, "x", "add", [1]))
-    said = contribution_of(here.by_tid, settle(here.by_tid, (), 0, here.redoing), 0)
-    assert (said.races, said.conflicts, said.reads_from) == ([1], [], []) and here.results()[2] == 11
+    for share in (Share(0, 100_000), Share(100, 1)):
+        said = contribution_of(here.by_tid, settle(here.by_tid, (), share, here.redoing), share)
+        assert 1 in said.races and (said.conflicts, said.reads_from) == ([], []) and here.results()[2] == 11

@@ -22,7 +22,7 @@ from transactional.node import EpochsRead, PartitionTaken, RequestsRead, Sequenc
 from transactional.nondeterminism import Nondeterministic
 from transactional.requests import WireRequest, request_record
 from transactional.rerun import Rerun, rerun
-from transactional.settling import Settled
+from transactional.settling import Settled, Share
 from transactional.site import Site
 from transactional.store import Store
 from transactional.values import encode
@@ -70,7 +70,7 @@ def test_how_far_it_came_shows_in_no_record() -> None:
         arguments = program.target("it", key, "hang", [stubborn]).arguments
         execution.take(WireCall(7, 0, (), (1,), "it", key, "hang", arguments, there))
         assert site.sent == {}, "neither its call of c, nor a result"
-        assert contribution_of({7: execution}, Settled(), 0) == Contribution([], [], [], [], [(7, HANGS)])
+        assert contribution_of({7: execution}, Settled(), Share(0, 0)) == Contribution([], [], [], [], [(7, HANGS)])
 
 
 def test_who_alone_finds_that_it_hangs_stops() -> None:
