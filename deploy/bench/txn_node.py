@@ -18,11 +18,11 @@ import msgspec
 
 from nodes.log.memory import MemoryLog
 from nodes.machine.claiming import Claiming
-from nodes.process_start import GC_THRESHOLDS
 from nodes.sim.store import MemoryCheckpoints
 from nodes.transactions.beginning import begin
 from nodes.transactions.checkpointing import TransactionCheckpoints
 from nodes.transactions.driver import TransactionDriver
+from nodes.transactions.process import GC_THRESHOLDS
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics, create_topics
 from transactional.operators import Operator, Program
 from transactional.workloads import ycsb_t
