@@ -33,5 +33,6 @@ def picture(path: Path, rows: int, columns: int, size: tuple[float, float]) -> I
 
     figure, axes = pyplot.subplots(rows, columns, figsize=size, squeeze=False, layout="constrained")
     yield figure, list(axes.flat)
-    figure.savefig(path)
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "holon"}):  # small, and the same each time
+        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
     pyplot.close(figure)

@@ -153,13 +153,16 @@ def draw(path: Path, rows: Sequence[dict[str, Any]]) -> None:
             mine = [row for row in rows if row["curve"] == curve]
             places = [str(row["x"]) for row in mine]
             if "burst" in curve:
-                axis.plot(places, [row["transactions_per_s"] for row in mine], marker="o", label="a second")
+                lines = {"transactions a second": [row["transactions_per_s"] for row in mine]}
             else:
-                for name in ("p50", "p99"):
-                    axis.plot(places, [row["latency_ms"][name] for row in mine], marker="o", label=f"{name}, ms")
+                lines = {f"{name}, ms": [row["latency_ms"][name] for row in mine] for name in ("p50", "p99")}
+            for name, values in lines.items():
+                axis.plot(places, values, marker="o", label=name)
             axis.set_title(curve, fontsize=9)
-            axis.set_ylim(bottom=0)
+            axis.set_ylim(0, 1.1 * max(map(max, lines.values())))
             axis.legend(fontsize=7)
+        for axis in axes[len(curves) :]:
+            axis.set_visible(False)
 
 
 if __name__ == "__main__":

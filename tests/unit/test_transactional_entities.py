@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from tests.integration.txn_replay import Replay
+from tests.unit.txn_stage import Stage
 from transactional import Aborted, Program, Serial
 from transactional.entities import Entity
 from transactional.execution import Execution
+from transactional.requests import WireRequest
 from transactional.site import Site
 from transactional.store import Store
 from transactional.values import decode
@@ -89,6 +92,25 @@ def test_methods_change_fields_of_several_entities_as_one_transaction() -> None:
         ("cart", "other", "look"),
     )
     assert outcomes == [10, 15, Aborted("OutOfStock", ("pen", 0)), {"pen": 3}, {}]
+
+
+def test_entities_of_two_nodes_call_each_other_as_one_plain_loop_would() -> None:
+    stage = Stage(program)
+    stage.start("one"), stage.start("other")
+    stage.turn(200)
+    asked = [WireRequest(f"a{n}", "cart", f"c{n % 7}", "add", [f"item{n % 4}", 1]) for n in range(40)]
+    asked += [WireRequest(f"b{n}", "cart", f"c{n % 7}", "add_all", [[f"item{k}" for k in range(4)]]) for n in range(20)]
+    asked += [WireRequest(f"m{n}", "cart", f"c{n % 7}", "merge", [f"c{(n + 3) % 7}"]) for n in range(20)]
+    stage.client.ask_all(asked)
+    for _ in range(2_000):
+        if all(each.id in stage.client.answered for each in asked):
+            break
+        stage.client.receive(0.1)
+    replayed = Replay(stage.log, program).check()
+    outcomes = [stage.client.take(each.id) for each in asked]
+    sold = [outcome for outcome in outcomes[:40] if not isinstance(outcome, Aborted)]
+    assert 0 < len(sold) < 40 and replayed.serial.get("item", "item0")["stock"] == 0
+    assert len({stage.program.place("cart", f"c{n}") for n in range(7)}) == 2, "carts live in several partitions"
 
 
 def test_a_method_catches_what_another_entity_raises() -> None:
