@@ -185,8 +185,8 @@ class TransactionCheckpoints:
             if life.broken and not life.wanted:
                 life.chain, life.broken = (), False
                 self._want(life, whole=True)
-            if not life.wanted and now_ms - life.looked_ms >= self.interval_ms:
-                life.looked_ms = now_ms
+            if not life.wanted and (intervals := (now_ms - life.looked_ms) // max(1, self.interval_ms)) > 0:
+                life.looked_ms += intervals * self.interval_ms
                 self._maybe_want(life)
             made = partition.take_snapshot()
             if made is not None:
@@ -202,8 +202,13 @@ class TransactionCheckpoints:
     def _life(self, number: int, partition: StatePartition, now_ms: int) -> _Life:
         life = self._lives.get(number)
         if life is None or life.partition is not partition:
-            life = self._lives[number] = _Life(partition, self._begun.pop(number, ()), now_ms, partition.epoch)
+            looked_ms = now_ms - self._offset_ms(number)
+            life = self._lives[number] = _Life(partition, self._begun.pop(number, ()), looked_ms, partition.epoch)
         return life
+
+    def _offset_ms(self, number: int) -> int:
+        """So much earlier in the interval its checkpoints are than those of partition 0: not all at one moment."""
+        return self.interval_ms * number // (self.ownership.partitions - self.sequencers)
 
     def _maybe_want(self, life: _Life) -> None:
         life.idle += 1
@@ -241,10 +246,11 @@ class TransactionCheckpoints:
         if not {each.name for each in chain} <= set(names) or not self._is_intact([part]):
             return _Saved(number, life, epoch, None)
         known_under = {part.name: list(chain), **self._under.get(unit, {})}
-        under = {name: known_under.get(name) or self._rests_on(name) for name in (*known, part.name)}
-        self._under[unit] = under
+        names_kept = (*known, part.name)
+        under = {name: known_under[name] if name in known_under else self._rests_on(name) for name in names_kept}
+        self._under[unit] = {name: parts for name, parts in under.items() if parts is not None}
         if not merging:
-            rested_on = {each.name for parts in under.values() for each in parts}
+            rested_on = {each.name for parts in self._under[unit].values() for each in parts}
             store.discard(self.job, FIRST_INCARNATION, unit, chains.not_rested_on(names, under, rested_on))
         return _Saved(number, life, epoch, part)
 
@@ -257,11 +263,12 @@ class TransactionCheckpoints:
             return False
         return True
 
-    def _rests_on(self, name: str) -> list[Part]:
+    def _rests_on(self, name: str) -> list[Part] | None:
+        """None: that is not known, the file is bad."""
         try:
             return chains.rests_on(self._saving_store, name)
         except (CheckpointDamaged, CheckpointMissing):
-            return []
+            return None
 
     def _keep(self, saved: _Saved) -> list[bytes]:
         number, life, epoch, part = saved
