@@ -1,10 +1,12 @@
 """State of transactions: what checkpoints, spilling and compression cost, and what a checkpoint does to the p99.
 
     .venv/bin/python deploy/bench/txn_state.py [--keys 1000000] [--rate 2000] [--seconds 20] [--only parts|nodes]
+        [--rounds 1] [--bootstrap HOST:PORT]
 
 ``parts`` are CPU times within one process, which other work on the machine hardly changes. ``nodes`` runs transfers
 between this many accounts on two nodes and the embedded log, with a checkpoint each second and without any, which says
-something on a quiet machine only; it takes some 75 s. Writes txn-state.json and txn-state.md.
+something on a quiet machine only; a round takes some 75 s, and with ``--bootstrap`` its log is on Kafka. Writes
+txn-state.json and txn-state.md.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from deploy.bench.txn_state_nodes import nodes
+from deploy.bench.txn_state_nodes import Steady, nodes
 from nexmark.pictures import write_files
 from nodes.checkpoints_objects import ObjectCheckpoints
 from nodes.transactions.chains import SEGMENT_BYTES, load_file, merge_files, save_file, states
@@ -44,6 +46,8 @@ def main() -> None:
     parser.add_argument("--keys", type=int, default=1_000_000)
     parser.add_argument("--rate", type=int, default=2_000)
     parser.add_argument("--seconds", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--bootstrap", help="a Kafka broker, HOST:PORT; else the log is an embedded one")
     parser.add_argument("--only", choices=["parts", "nodes"])
     parser.add_argument("--out", type=Path, default=Path("runs/txn-state"))
     options = parser.parse_args()
@@ -54,7 +58,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             found |= spilling(options.keys, folder) | checkpoints(options.keys, folder) | compression()
     if options.only != "parts":
-        found |= nodes(options.keys, options.rate, options.seconds)
+        found |= nodes(Steady(options.keys, options.rate, options.seconds, options.rounds, options.bootstrap))
     rows = "".join(f"| {name} | {value:.4g} |\n" for name, value in found.items())
     for path in write_files(options.out, "txn-state", found, f"| figure | value |\n|---|---|\n{rows}"):
         print(path)

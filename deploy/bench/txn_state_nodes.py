@@ -6,11 +6,17 @@ that hold them. Nor are all asked in the end, so the sum of all balances is what
 
 from __future__ import annotations
 
+import secrets
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from nodes.checkpoints_objects import ObjectCheckpoints
 from nodes.log import Log, open_log
+from nodes.log.kafka import KafkaLog
 from nodes.machine import messages as m
 from nodes.transactions.beginning import begin
 from nodes.transactions.bench.run import BenchPlan, run_bench
@@ -24,41 +30,70 @@ from transactional.workloads.ycsb_t import INITIAL_BALANCE, account_key, workloa
 from wcrdt.slots import WINDOW_START
 
 NEVER_MS = 3_600_000
+INTERVALS_MS = {"without checkpoints": NEVER_MS, "a checkpoint each second": 1_000}
 SEQUENCERS = NODES = 2
 WARMUP_S = 5.0
 
 
-def nodes(keys: int, rate: int, seconds: int) -> dict[str, float]:
-    """p50 and p99 with a checkpoint each second, and with none, each on a log of its own."""
-    found: dict[str, float] = {}
-    for name, interval_ms in (("without checkpoints", NEVER_MS), ("a checkpoint each second", 1_000)):
-        said = _measured(keys, rate, seconds, interval_ms)
-        found |= {f"{each}, {name}, ms": said["latency_ms"][each] for each in ("p50", "p99")}
-        found[f"CPU of the nodes, {name}, us each"] = said["cpu_us_per_transaction"]
-    plain, saved = (found[f"p99, {name}, ms"] for name in ("without checkpoints", "a checkpoint each second"))
+@dataclass(frozen=True, slots=True)
+class Steady:
+    """``bootstrap`` None: on an embedded log."""
+
+    keys: int
+    rate: int
+    seconds: int
+    rounds: int
+    bootstrap: str | None
+
+
+def nodes(plan: Steady) -> dict[str, Any]:
+    """p50 and p99 with a checkpoint each second, and with none, in turn, each on a log of its own; their medians."""
+    said: dict[str, list[dict[str, Any]]] = {name: [] for name in INTERVALS_MS}
+    for _ in range(plan.rounds):
+        for name, interval_ms in INTERVALS_MS.items():
+            said[name].append(_measured(plan, interval_ms))
+            print(name, said[name][-1]["latency_ms"], said[name][-1]["cpu_us_per_transaction"], flush=True)
+    found: dict[str, Any] = {}
+    for name, runs in said.items():
+        found |= {f"{each}, {name}, ms": median(run["latency_ms"][each] for run in runs) for each in ("p50", "p99")}
+        found[f"CPU of the nodes, {name}, us each"] = median(run["cpu_us_per_transaction"] for run in runs)
+    plain, saved = (found[f"p99, {name}, ms"] for name in INTERVALS_MS)
     return found | {"p99 is raised by, %": 100 * (saved / plain - 1)}
 
 
-def _measured(keys: int, rate: int, seconds: int, interval_ms: int) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as folder:
+def _measured(plan: Steady, interval_ms: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder, _log(folder, plan.bootstrap) as (log, place):
         checkpoints = f"{folder}/checkpoints"
-        options = ("--log-dir", f"{folder}/log", "-D", f"checkpoints.url={checkpoints}")
-        options += ("-D", f"node.checkpoint_interval_ms={interval_ms}")
+        options = (*place, f"checkpoints.url={checkpoints}", f"node.checkpoint_interval_ms={interval_ms}")
+        _load(log, ObjectCheckpoints(checkpoints), plan.keys)
+        bench = BenchPlan(
+            workload,
+            Shape(plan.keys, 0.5),
+            plan.rate * plan.seconds,
+            plan.rate,
+            NODES,
+            SEQUENCERS,
+            options=tuple(part for option in options for part in ("-D", option)),
+            warmup_s=WARMUP_S,
+            loaded=True,
+        )
+        return run_bench(log, bench).figures
+
+
+@contextmanager
+def _log(folder: str, bootstrap: str | None) -> Iterator[tuple[Log, list[str]]]:
+    """A log for one run, and the settings that name it."""
+    if bootstrap is None:
         with open_log(f"embedded:{folder}/log") as log:
-            _load(log, ObjectCheckpoints(checkpoints), keys)
-            shape = Shape(keys, 0.5)
-            plan = BenchPlan(
-                workload,
-                shape,
-                rate * seconds,
-                rate,
-                NODES,
-                SEQUENCERS,
-                options=options,
-                warmup_s=WARMUP_S,
-                loaded=True,
-            )
-            return run_bench(log, plan).figures
+            yield log, [f"log.path={folder}/log"]
+        return
+    prefix = f"txn-{secrets.token_hex(4)}."
+    with open_log(f"kafka:{bootstrap}", prefix=prefix) as log:
+        assert isinstance(log, KafkaLog)
+        try:
+            yield log, ["log.kind=kafka", f"log.bootstrap={bootstrap}", f"log.prefix={prefix}"]
+        finally:
+            log.delete_topics(list(log.topics()))
 
 
 def _load(log: Log, store: ObjectCheckpoints, keys: int) -> None:

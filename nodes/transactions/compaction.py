@@ -5,6 +5,7 @@ In a thread it would hold the interpreter, and with it the node, for as long as 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -82,9 +83,18 @@ def _last_line(text: bytes) -> str:
     return lines[-1] if lines else ""
 
 
+def give_way() -> None:
+    """Run only where nobody else wants to, as far as the system lets a process ask for that."""
+    os.nice(_LOWEST_PRIORITY)
+    if sys.platform == "linux":
+        # To a nice one Linux gives little of a processor, but others that wake up still queue at the next one.
+        with contextlib.suppress(OSError):
+            os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
+
+
 def main() -> int:
     """Read a ``Wish`` from standard input, write the new files to standard output."""
-    os.nice(_LOWEST_PRIORITY)
+    give_way()
     wish = msgspec.json.decode(sys.stdin.buffer.read(), type=Wish)
     try:
         made = compact_here(open_checkpoints(load_settings(needs_bootstrap=False)))(wish)
