@@ -63,18 +63,16 @@ class KeepingLog(MemoryLog):
 class LateSaver:
     """What a node wants to be done happens much later, perhaps when it is gone."""
 
-    works: list[Callable[[], int | None]]
-    mine: list[Callable[[], int | None]] = field(default_factory=list)
+    later: Callable[[Callable[[], int | None]], None]
+    done: list[int] = field(default_factory=list)
 
     def save(self, work: Callable[[], int | None]) -> int | None:
-        self.mine.append(work)
-        self.works.append(work)
+        self.later(lambda: self.done.append(work() or 0))
         return None
 
     def finished(self) -> list[int]:
-        done = [work for work in self.mine if work not in self.works]
-        self.mine = [work for work in self.mine if work in self.works]
-        return [1 for _ in done]
+        done, self.done = self.done, []
+        return done
 
 
 class World:
@@ -82,13 +80,14 @@ class World:
 
     def __init__(self, seed: int) -> None:
         self.draw = Random(seed)
-        self.works: list[Callable[[], int | None]] = []
+        self.acts = 0
+        self.works: list[tuple[int, Callable[[], int | None]]] = []  # when it is done, and what
         self.stage = Stage(
             make_program(),
             interval_ms=40,
             trim_ms=80,
             new_log=lambda **more: KeepingLog(Random(seed + 1), **more),
-            new_trimmer=lambda: LateSaver(self.works),
+            new_trimmer=lambda: LateSaver(self.later),
         )
         assert isinstance(self.stage.log, KeepingLog)
         self.log: KeepingLog = self.stage.log
@@ -105,23 +104,33 @@ class World:
         self.late_starts += self.trimmed > 0
         self.stage.start(f"n{self.born}")
 
+    def later(self, work: Callable[[], int | None]) -> None:
+        """Soon, or when much has happened."""
+        self.works.append((self.acts + self.draw.randrange(self.draw.choice([40] * 9 + [3_000])), work))
+
+    def finish(self, until: int) -> None:
+        done = [work for due, work in self.works if due <= until]
+        self.works = [each for each in self.works if each[0] > until]
+        for work in done:
+            work()
+
     @property
     def trimmed(self) -> int:
         return self.log.start_offset(self.stage.topics.control, 0)
 
     def act(self) -> None:
         draw, nodes = self.draw, self.stage.nodes
+        self.acts += 1
+        self.finish(self.acts)
         chance = draw.random()
         if chance < 0.1:
             key = f"k{draw.randrange(KEYS)}"
             self.asked[self.client.send("count", key, "add", [1])] = key
         elif chance < 0.102:
-            del nodes[draw.choice(sorted(nodes))]
+            del nodes[draw.choice([name for name in sorted(nodes) if name not in self.still])]
             self.start()
-        elif chance < 0.104 and len(self.still) + 1 < len(nodes):
-            self.still[draw.choice(sorted(nodes))] = draw.randrange(3_000)
-        elif chance < 0.13 and self.works:
-            self.works.pop(draw.randrange(len(self.works)))()
+        elif chance < 0.106 and len(self.still) + 1 < len(nodes):
+            self.still[draw.choice(sorted(nodes))] = draw.randrange(4_000)
         else:
             self.stage.now_ms += draw.randrange(8)
             self.turn(draw.choice(sorted(nodes)))
@@ -148,8 +157,7 @@ class World:
         """Until all that was asked is answered, and each count was given once."""
         self.still.clear()
         for _ in range(3_000):
-            while self.works:
-                self.works.pop()()
+            self.finish(1 << 30)
             self.stage.now_ms += 5
             for name in sorted(self.stage.nodes):
                 self.turn(name)

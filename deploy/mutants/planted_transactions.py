@@ -1,0 +1,46 @@
+"""Bugs in how transactional jobs trim their control topic, and in what nodes do that find it trimmed."""
+
+from __future__ import annotations
+
+from deploy.mutants.model import Mutant
+
+CONTROL = "tests/unit/test_transactions_control.py::"
+CLAIMING = "tests/unit/test_claiming.py::"
+
+TRANSACTIONS = (
+    Mutant(
+        "a checkpoint of the control topic names one record more than it holds",
+        "nodes/transactions/trimming.py",
+        "return ControlCheckpoint(control_at, ownership.snapshot())",
+        "return ControlCheckpoint(control_at + 1, ownership.snapshot())",
+        tests=("tests/sim/test_transactions_control.py",),
+    ),
+    Mutant(
+        "the control topic goes up to its newest checkpoint",
+        "nodes/transactions/control.py",
+        "log.delete_before(topics.control, 0, min(",
+        "log.delete_before(topics.control, 0, max(",
+        tests=(CONTROL + "test_what_the_oldest_of_three_checkpoints_needs_stays_and_the_rest_goes",),
+    ),
+    Mutant(
+        "who was the last to write a checkpoint of the control topic knows most",
+        "nodes/transactions/control.py",
+        "key=lambda each: (each[1].offset, each[0])",
+        "key=lambda each: each[0]",
+        tests=(CONTROL + "test_one_that_stood_still_for_long_and_writes_what_it_knew_moves_nothing_back",),
+    ),
+    Mutant(
+        "a node keeps what others have claimed while it stood still",
+        "nodes/machine/claiming.py",
+        "        self._owned = set(self.ownership.owned_by(self.node))\n",
+        "",
+        tests=(CLAIMING + "test_one_that_stood_still_gives_up_what_others_have_claimed_meanwhile",),
+    ),
+    Mutant(
+        "a node that was said to have left while it stood still believes that it is a member",
+        "nodes/machine/claiming.py",
+        "        self.joined = self._greeted = self.node in self.ownership.members\n",
+        "",
+        tests=(CLAIMING + "test_one_that_was_said_to_have_left_while_it_stood_still_joins_again",),
+    ),
+)
