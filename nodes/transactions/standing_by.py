@@ -10,11 +10,12 @@ from nodes.transactions.topics import TransactionTopics
 from transactional.node import TransactionNode
 from transactional.standby import reply_name
 
-PATIENCE_MS = 30
+PATIENCE_MS = 20
 SPEAK_MS = 1000
 """So long a standby that stood in writes all that it makes: its owner may be dead, and found so later."""
 MOST_PATIENCE_MS = 240
-CALM_MS = 10_000
+CALM_MS = 2_000
+"""After a false alarm, which the first burst may be: who dies a moment later should be missed as soon as ever."""
 
 
 class StandingBy:
@@ -73,22 +74,27 @@ class StandingBy:
         return any(standby.watches(done) for standby in node.standing_by.values() if not standby.speaks)
 
     def stand_in(self, node: TransactionNode) -> bool:
-        """Speak for owners that are late; True if one is."""
-        now_ms, late = self._clock_ms(), False
+        """Speak for owners that are late; True if one is.
+
+        Who is late with one thing is with all: the next epoch would wait for its other units as long again.
+        """
+        now_ms, owners = self._clock_ms(), self._claiming.ownership.owners()
         for unit, standby in node.standing_by.items():
             spoke_ms = self._spoke_ms.get(unit)
-            if standby.speaks:
-                standby.speaks = spoke_ms is not None and now_ms - spoke_ms < SPEAK_MS
-            elif standby.is_late(node.ledger, self._wall_ms() - self._patience_ms):
+            standby.speaks = standby.speaks and spoke_ms is not None and 0 <= now_ms - spoke_ms < SPEAK_MS
+        silent = [unit for unit, standby in sorted(node.standing_by.items()) if not standby.speaks]
+        before_ms = self._wall_ms() - self._patience_ms
+        late = {owners.get(unit) for unit in silent if node.standing_by[unit].is_late(node.ledger, before_ms)}
+        for unit in silent:
+            if owners.get(unit) in late:
                 node.speak(unit, for_good=False)
                 self._spoke_ms[unit] = now_ms
                 self.stood_in += 1
-                late = True
         if late:  # where that happens again and again, the machine is slow and nobody dead
             self._patience_ms = min(2 * self._patience_ms, MOST_PATIENCE_MS)
         elif all(now_ms - spoke_ms > CALM_MS for spoke_ms in self._spoke_ms.values()):
             self._patience_ms = PATIENCE_MS
-        return late
+        return bool(late)
 
     def _partitions(self, node: TransactionNode) -> list[int]:
         first = node.ledger.sequencers
