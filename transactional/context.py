@@ -10,7 +10,7 @@ import msgspec
 
 from transactional.chance import Chance
 from transactional.operators import Function, Operator, Program, StateKey, Target
-from transactional.values import PACK_ERRORS, BadValue, decode, encode, pack, unpack
+from transactional.values import PACK_ERRORS, BadValue, decode, encode, is_text, pack, unpack
 
 Path: TypeAlias = tuple[int, ...]
 """Where in a strand a call is: for each caller, outermost first, the number of the call among its calls."""
@@ -161,7 +161,7 @@ class Context:
             self._exhausted()
         operator = self._operator
         home = "" if operator.colocate is None else self.key.split(operator.colocate, 1)[0] + operator.colocate
-        if not operator.pinned(prefix) or not prefix.startswith(home):
+        if not operator.pinned(prefix) or not prefix.startswith(home) or not (prefix.isascii() or is_text(prefix)):
             raise ValueError(
                 f"{operator.name} {self.key!r} cannot scan {prefix!r}: a scan stays within co-located keys "
                 f"(Operator(colocate=...)), so its prefix begins with {home!r}"

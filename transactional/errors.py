@@ -9,10 +9,14 @@ from typing import Any
 import msgspec
 
 USER_ERRORS = (Exception, SystemExit)
-"""What a user's function may raise without taking the node along."""
+"""What a user's function usually raises."""
+RAISED = BaseException
+"""What it may raise where a node runs it, which only signal handlers of its own interrupt: nothing may end the node."""
+MOST_ARGUMENTS = 32
+MOST_CHARACTERS = 2_000
+"""Of an exception's name and of each of its arguments, as replies show them; the rest is cut off."""
 
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
-_PLAIN = (str, int, float, bool, bytes, type(None))
 
 
 class Aborted(msgspec.Struct, array_like=True, frozen=True):
@@ -71,15 +75,41 @@ class RerunHangs(Exception):
 
 def describe(error: BaseException) -> Aborted:
     """What all nodes agree to say about an exception: never addresses or tracebacks."""
-    if isinstance(error, CallFailed):
-        return error.aborted
-    return Aborted(type(error).__name__, tuple(map(_plain, error.args)))
+    if isinstance(error, CallFailed) and type(error.aborted) is Aborted:
+        kind, arguments = error.aborted.kind, error.aborted.arguments
+    else:
+        kind, arguments = type(error).__name__, _ARGUMENTS.__get__(error)
+    return Aborted(_text(kind), tuple(map(_plain, arguments[:MOST_ARGUMENTS])))
+
+
+_ARGUMENTS: Any = vars(BaseException)["args"]
+"""Not what a class of the user's own may have made of it."""
 
 
 def _plain(argument: Any) -> Any:
-    if not isinstance(argument, _PLAIN) or (type(argument) is int and not -(2**63) <= argument < 2**63):
-        return type(argument).__name__
-    return _ADDRESS.sub("0x?", str(argument)) if isinstance(argument, str) else argument
+    """Itself, of the plain type that can travel, or what it is called."""
+    if argument is None or isinstance(argument, bool):
+        return argument
+    if isinstance(argument, str):
+        return _text(argument)
+    if isinstance(argument, bytes):
+        return bytes.__getitem__(argument, slice(MOST_CHARACTERS))
+    if isinstance(argument, int) and -(2**63) <= (number := int.__index__(argument)) < 2**63:
+        return number
+    if isinstance(argument, float):
+        number = float.__float__(argument)
+        return number if number == number else "nan"  # or no two marks that say it would be equal
+    return _text(type(argument).__name__)
+
+
+def _text(text: str) -> str:
+    """Without addresses, of a length and of characters that can travel."""
+    whole = str.__str__(text)
+    if len(whole) > MOST_CHARACTERS:
+        whole = whole[:MOST_CHARACTERS] + "..."
+    if not whole.isascii():
+        whole = whole.encode(errors="replace").decode()
+    return _ADDRESS.sub("0x?", whole)
 
 
 def restore(aborted: Aborted, declared: Mapping[str, type[Exception]]) -> Exception:
@@ -89,7 +119,7 @@ def restore(aborted: Aborted, declared: Mapping[str, type[Exception]]) -> Except
         return CallFailed(aborted)
     try:
         return kind(*aborted.arguments)
-    except TypeError:
+    except USER_ERRORS:  # what its class makes of these arguments, some of which may be cut
         return CallFailed(aborted)
 
 

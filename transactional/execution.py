@@ -15,7 +15,7 @@ from typing import Any, Final, NoReturn
 from transactional.accesses import Accesses
 from transactional.context import Call, Context, Path, Strand
 from transactional.errors import (
-    USER_ERRORS,
+    RAISED,
     Abort,
     Aborted,
     BadAwait,
@@ -136,7 +136,7 @@ class Execution(Accesses):
                 self._finish(strand, path, caller, self._encoded(stop.value))
         except TransactionEnds:
             pass
-        except USER_ERRORS as raised:
+        except RAISED as raised:
             if not (self._stopping and self._is_over(strand)):
                 self._finish(strand, path, caller, describe(raised))
         else:
@@ -180,7 +180,7 @@ class Execution(Accesses):
             except TransactionEnds:
                 self._drop(segment)
                 return
-            except USER_ERRORS as raised:
+            except RAISED as raised:
                 outcome = describe(raised)
             else:
                 value, error = None, self._asked(segment, yielded)
@@ -272,7 +272,7 @@ class Execution(Accesses):
             frame, target = segment.frames.pop()  # noqa: RUF059
             try:
                 frame.close()
-            except (TransactionEnds, RuntimeError, *USER_ERRORS):  # from the user's own clean-up
+            except RAISED:  # from the user's own clean-up
                 continue
 
     # --- behind ctx -------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from transactional.streams import CURSORS, Binding, feed, skip, where
 from transactional.values import PACK_ERRORS, BadValue, decode, encode, pack
 
 Function: TypeAlias = Callable[..., Awaitable[Any]]
+_SHORT_KEY = 100
 StateKey: TypeAlias = tuple[str, str]
 """(operator, key)."""
 
@@ -159,6 +160,8 @@ class Program:
         name, called = self._named(operator, function) if names is None else names
         if not isinstance(key, str):
             raise BadArguments(f"the key of a {name} is a str, not {type(key).__name__}")
+        if len(key) > _SHORT_KEY or not key.isascii():
+            self._check_key(name, key)
         try:
             data = pack(arguments)
         except PACK_ERRORS:
@@ -169,6 +172,14 @@ class Program:
             except BadValue as error:
                 raise BadValue(f"an argument of {name}.{called} {error}") from None
         return Target(name, key, called, data)
+
+    def _check_key(self, name: str, key: str) -> None:
+        try:
+            size = len(key.encode())
+        except UnicodeEncodeError as error:
+            raise BadArguments(f"the key of a {name} is no Unicode text: {error}") from None
+        if size > self.limits.max_value_bytes:
+            raise BadValue(f"the key of a {name} has {size} bytes, and {self.limits.max_value_bytes} are allowed")
 
     def _named(self, operator: str | Operator, function: str | Function) -> tuple[str, str]:
         """The names of both, checked; kept for what belongs to this program."""

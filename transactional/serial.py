@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from transactional.context import Call, Context, Path, Strand
 from transactional.errors import (
-    USER_ERRORS,
+    RAISED,
     Abort,
     Aborted,
     BadAwait,
@@ -97,9 +97,9 @@ class _Transaction:
                 root.throw(BadAwait("a transactional function may await calls of ctx and nothing else"))
         except StopIteration as stop:
             outcome = stop.value
-        except TransactionEnds as ends:
-            outcome = describe(ends)
-        except USER_ERRORS as error:
+        except KeyboardInterrupt:
+            raise
+        except RAISED as error:
             outcome = describe(error)
         return outcome if self.ended is None else self.ended
 
@@ -116,7 +116,9 @@ class _Transaction:
         self._count(call)
         try:
             result = await self._nested(call)
-        except USER_ERRORS as error:
+        except (TransactionEnds, KeyboardInterrupt):
+            raise
+        except RAISED as error:
             self._check()
             raise restore(describe(error), self.program.errors) from None
         self._check()

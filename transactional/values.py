@@ -49,6 +49,14 @@ def decode(data: bytes, kind: Any = None) -> Any:
         raise BadValue(f"bytes are no {getattr(kind, '__name__', 'value')}: {error}") from None
 
 
+def is_text(text: str) -> bool:
+    """Whether it can be encoded: lone surrogates cannot."""
+    try:
+        return text.encode() is not None
+    except UnicodeEncodeError:
+        return False
+
+
 def digest(data: bytes) -> bytes:
     """A short name for bytes."""
     return blake2b(data, digest_size=DIGEST_BYTES).digest()

@@ -14,7 +14,7 @@ import msgspec
 
 from nodes.log.contract import Chunk, Log, TopicPartition
 from nodes.transactions.client import RepliesTrimmed, TransactionClient
-from transactional.errors import USER_ERRORS, Aborted, describe
+from transactional.errors import RAISED, Aborted, describe
 from transactional.operators import Program
 from transactional.streams import CURSORS, Binding
 
@@ -127,7 +127,7 @@ class _Feed:
             return Aborted("MalformedRecord", (str(error),))
         try:
             key, arguments = self.binding.key(record), self.binding.arguments(record)
-        except USER_ERRORS as error:
+        except RAISED as error:
             return describe(error)
         return [key, arguments] if isinstance(key, str) else Aborted("MalformedRecord", (f"the key is {key!r}",))
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from random import Random
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from tests.unit.txn_stage import SEQUENCERS, Stage
-from transactional import Aborted, Context, Limits, Operator, Program
+from transactional import Aborted, CallFailed, Context, Limits, Operator, Program
 from transactional.requests import partition_of
 
 LIMITS = Limits(max_calls=200, max_depth=20, max_value_bytes=2_000, max_bytes=50_000, max_steps=300)
@@ -108,12 +110,65 @@ async def leak(ctx: Context) -> Any:
     return object()
 
 
+class Own(BaseException):
+    """What no ``except Exception`` catches."""
+
+
+class Unsaid(Exception):
+    """Neither its arguments nor its text can be had."""
+
+    args = property(lambda self: 1 / 0)  # type: ignore[assignment]
+
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+class Picky(Exception):
+    """Declared, and not to be made from what it was given."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(f"{len(text)}")
+        if len(text) == 1:
+            raise ValueError("too short")
+
+
+RAISED: dict[str, BaseException] = {
+    "long": ValueError("x" * 40_000_000),
+    "many": ValueError(*range(100_000)),
+    "nan": ValueError(float("nan"), np.float64("nan"), np.float64(2), np.str_("s"), 2**70),
+    "surrogate": ValueError("\ud800", b"x" * 5_000_000),
+    "named": type("L" * 3_000_000, (Exception,), {})(),
+    "cancelled": asyncio.CancelledError("it"),
+    "interrupted": KeyboardInterrupt("it"),
+    "closed": GeneratorExit("it"),
+    "own": Own("it"),
+    "unsaid": Unsaid("it"),
+    "failed": CallFailed("it"),  # type: ignore[arg-type]
+    "picky": Picky("fives"),
+}
+
+
+@it.register
+async def rage(ctx: Context, what: str) -> None:
+    raise RAISED[what]
+
+
+@it.register
+async def pass_on(ctx: Context, what: str) -> None:
+    await ctx.call(it, "b", rage, [what])
+
+
+@it.register
+async def misname(ctx: Context, times: int) -> None:
+    await ctx.call(it, "\ud800" * times, add, [1])
+
+
 @it.register
 async def leave(ctx: Context) -> None:
     raise SystemExit(3)
 
 
-program = Program("bad", [it], limits=LIMITS)
+program = Program("bad", [it], errors=[Picky], limits=LIMITS)
 
 
 @pytest.fixture(scope="module")
@@ -152,6 +207,20 @@ CALLS: dict[str, tuple[str, Any, str, str]] = {
     "a call of an unknown operator": ("misspell", ["its", "add"], "UnknownFunction", "its"),
     "a call of an unknown function": ("misspell", ["it", "adx"], "UnknownFunction", "add"),
     "a result that cannot be encoded": ("leak", [], "BadValue", "cannot be stored or sent"),
+    "an exception with a long text": ("rage", ["long"], "ValueError", "xxx..."),
+    "an exception with many arguments": ("rage", ["many"], "ValueError", "0 1 2"),
+    "an exception with odd numbers": ("rage", ["nan"], "ValueError", "nan nan 2.0 s int"),
+    "an exception with what is no text": ("rage", ["surrogate"], "ValueError", "?"),
+    "an exception with a long name": ("rage", ["named"], "L" * 2_000 + "...", ""),
+    "what asyncio cancels by": ("rage", ["cancelled"], "CancelledError", "it"),
+    "what the keyboard interrupts by": ("rage", ["interrupted"], "KeyboardInterrupt", "it"),
+    "what generators are closed by": ("rage", ["closed"], "GeneratorExit", "it"),
+    "what is no Exception": ("rage", ["own"], "Own", "it"),
+    "what is no Exception, through a caller": ("pass_on", ["own"], "Own", "it"),
+    "an exception that says nothing": ("rage", ["unsaid"], "Unsaid", "it"),
+    "an exception of the caller's kind without a cause": ("rage", ["failed"], "CallFailed", "it"),
+    "an exception that cannot be made again": ("pass_on", ["picky"], "Picky", "5"),
+    "a key that is no text": ("misname", [1], "BadArguments", "no Unicode text"),
     "a function that wants to end the process": ("leave", [], "SystemExit", ""),
 }
 
