@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import msgspec
 
@@ -21,8 +22,8 @@ from nodes.transactions.chains import SEGMENT_BYTES, Part, merge_files
 
 SMALL_BYTES = 1 << 17
 """Takes a thread some 10 ms; starting a process takes half a second of CPU."""
+IDLE_S = 60.0
 _LOWEST_PRIORITY = 19
-_FAILED_EXIT, _DAMAGED_EXIT = 1, 5
 
 
 class CompactionFailed(Exception):
@@ -42,6 +43,14 @@ class Wish(msgspec.Struct, frozen=True):
     whole: bool
 
 
+class _Answer(msgspec.Struct, frozen=True):
+    """``failed``: why nothing was made."""
+
+    made: list[Part] = []
+    failed: str | None = None
+    damaged: bool = False
+
+
 Compact = Callable[[Wish], list[Part]]
 """Returns the files of the new run; raises ``CompactionFailed``."""
 
@@ -59,28 +68,67 @@ def compact_here(store: CheckpointStore, segment_bytes: int = SEGMENT_BYTES) -> 
     return compact
 
 
-def compact_in_child(settings: Settings, store: CheckpointStore, small_bytes: int = SMALL_BYTES) -> Compact:
-    """In a process of the lowest priority, for which the caller waits; what is small is not worth starting one."""
-    here = compact_here(store)
+class CompactingChild:
+    """A ``Compact`` in a process of the lowest priority, for which the caller waits; what is small is done here.
 
-    def compact(wish: Wish) -> list[Part]:
-        if sum(part.size for part in wish.parts) <= small_bytes:
-            return here(wish)
-        command = [sys.executable, "-m", "nodes.transactions.compaction"]
-        environment = os.environ | settings.environment()
-        given = msgspec.json.encode(wish)
-        done = subprocess.run(command, input=given, env=environment, capture_output=True, check=False)
-        if done.returncode != 0:
-            why = _last_line(done.stderr) or f"the process ended with {done.returncode}"
-            raise CompactionFailed(why, damaged=done.returncode == _DAMAGED_EXIT)
-        return msgspec.json.decode(done.stdout, type=list[Part])
+    The process begins with the first wish and stays while wishes come, since starting one costs more than most of what
+    it does. It ends when nothing came for ``idle_s``, and with this process. For one thread.
+    """
 
-    return compact
+    def __init__(
+        self,
+        settings: Settings,
+        store: CheckpointStore,
+        small_bytes: int = SMALL_BYTES,
+        idle_s: float = IDLE_S,
+    ) -> None:
+        self._environment = os.environ | settings.environment()
+        self._here = compact_here(store)
+        self._small_bytes = small_bytes
+        self._idle_s = idle_s
+        self._process: subprocess.Popen[bytes] | None = None
 
+    def __call__(self, wish: Wish) -> list[Part]:
+        """Returns the files of the new run; raises ``CompactionFailed``."""
+        if sum(part.size for part in wish.parts) <= self._small_bytes:
+            return self._here(wish)
+        stayed = self._process is not None
+        answer = self._asked(wish)
+        if answer is None and stayed:  # it has ended in the meantime, for want of wishes or by another's hand
+            answer = self._asked(wish)
+        if answer is None:
+            raise CompactionFailed("the process that merges has ended; see what it said", damaged=False)
+        if answer.failed is not None:
+            raise CompactionFailed(answer.failed, damaged=answer.damaged)
+        return answer.made
 
-def _last_line(text: bytes) -> str:
-    lines: Sequence[str] = text.decode(errors="replace").strip().splitlines()
-    return lines[-1] if lines else ""
+    def close(self) -> None:
+        """End the process and wait for that."""
+        if self._process is not None:
+            self._process.communicate()
+            self._process = None
+
+    def _asked(self, wish: Wish) -> _Answer | None:
+        """None: there is no process any more."""
+        if self._process is None:
+            command = [sys.executable, "-m", "nodes.transactions.compaction", str(self._idle_s)]
+            pipe, environment = subprocess.PIPE, self._environment
+            # In a group of its own, since Ctrl-C at the terminal is not for it.
+            self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment, process_group=0)
+        given, taken = self._process.stdin, self._process.stdout
+        assert given is not None and taken is not None
+        line = b""
+        with contextlib.suppress(BrokenPipeError):
+            given.write(msgspec.json.encode(wish) + b"\n")
+            given.flush()
+            line = taken.readline()
+        if not line.endswith(b"\n"):
+            self._process.kill()
+            with contextlib.suppress(BrokenPipeError):
+                self.close()
+            self._process = None
+            return None
+        return msgspec.json.decode(line, type=_Answer)
 
 
 def give_way() -> None:
@@ -93,15 +141,17 @@ def give_way() -> None:
 
 
 def main() -> int:
-    """Read a ``Wish`` from standard input, write the new files to standard output."""
+    """Read wishes from standard input, a line each, and answer on standard output, until no more comes."""
     give_way()
-    wish = msgspec.json.decode(sys.stdin.buffer.read(), type=Wish)
-    try:
-        made = compact_here(open_checkpoints(load_settings(needs_bootstrap=False)))(wish)
-    except CompactionFailed as error:
-        sys.stderr.write(f"{error}\n")
-        return _DAMAGED_EXIT if error.damaged else _FAILED_EXIT
-    sys.stdout.buffer.write(msgspec.json.encode(made))
+    idle_s = float(sys.argv[1])
+    compact = compact_here(open_checkpoints(load_settings(needs_bootstrap=False)))
+    while select.select([sys.stdin.buffer], [], [], idle_s)[0] and (line := sys.stdin.buffer.readline()):
+        try:
+            answer = _Answer(compact(msgspec.json.decode(line, type=Wish)))
+        except CompactionFailed as error:
+            answer = _Answer(failed=str(error), damaged=error.damaged)
+        sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
+        sys.stdout.buffer.flush()
     return 0
 
 

@@ -28,7 +28,7 @@ from nodes.saver import ThreadSaver
 from nodes.settings import Settings
 from nodes.transactions.beginning import begin
 from nodes.transactions.checkpointing import TransactionCheckpoints
-from nodes.transactions.compaction import compact_in_child
+from nodes.transactions.compaction import CompactingChild
 from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.feeding import Feeding
 from nodes.transactions.meter import MeteredTransactionLog, TransactionMeter
@@ -116,7 +116,7 @@ class TransactionProcess:
             interval_ms=settings.node.checkpoint_interval_ms,
             saver=ThreadSaver("saver"),
             merger=ThreadSaver("merger"),
-            compact=compact_in_child(settings, patient),
+            compact=CompactingChild(settings, patient),
             saving_store=MeteredCheckpoints(patient, counted.plain),
             reads_back=settings.node.trim,
         )

@@ -15,7 +15,7 @@ from nodes.settings import load_settings
 from nodes.sim.store import FlakyCheckpoints, MemoryCheckpoints
 from nodes.transactions import chains
 from nodes.transactions.chains import Part, load_file, merge_files, save_file, states, to_merge
-from nodes.transactions.compaction import CompactionFailed, Wish, compact_here, compact_in_child
+from nodes.transactions.compaction import CompactingChild, CompactionFailed, Wish, compact_here
 from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.topics import FIRST_INCARNATION
 from tests.unit.txn_stage import SEQUENCERS, Stage
@@ -267,8 +267,9 @@ def test_a_child_process_merges_files_and_names_damage(tmp_path: Path) -> None:
     settings = load_settings(definitions=[f"checkpoints.url={tmp_path}"], environ={}, directory=tmp_path)
     store = open_checkpoints(settings)
     parts, expected = random_chain(store, 3)  # type: ignore[arg-type]
-    compact = compact_in_child(settings, store, small_bytes=0)
+    compact = CompactingChild(settings, store, small_bytes=0)
     (made,) = compact(Wish(JOB, UNIT, parts, whole=True))
+    process = compact._process
     again = StatePartition(Ledger(program, 1), 0, id_window=5)
     again.restore(load_file(store, made.name)[1])
     assert again.store.items == expected.store.items
@@ -279,8 +280,22 @@ def test_a_child_process_merges_files_and_names_damage(tmp_path: Path) -> None:
     with pytest.raises(CompactionFailed, match=r"checkpoint .* checksum") as failed:
         compact(Wish(JOB, UNIT, parts, whole=True))
     assert failed.value.damaged
+    assert compact._process is process is not None, "one process for all wishes"
     with pytest.raises(CompactionFailed):
-        compact_in_child(settings, store)(Wish(JOB, UNIT, parts, whole=True))
+        CompactingChild(settings, store)(Wish(JOB, UNIT, parts, whole=True))
     path.unlink()
     with pytest.raises(CheckpointMissing):
         load_file(store, parts[0].name)
+    compact.close()
+
+
+def test_a_child_that_ended_for_want_of_wishes_is_started_again(tmp_path: Path) -> None:
+    settings = load_settings(definitions=[f"checkpoints.url={tmp_path}"], environ={}, directory=tmp_path)
+    store = open_checkpoints(settings)
+    parts, _ = random_chain(store, 3)  # type: ignore[arg-type]
+    compact = CompactingChild(settings, store, small_bytes=0, idle_s=0.0)
+    first = compact(Wish(JOB, UNIT, parts, whole=True))
+    assert compact._process is not None
+    compact._process.wait(120)
+    assert compact(Wish(JOB, UNIT, parts, whole=True)) == first
+    compact.close()
