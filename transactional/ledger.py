@@ -85,13 +85,18 @@ class Ledger:
         self._pieces = Pieces()
         self._next_cut = [FIRST_EPOCH] * sequencers
         self._cut_to = [0] * sequencers
+        self._forgotten = FIRST_EPOCH
+        self._empty = Epoch(0)
         self._expected: set[tuple[int, int, int]] = set()  # epoch, round (of shipments: none), partition
 
     # --- asked by sequencers and partitions -------------------------------------------------------------------------
 
     def epoch(self, number: int) -> Epoch:
         """The epoch; empty if nothing of it was read."""
-        return self._epochs.get(number) or Epoch(number)
+        found = self._epochs.get(number)
+        if found is None:  # asked for often before anything of it is read
+            found = self._empty = self._empty if self._empty.number == number else Epoch(number)
+        return found
 
     def next_cut(self, sequencer: int) -> tuple[int, int]:
         """The epoch that the sequencer has to cut next, and the offset at which that begins."""
@@ -208,10 +213,15 @@ class Ledger:
 
     def forget(self, before: int, at_once: int | None = None) -> None:
         """Drop epochs that no checkpoint needs any more; of very many so many or an eighth, and the rest later."""
-        gone = sorted(number for number in self._epochs if number < min(before, self.done + 1))
-        for number in gone if at_once is None else gone[: max(at_once, len(gone) // 8)]:
-            del self._epochs[number]
-        self.hanging.forget(min(before, self.done + 1))
+        before = min(before, self.done + 1)
+        if before > self._forgotten:  # else all epochs would be looked at for nothing, many times a second
+            gone = sorted(number for number in self._epochs if number < before)
+            now = gone if at_once is None else gone[: max(at_once, len(gone) // 8)]
+            for number in now:
+                del self._epochs[number]
+            if len(now) == len(gone):
+                self._forgotten = before
+        self.hanging.forget(before)
 
     # --- the fold ---------------------------------------------------------------------------------------------------
 

@@ -78,6 +78,11 @@ class Sequencer:
         return len(self._offsets) - bisect_left(self._offsets, self.ledger.next_cut(self.number)[1])
 
     @property
+    def is_behind(self) -> bool:
+        """Whether so much waits that a full cut may come of it, which is made before its turn."""
+        return self.pending * 8 > self.config.max_requests
+
+    @property
     def waits_for_time(self) -> bool:
         """Whether there would be a cut if it were later."""
         if not self.waiting or not self.config.interval_ms:
@@ -208,8 +213,8 @@ class Sequencer:
                 self._forward_again(cut, out)
                 moved = True
             self._forwarded += 1
-        old = bisect_left(self._offsets, first_needed(self.ledger, self.number))
-        if old:
+        if self._offsets and (needed := first_needed(self.ledger, self.number)) > self._offsets[0]:
+            old = bisect_left(self._offsets, needed)
             del self._requests[:old], self._offsets[:old]
         return moved
 

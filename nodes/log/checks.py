@@ -13,6 +13,7 @@ from holon.columnar.payloads import Payloads
 from nodes.log.contract import OffsetOutOfRange, RecordTooLarge, TopicExists
 
 MAX_RECORD_BYTES = 16 << 20
+_FEW = 16
 _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
 
 
@@ -62,6 +63,15 @@ def check_batch(
             "Make the record smaller or raise the limit"
         )
     return sizes
+
+
+def are_small(values: Sequence[bytes], max_record_bytes: int) -> bool:
+    """Whether these few, without headers and keys, are such that ``check_batch`` would have nothing to say."""
+    return (
+        isinstance(values, list)
+        and len(values) <= _FEW
+        and all(type(value) is bytes and len(value) <= max_record_bytes for value in values)
+    )
 
 
 def record_sizes(

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from nodes import compiled
 from nodes.log import kafka_config, kafka_transactions
-from nodes.log.checks import MAX_RECORD_BYTES, check_batch, check_new_topic, out_of_range
+from nodes.log.checks import MAX_RECORD_BYTES, are_small, check_batch, check_new_topic, out_of_range
 from nodes.log.contract import Appended, Chunk, Log, LogError, TopicPartition, UnknownTopic
 from nodes.log.kafka_append import BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, Appender
 from nodes.log.kafka_batch_send import BatchSender
@@ -210,7 +210,9 @@ class KafkaLog(Log):
         done: Callable[[int], None] = lambda end: None,
     ) -> None:
         where = self._found(topic, partition)
-        _, limit_bytes = self._checked(where, values, headers, keys)
+        limit_bytes = self._topics.limit(topic)
+        if headers is not None or keys is not None or not are_small(values, self._largest(limit_bytes)):
+            self._checked(where, values, headers, keys)
         if values:
             sender = self._transactional.get(topic) or self._sender_for(limit_bytes)
             sender.send(self.prefix + topic, partition, values, headers, keys, done)
@@ -307,6 +309,10 @@ class KafkaLog(Log):
             with self._lock:
                 self._finalizer()
 
+    def _largest(self, limit_bytes: int) -> int:
+        """That a record may be, where a batch may have so many bytes."""
+        return min(self._max_record_bytes, limit_bytes - RECORD_OVERHEAD_BYTES - BATCH_OVERHEAD_BYTES)
+
     def _checked(
         self,
         where: TopicPartition,
@@ -316,7 +322,7 @@ class KafkaLog(Log):
     ) -> tuple[NDArray[np.int64], int]:
         """The records' sizes, and the limit of a batch there; raises ``RecordTooLarge``."""
         limit_bytes = self._topics.limit(where.topic)
-        largest = min(self._max_record_bytes, limit_bytes - RECORD_OVERHEAD_BYTES - BATCH_OVERHEAD_BYTES)
+        largest = self._largest(limit_bytes)
         text = f"topic {where.topic!r} partition {where.partition}"
         return check_batch(values, headers, keys, largest, text), limit_bytes
 

@@ -5,6 +5,7 @@ Format: kafka.apache.org/documentation/#recordbatch. Timestamps are of the batch
 
 from __future__ import annotations
 
+import ctypes
 import struct
 from collections import deque
 from collections.abc import Callable
@@ -76,6 +77,8 @@ class BatchWriter:
         self._loops = loops
         self._room = batch_bytes - HEAD_BYTES
         self._compressed = compressed
+        self._tables = tables()
+        self._tables_at = self._tables.ctypes.data
         self._name = np.frombuffer(HEADER.encode() + bytes(PAD_BYTES), np.uint8)
         self._places = np.zeros(TABLE_BYTES, np.uint8)
         self._used = np.zeros(1, np.int64)
@@ -113,8 +116,9 @@ class BatchWriter:
             size += piece.records.size
             told.append((piece.done, count))
         pieces.clear()
-        buffer = np.frombuffer(data, np.uint8)
-        return Batch(self._headed(buffer, 0, count, producer, sequence, now_ms), count, size, since_s, told)
+        _put_head(data, len(data), 0, count, producer, sequence, now_ms)
+        _SUM.pack_into(data, _HEAD.size, self._sum(ctypes.addressof(ctypes.c_char.from_buffer(data)), len(data)))
+        return Batch(bytes(data), count, size, since_s, told)
 
     def _alone(self, piece: Piece, at: int) -> tuple[int, int]:
         """One record that is larger than a batch should be."""
@@ -151,13 +155,21 @@ class BatchWriter:
     ) -> bytes:
         """With what stands before the records, written into the room that was left for it."""
         head, end = memoryview(buffer), len(buffer)  # pyright: ignore[reportArgumentType]  # numpy's arrays are buffers
-        _HEAD.pack_into(head, 0, 0, end - _BEFORE_LENGTH, _NO_EPOCH, _MAGIC)
-        _BODY.pack_into(
-            head, _SUMMED, attributes, count - 1, now_ms, now_ms, producer.id, producer.epoch, sequence, count
-        )
-        summed = self._loops.crc32c(buffer.ctypes.data + _SUMMED, end - _SUMMED, tables().ctypes.data)
-        _SUM.pack_into(head, _HEAD.size, summed)
+        _put_head(head, end, attributes, count, producer, sequence, now_ms)
+        _SUM.pack_into(head, _HEAD.size, self._sum(buffer.ctypes.data, end))
         return buffer.tobytes()
+
+    def _sum(self, address: int, end: int) -> int:
+        """Of a batch of ``end`` bytes."""
+        return self._loops.crc32c(address + _SUMMED, end - _SUMMED, self._tables_at)
+
+
+def _put_head(
+    head: bytearray | memoryview, end: int, attributes: int, count: int, producer: Producer, sequence: int, now_ms: int
+) -> None:
+    """All that stands before the records but the checksum."""
+    _HEAD.pack_into(head, 0, 0, end - _BEFORE_LENGTH, _NO_EPOCH, _MAGIC)
+    _BODY.pack_into(head, _SUMMED, attributes, count - 1, now_ms, now_ms, producer.id, producer.epoch, sequence, count)
 
 
 def _are_few(pieces: deque[Piece], most_bytes: int) -> bool:

@@ -28,6 +28,8 @@ from nodes.log.kafka_wire import Address, Lost, Wire
 ANSWER_S = 30.0
 """A broker that says nothing for so long is asked on a new connection."""
 _MOST_PAUSE_S, _LEAST_PAUSE_S = 1.0, 0.05
+_LOOK_S, _ASKED_MANY = 0.005, 3
+"""Answers are looked for so rarely, unless so many are out: more than five batches of a partition never are."""
 _MOST_TOGETHER_BYTES = 16 << 20
 """Of a request with batches of several partitions; brokers take 100 MB unless told otherwise."""
 _MAX_RECORDS = 100_000
@@ -78,6 +80,7 @@ class BatchSender(Sender):
         self._held_bytes = self._held_records = 0
         self._most_bytes = config["queue.buffering.max.kbytes"] << 10
         self._pause_s, self._pause_until_s = _LEAST_PAUSE_S, 0.0
+        self._look_s = 0.0
         self._gathered: dict[Place, Track] | None = None  # what waits for ``release``
 
     def send(
@@ -136,12 +139,20 @@ class BatchSender(Sender):
             return
         if wait:
             self._let_go()
-        if self._held_records:
+        if self._held_records and (wait or self._may_be_answered()):
             self._hear(0)
             deadline = time.monotonic() + self._timeout_s + 1.0
             while wait and self._held_records and self._failed is None and time.monotonic() < deadline:
                 self._hear(SLICE_S)  # in slices, so that signals get their turn
         self._raise_failure()
+
+    def _may_be_answered(self) -> bool:
+        """Whether to look: to ask the system at each turn costs more than what there is to learn."""
+        now_s = time.monotonic()
+        if now_s < self._look_s and all(len(line.asked) < _ASKED_MANY for line in self._lines.values()):
+            return False
+        self._look_s = now_s + _LOOK_S
+        return True
 
     def close(self) -> None:
         """What is still on its way may arrive, but nobody will hear of it."""

@@ -50,6 +50,7 @@ class Follower:
         self._prefix = prefix
         self._timeout_s = timeout_s
         self._tails: dict[TopicPartition, Tail] = {}
+        self._places: dict[tuple[str, int], TopicPartition] = {}  # by the topics' names on the broker
         self._learned: set[str] = set()
         self._swept_s = 0.0
         self._pumped_s = 0.0
@@ -330,7 +331,10 @@ class Follower:
         return self._tail_at_place(topic, partition)
 
     def _tail_at_place(self, topic: str, partition: int) -> Tail | None:
-        tail = self._tails.get(TopicPartition(topic[len(self._prefix) :], partition))
+        where = self._places.get((topic, partition))
+        if where is None:
+            where = self._places[topic, partition] = TopicPartition(topic[len(self._prefix) :], partition)
+        tail = self._tails.get(where)
         return tail if tail is not None and tail.attached else None
 
     def _noted(self, message: Message | Event, error: KafkaError) -> None:

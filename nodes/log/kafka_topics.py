@@ -94,6 +94,9 @@ class Topics:
 
     def limit(self, topic: str) -> int:
         """Bytes that a batch of this topic may have."""
+        known = self._limits.get(topic)
+        if known is not None:
+            return known
         deadline = time.monotonic() + self._timeout_s
         while topic not in self._limits:
             resource = ConfigResource(ResourceType.TOPIC, self._prefix + topic)

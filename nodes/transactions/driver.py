@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
 from msgspec.structs import replace
@@ -75,6 +75,9 @@ class TransactionDriver:
         self.node = n.TransactionNode(program, sequencers, config, new_store=new_store, tally=self.tally)
         self.standing = StandingBy(log, topics, claiming, copies, clock_ms, wall_ms)
         self.trimming = trimming
+        self._control, self._epochs = TopicPartition(topics.control, 0), TopicPartition(topics.epochs, 0)
+        self._calls = [TopicPartition(topics.calls, number) for number in range(program.partitions)]
+        self._requests = [TopicPartition(topics.requests, number) for number in range(sequencers)]
         self._has_begun = False
         self._stood_with: list[str] | None = None  # checkpoints that were known when this node had to begin anew
         self._heartbeat_interval_ms = heartbeat_interval_ms
@@ -89,64 +92,79 @@ class TransactionDriver:
         """Look at these topics, None: at every one, and at the time; False if there was nothing to do."""
         try:
             with self.log.together():
-                return self._turn(ready)
+                moved, only_own = self._turn(ready)
+            self._afterwards(only_own=only_own)
+            return moved
         except OffsetOutOfRange as error:
             self._begin_again(error)
             return True
 
-    def _turn(self, ready: Collection[TopicPartition] | None) -> bool:
+    def _turn(self, ready: Collection[TopicPartition] | None) -> tuple[bool, bool]:
+        """Whether there was something to do; whether it was only to read what this node has said itself."""
         if not self._has_begun:
             self._begin()
-        self.log.delivered()
         self._beat()
         # Else every turn until the next look would find it ready, and wait for nothing.
-        moved = self._turn_control(at_once=ready is not None and TopicPartition(self.topics.control, 0) in ready)
-        topics, epochs_moved = self.topics, False
-        if ready is None or TopicPartition(topics.epochs, 0) in ready:
+        moved = self._turn_control(at_once=ready is not None and self._control in ready)
+        epochs_moved = False
+        if ready is None or self._epochs in ready:
             news = self.node.ledger.news
             epochs_moved = self._turn_epochs()
             known = self.node.ledger.news == news and not moved and not self.node.standing_by
             if known and ready is not None and len(ready) == 1:
-                self._write_commits()  # what came is what this node has said itself: nothing follows
-                return epochs_moved
+                return epochs_moved, True
         for partition in sorted(self.node.partitions):
-            if ready is None or TopicPartition(topics.calls, partition) in ready:
+            if ready is None or self._calls[partition] in ready:
                 moved |= self._turn_calls(partition)
-        for sequencer in sorted(self.node.sequencers):  # those that nobody waited for may be cut now
-            if ready is None or epochs_moved or TopicPartition(topics.requests, sequencer) in ready:
-                moved |= self._turn_requests(sequencer)
+        moved |= self._turn_all_requests(ready, epochs_moved=epochs_moved)
         if self.node.standing_by:
             self.standing.turn(self.node, ready)
-        said = self.checkpoints.turn(self.node.owned_partitions(), self.clock_ms())
-        if said:
-            self.log.send(self.topics.control, 0, said)
         moved |= self._tell(n.Ticked()) or epochs_moved
         if self.node.standing_by and self.standing.stand_in(self.node):
             moved |= self._tell(n.Ticked())
-        self._write_commits()
-        if self.trimming is not None:
-            self.trimming.turn(self.node, self.claiming.owned, self._control_at, self.clock_ms())
+        return moved, False
+
+    def _turn_all_requests(self, ready: Collection[TopicPartition] | None, *, epochs_moved: bool) -> bool:
+        """Also those that nobody waited for, where they may be cut now, or many wait.
+
+        Who runs all alone ends an epoch in a turn, and cuts the next one.
+        """
+        moved = False
+        alone = len(self.node.partitions) == self.node.ledger.partitions
+        for number, sequencer in sorted(self.node.sequencers.items()):
+            wanted = epochs_moved and (alone or sequencer.wants_requests or sequencer.is_behind)
+            if ready is None or wanted or self._requests[number] in ready:
+                moved |= self._turn_requests(number)
         return moved
+
+    def _afterwards(self, *, only_own: bool) -> None:
+        """What nobody waits for, when all has left that others wait for."""
+        self.log.delivered()
+        commits = self._commit_buffer.due(self.clock_ms(), at_once=False)
+        said = [] if only_own else self.checkpoints.turn(self.node.owned_partitions(), self.clock_ms())
+        if commits or said:
+            with self.log.together():
+                self._write_commits(commits)
+                if said:
+                    self.log.send(self.topics.control, 0, said)
+        if self.trimming is not None and not only_own:
+            self.trimming.turn(self.node, self.claiming.owned, self._control_at, self.clock_ms())
 
     def leave(self) -> None:
         """Give everything up, and wait until all that was written is on the log."""
-        self._write_commits(at_once=True)
+        self._write_commits(self._commit_buffer.due(self.clock_ms(), at_once=True))
         self.log.send(self.topics.control, 0, self.claiming.leave())
         self.log.delivered(wait=True)
 
     def waits_for(self) -> dict[TopicPartition, int]:
         """The positions at which something new would concern this node."""
-        topics = self.topics
-        found = {
-            TopicPartition(topics.control, 0): self._control_at,
-            TopicPartition(topics.epochs, 0): self.node.ledger.position,
-        }
+        found = {self._control: self._control_at, self._epochs: self.node.ledger.position}
         for number, partition in self.node.partitions.items():
-            found[TopicPartition(topics.calls, number)] = partition.position
+            found[self._calls[number]] = partition.position
         for number, sequencer in self.node.sequencers.items():
             if sequencer.wants_requests:
-                found[TopicPartition(topics.requests, number)] = sequencer.position
-        return found | self.standing.waits_for(self.node)
+                found[self._requests[number]] = sequencer.position
+        return found | self.standing.waits_for(self.node) if self.node.standing_by else found
 
     @property
     def is_waiting(self) -> bool:
@@ -365,8 +383,8 @@ class TransactionDriver:
                 self.log.send(topic, partition, values)
         return bool(appends)
 
-    def _write_commits(self, *, at_once: bool = False) -> None:
-        for partition, values in self._commit_buffer.due(self.clock_ms(), at_once=at_once).items():
+    def _write_commits(self, by_partition: Mapping[int, list[bytes]]) -> None:
+        for partition, values in by_partition.items():
             self.log.send(self.topics.commits, partition, values, done=partial(self._logged, partition))
 
     def _place(self, append: Append) -> tuple[str, int]:

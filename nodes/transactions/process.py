@@ -54,7 +54,7 @@ WATCH_WAIT_S = 0.005
 """Between two looks whether the owner of something is late that a standby has ready."""
 GC_THRESHOLDS = (3_000, 1_000, 50)
 """Cycles are looked for among few objects at a time: among 20,000 that takes 5 to 20 ms, in which all others wait.
-What a transaction makes that lives on is remembered for long, and is in no cycle: to look at it again is for nothing."""
+What a transaction makes that lives on is remembered for long, and is in no cycle: it need not be looked at again."""
 SWITCH_S = 0.0005
 """So long another thread (that saves checkpoints) runs on while the loop wants to: Python's 5 ms are an epoch."""
 DEAF_AFTER_MS = 1_000
