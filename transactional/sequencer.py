@@ -65,6 +65,7 @@ class Sequencer:
         self._waiting_since_ms: int | None = None
         self._last_ms = 0
         self._sent_cut: Cut | None = None
+        self._last_count = 0  # requests in the cut before
         self._forwarded = ledger.done
 
     @property
@@ -79,8 +80,8 @@ class Sequencer:
 
     @property
     def is_behind(self) -> bool:
-        """Whether so much waits that a full cut may come of it, which is made before its turn."""
-        return self.pending * 8 > self.config.max_requests
+        """Whether so much comes that a full cut may be made of it, before its turn."""
+        return max(self._last_count, self.pending) * 8 > self.config.max_requests
 
     @property
     def waits_for_time(self) -> bool:
@@ -151,7 +152,7 @@ class Sequencer:
         if not inline:
             out += [AppendCalls(to, data) for to, data in records]
         out.append(AppendEpochs(to_bytes(cut)))
-        self._sent_cut = cut
+        self._sent_cut, self._last_count = cut, len(pending)
         self._waiting_since_ms = None
         return True
 

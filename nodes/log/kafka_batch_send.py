@@ -149,7 +149,8 @@ class BatchSender(Sender):
     def _may_be_answered(self) -> bool:
         """Whether to look: to ask the system at each turn costs more than what there is to learn."""
         now_s = time.monotonic()
-        if now_s < self._look_s and all(len(line.asked) < _ASKED_MANY for line in self._lines.values()):
+        busy = any(len(line.asked) >= _ASKED_MANY or line.wire.unsent for line in self._lines.values())
+        if now_s < self._look_s and not busy:
             return False
         self._look_s = now_s + _LOOK_S
         return True
