@@ -6,10 +6,11 @@ needs what is gone takes the newest of them, or is told by name.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from nodes.errors import RunFailed
-from nodes.log.contract import TRUNCATION_CAUSES, Log, LogTruncated, OffsetOutOfRange
+from nodes.log.contract import TRUNCATION_CAUSES, Log, LogTruncated, LogUnavailable, OffsetOutOfRange
 from nodes.machine import messages as m
 from nodes.machine.control_state import (
     ControlCheckpoint,
@@ -24,6 +25,7 @@ KEPT = 3
 RECORDS_A_UNIT = 4
 """So far the topic goes on until its next checkpoint, at least: a checkpoint is as large as three of these."""
 _ATTEMPTS = 5
+_LOOK_S, _PATIENCE_S = 0.02, 10.0
 
 
 def going_on(log: Log, topics: TransactionTopics, offset: int = 0) -> ControlCheckpoint | None:
@@ -106,25 +108,35 @@ def trim_control(log: Log, topics: TransactionTopics, checkpoint: ControlCheckpo
     """Write the checkpoint down, then delete what the newest three do not need.
 
     They are the newest of all that were ever written, so it does not matter who else trims, or has stood still: no
-    bound ever moves back, and three checkpoints stay that reach as far as the control topic does.
+    bound ever moves back, and three checkpoints stay that reach as far as the control topic does. For a thread beside
+    the node's loop.
     """
     log.append(topics.control_checkpoints, 0, [encode_control_checkpoint(checkpoint)])
-    kept = sorted(_intact(log, topics), key=lambda each: (each[1].offset, each[0]))[-KEPT:]
+    kept = sorted(_intact(log, topics, waits=False), key=lambda each: (each[1].offset, each[0]))[-KEPT:]
     if len(kept) < KEPT:
         return
     log.delete_before(topics.control, 0, min(known.offset for _, known in kept))
     log.delete_before(topics.control_checkpoints, 0, min(at for at, _ in kept))
 
 
-def _intact(log: Log, topics: TransactionTopics) -> list[tuple[int, ControlCheckpoint]]:
-    """All checkpoints with their own offsets, in that order; others are passed over."""
+def _intact(log: Log, topics: TransactionTopics, *, waits: bool = True) -> list[tuple[int, ControlCheckpoint]]:
+    """All checkpoints with their own offsets, in that order; others are passed over.
+
+    ``waits``: no other thread works with this log; else it is not held while a broker is waited for.
+    """
     name = topics.control_checkpoints
     if name not in log.topics():  # of a job that the version before has begun
         return []
     offset, end = log.start_offset(name, 0), log.end_offset(name, 0)
     found: list[tuple[int, ControlCheckpoint]] = []
+    deadline_s = time.monotonic() + _PATIENCE_S
     while offset < end:
-        chunk = log.read(name, 0, offset)
+        chunk = log.read(name, 0, offset) if waits else log.follow(name, 0, offset)
+        if not waits and chunk.next_offset == offset:
+            if time.monotonic() > deadline_s:
+                raise LogUnavailable(f"{name}[0] is not read back from offset {offset} on in {_PATIENCE_S:g} s")
+            time.sleep(_LOOK_S)
+            continue
         for at, value in zip(chunk.offsets.tolist(), chunk.values, strict=True):
             try:
                 found.append((at, decode_control_checkpoint(value)))
