@@ -211,16 +211,13 @@ class Ledger:
             made._shipment(shipment)
         return made
 
-    def forget(self, before: int, at_once: int | None = None) -> None:
-        """Drop epochs that no checkpoint needs any more; of very many so many or an eighth, and the rest later."""
+    def forget(self, before: int) -> None:
+        """Drop epochs that no checkpoint needs any more."""
         before = min(before, self.done + 1)
         if before > self._forgotten:  # else all epochs would be looked at for nothing, many times a second
-            gone = sorted(number for number in self._epochs if number < before)
-            now = gone if at_once is None else gone[: max(at_once, len(gone) // 8)]
-            for number in now:
+            for number in [number for number in self._epochs if number < before]:
                 del self._epochs[number]
-            if len(now) == len(gone):
-                self._forgotten = before
+            self._forgotten = before
         self.hanging.forget(before)
 
     # --- the fold ---------------------------------------------------------------------------------------------------

@@ -129,9 +129,9 @@ class TransactionNode:
         """Without those that it is a standby of."""
         return [number for number in sorted(self.sequencers) if number not in self.standing_by]
 
-    def forget(self, before: int, at_once: int | None = None) -> None:
+    def forget(self, before: int) -> None:
         """Drop epochs that no checkpoint needs any more, but for those that a partition here has not ended yet."""
-        self.ledger.forget(min((before, *(each.epoch for each in self.partitions.values()))), at_once)
+        self.ledger.forget(min((before, *(each.epoch for each in self.partitions.values()))))
 
     def stand_by(self, unit: int) -> None:
         """Hold back from now on what this unit writes."""

@@ -32,8 +32,6 @@ logger = logging.getLogger(__name__)
 
 CONTROL_INTERVAL_MS = 20
 CONTROL_BATCH = 1000
-FORGOTTEN_AT_ONCE = 8
-"""Epochs, at each look at the control topic: to free those of a second between checkpoints takes 4 ms."""
 
 
 class TransactionDriver:
@@ -293,7 +291,7 @@ class TransactionDriver:
         if written:
             self.log.send(self.topics.control, 0, written)
         self.begun = max(self.begun, self.checkpoints.first_epoch_needed())
-        self.node.forget(self.begun + 1, FORGOTTEN_AT_ONCE)
+        self.node.forget(self.begun + 1)
         self._follow_claims()
         return bool(chunk.values or written)
 
