@@ -52,14 +52,12 @@ QUIET_WAIT_S = 0.04
 """Where nothing is in work: half the time between heartbeats, which is as often as others have to be looked after."""
 WATCH_WAIT_S = 0.005
 """Between two looks whether the owner of something is late that a standby has ready."""
-GC_THRESHOLDS = (3_000, 1_000, 50)
-"""Cycles are looked for among few objects at a time: among 20,000 that takes 5 to 20 ms, in which all others wait.
-What a transaction makes that lives on is remembered for long, and is in no cycle: it need not be looked at again."""
 SWITCH_S = 0.0005
 """So long another thread (that saves checkpoints) runs on while the loop wants to: Python's 5 ms are an epoch."""
 DEAF_AFTER_MS = 1_000
-GC_THRESHOLDS = (2_000, 1_000, 10)
-"""Young objects are looked at while the processor's cache still has them: at 20,000, 30 ms stood still and not 0.6."""
+GC_THRESHOLDS = (2_000, 1_000, 50)
+"""Cycles are looked for among few objects at a time, while the cache still has them: at 20,000, 30 ms stood still.
+What a transaction makes that lives on is remembered for long, and is in no cycle: it need not be looked at again."""
 
 
 def load_program(reference: str) -> Program:
