@@ -13,7 +13,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from transactional.context import Path, Strand
-from transactional.errors import USER_ERRORS, Aborted, describe
+from transactional.errors import RAISED, Aborted, describe
 from transactional.values import BadValue, decode, digest, encode
 
 ASKING: Final = "ctx.external"
@@ -126,7 +126,7 @@ def perform(function: External | None, name: str, key: str, arguments: bytes) ->
                 result = function(key, **given)
             case _:
                 result = function(key, given)
-    except USER_ERRORS as error:
+    except RAISED as error:  # it runs in a thread of its own, where nothing else is raised
         return describe(error)
     try:
         return encode(result, ANSWER_BYTES)
