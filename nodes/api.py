@@ -19,8 +19,7 @@ from nodes.errors import MissingDependency, RunFailed, SettingsError, UnknownNam
 from nodes.event_counts import events_on_log
 from nodes.fleet import Fleet, wait_for
 from nodes.jobs import JobMismatch, ask_stop, declare_end, load_job, open_job
-from nodes.kafka_broker import down as stop_broker
-from nodes.kafka_broker import up as start_broker
+from nodes.kafka_broker import passing as passing_broker
 from nodes.log import EmbeddedLog, Log, LogAddress, LogError, MemoryLog, open_log
 from nodes.memory import private_bytes
 from nodes.monitor import Monitor
@@ -69,10 +68,9 @@ __all__ = [
     "open_job_log",
     "open_log",
     "open_settings_log",
+    "passing_broker",
     "private_bytes",
     "refined",
-    "start_broker",
-    "stop_broker",
     "use_columns",
     "wait_for",
     "with_log_options",

@@ -9,7 +9,8 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -108,6 +109,16 @@ def down(folder: Path, *, delete: bool = False, timeout_s: float = STOP_TIMEOUT_
                 else:
                     path.unlink(missing_ok=True)
     return state is not None
+
+
+@contextmanager
+def passing(folder: Path, *, heap_mb: int = 512, properties: Mapping[str, str] | None = None) -> Iterator[Broker]:
+    """A broker for as long as it is entered; its folder goes with it. Raises as ``up``."""
+    broker = up(folder, heap_mb=heap_mb, properties=properties)
+    try:
+        yield broker
+    finally:
+        down(folder, delete=True)
 
 
 def status(folder: Path) -> Broker | None:

@@ -23,7 +23,7 @@ import psutil
 
 from nexmark.pictures import write_files
 from nexmark.processor_time import busy_s, cpu_s
-from nodes.api import start_broker, stop_broker
+from nodes.api import passing_broker
 
 HOLON = [sys.executable, "-m", "nodes.cli"]
 JOBS = {
@@ -56,12 +56,9 @@ def of_log(log: str, settle_s: float, seconds: float) -> list[dict[str, Any]]:
         folder = Path(name)
         if log == "embedded":
             return [_row(job, log, ["--log-dir", str(folder / job)], None, settle_s, seconds) for job in JOBS]
-        broker = start_broker(folder / "kafka")
-        try:
+        with passing_broker(folder / "kafka") as broker:
             where = ["--log", "kafka", "--bootstrap", broker.bootstrap, "-D", f"checkpoints.url={folder / 'saved'}"]
             return [_row(job, log, where, broker.pid, settle_s, seconds) for job in JOBS]
-        finally:
-            stop_broker(folder / "kafka", delete=True)
 
 
 def _row(job: str, log: str, where: list[str], broker: int | None, settle_s: float, seconds: float) -> dict[str, Any]:

@@ -41,8 +41,7 @@ from nodes.api import (
     log_address,
     open_job,
     open_job_log,
-    start_broker,
-    stop_broker,
+    passing_broker,
     wait_for,
 )
 
@@ -113,11 +112,9 @@ def _broker(folder: Path, bootstrap: str | None) -> Iterator[str]:
         yield bootstrap
         return
     # What a ramp has written goes as soon as its topic does.
-    broker = start_broker(folder / "kafka", heap_mb=1024, properties={"log.segment.delete.delay.ms": "1000"})
-    try:
+    deleting = {"log.segment.delete.delay.ms": "1000"}
+    with passing_broker(folder / "kafka", heap_mb=1024, properties=deleting) as broker:
         yield broker.bootstrap
-    finally:
-        stop_broker(folder / "kafka", delete=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -100,18 +100,15 @@ def _place(bootstrap: str | None) -> Iterator[tuple[list[str], Path, int | None]
     import secrets
     import tempfile
 
-    from nodes.api import drop_topics, load_settings, start_broker, stop_broker
+    from nodes.api import drop_topics, load_settings, passing_broker
 
     prefix = f"nexmark-bench-{secrets.token_hex(4)}."
     with tempfile.TemporaryDirectory(prefix="holon-bench-") as name:
         folder = Path(name)
         if bootstrap is None:
             note("starting a Kafka broker")
-            broker = start_broker(folder / "kafka", heap_mb=1024)
-            try:
+            with passing_broker(folder / "kafka", heap_mb=1024) as broker:
                 yield _definitions(broker.bootstrap, prefix), folder, broker.pid
-            finally:
-                stop_broker(folder / "kafka", delete=True)
             return
         definitions = _definitions(bootstrap, prefix)
         try:

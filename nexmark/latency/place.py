@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from nodes.api import SettingsError, UnknownName, start_broker, stop_broker
+from nodes.api import SettingsError, UnknownName, passing_broker
 
 LOGS = ("kafka", "embedded")
 
@@ -37,8 +37,5 @@ def measuring_place(kind: str, bootstrap: str | None, say: Callable[[str], None]
             yield Place(["log.kind=kafka", f"log.bootstrap={bootstrap}", checkpoints], None)
         else:
             say("starting a Kafka broker")
-            broker = start_broker(folder / "kafka")
-            try:
+            with passing_broker(folder / "kafka") as broker:
                 yield Place(["log.kind=kafka", f"log.bootstrap={broker.bootstrap}", checkpoints], broker.pid)
-            finally:
-                stop_broker(folder / "kafka", delete=True)
