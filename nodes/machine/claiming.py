@@ -14,6 +14,7 @@ from nodes.machine.assignment import heirs, target
 from nodes.machine.control_state import ControlState
 from nodes.machine.detector import Detector
 from nodes.machine.ownership import Ownership
+from nodes.machine.returning import Returning
 
 FORGET_AFTER_MS = 60_000
 """So long a member without units may be silent before another one says that it has left."""
@@ -44,6 +45,7 @@ class Claiming:
         self.incarnation = incarnation
         self.ownership = Ownership(units)
         self.detector = Detector(suspect_after_ms)
+        self._returning = Returning(node, suspect_after_ms)
         self.bad_messages = 0
         self.steals = 0
         self.joined = False
@@ -84,7 +86,7 @@ class Claiming:
             message = self._decoded(value, newer_matters=True)
             if message is not None:
                 for fact in self.ownership.apply(message):
-                    self._learn(fact)
+                    self._learn(fact, now_ms)
         if not at_end or self.leaving or self.ownership.incarnation != self.incarnation:
             return []
         if not self._greeted:
@@ -139,7 +141,7 @@ class Claiming:
                 raise
             return None
 
-    def _learn(self, fact: f.Fact) -> None:
+    def _learn(self, fact: f.Fact, now_ms: int) -> None:
         match fact:
             case f.NodeJoined(node) if node == self.node:
                 self.joined = True
@@ -150,6 +152,7 @@ class Claiming:
                     self.joined = self._greeted = False
                     self._owned.clear()
             case f.PartitionClaimed(unit, node, _, previous):
+                self._returning.claimed(fact, now_ms)
                 if node == self.node:
                     self._owned.add(unit)
                     self.steals += previous not in (None, node)
@@ -167,7 +170,7 @@ class Claiming:
         written: list[bytes] = []
         for unit, node in wanted.items():
             owner, version = owners[unit], self.ownership.version(unit)
-            if node == self.node and owner not in live:
+            if node == self.node and owner not in live and self._may_take(owner, now_ms):
                 if self._claimed.get(unit) != version + 1:
                     self._claimed[unit] = version + 1
                     written.append(m.encode(m.Claim(self.incarnation, self.node, unit, version + 1)))
@@ -177,6 +180,9 @@ class Claiming:
         if live[:1] == [self.node]:  # one node is enough for it
             written += self._forget(live, now_ms)
         return written
+
+    def _may_take(self, owner: str | None, now_ms: int) -> bool:
+        return owner is None or self._returning.may_take(owner, self.detector.silence_ms(owner, now_ms), now_ms)
 
     def _forget(self, live: Sequence[str], now_ms: int) -> list[bytes]:
         """Members without units that have been silent for very long are gone; who is not joins anew.

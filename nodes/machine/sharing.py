@@ -12,6 +12,7 @@ from nodes.machine.config import NodeConfig
 from nodes.machine.detector import Detector
 from nodes.machine.merging import Merging
 from nodes.machine.ownership import Ownership
+from nodes.machine.returning import Returning
 from nodes.machine.workload import Workload
 
 
@@ -26,6 +27,7 @@ class Sharing:
         self.detector = detector
         self.work = work
         self.merging = merging
+        self.returning = Returning(config.node, config.suspect_after_ms)
         self._claimed: dict[int, int] = {}
         self._others: tuple[int, list[str]] = (-1, [])
         self._situation: tuple[int, list[str]] | None = None
@@ -40,7 +42,7 @@ class Sharing:
         situation = self.ownership.changes, found
         if situation != self._situation or self.config.replicas > 1:
             self._situation = situation
-            self._share_out(set(found), code_hash)
+            self._share_out(set(found), code_hash, now_ms)
         for node in found:
             self._maybe_forget(node, now_ms)
 
@@ -51,7 +53,7 @@ class Sharing:
             self._others = self.ownership.changes, others
         return self.detector.suspects(self._others[1], now_ms)
 
-    def _share_out(self, suspects: set[str], code_hash: str) -> None:
+    def _share_out(self, suspects: set[str], code_hash: str, now_ms: int) -> None:
         members = self.ownership.members
         alive = {n for n in members if n not in suspects}
         live = sorted(n for n in alive if not self.ownership.is_stopping(n))
@@ -59,7 +61,10 @@ class Sharing:
         for partition, node in target(self.ownership.partitions, live, owners).items():
             owner = owners[partition]
             if node == self.config.node and owner not in alive:  # who leaves hands it over
-                self._claim(partition, code_hash)
+                if owner is None or self.returning.may_take(owner, self.detector.silence_ms(owner, now_ms), now_ms):
+                    self._claim(partition, code_hash)
+                else:
+                    self._situation = None  # later, if it stays silent
             elif owner == self.config.node and node != owner:
                 self._situation = None  # it may have to be offered again
                 self._offer(partition, node)
