@@ -86,9 +86,7 @@ class Accesses:
             self._site.written[key] = self
         self.writes[key] = value
         if value is not None:
-            self.bytes += len(value)
-            if self.bytes > self._site.max_bytes:
-                self._too_many_bytes()
+            self._add_bytes(len(value))
 
     def _write_of(self, strand: Strand, key: StateKey) -> None:
         """The first strand that writes needs no account of its keys; from the second one on there is one of all."""
@@ -142,6 +140,12 @@ class Accesses:
     def _check(self, strand: Strand) -> None:
         """Raises where the strand is over."""
         raise NotImplementedError
+
+    def _add_bytes(self, size: int) -> None:
+        """Ends it where that is too much."""
+        self.bytes += size
+        if self.bytes > self._site.max_bytes:
+            self._too_many_bytes()
 
     def _too_many_bytes(self) -> NoReturn:
         """Ends it."""

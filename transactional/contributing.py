@@ -27,7 +27,7 @@ def contribution_of(by_tid: dict[int, Execution], settled: Settled, share: Share
     return Contribution(
         conflicts=settled.conflicts,
         reads_from=settled.reads_from,
-        races=[each.tid for each in executions if each.race or each.calls > share.calls or each.bytes > share.bytes],
+        races=[each.tid for each in executions if each.race or share.is_exceeded_by(each)],
         over=[each.tid for each in executions if each.over and each.calls > each.program.limits.max_calls],
         failures=[
             (each.tid, strand, aborted)

@@ -335,9 +335,7 @@ class Execution(Accesses):
             self.over = self._stopping = True
             self._failed(ROOT, too_many_calls(self._site.program))
             raise Abort
-        self.bytes += len(call.target.arguments)
-        if self.bytes > self._site.max_bytes:
-            self._too_many_bytes()
+        self._add_bytes(len(call.target.arguments))
 
     def _is_too_much(self, size: int) -> bool:
         """More bytes. Here that is only a doubt; a rerun, which sees all in sequence, says what counts."""

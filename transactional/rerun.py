@@ -95,9 +95,7 @@ class _Rerunning(Execution):
             self._check(strand)
         self.writes[key] = value
         if value is not None:
-            self.bytes += len(value)
-            if self.bytes > self._site.max_bytes:
-                self._too_many_bytes()
+            self._add_bytes(len(value))
 
     def scan(self, strand: Strand, operator: str, prefix: str) -> list[tuple[str, bytes]]:
         self._strand = strand  # nobody asks

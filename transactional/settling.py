@@ -37,6 +37,10 @@ class Share:
     calls: int
     bytes: int
 
+    def is_exceeded_by(self, execution: Execution) -> bool:
+        """Whether it has done more than that here."""
+        return execution.calls > self.calls or execution.bytes > self.bytes
+
 
 @dataclass(slots=True)
 class Settled:
@@ -121,13 +125,7 @@ def settle(
 
 def may_write(execution: Execution, share: Share) -> bool:
     """Whether nothing is known here for which it will not be decided at once, to commit."""
-    return not (
-        execution.failures
-        or execution.race
-        or execution.over
-        or execution.calls > share.calls
-        or execution.bytes > share.bytes
-    )
+    return not (execution.failures or execution.race or execution.over or share.is_exceeded_by(execution))
 
 
 def _stands(execution: Execution, versions: Versions) -> bool:
