@@ -26,12 +26,12 @@ def monotonic_ms() -> int:
 
 
 @contextmanager
-def node_log(settings: Settings) -> Iterator[Log]:
+def node_log(settings: Settings, gc_thresholds: tuple[int, int, int] = GC_THRESHOLDS) -> Iterator[Log]:
     """The log of a process that is a node and nothing else; raises ``RunFailed`` under ``python -O``."""
     if not __debug__:
         raise RunFailed("a node does not run under python -O: its checks of its own invariants would be gone")
     with open_job_log(settings) as log:
         gc.collect()
         gc.freeze()  # what the imports made need not be looked at again
-        gc.set_threshold(*GC_THRESHOLDS)
+        gc.set_threshold(*gc_thresholds)
         yield log

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
 import logging
 import os
@@ -214,8 +213,7 @@ class TransactionProcess:
 def run_transaction_node(program: Program, settings: Settings, *, number: int, sequencers: int) -> None:
     """Open the log, join the job, work until told to stop (SIGTERM, SIGINT)."""
     sys.setswitchinterval(SWITCH_S)
-    with node_log(settings) as log:
-        gc.set_threshold(*GC_THRESHOLDS)
+    with node_log(settings, GC_THRESHOLDS) as log:
         process = TransactionProcess(program, log, settings, number, sequencers)
         for signum in (signal.SIGTERM, signal.SIGINT):
             signal.signal(signum, process.request_stop)
