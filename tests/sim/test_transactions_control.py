@@ -16,8 +16,8 @@ from nodes.transactions.client import TransactionClient
 from nodes.transactions.control import ControlFold
 from nodes.transactions.driver import TransactionDriver
 from tests.sim.transactions_oracle import each_seed
-from tests.unit.txn_stage import SEQUENCERS, Stage
-from transactional import Context, Operator, Program
+from tests.unit.txn_stage import SEQUENCERS, Stage, counters
+from transactional import Program
 
 SEEDS = 12
 PARTITIONS = 2
@@ -27,14 +27,7 @@ KEYS = 5
 
 
 def make_program() -> Program:
-    count = Operator("count", partitions=PARTITIONS)
-
-    @count.register
-    async def add(ctx: Context, amount: int) -> int:
-        ctx.put(ctx.get(0) + amount)
-        return ctx.get(0)
-
-    return Program("counted", [count])
+    return counters("counted", PARTITIONS)
 
 
 class KeepingLog(MemoryLog):

@@ -17,22 +17,15 @@ from nodes.transactions.bench.saved_state import newest_checkpoints
 from nodes.transactions.control import ControlFold, going_on, trim_control
 from nodes.transactions.settled import wait_until_settled
 from nodes.transactions.topics import TransactionTopics, create_topics
-from tests.unit.txn_stage import SEQUENCERS, Stage
-from transactional import Context, Operator, Program
+from tests.unit.txn_stage import SEQUENCERS, Stage, counters
+from transactional import Program
 
 PARTITIONS = 2
 UNITS = SEQUENCERS + PARTITIONS
 
 
 def make_program(partitions: int = PARTITIONS) -> Program:
-    count = Operator("count", partitions=partitions)
-
-    @count.register
-    async def add(ctx: Context, amount: int) -> int:
-        ctx.put(ctx.get(0) + amount)
-        return ctx.get(0)
-
-    return Program("controlled", [count])
+    return counters("controlled", partitions)
 
 
 class Job:

@@ -7,23 +7,15 @@ import pytest
 from nodes.errors import Unreachable
 from nodes.transactions.client import RepliesTrimmed, TransactionClient
 from nodes.transactions.trimming import TopicsTrimmed
-from tests.unit.txn_stage import SEQUENCERS, Stage
-from transactional import Context, Operator, Program
+from tests.unit.txn_stage import SEQUENCERS, Stage, counters
+from transactional import Program
 
 WINDOW = 3
 PARTITIONS = 2
 
 
 def make_program() -> Program:
-    """Counters, of which each partition has some."""
-    count = Operator("count", partitions=PARTITIONS)
-
-    @count.register
-    async def add(ctx: Context, amount: int) -> int:
-        ctx.put(ctx.get(0) + amount)
-        return ctx.get(0)
-
-    return Program("trimmed", [count])
+    return counters("trimmed", PARTITIONS)
 
 
 class Trimmed:

@@ -16,13 +16,25 @@ from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.feeding import Feeding
 from nodes.transactions.topics import FIRST_INCARNATION, create_topics
 from nodes.transactions.trimming import Trimming
-from transactional import Program
+from transactional import Context, Operator, Program
 from transactional.sequencer import EpochConfig
 from transactional.spilling import SpillingStore
 from transactional.store import Store
 
 SEQUENCERS = 2
 NewStore: TypeAlias = Callable[[], Store | SpillingStore]
+
+
+def counters(name: str, partitions: int) -> Program:
+    """One operator, of which each partition has some keys: ``add`` gives what a count amounts to then."""
+    count = Operator("count", partitions=partitions)
+
+    @count.register
+    async def add(ctx: Context, amount: int) -> int:
+        ctx.put(ctx.get(0) + amount)
+        return ctx.get(0)
+
+    return Program(name, [count])
 
 
 class Stage:
