@@ -122,7 +122,9 @@ class Joining:
         if not any(checkpoint.offset >= kept[-1].control_offset for _, checkpoint in found):
             return  # the one that was just written is damaged, and there is no other
         for partition, offset in enumerate(kept[-1].broadcast_offsets):
-            self.log.delete_before(self.topics.broadcast, partition, offset)
+            # A checkpoint from before a truncation of the broadcast names an offset that the log may not have reached.
+            end = self.log.end_offset(self.topics.broadcast, partition)
+            self.log.delete_before(self.topics.broadcast, partition, min(offset, end))
         self.log.delete_before(self.topics.control, 0, kept[-1].control_offset)
         self.log.delete_before(self.topics.control_checkpoints, 0, max(0, checkpoint_at + 1 - CHECKPOINTS_READ))
 

@@ -16,6 +16,13 @@ TRUNCATION = (
         tests=(SLOTS + "test_windows_that_a_full_slot_lacks_stay_where_nothing_more_can_be_added_to_them",),
     ),
     Mutant(
+        "a truncated broadcast is trimmed beyond its end",
+        "nodes/joining.py",
+        "self.log.delete_before(self.topics.broadcast, partition, min(offset, end))",
+        "self.log.delete_before(self.topics.broadcast, partition, offset)",
+        tests=("tests/unit/test_joining.py",),
+    ),
+    Mutant(
         "a lost end is told to nobody",
         "nodes/truncation.py",
         "        if not self._told:\n",

@@ -319,10 +319,10 @@ def check_idle_progress(world: Checked) -> None:
 
 
 def catch_up(log: Log, world: Checked, replica: Replica, positions: list[int]) -> None:
-    """Read the broadcast to its end without a node."""
+    """Read the broadcast to its end without a node; one that has left may have read what a broker has lost since."""
     topic, pieces = Topics.of(world.run).broadcast, Pieces()
     for partition, offset in enumerate(positions):
-        for value in whole(log, topic, partition, offset).values:
+        for value in whole(log, topic, partition, min(offset, log.end_offset(topic, partition))).values:
             try:
                 message = m.decode_broadcast(value)
                 if isinstance(message, m.PieceSent):

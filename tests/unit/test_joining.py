@@ -54,10 +54,11 @@ class Stage:
             self.log.append(self.topics.broadcast, partition, [b"delta"] * 10)
         self.write(*(m.Hello(0, f"n{number}") for number in range(10)))
 
-    def merge(self) -> m.MergedSaved:
-        """Save one, record it, write the checkpoint, trim."""
-        self.grow()
-        offsets = [self.log.end_offset(self.topics.broadcast, p) for p in range(2)]
+    def merge(self, offsets: list[int] | None = None) -> m.MergedSaved:
+        """Save one, record it, write the checkpoint, trim. ``offsets``: where its maker has read to (the ends)."""
+        if offsets is None:
+            self.grow()
+            offsets = [self.log.end_offset(self.topics.broadcast, p) for p in range(2)]
         replica = Replica(2, self.job.program.shapes())
         raw = [raw_slot(replica, p) for p in range(2)]
         data = m.seal(_Pieces(0, raw), 1 << 20)
@@ -137,6 +138,18 @@ def test_nothing_is_trimmed_while_one_of_the_three_cannot_be_read(stage: Stage) 
     assert stage.starts() == [0, 0, 0]
     stage.merge()  # the damaged one is no longer among the three
     assert min(stage.starts()) > 0
+
+
+def test_a_truncated_broadcast_is_trimmed_to_its_end_where_the_checkpoint_names_a_later_offset(stage: Stage) -> None:
+    stage.merge()
+    newest = stage.merge()
+    stage.log.truncate(stage.topics.broadcast, 0, 4)
+    stage.log.truncate(stage.topics.broadcast, 1, 0)
+    stage.log.append(stage.topics.broadcast, 1, [b"delta"] * 5)
+    stage.merge(newest.broadcast_offsets)  # its maker has not read the broadcast since the truncation
+    assert stage.reports == []
+    assert stage.starts()[:2] == [4, 5]
+    assert stage.starts()[2] > 0
 
 
 def test_who_joins_takes_the_newest_that_is_intact(stage: Stage) -> None:
