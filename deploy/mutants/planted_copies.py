@@ -51,6 +51,13 @@ COPIES = (
         case="",
     ),
     Mutant(
+        "a standby's own work stands for all that is missing",
+        "nodes/machine/filling.py",
+        "                self.work.copies.heal(runner)\n            return False\n",
+        "                self.work.copies.heal(runner)\n                return True\n            return False\n",
+        tests=(COPIES_TESTS,),
+    ),
+    Mutant(
         "a standby crosses punctuations that may come",
         "nodes/machine/copies.py",
         "own = logged.record[0] if runner.idle_allowed else",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from deploy.mutants.model import Mutant
 
 WORK = "tests/unit/test_node_work.py::"
+GAPS = "tests/unit/test_node_gaps.py::"
 NODE = "tests/unit/test_node_ownership.py::"
 PACE = "tests/unit/test_node_pace.py::"
 OWNERSHIP = "tests/unit/test_ownership.py::"
@@ -135,6 +136,20 @@ MACHINE = (
         "",
         tests=(WORK + "test_a_gap_is_filled_from_a_full_slot",),
         case="",
+    ),
+    Mutant(
+        "a gap is closed where the delta that did not fit begins",
+        "nodes/machine/node.py",
+        "to = RECORD_START if record is None else record.to, WINDOW_START if window is None else window.to",
+        "to = RECORD_START if record is None else record.since, WINDOW_START if window is None else window.since",
+        tests=(GAPS + "test_what_a_delta_held_that_did_not_fit_is_asked_for_until_the_slot_reaches_its_end",),
+    ),
+    Mutant(
+        "a damaged record behind a known gap is forgotten",
+        "nodes/machine/gaps.py",
+        "gap.unknown, gap.asked = True, False",
+        "gap.unknown, gap.asked = gap.target == NOWHERE, False",
+        tests=(GAPS + "test_a_damaged_record_behind_what_was_asked_for_is_asked_for_too",),
     ),
     Mutant(
         "windows dropped on the newest checkpoint alone",

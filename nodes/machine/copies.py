@@ -256,12 +256,11 @@ class Copies:
         """True if the runner answers for its partition."""
         return runner.standby is None or (runner.standby.deltas.lead.active and not runner.idle_allowed)
 
-    def heal(self, runner: Runner) -> bool:
-        """Fill a hole in the slot from the standby's own work; False if that does not reach so far."""
-        slot = self.work.replica.slots[runner.partition]
-        if runner.phase is not Phase.RUNNING or runner.idle_allowed or runner.task.position <= slot.record.position:
-            return False
-        return self.work.filling.take_own(runner)
+    def heal(self, runner: Runner) -> None:
+        """Fill a hole in the slot from the standby's own work, as far as that goes."""
+        known = self.work.replica.slots[runner.partition].record.position
+        if runner.phase is Phase.RUNNING and not runner.idle_allowed and runner.task.position > known:
+            self.work.filling.take_own(runner)
 
     def flush(self, runner: Runner, standby: Standby) -> None:
         """Hold back what is new; publish what is held if the owner was late."""

@@ -29,10 +29,15 @@ class Filling:
         self.ownership = work.ownership
 
     def heal(self, partition: int) -> bool:
-        """The slot of a partition lacks something that a runner here has, or will make again; False: others do."""
+        """The slot of a partition lacks something that an owner here has, or will make again; False: others do.
+
+        A standby here fills it as far as its own work goes, which may be less than what is missing.
+        """
         runner = self.work.runners.get(partition)
         if runner is None or runner.standby is not None:
-            return runner is not None and self.work.copies.heal(runner)
+            if runner is not None:
+                self.work.copies.heal(runner)
+            return False
         if runner.phase is not Phase.RUNNING:
             return True
         if runner.idle_allowed:  # results wait for their delta to be read back

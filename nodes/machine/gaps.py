@@ -1,7 +1,7 @@
 """Gaps: slots of which something is missing here, and when to ask for them.
 
-Two rules for this file: whatever is missing is asked for until it is there, since the answer can be lost too; nobody
-is asked more than once in a while.
+Two rules for this file: what was read and not taken is missing until the slot reaches its end, and is asked for until
+then, since the answer can be lost too; nobody is asked more than once in a while.
 """
 
 from __future__ import annotations
@@ -10,17 +10,24 @@ from dataclasses import dataclass
 
 from nodes.machine.ownership import Ownership
 from wcrdt.replica import Replica
-from wcrdt.slots import Position
+from wcrdt.slots import RECORD_START, WINDOW_START, Position
 
 Place = tuple[Position, Position]
 """Where the two tracks of a slot stand."""
 
 
+NOWHERE: Place = RECORD_START, WINDOW_START
+
+
 @dataclass(slots=True)
 class _Gap:
+    """``target``: the end of all that is known to be missing; ``unknown``: a damaged record may have held more."""
+
     place: Place
-    target: Place | None  # None: nobody knows what was in a damaged record
+    target: Place = NOWHERE
+    unknown: bool = False
     asked_ms: int | None = None
+    asked: bool = False  # since the last damaged record
     reread: bool = False
     rereads: int = 0
 
@@ -35,18 +42,26 @@ class Gaps:
         self._behind: dict[int, tuple[Place, int]] = {}
 
     def noticed(self, partition: int, target: Place | None = None) -> None:
-        """A delta did not fit, which begins at ``target``; or a record was damaged, maybe the last for long."""
+        """A delta did not fit, which ends at ``target``; or a record was damaged (None), maybe the last for long."""
         place = self._place(partition)
-        gap = self._gaps.setdefault(partition, _Gap(place, target))
-        if target is not None:
-            known = target if gap.target is None else gap.target
-            gap.target = max(known[0], target[0]), max(known[1], target[1])
+        gap = self._gaps.setdefault(partition, _Gap(place))
+        if target is None:
+            gap.unknown, gap.asked = True, False
+        else:
+            gap.target = max(gap.target[0], target[0]), max(gap.target[1], target[1])
         if gap.place != place:
             gap.place, gap.rereads = place, 0
 
     def has(self, partition: int) -> bool:
         """True if something of this slot is known to be missing."""
         return partition in self._gaps
+
+    def closed(self, partition: int) -> bool:
+        """True if nothing of it is missing any more."""
+        gap = self._gaps.get(partition)
+        if gap is not None and not gap.unknown and _reaches(self._place(partition), gap.target):
+            del self._gaps[partition]
+        return partition not in self._gaps
 
     def full_slot(self, partition: int) -> bool:
         """One has arrived intact. False if it does not reach far enough: its maker is behind, the log may have more.
@@ -56,17 +71,16 @@ class Gaps:
         gap = self._gaps.get(partition)
         if gap is None or gap.asked_ms is None:
             return True
-        if gap.target is None:
-            del self._gaps[partition]
-            return True
-        if _reaches(self._place(partition), gap.target) or gap.reread:
+        gap.unknown &= not gap.asked
+        if self.closed(partition) or gap.reread or _reaches(self._place(partition), gap.target):
             return True
         gap.reread = True  # once for each time that somebody was asked
         return False
 
     def reread(self, partition: int) -> int:
         """The full slot was of no use, the broadcast has to be read again; how often that was so at this place."""
-        self.noticed(partition)
+        known = self._gaps.get(partition)
+        self.noticed(partition, None if known is None else known.target)
         gap = self._gaps[partition]
         gap.rereads += 1
         return gap.rereads
@@ -76,10 +90,10 @@ class Gaps:
         self._suspect(ownership, now_ms)
         due = []
         for partition, gap in sorted(self._gaps.items()):
-            if gap.target is not None and _reaches(self._place(partition), gap.target):
-                del self._gaps[partition]
-            elif gap.asked_ms is None or now_ms - gap.asked_ms >= self.patience_ms:
-                gap.asked_ms, gap.reread = now_ms, False
+            if self.closed(partition):
+                continue
+            if gap.asked_ms is None or now_ms - gap.asked_ms >= self.patience_ms:
+                gap.asked_ms, gap.asked, gap.reread = now_ms, True, False
                 due.append(partition)
         return due
 

@@ -236,8 +236,8 @@ class Node:
         """False if what is missing may be found by reading again: whoever sent the full slot itself is behind."""
         record, window = delta.record, delta.window
         if self.replica.receive(delta).gap:
-            since = RECORD_START if record is None else record.since, WINDOW_START if window is None else window.since
-            self.gaps.noticed(delta.partition, since)
+            to = RECORD_START if record is None else record.to, WINDOW_START if window is None else window.to
+            self.gaps.noticed(delta.partition, to)
             return True
         return record is None or not record.full or self.gaps.full_slot(delta.partition)
 
@@ -252,7 +252,7 @@ class Node:
 
     def _ask_missing(self) -> None:
         for partition in self.gaps.due(self.ownership, self._now_ms):
-            if partition in self.merging.awaited or self.work.filling.heal(partition):
+            if partition in self.merging.awaited or self.work.filling.heal(partition) or self.gaps.closed(partition):
                 continue
             offset, step = self.replica.slots[partition].record.position
             self.work.control(m.SlotWanted(self.run.incarnation, self.config.node, partition, offset, step))

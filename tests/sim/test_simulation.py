@@ -19,11 +19,11 @@ FLEET = 10
 """Nodes at most."""
 
 
-def regressions() -> list[tuple[int, str, int]]:
-    """Seed, job and largest fleet of what once failed."""
+def regressions() -> list[tuple[int, str, int, int | None]]:
+    """Seed, job, largest fleet and copies (None: drawn) of what once failed."""
     lines = (Path(__file__).parent / "seeds.txt").read_text().splitlines()
     found = [line.split() for line in lines if line and not line.startswith("#")]
-    return [(int(seed), case, int(nodes)) for seed, case, nodes in found]
+    return [(int(seed), case, int(nodes), int(copies[0]) if copies else None) for seed, case, nodes, *copies in found]
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))
@@ -35,9 +35,9 @@ def test_new_seeds_hold(chunk: int) -> None:
         assert verdict.ok, explain(verdict)
 
 
-@pytest.mark.parametrize(("seed", "case", "nodes"), regressions())
-def test_seeds_that_once_failed_hold(seed: int, case: str, nodes: int) -> None:
-    verdict = simulate(seed, case=case, max_nodes=nodes)
+@pytest.mark.parametrize(("seed", "case", "nodes", "copies"), regressions())
+def test_seeds_that_once_failed_hold(seed: int, case: str, nodes: int, copies: int | None) -> None:
+    verdict = simulate(seed, case=case, max_nodes=nodes, replicas=copies)
     assert verdict.ok, explain(verdict)
 
 

@@ -214,6 +214,22 @@ def test_a_standby_asks_for_what_it_has_not_made_either() -> None:
     assert "write control: SlotWanted b [0] behind 1" in node.take()
 
 
+def test_a_standby_asks_for_what_lies_between_its_own_work_and_the_end_of_a_delta_that_did_not_fit() -> None:
+    node = standby(suspect_after_ms=100)
+    node.broadcast(0, delta(5, 9, 42, {50: 1}))
+    node.records(0, KEY, 1, {"ts": 12})
+    node.control()
+    assert "write control: SlotWanted b [0] behind 2" in node.take(), "its own work goes as far as 2"
+    node.records(0, KEY, 2, {"ts": 22}, {"ts": 23}, {"ts": 24})
+    node.tick(200)
+    node.control()
+    assert "write control: SlotWanted b [0] behind 5" in node.take(), "where that delta began"
+    node.broadcast(0, delta(5, 9, 42, {50: 1}))
+    node.tick(200)
+    node.control()
+    assert "SlotWanted" not in node.take()
+
+
 # --- becoming the owner, and back -------------------------------------------------------------------------------------
 
 

@@ -1,0 +1,83 @@
+"""Golden dialogues: what a node asks for until it is there."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+from nodes.machine import effects as x
+from nodes.machine import messages as m
+from tests.unit.node_dialogue import Dialogue, joined, running
+
+
+def said(dialogue: Dialogue, text: str) -> None:
+    """The dialogue since the last look is exactly this."""
+    assert dialogue.take() == dedent(text).strip("\n")
+
+
+def written(dialogue: Dialogue) -> list[bytes]:
+    """Broadcast records in answer to the last event."""
+    return [effect.value for effect in dialogue.effects if isinstance(effect, x.WriteBroadcast)]
+
+
+def follower() -> Dialogue:
+    """A node that is told that ``a`` owns the partition."""
+    node = joined("b", others=["a"], suspect_after_ms=300)
+    node.control(m.Claim(0, "a", 0, 1))
+    node.take()
+    return node
+
+
+def test_what_a_delta_held_that_did_not_fit_is_asked_for_until_the_slot_reaches_its_end() -> None:
+    owner = running()
+    owner.records(0, 1, 0, {"ts": 3})
+    owner.control(m.SlotWanted(0, "b", 0, 0))
+    shorter = written(owner)
+    owner.records(0, 1, 1, {"ts": 14})
+    node = follower()
+    node.broadcast(0, written(owner)[0])
+    node.control()
+    node.broadcast(0, *shorter)
+    node.tick(400)
+    node.control()
+    said(
+        node,
+        """
+        > broadcast [0]: delta 1-2 at 14 {20: [[0, 1]]}, answered 3
+        > control: nothing new
+          write control: SlotWanted b [0] behind 0
+        > broadcast [0]: full slot 1 at 3 {10: [[0, 1]]}, answered 3
+          rewind broadcast [0]
+        > time
+        > control: nothing new
+          write control: SlotWanted b [0] behind 1
+        """,
+    )
+
+
+def test_a_damaged_record_behind_what_was_asked_for_is_asked_for_too() -> None:
+    owner = running()
+    owner.records(0, 1, 0, {"ts": 3})
+    owner.records(0, 1, 1, {"ts": 14})
+    node = follower()
+    node.broadcast(0, *written(owner))
+    node.control()
+    owner.control(m.SlotWanted(0, "b", 0, 0))
+    node.take()
+    node.broadcast(0, b"\x01 not a message", *written(owner))
+    node.tick(400)
+    node.control()
+    node.broadcast(0, *written(owner))
+    node.tick(400)
+    node.control()
+    said(
+        node,
+        """
+        > broadcast [0]: damaged (CRC); full slot 2 at 14 {10: [[0, 1]], 20: [[0, 1]]}, answered 14
+        > time
+        > control: nothing new
+          write control: SlotWanted b [0] behind 2
+        > broadcast [0]: full slot 2 at 14 {10: [[0, 1]], 20: [[0, 1]]}, answered 14
+        > time
+        > control: nothing new
+        """,
+    )
