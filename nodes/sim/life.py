@@ -12,11 +12,12 @@ from nodes.history import History
 from nodes.jobs import Topics
 from nodes.log.contract import Appended, LogUnavailable, TopicPartition
 from nodes.machine.config import NodeConfig
+from nodes.machine.events import Event
 from nodes.machine.node import Node
 from nodes.machine.pieces import PIECE_BYTES
 from nodes.sim.cuts import STALE, Cut, no_cut
 from nodes.sim.flaky_log import NodeLog
-from nodes.sim.store import FlakyCheckpoints, LateLoader
+from nodes.sim.store import FlakyCheckpoints, LateLoader, LateSaver
 from nodes.sim.transit import Parcel
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ class Life:
         self.dead = False
         self.paused_until_ms = 0
         self.turned = self._looks = 0
+        self.stands_ms = self.stands_at = 0  # in this turn, at which of its points
+        self.taken = 0  # partitions, over from others
         self.rate = world.rng.choice([0.5, 1.0, 2.0]) if world.faults.clock_rates else 1.0
         self.offset_ms = world.rng.randint(0, HOUR_MS)
         self.topics = Topics.of(world.run)
@@ -71,6 +74,7 @@ class Life:
         self.log = NodeLog(world.log, self, world.trimmed)
         history = History(self.log, world.run.job)
         self.node = Node(config, world.run, history.ownership)
+        self.savers = [LateSaver[Event](self.now_ms, options.save_ms, world.rng) for _ in range(2)]
         self.driver = Driver(
             self.node,
             self.log,
@@ -79,7 +83,9 @@ class Life:
             batch_max_records=options.batch_max_records,
             crashpoint=self._crashpoint,
             report=lambda line: self._trace("report", line),
+            saver=self.savers[0] if options.save_ms else None,
             loader=LateLoader(self.now_ms, options.load_ms),
+            merger=self.savers[1] if options.save_ms else None,
             piece_bytes=SMALL_PIECE_BYTES if options.seed % 4 == 0 else PIECE_BYTES,
             control_at=history.offset,
         )
@@ -117,7 +123,7 @@ class Life:
 
     def recover(self) -> None:
         """The end of pauses, of cuts, and of a clock so fast that it takes healthy nodes for silent."""
-        self.paused_until_ms = 0
+        self.paused_until_ms = self.stands_ms = 0
         self.offset_ms += int(self.world.now_ms * (self.rate - 1.0))
         self.rate = 1.0
         self.cut = no_cut()
@@ -150,6 +156,9 @@ class Life:
 
     def scatter(self) -> None:
         """The node is dead: of what it had sent, a beginning still gets to each partition."""
+        if self.savers[0].busy:
+            self._trace("killed-while-saving")
+            self.savers[0].killed()
         for to, queue in self.log.transit.waiting():
             count = self.rng.randint(0, len(queue))
             for parcel in list(queue)[:count]:
@@ -283,6 +292,8 @@ class Life:
     # --- what the store and the driver ask ----------------------------------------------------------------------
 
     def _before_store(self, verb: str) -> None:
+        if self.dead:
+            return
         if verb == "save" and self._chance(self.world.faults.store_unavailable):
             self._trace("store-unavailable")
             raise _unavailable("refused by the simulator")
@@ -295,22 +306,30 @@ class Life:
                 self._trace("checkpoint-damaged", f"{self.world.store.damage(name, self.rng)} {name}")
         if verb == "load" and "/merged/" in name:
             self._trace("merged-loaded", name)
-        self.maybe_preempt(f"after checkpoint {verb}")
+        if not self.dead:
+            self.maybe_preempt(f"after checkpoint {verb}")
 
     def _crashpoint(self, point: str) -> None:
-        if self._chance(self.world.faults.crash_at_point):
+        if not self.dead and self._chance(self.world.faults.crash_at_point):
             self._trace("crash", point)
             raise Crash(point)
 
     def maybe_preempt(self, where: str) -> None:
         """Stop here, in the midst of a step, and let the others live on; this node may be dead when it comes back."""
-        if self.world.depth < MAX_DEPTH and self._chance(self.world.faults.preempt):
+        if self.world.depth >= MAX_DEPTH:
+            return
+        if self.stands_ms and self.stands_at == 0:
+            duration_ms, self.stands_ms = self.stands_ms, 0
+        elif self._chance(self.world.faults.preempt):
             duration_ms = self.rng.randint(1, max(1, self.world.faults.preempt_max_ms))
-            self._trace("preempted", f"{where} for {duration_ms} ms")
-            self.world.go_on_without(duration_ms)
-            self._trace("resumed", where)
-            if self.dead:
-                raise Crash("killed while it was paused")
+        else:
+            self.stands_at -= self.stands_ms > 0
+            return
+        self._trace("preempted", f"{where} for {duration_ms} ms")
+        self.world.go_on_without(duration_ms)
+        self._trace("resumed", where)
+        if self.dead:
+            raise Crash("killed while it was paused")
 
     def _chance(self, rate: float) -> bool:
         return rate > 0 and self.rng.random() < rate

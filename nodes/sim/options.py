@@ -6,6 +6,8 @@ import random
 from dataclasses import asdict, dataclass, replace
 
 from nodes.sim.jobs import CASES
+from nodes.sim.stress import copies as copies_of
+from nodes.sim.stress import stressed
 
 ISOLATIONS = ("whole", "appends", "control", "heartbeats")
 """A node that only reads nothing is not here: it says that it is alive, and is believed."""
@@ -18,7 +20,8 @@ TRUNCATIONS = ("input", "output", "broadcast", "control")
 class Faults:
     """Rates are chances for one occasion: a turn, an append, a read, a save. 0 switches a fault off.
 
-    ``churn_ms``: so often one node leaves or dies and another one joins.
+    ``churn_ms``: so often one node leaves or dies and another one joins. ``kill_promoted``: of a node that has taken a
+    partition over. ``pressure``: of a spell in which the turns of some nodes take 0.1 to 5 s each.
     """
 
     crash_at_point: float = 0.0
@@ -46,6 +49,9 @@ class Faults:
     store_unavailable: float = 0.0
     stop_all: float = 0.0
     reset: float = 0.0
+    kill_one: float = 0.0
+    kill_promoted: float = 0.0
+    pressure: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +103,7 @@ class Options:
     replicas: int = 1
     standby_after_ms: int = 30
     load_ms: int = 0
+    save_ms: int = 0
 
     def describe(self) -> dict[str, object]:
         """All that was drawn; what is switched off is left out."""
@@ -151,7 +158,7 @@ def draw(
     if not calm and rng.random() < 0.15:
         options = _with_losses(options)
     options = _with_loads(_with_merging(options if calm else _with_isolation(_with_arrivals(_with_cuts(options)))))
-    return options if calm else _with_truncation(options)
+    return options if calm else stressed(_with_truncation(options))
 
 
 def _stream(options: Options, name: str) -> random.Random:
@@ -253,9 +260,9 @@ def _with_truncation(options: Options) -> Options:
 
 
 def _copies(seed: int) -> tuple[int, int]:
-    """Half of the seeds have standbys, some so impatient that they publish beside a healthy primary."""
+    """Most seeds have standbys, some so impatient that they publish beside a healthy primary."""
     rng = random.Random(f"copies {seed}")
-    return rng.choice([1, 1, 2, 3]), rng.choice([1, 15, 40])
+    return copies_of(seed, rng), rng.choice([1, 15, 40])
 
 
 def _with_losses(options: Options) -> Options:

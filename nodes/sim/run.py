@@ -19,6 +19,7 @@ from nodes.machine.messages import BadMessage
 from nodes.sim.checks import check_idle_progress, check_replicas, check_results
 from nodes.sim.life import InvariantBroken, Life
 from nodes.sim.options import Options, draw
+from nodes.sim.stress import LONGEST_TURN_MS
 from nodes.sim.trace import Trace
 from nodes.sim.world import World
 from wcrdt.codec import DecodeError
@@ -126,7 +127,10 @@ def _done(world: World) -> list[Life]:
 
 def _bound_ms(options: Options) -> int:
     """Liveness: within so much virtual time after the last fault, everything is done."""
-    return 5_000 + 60 * options.suspect_after_ms + 20 * options.checkpoint_interval_ms + 20 * options.records
+    stands_ms = 2 * LONGEST_TURN_MS if options.faults.pressure else 0
+    waits_ms = 20 * (options.load_ms + 2 * options.save_ms * options.partitions)
+    once_ms = 60 * options.suspect_after_ms + 20 * options.checkpoint_interval_ms + 20 * options.records
+    return 5_000 + once_ms + waits_ms + stands_ms
 
 
 def _where(world: World) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from typing import Generic, TypeVar
 
 from nodes import checkpoint_format as fmt
-from nodes.checkpoint_format import CheckpointDamaged, CheckpointKey, CheckpointMissing
+from nodes.checkpoint_format import CheckpointDamaged, CheckpointError, CheckpointKey, CheckpointMissing
 from nodes.checkpoints import StoreUnavailable, not_needed
 
 T = TypeVar("T")
@@ -101,6 +102,47 @@ class LateLoader(Generic[T]):
             if done is not None:
                 found.append(done)
         return found
+
+
+class LateSaver(Generic[T]):
+    """A ``Saver`` that does one save after the other, as a thread does, each of which takes ``0.5 * save_ms`` to twice
+    as long as that; the node lives on meanwhile.
+    """
+
+    def __init__(self, now_ms: Callable[[], int], save_ms: int, rng: random.Random) -> None:
+        self._now_ms = now_ms
+        self._save_ms = save_ms
+        self._rng = rng
+        self._busy_until_ms = 0
+        self._waiting: deque[tuple[int, Callable[[], T | None]]] = deque()
+
+    @property
+    def busy(self) -> bool:
+        """True if a save is on its way."""
+        return bool(self._waiting)
+
+    def save(self, work: Callable[[], T | None]) -> T | None:
+        """As ``Saver.save``."""
+        took_ms = self._rng.randint(self._save_ms // 2, self._save_ms * 2)
+        self._busy_until_ms = max(self._busy_until_ms, self._now_ms()) + took_ms
+        self._waiting.append((self._busy_until_ms, work))
+        return None
+
+    def finished(self) -> list[T]:
+        """As ``Saver.finished``."""
+        found: list[T] = []
+        while self._waiting and self._waiting[0][0] <= self._now_ms():
+            done = self._waiting.popleft()[1]()
+            if done is not None:
+                found.append(done)
+        return found
+
+    def killed(self) -> None:
+        """The node is dead: what it was just saving may be in the store, and nobody knows of it."""
+        if self._waiting and self._rng.random() < 0.5:
+            with suppress(CheckpointError, StoreUnavailable):
+                self._waiting[0][1]()
+        self._waiting.clear()
 
 
 class FlakyCheckpoints:

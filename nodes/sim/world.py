@@ -25,6 +25,7 @@ from nodes.sim.jobs import CASES, TOPIC
 from nodes.sim.life import Crash, InvariantBroken, Life
 from nodes.sim.options import Faults, Options
 from nodes.sim.store import MemoryCheckpoints
+from nodes.sim.stress import Stress
 from nodes.sim.trace import Trace
 from nodes.sim.truncating import Truncating
 
@@ -70,6 +71,7 @@ class World:
         for _ in range(options.nodes):
             self.start_node()
         self.truncating = Truncating(self)
+        self.stress = Stress(self)
         self.isolation = Isolation(self) if options.isolation else None
 
     # --- the loop -----------------------------------------------------------------------------------------------
@@ -124,6 +126,7 @@ class World:
     def _turn(self, life: Life) -> None:
         self.standing.append(life)
         life.turned = self.steps
+        self.stress.begins(life)
         try:
             life.turn()
         except Crash as crash:
@@ -132,6 +135,7 @@ class World:
             self._gave_up(life, error)
         finally:
             self.standing.pop()
+        self.stress.ended(life)
         left = life.node.left
         if left is not None and not life.dead:
             self.trace.add(self.now_ms, "left", f"{life.name} {left.ending.value} {left.reason.splitlines()[:1]}")
@@ -219,6 +223,7 @@ class World:
         if self._chance(faults.checkpoints_lost):
             self._lose_checkpoints(rng.randrange(self.options.partitions))
         self.truncating.look()
+        self.stress.look()
         if self.run.incarnation < MAX_RESETS and self._chance(faults.reset):
             self._reset()
         if self._chance(faults.stop_all):
@@ -324,6 +329,8 @@ class World:
             20 * options.tick_ms,
             2 * options.suspect_after_ms if self.case.idle else 0,  # the idle timeout, and its punctuation's way
         )
+        if any(saver.busy for life in self.lives for saver in life.savers):
+            return False
         if any(True for life in self.lives for _ in life.log.transit.waiting()):
             return False
         if self.truncating.refuses:

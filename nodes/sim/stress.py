@@ -1,0 +1,117 @@
+"""Stress: what the newer seeds meet much more often, and what happens then. Standbys, stores that take long to save and
+to load, kills right after a node took a partition over, and memory pressure.
+
+Two rules for this file: it draws from streams of its own; seeds below ``FIRST_SEED`` keep what they drew before.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nodes.sim.life import Life
+    from nodes.sim.options import Options
+    from nodes.sim.world import World
+
+FIRST_SEED = 1 << 40
+"""New seeds are drawn from here on; those below are what tests and reports name."""
+SHORTEST_TURN_MS, LONGEST_TURN_MS = 100, 5000
+SHORTEST_SPELL_MS = 2000
+POINTS = 4
+"""A turn stands still at one of so many of its first points between two effects, or after it."""
+
+
+def copies(seed: int, rng: random.Random) -> int:
+    """How many copies of a partition there are."""
+    return rng.choice([1, 2, 2, 3] if seed >= FIRST_SEED else [1, 1, 2, 3])
+
+
+def stressed(options: Options) -> Options:
+    """With a slow store in half of the seeds, kills of new owners in half, and memory pressure in a quarter.
+
+    What demands how soon things happen, or that a loss is noticed, has no fault beside it and stays as it is.
+    """
+    if options.seed < FIRST_SEED or options.isolation or options.truncation:
+        return options
+    rng = random.Random(f"options {options.seed} {options.case} stress")
+    slow, killed, pressed = (rng.random() < share for share in (0.5, 0.5, 0.25))
+    if slow:
+        options = replace(
+            options, save_ms=rng.choice([10, 60, 300, 1000]), load_ms=rng.choice([0, options.load_ms, 60, 300])
+        )
+    if killed:
+        faults = replace(
+            options.faults,
+            kill_one=rng.choice([0.001, 0.004]),
+            kill_promoted=rng.choice([0.3, 0.8]),
+            restart=max(options.faults.restart, 0.03),
+        )
+        options = replace(options, faults=faults)
+    return _under_pressure(options, rng) if pressed else options
+
+
+def _under_pressure(options: Options, rng: random.Random) -> Options:
+    """Long enough for some spells, with input all the time."""
+    safety_ms = rng.choice([6000, 12_000])
+    return replace(
+        options,
+        faults=replace(options.faults, pressure=rng.choice([0.0005, 0.002])),
+        safety_ms=safety_ms,
+        feed_ms=safety_ms * 3 // 4 if options.feed_ms else 0,
+        tick_ms=max(5, options.tick_ms),
+    )
+
+
+class Stress:
+    """Who is under pressure, and who is to be killed when."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self._pressed_until_ms: dict[str, int] = {}
+        self._doomed: list[tuple[int, Life]] = []
+
+    def look(self) -> None:
+        """To be called at every step of the safety phase."""
+        world, faults, rng = self.world, self.world.faults, self.world.rng
+        if faults.pressure and rng.random() < faults.pressure and world.lives:
+            until_ms = world.now_ms + rng.randint(SHORTEST_SPELL_MS, world.options.safety_ms)
+            for life in rng.sample(world.lives, rng.randint(1, len(world.lives))):
+                self._pressed_until_ms[life.name] = until_ms
+                world.trace.add(world.now_ms, "pressed", f"{life.name} until {until_ms} ms")
+        if faults.kill_one and rng.random() < faults.kill_one and world.lives:
+            world.kill(rng.choice(world.lives))
+        due, self._doomed = (
+            [life for at_ms, life in self._doomed if at_ms <= world.now_ms],
+            [each for each in self._doomed if each[0] > world.now_ms],
+        )
+        for life in due:
+            if not life.dead and life.node.left is None:
+                world.trace.add(world.now_ms, "new-owner-killed", life.name)
+                world.kill(life)
+
+    def begins(self, life: Life) -> None:
+        """A node is about to take its turn: for how long will it stand still in it, and where?"""
+        world, rng = self.world, self.world.rng
+        if world.now_ms >= self._pressed_until_ms.get(life.name, 0) or world.healed:
+            return
+        times = LONGEST_TURN_MS / SHORTEST_TURN_MS
+        life.stands_ms, life.stands_at = int(SHORTEST_TURN_MS * times ** rng.random()), rng.randrange(POINTS)
+
+    def ended(self, life: Life) -> None:
+        """It has taken it. What it has not stood still for comes after; whoever has become an owner may be killed."""
+        world, rng = self.world, self.world.rng
+        if life.stands_ms and not world.healed:
+            life.paused_until_ms = world.now_ms + life.stands_ms
+        life.stands_ms = 0
+        taken = life.node.work.copies.promotions + life.node.steals
+        if taken == life.taken:
+            return
+        life.taken = taken
+        if world.faults.kill_promoted and rng.random() < world.faults.kill_promoted:
+            soon_ms = rng.choice([0, world.options.save_ms, 2 * world.options.checkpoint_interval_ms])
+            self._doomed.append((world.now_ms + rng.randint(0, soon_ms), life))
+
+
+__all__ = ["FIRST_SEED", "LONGEST_TURN_MS", "Stress", "copies", "stressed"]

@@ -1,0 +1,75 @@
+"""What newer seeds are drawn with, and that older ones keep what they drew."""
+
+from __future__ import annotations
+
+import random
+
+from nodes.sim.many import fresh_base_seed
+from nodes.sim.options import Faults, draw
+from nodes.sim.store import LateSaver
+from nodes.sim.stress import FIRST_SEED
+
+NEW = [draw(seed, 10) for seed in range(FIRST_SEED, FIRST_SEED + 300)]
+
+
+def share(count: int) -> float:
+    return count / len(NEW)
+
+
+def test_seeds_that_reports_name_keep_what_they_drew() -> None:
+    one = draw(1034933449674, 10)
+    assert (one.case, one.truncation, one.truncation_ms, one.merge_interval_ms) == ("count", "broadcast", 1169, 40)
+    assert (one.replicas, one.standby_after_ms, one.safety_ms, one.faults) == (1, 1, 1500, Faults(restart=0.2))
+    other = draw(585485513686, 10, replicas=2)
+    assert (other.case, other.load_ms, other.safety_ms, other.same_names) == ("query1", 0, 3000, True)
+    assert (other.faults.delta_lost, other.faults.restart, other.faults.stop_all) == (0.2, 0.03, 0.0005)
+    older = [draw(seed, 10) for seed in range(FIRST_SEED - 300, FIRST_SEED)]
+    assert not any(o.save_ms or o.faults.pressure or o.faults.kill_promoted or o.faults.kill_one for o in older)
+
+
+def test_new_base_seeds_are_drawn_with_stress() -> None:
+    assert all(FIRST_SEED <= fresh_base_seed() < 2 * FIRST_SEED for _ in range(20))
+
+
+def test_copies_slow_stores_kills_of_new_owners_and_pressure_are_frequent_and_meet() -> None:
+    copies = [o for o in NEW if o.replicas > 1]
+    assert share(len(copies)) > 0.6
+    assert share(len([o for o in NEW if o.save_ms])) > 0.3
+    assert share(len([o for o in NEW if o.faults.kill_promoted])) > 0.3
+    assert share(len([o for o in NEW if o.faults.pressure])) > 0.1
+    assert share(len([o for o in copies if o.save_ms and o.faults.kill_promoted])) > 0.1
+    assert any(o.save_ms and o.faults.kill_promoted and o.faults.pressure for o in copies)
+
+
+def test_what_demands_how_soon_things_happen_has_no_stress_beside_it() -> None:
+    alone = [o for o in NEW if o.isolation or o.truncation]
+    assert alone and not any(o.save_ms or o.faults.pressure or o.faults.kill_promoted for o in alone)
+
+
+def test_a_late_saver_does_one_save_after_the_other_while_time_passes() -> None:
+    now_ms, done = [0], list[int]()
+
+    def work(number: int) -> int:
+        done.append(number)
+        return number
+
+    saver = LateSaver[int](lambda: now_ms[0], 100, random.Random(1))
+    assert saver.save(lambda: work(1)) is None and saver.save(lambda: work(2)) is None
+    assert saver.busy and saver.finished() == [] and done == []
+    now_ms[0] = 200
+    assert saver.finished() == [1]
+    now_ms[0] = 400
+    assert saver.finished() == [2] and not saver.busy
+
+
+def test_of_what_a_killed_node_was_saving_the_first_may_be_in_the_store() -> None:
+    found = set[tuple[int, ...]]()
+    for seed in range(20):
+        done = list[int]()
+        saver = LateSaver[int](lambda: 0, 100, random.Random(seed))
+        saver.save(lambda done=done: done.append(1))
+        saver.save(lambda done=done: done.append(2))
+        saver.killed()
+        assert not saver.busy
+        found.add(tuple(done))
+    assert found == {(), (1,)}
