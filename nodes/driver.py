@@ -131,6 +131,8 @@ class Driver:
         self.hurry |= self._turn_outputs()
         self._tell_news()
         moved |= self._turn_input(ready) or self.hurry
+        if ready is None:
+            self._ask_ends()
         self._tell_uncovered()
         if not self._told:
             self.tell(e.Ticked())
@@ -269,6 +271,16 @@ class Driver:
         self._tell_news()
         self._slow = not 0 <= self.now_ms() - began_ms <= LONG_STEP_MS
         return True
+
+    def _ask_ends(self) -> None:
+        """Silent inputs: only the log, asked now, can say that nothing has come; a read may be late with it."""
+        silent = self.node.silent_inputs()
+        if silent:
+            ends = self.log.written_ends([self._source[wanted.partition] for wanted in silent])
+            for wanted in silent:
+                end = ends[self._source[wanted.partition]]
+                self._news.append(e.InputEndAsked(wanted.partition, wanted.version, wanted.offset, end))
+            self._tell_news()
 
     def _tell_uncovered(self) -> None:
         """Once when input begins to wait for checkpoints, and once when it goes on."""

@@ -24,7 +24,8 @@ from nodes.log.contract import Log, LogError
 logger = logging.getLogger(__name__)
 
 ASKING = frozenset(
-    each.__name__ for each in (Log.read, Log.follow, Log.wait, Log.start_offset, Log.end_offset, Log.written_end)
+    each.__name__
+    for each in (Log.read, Log.follow, Log.wait, Log.start_offset, Log.end_offset, Log.written_end, Log.written_ends)
 )
 """Calls that say what is on the log. Who writes in vain is not heard anyway."""
 RECORD_FILE = os.path.join("holon", "record_track.py")

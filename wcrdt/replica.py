@@ -33,7 +33,7 @@ class StateShape:
 
 
 class Punctuation(msgspec.Struct, array_like=True, frozen=True):
-    """ "After record-track position ``after``, partition ``partition`` has event time ``watermark_ms``"."""
+    """ "After record-track position ``after``, partition ``partition`` is idle and has event time ``watermark_ms``"."""
 
     partition: int
     after: Position
@@ -73,6 +73,14 @@ class Slot:
         """How many punctuations of this partition were accepted since the start of the job."""
         return self.punctuations_dropped + len(self.punctuations)
 
+    @property
+    def idle(self) -> bool:
+        """True if the last thing that the log tells of the partition is a punctuation."""
+        if not self.punctuations:
+            return False
+        offset, step = self.punctuations[-1].after
+        return self.record.position == (offset, step + 1)
+
     def take_punctuations(self, count: int, recent: list[Punctuation]) -> None:
         """Know what a full slot knows; what is known here already is kept."""
         if count > self.punctuation_count:
@@ -80,8 +88,8 @@ class Slot:
             self.punctuations_dropped = count - len(recent)
 
     def forget_punctuations(self, through: Position) -> None:
-        """Drop punctuations that every later replay starts behind."""
-        kept = [p for p in self.punctuations if p.after >= through]
+        """Drop punctuations that every later replay starts behind; one that says ``idle`` stays."""
+        kept = [p for p in self.punctuations if p.after >= through] or self.punctuations[-1:] * self.idle
         self.punctuations_dropped += len(self.punctuations) - len(kept)
         self.punctuations = kept
 
@@ -184,10 +192,11 @@ class Replica:
     def punctuate(self, punctuation: Punctuation) -> bool:
         """Take a punctuation if it stands where the partition's prefix ends; False if it is void or a repeat.
 
-        The order on the broadcast partition decides between it and a delta that goes on from the same position.
+        The order on the broadcast partition decides between it and a delta that goes on from the same position. One
+        that moves no event time says that the partition is idle.
         """
         slot = self._slot(punctuation.partition)
-        if punctuation.after != slot.record.position or punctuation.watermark_ms <= slot.record.watermark_ms:
+        if punctuation.after != slot.record.position or punctuation.watermark_ms < slot.record.watermark_ms:
             return False
         offset, step = punctuation.after
         slot.punctuations.append(punctuation)

@@ -8,6 +8,7 @@ WORK = "tests/unit/test_node_work.py::"
 GAPS = "tests/unit/test_node_gaps.py::"
 NODE = "tests/unit/test_node_ownership.py::"
 PACE = "tests/unit/test_node_pace.py::"
+IDLE = "tests/unit/test_node_idleness.py::"
 OWNERSHIP = "tests/unit/test_ownership.py::"
 
 MACHINE = (
@@ -183,9 +184,35 @@ MACHINE = (
     Mutant(
         "idle partitions hold each other",
         "nodes/machine/idleness.py",
-        "if now_ms - self._seen[p][1] < timeout_ms]",
-        "if True]",
-        tests=(PACE + "test_an_idle_partition_does_not_wait_for_one_that_is_idle_too",),
+        "for slot in others if not slot.idle]",
+        "for slot in others]",
+        tests=(IDLE + "test_an_idle_partition_does_not_wait_for_one_that_is_idle_too",),
+    ),
+    Mutant(
+        "a silence of the reader is taken for idleness",
+        "nodes/machine/idleness.py",
+        "        if answer.end == answer.offset:\n",
+        "        if True:\n",
+        tests=(
+            IDLE + "test_records_that_were_not_read_are_no_silence",
+            IDLE + "test_ordered_backlogs_lose_nothing_however_long_a_turn_is",
+        ),
+        case="idle-backlog",
+    ),
+    Mutant(
+        "a node takes its own pause for silence",
+        "nodes/machine/idleness.py",
+        "self.running_ms += min(passed_ms, max(1, self.timeout_ms // STEPS))",
+        "self.running_ms += passed_ms",
+        tests=(IDLE + "test_a_node_that_did_not_run_does_not_take_that_for_silence",),
+    ),
+    Mutant(
+        "a partition does not say that it is idle where that moves nothing",
+        "nodes/machine/idleness.py",
+        "        if slot.idle and watermark_ms == task.watermark_ms:\n",
+        "        if watermark_ms == task.watermark_ms:\n",
+        tests=(IDLE + "test_partitions_that_are_idle_together_say_so_and_then_come_to_the_furthest",),
+        case="idle",
     ),
     Mutant(
         "a fast partition waits for nobody",

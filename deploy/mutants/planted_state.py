@@ -58,8 +58,8 @@ STATE = (
     Mutant(
         "a punctuation counts wherever it stands",
         "wcrdt/replica.py",
-        "if punctuation.after != slot.record.position or punctuation.watermark_ms <= slot.record.watermark_ms:",
-        "if punctuation.watermark_ms <= slot.record.watermark_ms:",
+        "if punctuation.after != slot.record.position or punctuation.watermark_ms < slot.record.watermark_ms:",
+        "if punctuation.watermark_ms < slot.record.watermark_ms:",
         tests=(SLOTS + "test_a_punctuation_that_comes_after_more_records_is_void",),
     ),
     # --- frontier and time ---

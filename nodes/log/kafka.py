@@ -274,6 +274,10 @@ class KafkaLog(Log):
         where = self._found(topic, partition)
         return self._topics.offsets([where], at_end=True, committed=False)[where]
 
+    def written_ends(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        found = [self._found(*place) for place in places]
+        return self._topics.offsets(found, at_end=True, committed=False)
+
     def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> list[TopicPartition]:
         self._check()
         if any(sender.stuck for sender in (self._sender, *self._limited.values())):

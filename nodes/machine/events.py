@@ -58,6 +58,19 @@ class InputRead:
 
 
 @dataclass(frozen=True, slots=True)
+class InputEndAsked:
+    """The log was asked how far an input partition goes, of which this node has read everything before ``offset``.
+
+    ``end`` counts what is there and cannot be read yet (open transactions) too.
+    """
+
+    partition: int
+    version: int
+    offset: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
 class CheckpointLoaded:
     """``data`` of the newest intact one of ``tried``, None if there is none; ``problems``: of the others."""
 
@@ -183,6 +196,7 @@ Event = (
     | HeartbeatsRead
     | BroadcastRead
     | InputRead
+    | InputEndAsked
     | CheckpointLoaded
     | TailRead
     | Acknowledged

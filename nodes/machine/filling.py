@@ -57,7 +57,9 @@ class Filling:
     def full(self, runner: Runner) -> SlotDelta:
         """The runner's whole slot; windows that its checkpoint did not hold any more are not in it."""
         through = max(self.replica.dropped_through_ms, keeping.recorded_through_ms(self.job, self.ownership))
-        return msgspec.structs.replace(runner.task.full_delta(), dropped_through_ms=through)
+        slot, full = self.replica.slots[runner.partition], runner.task.full_delta()
+        recent = slot.punctuations if slot.punctuation_count == full.punctuations else []
+        return msgspec.structs.replace(full, dropped_through_ms=through, recent=recent)
 
     def can_take(self, delta: SlotDelta) -> bool:
         """False for a full slot that would fill a gap, but without windows that a runner here still reads."""

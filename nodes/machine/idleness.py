@@ -1,7 +1,11 @@
-"""How far an idle partition may be taken: the bound of its punctuation.
+"""Idle partitions: which of this node's are, and how far a punctuation may take them.
 
-Two rules for this file: what one node judges here binds nobody, since only the punctuation on the log counts
-(``design.md`` section 4); partitions that are idle themselves hold nobody back.
+Two rules for this file: only the log says that a partition is idle, asked how far it goes after the silence; others are
+idle where their last word on the broadcast is a punctuation, whatever this node's clock says.
+
+A silence is measured in *running time* (``detector.py``): a step counts for at most a third of the timeout. So a node
+that is busy, stopped or starved does not take its own pause for one. What is on the log and was not read, for whatever
+reason (other partitions come first, drift is bounded, a fetch is late), shows in the log's answer.
 
 Deviation from ``design.md`` section 4 ("no higher than the frontier of the others"): with that bound two partitions
 without records hold each other, and with them every window, for ever. Lateness is judged by a partition's own
@@ -10,32 +14,104 @@ watermark, so going further than an idle neighbour costs nobody a record.
 
 from __future__ import annotations
 
-from wcrdt.replica import Replica
+from typing import TYPE_CHECKING
+
+from nodes.machine.config import Wanted
+from wcrdt.replica import Punctuation, Slot
+from wcrdt.slots import Position
 from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nodes.machine.events import InputEndAsked
+    from nodes.machine.runner import Runner
+    from nodes.machine.workload import Workload
+
+STEPS = 3
+"""So many steps at least make up the timeout."""
+
+
+def bound_ms(slots: Sequence[Slot], partition: int) -> int:
+    """The least watermark of the other partitions that are not idle; if all are, the largest.
+
+    Partitions whose input has ended do not count: their watermark is no time.
+    """
+    others = [slot for p, slot in enumerate(slots) if p != partition and slot.record.watermark_ms < END_OF_TIME_MS]
+    active = [slot.record.watermark_ms for slot in others if not slot.idle]
+    return min(active) if active else max((slot.record.watermark_ms for slot in others), default=BEFORE_TIME_MS)
 
 
 class Idleness:
-    """What this node has seen the partitions do, on its own clock."""
+    """The silences of a workload's partitions. Does nothing where the job has no idle timeout."""
 
-    def __init__(self, replica: Replica) -> None:
-        self.replica = replica
-        self._seen: dict[int, tuple[int, int]] = {}  # partition -> next input offset, since when
+    def __init__(self, work: Workload) -> None:
+        self.work = work
+        self.timeout_ms = work.job.source.idle_timeout_ms
+        self.running_ms = 0
+        self._silent: dict[int, tuple[Runner, int, int]] = {}  # whose, from which input offset on, since when
+        self._at_end: list[Runner] = []  # in this step
+        self._sent: dict[int, tuple[Position, int]] = {}
 
-    def bound_ms(self, partition: int, now_ms: int, timeout_ms: int) -> int:
-        """The least watermark of the other partitions that had records lately; if there is none, the largest.
+    def passed(self, passed_ms: int) -> None:
+        """A step, so long after the last one."""
+        if self.timeout_ms is not None:
+            self.running_ms += min(passed_ms, max(1, self.timeout_ms // STEPS))
+            self._at_end.clear()
 
-        Partitions whose input has ended do not count: their watermark is no time.
-        """
-        self._look(now_ms)
-        slots = self.replica.slots
-        others = [p for p, slot in enumerate(slots) if p != partition and slot.record.watermark_ms < END_OF_TIME_MS]
-        active = [slots[p].record.watermark_ms for p in others if now_ms - self._seen[p][1] < timeout_ms]
-        if active:
-            return min(active)
-        return max((slots[p].record.watermark_ms for p in others), default=BEFORE_TIME_MS)
+    def silent_inputs(self) -> list[Wanted]:
+        """Partitions of which nothing was read for so long, where it matters whether there is something."""
+        if self.timeout_ms is None:
+            return []
+        found = []
+        for runner in self.work.owned():
+            since = self._silent.get(runner.partition)
+            over = since is not None and since[0] is runner and self.running_ms - since[2] >= self.timeout_ms
+            if over and self._next(runner) is not None:
+                found.append(Wanted(runner.partition, runner.key, runner.task.next_offset, None))
+        return found
 
-    def _look(self, now_ms: int) -> None:
-        for partition, slot in enumerate(self.replica.slots):
-            offset = slot.record.position[0]
-            if partition not in self._seen or self._seen[partition][0] != offset:
-                self._seen[partition] = (offset, now_ms)
+    def asked(self, answer: InputEndAsked) -> None:
+        """What the log says: the partition is idle, or its silence begins anew, since its records were not read."""
+        runner = self.work.runner(answer.partition, answer.version)
+        if runner is None or runner.task.next_offset != answer.offset:
+            return
+        if answer.end == answer.offset:
+            self._at_end.append(runner)
+        elif answer.end > answer.offset:
+            self._silent.pop(answer.partition, None)
+
+    def settle(self) -> None:
+        """At the end of a step: see what is silent, and punctuate what is idle."""
+        if self.timeout_ms is None:
+            return
+        owned = self.work.owned()
+        self._silent = {runner.partition: self._silence(runner) for runner in owned}
+        for runner in self._at_end:
+            punctuation = self._next(runner) if runner in owned else None
+            if punctuation is not None:
+                self._sent[runner.partition] = (punctuation.after, self.running_ms)
+                self.work.effects.append(runner.broadcast(punctuation))
+
+    def _silence(self, runner: Runner) -> tuple[Runner, int, int]:
+        before, offset = self._silent.get(runner.partition), runner.task.next_offset
+        if before is not None and before[0] is runner and before[1] == offset:
+            return before
+        return (runner, offset, self.running_ms)
+
+    def _next(self, runner: Runner) -> Punctuation | None:
+        """What to write if the partition is idle; None if that would change nothing, or nobody could take it."""
+        assert self.timeout_ms is not None
+        task, slot = runner.task, self.work.replica.slots[runner.partition]
+        end = self.work.ownership.end_offset(runner.partition)
+        if task.waiting or task.records.ended or (end is not None and end > task.next_offset):
+            return None
+        if slot.record.position != task.position:
+            return None  # its last delta has not been read back
+        watermark_ms = max(bound_ms(self.work.replica.slots, runner.partition), task.watermark_ms)
+        if slot.idle and watermark_ms == task.watermark_ms:
+            return None
+        sent = self._sent.get(runner.partition)
+        if sent is not None and sent[0] == task.position and self.running_ms - sent[1] < self.timeout_ms:
+            return None  # on its way, unless it was damaged
+        return Punctuation(runner.partition, task.position, watermark_ms)

@@ -91,6 +91,7 @@ class Node:
         self._clock_ms = now_ms
         self._now_ms = self.work.now_ms = self._now_ms + passed_ms
         self.work.copies.passed(passed_ms)
+        self.work.idleness.passed(passed_ms)
         self.detector.stalled(self._now_ms)
         try:
             for one in event.events if isinstance(event, e.Together) else (event,):
@@ -111,6 +112,11 @@ class Node:
     def wanted(self) -> list[Wanted]:
         """Input that the shell should read next."""
         return [] if self.left is not None or self.work.stopping or self._failing else self.work.wanted()
+
+    def silent_inputs(self) -> list[Wanted]:
+        """Inputs that have been silent for long: of these the shell should ask the log how far they go."""
+        stands = self.left is not None or self.work.stopping or self._failing
+        return [] if stands else self.work.idleness.silent_inputs()
 
     def needs_end(self) -> bool:
         """Whether what comes next rests on knowing the control topic to its end: Hello, a stall, a suspect's work."""

@@ -100,11 +100,9 @@ class Runner:
         self.saved_position: tuple[Position, Position] | None = None
         self.last_checkpoint_ms = 0
         self.last_delta_ms = 0
-        self.last_input_ms = 0
         self.suppressed = 0
         self.emitted = 0
         self._taken = 0
-        self.punctuated: tuple[Position, int] | None = None
         self.known_ends: dict[str, dict[int, int]] = {}
         self._skip: dict[OutputPartition, dict[int, LastSeen]] = {}
         self._held: list[Held] = []
@@ -126,7 +124,7 @@ class Runner:
             self.saved_position = (self.task.scope.record.position, self.task.windows.position)
             self._taken = self.task.records.counts.taken
         self.phase = Phase.SCANNING
-        self.last_checkpoint_ms = self.last_input_ms = now_ms
+        self.last_checkpoint_ms = now_ms
         return since
 
     def begin(self, last: dict[OutputPartition, dict[int, LastSeen]], ends: dict[OutputPartition, int]) -> None:
@@ -152,11 +150,9 @@ class Runner:
             stops.append(waiting.after[0])
         return min(stops, default=None)
 
-    def feed(self, run: Input, now_ms: int) -> None:
+    def feed(self, run: Input) -> None:
         """Process a run of records; raises ``UserFunctionError``."""
-        if len(run):
-            self.last_input_ms = now_ms
-            self._taken += len(run)
+        self._taken += len(run)
         self.task.feed(run)
 
     @property
@@ -183,18 +179,6 @@ class Runner:
         slot = self.replica.slots[self.partition]
         index = self.task.punctuations - slot.punctuations_dropped
         return slot.punctuations[index] if 0 <= index < len(slot.punctuations) else None
-
-    def punctuation(self, now_ms: int, timeout_ms: int, watermark: int) -> Punctuation | None:
-        """What to write to come to ``watermark`` if the partition has been idle for so long."""
-        position = self.task.scope.record.position
-        confirmed = self.replica.slots[self.partition].record.position == position
-        idle = now_ms - self.last_input_ms >= timeout_ms and not self.task.waiting and not self.task.records.ended
-        if not (idle and confirmed) or watermark <= self.task.watermark_ms or watermark <= BEFORE_TIME_MS:
-            return None
-        if self.punctuated is not None and self.punctuated[0] == position and now_ms - self.punctuated[1] < timeout_ms:
-            return None  # on its way, unless it was damaged
-        self.punctuated = (position, now_ms)
-        return Punctuation(self.partition, position, watermark)
 
     # --- what leaves ----------------------------------------------------------------------------------------------
 

@@ -36,7 +36,7 @@ class Workload:
         self.ownership = ownership
         self.broadcast_interval_ms = broadcast_interval_ms(config, run)
         self.runners: dict[int, Runner] = {}
-        self.idleness = Idleness(replica)
+        self.idleness = Idleness(self)
         self.copies = Copies(self)
         self.filling = Filling(self)
         self.uncovered = Uncovered(ownership, config.uncovered_max_bytes)
@@ -127,6 +127,8 @@ class Workload:
         match event:
             case e.InputRead():
                 self._input_read(event)
+            case e.InputEndAsked():
+                self.idleness.asked(event)
             case e.CheckpointLoaded():
                 self._checkpoint_loaded(event)
             case e.TailRead():
@@ -167,7 +169,7 @@ class Workload:
             return
         if read.run.next_offset > runner.task.next_offset:
             self.copies.fed(runner, read)
-            runner.feed(read.run, self.now_ms)
+            runner.feed(read.run)
 
     def _checkpoint_loaded(self, loaded: e.CheckpointLoaded) -> None:
         runner = self.runner(loaded.partition, loaded.version)
@@ -294,9 +296,9 @@ class Workload:
                 runner.task.advance()
                 self._maybe_end(runner)
                 self._flush(runner)
+        self.idleness.settle()
         for runner in self._each():
             if runner.standby is None:
-                self._maybe_punctuate(runner)
                 self._maybe_checkpoint(runner)
         for runner in list(self.runners.values()):
             if runner.standby is None:
@@ -327,15 +329,6 @@ class Workload:
         at_end = end is not None and task.next_offset >= end and not task.records.ended and not task.waiting
         if at_end and self.copies.may_end(runner):
             task.end()
-
-    def _maybe_punctuate(self, runner: Runner) -> None:
-        timeout = self.job.source.idle_timeout_ms
-        if timeout is None or self._too_far_ahead(runner):  # what is not read may well be there
-            return
-        bound_ms = self.idleness.bound_ms(runner.partition, self.now_ms, timeout)
-        punctuation = runner.punctuation(self.now_ms, timeout, bound_ms)
-        if punctuation is not None:
-            self.effects.append(runner.broadcast(punctuation))
 
     def _maybe_checkpoint(self, runner: Runner) -> None:
         runner.leaving = self.stopping

@@ -196,6 +196,7 @@ class Life:
         if world.depth <= MAX_DEPTH:
             self._trace("blocked", f"append to {topic}[{partition}]")
             world.go_on_without(max(1, min(cut.until_ms - world.now_ms, cut.patience_ms)))
+            world.appended_ms = world.now_ms
             if self.dead:
                 raise Crash("killed while it was cut off")
         if not self.cut.blocks(topic, world.now_ms):
@@ -327,6 +328,7 @@ class Life:
             return
         self._trace("preempted", f"{where} for {duration_ms} ms")
         self.world.go_on_without(duration_ms)
+        self.world.appended_ms = self.world.now_ms  # quiet is what comes after: this node may have much to say
         self._trace("resumed", where)
         if self.dead:
             raise Crash("killed while it was paused")

@@ -1,4 +1,4 @@
-"""How far partitions may be apart: fast ones wait, idle ones are taken along, and what was read once is read again."""
+"""How far partitions may be apart: fast ones wait; and what was read once is read again."""
 
 from __future__ import annotations
 
@@ -10,14 +10,9 @@ from nodes.machine import effects as x
 from nodes.machine import messages as m
 from nodes.machine.config import NodeConfig
 from nodes.machine.events import CheckpointLoaded
-from nodes.machine.idleness import Idleness
 from nodes.machine.node import Node
 from nodes.sim.store import MemoryCheckpoints
 from tests.unit.node_dialogue import Dialogue, count_job, joined, running
-from wcrdt.replica import Replica
-from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
-
-TIMEOUT_MS = 100
 
 
 def wanted(node: Dialogue) -> list[int]:
@@ -39,32 +34,6 @@ def test_a_partition_that_never_had_a_record_holds_nobody_up() -> None:
     node = running(partitions=2, watermark_max_ahead_ms=50)
     node.records(0, 1, 0, {"ts": 1000})
     assert wanted(node) == [1, 0]
-
-
-def replica_at(*watermarks_ms: int) -> Replica:
-    replica = Replica(len(watermarks_ms), {})
-    for slot, watermark_ms in zip(replica.slots, watermarks_ms, strict=True):
-        slot.record.watermark_ms = watermark_ms
-    return replica
-
-
-def test_an_idle_partition_goes_no_further_than_the_slowest_that_is_not() -> None:
-    idleness = Idleness(replica_at(0, 300, 200))
-    assert idleness.bound_ms(0, 0, TIMEOUT_MS) == 200
-
-
-def test_an_idle_partition_does_not_wait_for_one_that_is_idle_too() -> None:
-    replica = replica_at(BEFORE_TIME_MS, BEFORE_TIME_MS, 300)
-    idleness = Idleness(replica)
-    assert idleness.bound_ms(0, 0, TIMEOUT_MS) == BEFORE_TIME_MS  # nobody is known to be idle yet
-    replica.slots[2].record.position = (1, 0)
-    assert idleness.bound_ms(0, TIMEOUT_MS, TIMEOUT_MS) == 300
-    assert idleness.bound_ms(0, 3 * TIMEOUT_MS, TIMEOUT_MS) == 300
-
-
-def test_a_partition_that_has_ended_is_no_bound() -> None:
-    assert Idleness(replica_at(0, END_OF_TIME_MS)).bound_ms(0, 0, TIMEOUT_MS) == BEFORE_TIME_MS
-    assert Idleness(replica_at(0, END_OF_TIME_MS, 70)).bound_ms(0, 0, TIMEOUT_MS) == 70
 
 
 def test_damaged_and_missing_checkpoints_are_passed_over_for_an_older_one() -> None:
