@@ -109,6 +109,10 @@ def _count(options: Options, accepted: list[Record]) -> list[Any]:
     return [{"end": end, "count": len(records)} for end, records in _windows(options, accepted).items()]
 
 
+def _count_all(options: Options, accepted: list[Record]) -> list[Any]:
+    return _count(options, accepted) + [{"all": len(accepted)}] * bool(accepted)
+
+
 def _marked(options: Options, accepted: list[Record]) -> list[Any]:
     seen: Counter[int] = Counter()
     results = []
@@ -237,6 +241,9 @@ _RESULTS = {
     "fail": _marked,
     "guard": _count,
     "idle": _count,
+    "idle-backlog": _count,
+    "idle-backlog-all": _count_all,
+    "idle-backlog-running": _running,
     "idle-running": _running,
     "late": _count,
     "late-running": _running,

@@ -16,6 +16,7 @@ from holon import (
     Batch,
     BoundedOutOfOrderness,
     Context,
+    Global,
     Job,
     Json,
     JsonColumns,
@@ -56,13 +57,14 @@ class Case:
     """A job and what is special about it.
 
     ``late_by``: allowed lateness in windows. ``idle``: punctuation may move partitions, so what is late depends on
-    the order on the broadcast. ``fails``: the job must stop at the first marked record.
+    the order on the broadcast; with ``backlog`` none is late for that. ``fails``: the job must stop at the first marked record.
     """
 
     make: Callable[[Options], Job]
     windowed: bool = True
     late_by: int = 0
     idle: bool = False
+    backlog: bool = False
     guarded: bool = False
     manual: bool = False
     buries: bool = False
@@ -78,7 +80,7 @@ def _job(options: Options, process: Any, **settings: Any) -> Job:
         timestamp=_time_of if isinstance(formats, Json) else "ts",
         watermarks=ManualWatermarks() if case.manual else BoundedOutOfOrderness(options.delay_ms),
         skew_guard_ms=SKEW_GUARD_MS if case.guarded else None,
-        idle_timeout_ms=options.suspect_after_ms if case.idle else None,
+        idle_timeout_ms=idle_timeout_ms(options) if case.idle else None,
     )
     return Job(
         options.case,
@@ -89,6 +91,11 @@ def _job(options: Options, process: Any, **settings: Any) -> Job:
         on_error="dead-letter" if case.buries else "fail",
         **settings,
     )
+
+
+def idle_timeout_ms(options: Options) -> int:
+    """Of jobs that allow idleness."""
+    return options.idle_timeout_ms or options.suspect_after_ms
 
 
 def _time_of(event: Event) -> int:
@@ -109,6 +116,28 @@ def _count(options: Options) -> Job:
             ctx.emit({"end": window.end_ms, "count": await self.count.window_value(window)})
 
     return _job(options, Count)
+
+
+def _count_all(options: Options) -> Job:
+    """Beside the counts a state that never closes, so that no record as a whole is ever late."""
+
+    class CountAll(ProcessingFunction[Event]):
+        count = WCRDT(GCounter(), Tumbling(options.window_ms))
+        everything = WCRDT(GCounter(), Global())
+
+        def process(self, event: Event, ctx: Context) -> None:
+            self.count.insert(1, event.ts)
+            self.everything.insert(1, event.ts)
+
+        @on_window(count, once=True)
+        async def report(self, window: Window, ctx: Context) -> None:
+            ctx.emit({"end": window.end_ms, "count": await self.count.window_value(window)})
+
+        @on_window(everything, once=True)
+        async def report_all(self, window: Window, ctx: Context) -> None:
+            ctx.emit({"all": await self.everything.window_value(window)})
+
+    return _job(options, CountAll)
 
 
 def _manual(options: Options) -> Job:
@@ -353,6 +382,9 @@ CASES: dict[str, Case] = {
     "fail": Case(_marked, fails=True),
     "guard": Case(_count, guarded=True),
     "idle": Case(_count, idle=True),
+    "idle-backlog": Case(_count, idle=True, backlog=True),
+    "idle-backlog-all": Case(_count_all, idle=True, backlog=True),
+    "idle-backlog-running": Case(_running, idle=True, backlog=True),
     "idle-running": Case(_running, idle=True),
     "late": Case(_count, late_by=1),
     "late-running": Case(_running, late_by=2),

@@ -13,8 +13,8 @@ from nodes.jobs import Topics
 from nodes.log.contract import Appended, LogUnavailable, TopicPartition
 from nodes.machine.config import NodeConfig
 from nodes.machine.events import Event
-from nodes.machine.node import Node
 from nodes.machine.pieces import PIECE_BYTES
+from nodes.sim.backlogs import BusyNode, Turns
 from nodes.sim.cuts import STALE, Cut, no_cut
 from nodes.sim.flaky_log import NodeLog
 from nodes.sim.store import FlakyCheckpoints, LateLoader, LateSaver
@@ -73,8 +73,9 @@ class Life:
         )
         self.log = NodeLog(world.log, self, world.trimmed)
         history = History(self.log, world.run.job)
-        self.node = Node(config, world.run, history.ownership)
         self.savers = [LateSaver[Event](self.now_ms, options.save_ms, world.rng) for _ in range(2)]
+        self.turns = Turns(options, world.rng)
+        self.node = BusyNode(config, world.run, history.ownership, self.turns.spend)
         self.driver = Driver(
             self.node,
             self.log,
@@ -94,7 +95,7 @@ class Life:
 
     def clock_ms(self) -> int:
         """What this node takes for the time."""
-        return self.offset_ms + int(self.world.now_ms * self.rate)
+        return self.offset_ms + int((self.world.now_ms + self.turns.spent_ms) * self.rate)
 
     def turn(self) -> None:
         """One turn of the driver. Raises what ends the life, and ``InvariantBroken``."""
@@ -102,6 +103,10 @@ class Life:
         self.driver.turn(self.log.wait(self.driver.waits_for(), 0) if self._looks % 2 else None)
         if self.node.left is not None:
             self.driver.finish()
+        took_ms = self.turns.over()
+        if took_ms and not self.world.healed:
+            self.paused_until_ms = self.world.now_ms + took_ms
+            self._trace("busy", f"for {took_ms} ms")
         replica = self.node.replica
         if replica.slots is not self._slots:  # declared: everything is read again
             self._slots, self._frontier_ms = replica.slots, replica.frontier_ms

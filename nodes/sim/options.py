@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import asdict, dataclass, replace
 
+from nodes.sim.backlogs import case_of, with_backlog
 from nodes.sim.jobs import CASES
 from nodes.sim.stress import copies as copies_of
 from nodes.sim.stress import stressed
@@ -61,6 +62,7 @@ class Options:
     ``arrival``: the chance of all that was sent to a partition of the log to be there at the sender's next turn.
     ``truncation``: what loses its end once, at ``truncation_ms``, while nodes run or while none does.
     ``isolation``: how one node is cut off while nothing else happens; empty where anything may happen.
+    ``idle_timeout_ms`` 0: as long as a suspicion. ``starved``: the chance of a turn to take up to 5 s.
     """
 
     seed: int
@@ -104,6 +106,9 @@ class Options:
     standby_after_ms: int = 30
     load_ms: int = 0
     save_ms: int = 0
+    idle_timeout_ms: int = 0
+    record_cost_ms: float = 0.0
+    starved: float = 0.0
 
     def describe(self) -> dict[str, object]:
         """All that was drawn; what is switched off is left out."""
@@ -117,7 +122,8 @@ def draw(
 ) -> Options:
     """The options of a seed. ``calm`` switches all faults off; ``replicas`` None: drawn."""
     rng = random.Random(f"options {seed}")
-    chosen = case if case is not None else rng.choice(sorted(CASES))
+    others = sorted(name for name, kind in CASES.items() if not kind.backlog)
+    chosen = case if case is not None else case_of(seed) or rng.choice(others)
     rng = random.Random(f"options {seed} {chosen}")
     partitions = rng.choice([1, 2, 2, 3, 3, 4, 5])
     suspect = rng.choice([60, 120, 300])
@@ -158,7 +164,7 @@ def draw(
     if not calm and rng.random() < 0.15:
         options = _with_losses(options)
     options = _with_loads(_with_merging(options if calm else _with_isolation(_with_arrivals(_with_cuts(options)))))
-    return options if calm else stressed(_with_truncation(options))
+    return with_backlog(options if calm else stressed(_with_truncation(options)), calm)
 
 
 def _stream(options: Options, name: str) -> random.Random:

@@ -21,7 +21,7 @@ from nodes.machine.ownership import Ownership
 from nodes.sim.cuts import NETSPLITS, STALE, draw_cut
 from nodes.sim.inputs import Feed, make_input
 from nodes.sim.isolation import Isolation
-from nodes.sim.jobs import CASES, TOPIC
+from nodes.sim.jobs import CASES, TOPIC, idle_timeout_ms
 from nodes.sim.life import Crash, InvariantBroken, Life
 from nodes.sim.options import Faults, Options
 from nodes.sim.store import MemoryCheckpoints
@@ -327,7 +327,7 @@ class World:
             options.checkpoint_interval_ms,
             options.broadcast_interval_ms,
             20 * options.tick_ms,
-            2 * options.suspect_after_ms if self.case.idle else 0,  # the idle timeout, and its punctuation's way
+            2 * idle_timeout_ms(options) if self.case.idle else 0,  # the idle timeout, and its punctuation's way
         )
         if any(saver.busy for life in self.lives for saver in life.savers):
             return False
