@@ -1,7 +1,7 @@
 """Admission: a run of log records becomes rows with event times and watermarks, sorted into what becomes of each.
 
-Every input record counts exactly once as accepted, filtered, late or dead, record by record: where the run was cut
-means nothing.
+Every input record counts exactly once as accepted, filtered, late or dead, record by record (those that are duplicates
+of others do not come here): where the run was cut means nothing.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ from wcrdt.windows import END_OF_TIME_MS
 
 
 class Counts(msgspec.Struct, array_like=True):
-    """How many records became what; ``taken`` = accepted + filtered + late + dead."""
+    """How many records became what; ``taken`` = accepted + filtered + late + dead + duplicates."""
 
     accepted: int = 0
     filtered: int = 0
     late: int = 0
     dead: int = 0
+    duplicates: int = 0
 
     @property
     def taken(self) -> int:
-        return self.accepted + self.filtered + self.late + self.dead
+        return self.accepted + self.filtered + self.late + self.dead + self.duplicates
 
 
 class Diverted(msgspec.Struct, omit_defaults=True):

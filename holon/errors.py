@@ -31,6 +31,10 @@ class DecodeFailure(HolonError):
     """A format refuses a record; the runtime sends the record to the dead-letter output with this reason."""
 
 
+class UpstreamReset(HolonError):
+    """The input holds results of a newer incarnation of an upstream job than those that are counted already."""
+
+
 class UserFunctionError(HolonError):
     """The job's own code raised; ``details`` is the traceback's text.
 

@@ -3,25 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from holon.columnar.payloads import Payloads
+
 
 @dataclass(slots=True, frozen=True)
 class Input:
-    """A run of records of the input partition as columns (what the log's chunk holds, without the log)."""
+    """A run of records of the input partition as columns (what the log's chunk holds, without the log).
+
+    ``headers`` None: no record has one. ``passed``: offset of the last record before rows were left out; -1: none were.
+    """
 
     offsets: NDArray[np.int64]
     timestamps_ms: NDArray[np.int64]
     payloads: Sequence[bytes]
     next_offset: int
+    headers: Sequence[bytes] | None = None
+    passed: int = -1
 
     def cut(self, start: int, stop: int) -> Input:
-        """Rows ``start`` to ``stop`` (exclusive) as a run of their own."""
-        end = self.next_offset if stop >= len(self.payloads) else int(self.offsets[stop])
-        return Input(self.offsets[start:stop], self.timestamps_ms[start:stop], self.payloads[start:stop], end)
+        """Rows ``start`` to ``stop`` (exclusive) as a run of their own, with what was left out in front of each."""
+        whole = stop >= len(self.payloads)
+        end = self.next_offset if whole else int(self.offsets[stop])
+        stamps, payloads = self.timestamps_ms[start:stop], self.payloads[start:stop]
+        headers = None if self.headers is None else self.headers[start:stop]
+        return Input(self.offsets[start:stop], stamps, payloads, end, headers, self.passed if whole else -1)
+
+    def take(self, kept: NDArray[np.bool_]) -> Input:
+        """The rows of a mask; the position passes the others all the same."""
+        rows = np.flatnonzero(kept)
+        return replace(
+            self,
+            offsets=self.offsets[rows],
+            timestamps_ms=self.timestamps_ms[rows],
+            payloads=_taken(self.payloads, rows),
+            headers=None if self.headers is None else _taken(self.headers, rows),
+            passed=self.last,
+        )
+
+    @property
+    def last(self) -> int:
+        """Offset of the last record, left out or not; -1 where there is none."""
+        return max(self.passed, int(self.offsets[-1]) if len(self.offsets) else -1)
 
     def __len__(self) -> int:
         return len(self.payloads)
+
+
+def _taken(values: Sequence[bytes], rows: NDArray[np.intp]) -> Sequence[bytes]:
+    if isinstance(values, Payloads):
+        return values.take(rows)
+    return [values[row] for row in rows.tolist()]

@@ -7,7 +7,7 @@ partitions or the window track did, except through awaited, completed windows.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,7 +15,8 @@ import msgspec
 
 from holon.admit import Admission, Admitted, Counts, Diverted, Refused, late_reason, place_in_run
 from holon.context import Context
-from holon.errors import HolonError, JobError, UserFunctionError
+from holon.duplicates import Duplicates, Seen
+from holon.errors import HolonError, JobError, UpstreamReset, UserFunctionError
 from holon.formats import AtomFormat, count_events
 from holon.handles import SafeRead
 from holon.input import Input
@@ -68,7 +69,15 @@ class RecordTrack:
     a record follow, so that all owners of the partition name the same prefix by the same position.
     """
 
-    def __init__(self, job: Job, scope: Scope, outbox: Outbox, ctx: Context, functions: Functions) -> None:
+    def __init__(
+        self,
+        job: Job,
+        scope: Scope,
+        outbox: Outbox,
+        ctx: Context,
+        functions: Functions,
+        upstream: Mapping[str, int] | None,
+    ) -> None:
         self.job = job
         self.scope = scope
         self.outbox = outbox
@@ -77,6 +86,7 @@ class RecordTrack:
         record_states = [decl for decl in scope.windowed.values() if decl.stage == 0]
         self.admission = Admission(job.source, record_states, job.allowed_lateness_ms)
         self.counts = Counts()
+        self.duplicates = Duplicates(upstream)
         self.ended = False
         self.buries = job.on_error == "dead-letter"
         self.next_offset = scope.record.position[0]
@@ -92,9 +102,10 @@ class RecordTrack:
         """The safe read that an async ``process`` waits for, or None if the track can go on."""
         return None if self._waiting is None else self._waiting.read
 
-    def restore(self, counts: Counts, ended: bool) -> None:
+    def restore(self, counts: Counts, ended: bool, seen: Seen) -> None:
         """Go on from a snapshot; the scope is restored already."""
         self.counts = msgspec.structs.replace(counts)
+        self.duplicates.restore(seen)
         self.events = counts.taken
         self.ended = ended
         self.next_offset = self.scope.record.position[0]
@@ -102,14 +113,27 @@ class RecordTrack:
     # --- what moves the track -------------------------------------------------------------------------------------
 
     def feed(self, run: Input) -> None:
-        """Process a run that starts at ``next_offset`` (offsets may have gaps).
+        """Process a run that starts at ``next_offset`` (offsets may have gaps), without the duplicates in it.
 
-        Raises ``UserFunctionError`` where the user's code raised and the record cannot go to the dead-letter output.
+        Raises ``UserFunctionError`` where the user's code raised and the record cannot go to the dead-letter output,
+        or where the input holds what must not be counted beside what was.
         """
         assert self._waiting is None and not self.ended, "fed while waiting or after the end"
         assert not len(run) or run.offsets[0] >= self.next_offset, f"{run.offsets[0]} < {self.next_offset}"
-        self._rest.append(run)
+        self._rest.append(run if run.headers is None else self._without_duplicates(run, run.headers))
         self._go_on()
+
+    def _without_duplicates(self, run: Input, headers: Sequence[bytes]) -> Input:
+        try:
+            kept = self.duplicates.first_copies(headers)
+        except UpstreamReset as error:
+            raise self._error(int(run.offsets[0]), error, "the source", last_offset=int(run.offsets[-1])) from error
+        if kept is None:
+            return run
+        removed = count_events(self.job.source.format, run.take(~kept).payloads)
+        self.counts.duplicates += removed
+        self.events += removed
+        return run.take(kept)
 
     def resume(self) -> bool:
         """Go on after a safe read that has completed; True if the track moved."""
@@ -150,7 +174,7 @@ class RecordTrack:
             if isinstance(item, _Failed):
                 self._bury(item)
             elif not len(item):
-                self.next_offset = item.next_offset
+                self._move(item)
             elif self.buries and self.functions.is_async and len(item) > 1:
                 # A record that awaits publishes its prefix, so a roll-back must not reach into the record before it.
                 self._rest[:0] = [item.cut(row, row + 1) for row in range(len(item))]
@@ -336,7 +360,8 @@ class RecordTrack:
             self._undo.forget()
 
     def _move(self, run: Input) -> None:
-        self.scope.record.position = (int(run.offsets[-1]) + 1, 0)
+        if run.last >= 0:  # offsets without a record are no part of the position
+            self.scope.record.position = (run.last + 1, 0)
         self.next_offset = run.next_offset
 
     def _divert(self, output: str, run: Input, refused: list[Refused]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from holon.admit import Counts
+from holon.duplicates import Seen
 from wcrdt.codec import DecodeError
 from wcrdt.slots import TrackDelta
 
@@ -13,13 +14,17 @@ VERSION = 1
 
 
 class RecordPart(msgspec.Struct, array_like=True, frozen=True):
-    """The record track: shared and private windows, Locals (encoded), counts, whether the input has ended."""
+    """The record track: shared and private windows, Locals (encoded), counts, whether the input has ended.
+
+    ``seen``: the newest outputs of other jobs in the input; nothing in snapshots of an older release.
+    """
 
     slot: TrackDelta
     private: TrackDelta
     locals: dict[str, bytes]
     counts: Counts
     ended: bool
+    seen: Seen = Seen()
 
 
 class WindowPart(msgspec.Struct, array_like=True, frozen=True):

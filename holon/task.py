@@ -32,7 +32,7 @@ class PartitionTask:
     """Runs a job on one partition.
 
     Args: ``partitions`` of the input; ``output_partitions`` by output name (for outputs that route by key);
-    ``start_offset`` where a task without a snapshot begins.
+    ``start_offset`` where a task without a snapshot begins; ``upstream`` as in ``Duplicates``.
     """
 
     def __init__(
@@ -45,6 +45,7 @@ class PartitionTask:
         *,
         output_partitions: Mapping[str, int] | None = None,
         start_offset: int = 0,
+        upstream: Mapping[str, int] | None = None,
     ) -> None:
         self.job = job
         self.partition = partition
@@ -56,7 +57,7 @@ class PartitionTask:
         handles: dict[Any, Any] = {}
         self.ctx = Context(self.scope, self.outbox, handles, partitions)
         functions, window_functions = self._bind(handles)
-        self.records = RecordTrack(job, self.scope, self.outbox, self.ctx, functions)
+        self.records = RecordTrack(job, self.scope, self.outbox, self.ctx, functions, upstream)
         self.windows = WindowTrack(job.name, program, self.scope, replica, self.outbox, self.ctx, window_functions)
         self.punctuations = 0
 
@@ -170,12 +171,13 @@ class PartitionTask:
             self.scope.encode_locals("record"),
             counts,
             self.records.ended,
+            self.records.duplicates.seen(),
         )
 
     def _load_record_part(self, part: RecordPart) -> None:
         self.scope.record.restore(part.slot)
         self.scope.private.restore(part.private)
-        self.records.restore(part.counts, part.ended)
+        self.records.restore(part.counts, part.ended, part.seen)
 
     # --- binding --------------------------------------------------------------------------------------------------
 

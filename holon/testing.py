@@ -33,7 +33,7 @@ class JobTest:
         self.clock_ms = clock_ms
         self.replica = Replica(partitions, job.program.shapes(), job.allowed_lateness_ms)
         self.tasks = [self._task(p, partitions) for p in range(partitions)]
-        self._log: list[list[tuple[bytes, int]]] = [[] for _ in range(partitions)]
+        self._log: list[list[tuple[bytes, int, bytes]]] = [[] for _ in range(partitions)]
         self._saved = [task.snapshot().to_bytes() for task in self.tasks]
         self._ended = False
         self._filter: dict[str, RepeatFilter] = {}
@@ -41,17 +41,20 @@ class JobTest:
 
     def _task(self, partition: int, partitions: int) -> PartitionTask:
         sizes = {name: output.partitions or partitions for name, output in self.job.outputs.items()}
-        return PartitionTask(self.job, 0, partition, partitions, self.replica, output_partitions=sizes)
+        return PartitionTask(self.job, 0, partition, partitions, self.replica, output_partitions=sizes, upstream={})
 
     # --- what happens to the job ----------------------------------------------------------------------------------
 
-    def feed(self, partition: int, *records: Any) -> None:
+    def feed(self, partition: int, *records: Any, identity: OutputId | None = None) -> None:
         """Append records to a partition: bytes as they are, anything else as JSON.
 
-        A partition that awaits a window takes them once it goes on, as it would from the log.
+        A partition that awaits a window takes them once it goes on, as it would from the log. ``identity``: as which
+        output of another job; of several records the ``n`` counts on from it.
         """
         assert not self._ended, "fed after finish"
-        self._log[partition] += [(encode_json(record), self.clock_ms) for record in records]
+        for n, record in enumerate(records):
+            header = b"" if identity is None else identity._replace(n=identity.n + n).to_bytes()
+            self._log[partition].append((encode_json(record), self.clock_ms, header))
         self._settle()
 
     def advance_watermark(self, partition: int, ts_ms: int) -> None:
@@ -152,8 +155,10 @@ class JobTest:
         fresh = self._log[task.partition][start:stop]
         if fresh:
             offsets = np.arange(start, start + len(fresh), dtype=np.int64)
-            stamps = np.array([stamp for _, stamp in fresh], dtype=np.int64)
-            task.feed(Input(offsets, stamps, [payload for payload, _ in fresh], start + len(fresh)))
+            stamps = np.array([stamp for _, stamp, _ in fresh], dtype=np.int64)
+            headers = [header for _, _, header in fresh]
+            payloads = [payload for payload, _, _ in fresh]
+            task.feed(Input(offsets, stamps, payloads, start + len(fresh), headers if any(headers) else None))
         elif self._ended:
             task.end()
         return bool(fresh) or self._ended

@@ -260,7 +260,7 @@ class Driver:
             if chunk.next_offset > wanted.offset:
                 self.crashpoint("after-read")
                 records += len(chunk)
-                run = Input(chunk.offsets, chunk.timestamps_ms, chunk.values, chunk.next_offset)
+                run = Input(chunk.offsets, chunk.timestamps_ms, chunk.values, chunk.next_offset, chunk.found_headers)
                 self._news.append(e.InputRead(wanted.partition, wanted.version, run, self._is_cut(chunk)))
                 if records >= FEW_RECORDS or self._slow:
                     break

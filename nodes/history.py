@@ -6,6 +6,8 @@ where that is gone too, nobody guesses.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from holon.job import Job
 from nodes.errors import RunFailed
 from nodes.log.contract import TRUNCATION_CAUSES, Log, LogTruncated, OffsetOutOfRange
@@ -18,6 +20,15 @@ CHECKPOINTS_READ = 8
 ATTEMPTS = 5
 
 
+class Named(Protocol):
+    """A job, or as much of it as its control topic needs."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def control_topic(self) -> str: ...
+
+
 class JobMismatch(RunFailed):
     """The state on the log belongs to another job, code or setting."""
 
@@ -27,7 +38,7 @@ def heartbeat_topic(job: Job) -> str:
     return f"_holon.{job.name}.heartbeats"
 
 
-def control_checkpoints_topic(job: Job) -> str:
+def control_checkpoints_topic(job: Named) -> str:
     """Where the folded control topic is written now and then; only its last records are ever read."""
     return f"_holon.{job.name}.control-checkpoints"
 
@@ -38,7 +49,7 @@ class History:
     ``since`` is where it began: 0, or what the checkpoint says that was used.
     """
 
-    def __init__(self, log: Log, job: Job) -> None:
+    def __init__(self, log: Log, job: Named) -> None:
         self.job = job
         self._log = log
         for attempt in range(ATTEMPTS):
@@ -90,14 +101,14 @@ class History:
                             f"job {self.job.name!r}: its control topic was written by a newer Holon"
                         ) from error
 
-    def failure_key(self) -> str:
+    def failure_key(self, job: Job) -> str:
         """Which failures concern this code: another code, policy or a retry since then is worth another try."""
-        job, retries = self.job, self.ownership.retries
+        retries = self.ownership.retries
         policy = "" if job.on_error == "fail" else f" {job.on_error}"
         return job.program.code_hash() + policy + (f" retry {retries}" if retries else "")
 
 
-def read_control_checkpoints(log: Log, job: Job, last: int = CHECKPOINTS_READ) -> list[tuple[int, ControlCheckpoint]]:
+def read_control_checkpoints(log: Log, job: Named, last: int = CHECKPOINTS_READ) -> list[tuple[int, ControlCheckpoint]]:
     """Of the ``last`` records the intact checkpoints with their own offsets, newest first; others are passed over."""
     topic = control_checkpoints_topic(job)
     if topic not in log.topics():

@@ -23,6 +23,7 @@ from nodes.machine import messages as m
 from nodes.machine.config import JobRun, other_partitions
 from nodes.machine.control_state import NO_INCARNATION
 from nodes.machine.ownership import RETRY, Ownership
+from nodes.upstream import upstream_incarnations
 
 HEARTBEAT_RETENTION_MS = 60_000
 TOPIC_LOOKS, TOPIC_LOOK_S = 10, 0.1
@@ -113,7 +114,7 @@ def with_policy(job: Job, on_error: Literal["fail", "dead-letter"] | None) -> Jo
 
 def failure_key(log: Log, job: Job) -> str:
     """Which failures concern this code: another code, policy or a retry since then is worth another try."""
-    return History(log, job).failure_key()
+    return History(log, job).failure_key(job)
 
 
 def ask_retry(log: Log, run: JobRun) -> None:
@@ -142,7 +143,8 @@ def _described(log: Log, job: Job, partitions: int) -> dict[str, str]:
     topic, latest = job.source.topic, job.source.start == "latest"
     offsets = [(log.end_offset if latest else log.start_offset)(topic, p) for p in range(partitions)]
     described = Description(job.describe(), job.program.code_hash(), offsets, _output_sizes(job, partitions))
-    return {"run": msgspec.json.encode(described).decode()}
+    upstream = msgspec.json.encode(upstream_incarnations(log, topic)).decode()
+    return {"run": msgspec.json.encode(described).decode(), m.UPSTREAM: upstream}
 
 
 def input_partitions(log: Log, job: Job) -> int:
@@ -172,8 +174,14 @@ def _checked(job: Job, started: m.JobStarted, partitions: int, accept_code: bool
             f"job {job.name!r} has state made by other code on this log: results of both would mix; use the same code, "
             f"--accept-code to go on with this one, or --reset to start again from empty state"
         )
+    upstream = started.description.get(m.UPSTREAM)
     return JobRun(
-        job, started.incarnation, partitions, tuple(described.start_offsets), dict(described.output_partitions)
+        job,
+        started.incarnation,
+        partitions,
+        tuple(described.start_offsets),
+        dict(described.output_partitions),
+        None if upstream is None else msgspec.json.decode(upstream, type=dict[str, int]),
     )
 
 

@@ -45,7 +45,7 @@ METRICS: dict[str, Metric] = {
     ),
     "holon_partition_records": Metric(
         "gauge",
-        "what became of them: accepted, filtered, late or dead; the four add up to records_taken",
+        "what became of them: accepted, filtered, late, dead or duplicates; the five add up to records_taken",
         ("partition", "outcome"),
     ),
     "holon_duplicates_suppressed": Metric("counter", "results made again and found on the log already, so not written"),

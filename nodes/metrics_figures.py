@@ -19,7 +19,7 @@ from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
 
 ANSWER_S = 0.5
 """How long a request waits for the node's thread; then it gets the figures of the last request."""
-OUTCOMES = ("accepted", "filtered", "late", "dead")
+OUTCOMES = ("accepted", "filtered", "late", "dead", "duplicates")
 
 Labels = tuple[str, ...]
 

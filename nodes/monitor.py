@@ -52,7 +52,7 @@ class Monitor:
     def _begin(self) -> None:
         """Know what the control topic says up to now."""
         history = History(self.log, self.run.job)
-        self._failure_key = history.failure_key()
+        self._failure_key = history.failure_key(self.run.job)
         self._control_at = history.offset
         self.ownership = history.ownership
         if self.ownership.incarnation > self.run.incarnation:
@@ -118,11 +118,8 @@ class Monitor:
         for partition in range(self.run.partitions):
             saved = self.ownership.checkpoint(partition)
             if saved is not None:
-                accepted, filtered, late, dead = saved.counts
-                total.accepted += accepted
-                total.filtered += filtered
-                total.late += late
-                total.dead += dead
+                for name, count in zip(total.__struct_fields__, saved.counts, strict=False):
+                    setattr(total, name, getattr(total, name) + count)
         return total
 
     def taken(self) -> list[int]:
@@ -137,7 +134,7 @@ class Monitor:
         return found
 
     def conserved(self) -> bool:
-        """True if in every partition taken = accepted + filtered + late + dead, and all of a bounded input is taken."""
+        """True if in every partition taken is what the counts add up to, and all of a bounded input is taken."""
         for partition, start in enumerate(self.run.start_offsets):
             saved, end = self.ownership.checkpoint(partition), self.ownership.end_offset(partition)
             counted = 0 if saved is None else sum(saved.counts)

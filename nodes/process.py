@@ -86,15 +86,14 @@ class NodeProcess:
         history: History | None = None,
     ) -> None:
         if getattr(run.job.source.format, "compiled", False) and compiled.ensure():
-            source = run.job.source.topic  # of its own topics a node looks at the headers: they say what is written
-            log.use_columns(None if source in {output.topic for output in run.job.outputs.values()} else source)
+            log.use_columns(source=run.job.source.topic)
         self.run = run
         self.log = log
         self.config = config
         self.settings = settings
         history = History(log, run.job) if history is None else history
         self.node = Node(config, run, history.ownership)
-        self.node.code_hash = history.failure_key()
+        self.node.code_hash = history.failure_key(run.job)
         self._stop = threading.Event()
         self._leaving = threading.Event()
         self.metrics = NodeMetrics(self.node, settings, lambda: self._guardian.slow_but_moving)

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 
 from holon.identity import IdentityError, OutputId, RepeatFilter, newest_incarnations
-from holon.job import incarnation_of
 from nodes.log.contract import Chunk, Log, TopicPartition
 from nodes.repeat_check import RepeatCheck
+from nodes.upstream import started_incarnations
 
 T = TypeVar("T")
 _VERSION = 1
@@ -174,9 +174,7 @@ class OutputReader(Generic[T]):
             offset = chunk.next_offset
 
     def _newest_incarnations(self, ends: list[int]) -> dict[str, int]:
-        newest: dict[str, int] = {}
-        for job, incarnation in filter(None, map(incarnation_of, self._log.topics())):
-            newest[job] = max(incarnation, newest.get(job, 0))
+        newest = started_incarnations(self._log)
         for partition, end in enumerate(ends):
             for chunk in self._chunks(partition, end):
                 for job, incarnation in newest_incarnations(chunk.headers).items():

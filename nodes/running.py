@@ -57,6 +57,7 @@ class RunResult(msgspec.Struct, kw_only=True):
     filtered: int
     late: int
     dead: int
+    duplicates: int
     taken: int
     conserved: bool
     steals: int
@@ -265,6 +266,7 @@ def account(
         filtered=counts.filtered,
         late=counts.late,
         dead=counts.dead,
+        duplicates=counts.duplicates,
         # Where the log has offsets without records, and the account holds, the records are those that were counted.
         taken=counts.taken if conserved else sum(monitor.taken()),
         conserved=conserved,

@@ -35,11 +35,12 @@ def one_line(progress: JobProgress) -> str:
 
 
 def identity(taken: int, counts: Counts) -> str:
-    """The conservation identity, up to the newest checkpoints."""
+    """The conservation identity, up to the newest checkpoints; duplicates where the input had some."""
     sign = "=" if taken == counts.taken else "!="
+    duplicates = f" + duplicates {counts.duplicates:,}" if counts.duplicates else ""
     return (
         f"in {taken:,} {sign} accepted {counts.accepted:,} + filtered {counts.filtered:,} "
-        f"+ late {counts.late:,} + dead {counts.dead:,}"
+        f"+ late {counts.late:,} + dead {counts.dead:,}{duplicates}"
     )
 
 

@@ -17,7 +17,7 @@ import msgspec
 
 from holon.murmur import murmur2
 from transactional.errors import BadArguments, UnknownFunction, by_name
-from transactional.streams import CURSORS, Binding, feed, skip, where
+from transactional.streams import CURSORS, Binding, feed, follow, skip, where
 from transactional.values import PACK_ERRORS, BadValue, decode, encode, pack
 
 Function: TypeAlias = Callable[..., Awaitable[Any]]
@@ -152,7 +152,7 @@ class Program:
         self.bindings = [each for _, operator in sorted(self.operators.items()) for each in operator.bindings]
         if self.bindings:
             cursors = self.operators.setdefault(CURSORS, Operator(CURSORS, partitions=self.partitions))
-            cursors.functions.update(where=where, feed=feed, skip=skip)
+            cursors.functions.update(where=where, feed=feed, skip=skip, follow=follow)
 
     def target(self, operator: str | Operator, key: str, function: str | Function, arguments: Any = None) -> Target:
         """Check a call and encode its arguments; raises ``UnknownFunction``, ``BadArguments`` or ``BadValue``."""

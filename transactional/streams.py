@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from transactional.context import Context
@@ -37,26 +37,64 @@ class Binding:
         return f"{self.topic}/{self.operator}.{self.function}/{partition}"
 
 
+class Upstream(NamedTuple):
+    """What a run of records says of the jobs that have written them: ``seen`` after it, and how many were repeated."""
+
+    seen: Any
+    duplicates: int
+
+
 async def where(ctx: Context) -> dict[str, Any] | None:
-    """``next``: the offset that is fed next; ``skipped``: records that were left out; ``last``: why the last was."""
+    """``next``: the offset that is fed next; ``skipped``: records that were left out; ``last``: why the last was.
+
+    Where other Holon jobs have written records: ``duplicates`` that were left out, and ``seen``, which tells them.
+    """
     return ctx.get()
 
 
-async def feed(ctx: Context, start: int, end: int, operator: str, function: str, calls: list[Any]) -> bool:
+async def feed(
+    ctx: Context,
+    start: int,
+    end: int,
+    operator: str,
+    function: str,
+    calls: list[Any],
+    upstream: list[Any] | None = None,
+) -> bool:
     """Run these calls, ``[key, arguments]``, one after the other; False: records from ``start`` are not next."""
     state = ctx.get({"next": start, "skipped": 0, "last": None})
     if state["next"] != start:
         return False
-    ctx.put({**state, "next": end})
+    ctx.put({**state, "next": end, **_learned(state, upstream)})
     for key, arguments in calls:
         ctx.call_async(operator, key, function, arguments)
     return True
 
 
-async def skip(ctx: Context, start: int, end: int, reason: list[Any]) -> bool:
+async def skip(ctx: Context, start: int, end: int, reason: list[Any], upstream: list[Any] | None = None) -> bool:
     """Leave out the record at ``start``; False: it is not next."""
     state = ctx.get({"next": start, "skipped": 0, "last": None})
     if state["next"] != start:
         return False
-    ctx.put({"next": end, "skipped": state["skipped"] + 1, "last": [start, *reason]})
+    skipped = {"next": end, "skipped": state["skipped"] + 1, "last": [start, *reason]}
+    ctx.put({**state, **skipped, **_learned(state, upstream)})
     return True
+
+
+async def follow(ctx: Context) -> bool:
+    """Go on with the newest incarnation of the jobs that write the topic; what older ones wrote has taken effect.
+
+    False: nothing of such jobs has been fed.
+    """
+    state = ctx.get()
+    if not state or "seen" not in state:
+        return False
+    ctx.put({name: value for name, value in state.items() if name != "seen"})
+    return True
+
+
+def _learned(state: dict[str, Any], upstream: list[Any] | None) -> dict[str, Any]:
+    if upstream is None:
+        return {}
+    seen, duplicates = Upstream(*upstream)
+    return {"seen": seen, "duplicates": state.get("duplicates", 0) + duplicates}

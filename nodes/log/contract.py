@@ -36,7 +36,8 @@ class Chunk:
 
     ``offsets`` ascend but may have gaps (control records, compaction, retention); go on at ``next_offset``, which is
     at least the last offset + 1 even when the chunk is empty. ``timestamps_ms`` are the log's own append times.
-    ``headers`` is one opaque byte string a record (empty: none); ``keys`` is None where no record has a key.
+    ``headers`` is one opaque byte string a record (empty: none); ``keys`` is None where no record has a key. ``bare``:
+    no record has a header, known without a look at each.
     """
 
     offsets: NDArray[np.int64]
@@ -45,6 +46,7 @@ class Chunk:
     headers: list[bytes]
     keys: list[bytes | None] | None
     next_offset: int
+    bare: bool = False
 
     def __len__(self) -> int:
         return len(self.values)
@@ -61,7 +63,13 @@ class Chunk:
             self.headers[:keep],
             None if self.keys is None else self.keys[:keep],
             limit,
+            self.bare,
         )
+
+    @property
+    def found_headers(self) -> list[bytes] | None:
+        """The headers; None where no record has one."""
+        return None if self.bare or not any(self.headers) else self.headers
 
 
 class LogError(Exception):
@@ -190,10 +198,11 @@ class Log(ABC):
         """
         return self.read(topic, partition, offset, max_records=max_records, max_bytes=max_bytes)
 
-    def use_columns(self, without_headers: str | None = None) -> bool:
+    def use_columns(self, without_headers: str | None = None, *, source: str | None = None) -> bool:
         """Give values as ``Payloads`` from now on, where this log can: the same records, without an object for each.
 
-        ``without_headers``: a topic whose headers nobody asks for; they are empty from now on.
+        ``without_headers``: a topic whose headers nobody asks for; they are empty from now on. ``source``: the topic of
+        which most is read, where that makes a difference (default: that one).
         """
         return False
 

@@ -109,7 +109,7 @@ class EmbeddedLog(Log):
         blocks = self._partition(topic, partition).read(offset, max_records, max_bytes, gather)
         return make_chunk(blocks, offset, max_records, max_bytes) if blocks else empty_chunk(offset)
 
-    def use_columns(self, without_headers: str | None = None) -> bool:
+    def use_columns(self, without_headers: str | None = None, *, source: str | None = None) -> bool:
         """Large reads of records without headers and keys; other records cost an object each all the same."""
         self._gatherer = Gatherer()
         return True

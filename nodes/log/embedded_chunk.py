@@ -46,6 +46,7 @@ def make_chunk(blocks: Sequence[Block], offset: int, max_records: int, max_bytes
         headers=headers or [b""] * count,
         keys=keys,
         next_offset=offset + count,
+        bare=headers is None,
     )
 
 

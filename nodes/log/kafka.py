@@ -128,13 +128,14 @@ class KafkaLog(Log):
         sender = kafka_transactions.TransactionalSender(config, self._connection, self._timeout_s)
         self._transactional.update(dict.fromkeys(topics, sender))
 
-    def use_columns(self, without_headers: str | None = None) -> bool:
+    def use_columns(self, without_headers: str | None = None, *, source: str | None = None) -> bool:
         found, library = compiled.loops(), open_library()
         if found is None or library is None:
             return False
         with self._lock:
             bare = None if without_headers is None else self.prefix + without_headers
-            consumer = self._column_consumer(library, found, bare)
+            most = bare if source is None else self.prefix + source
+            consumer = self._column_consumer(library, found, bare, most)
             old = self._follower
             self._follower = Follower(consumer, self._topics, self._connection, self.prefix, self._timeout_s)
             self._write_batches(library, found)
@@ -172,12 +173,14 @@ class KafkaLog(Log):
         self._parts = (self._topics, self._follower, self._appender, self._sender, *self._parts[4:])
         self._finalizer = weakref.finalize(self, _release, *self._parts, self._pid)
 
-    def _column_consumer(self, library: ctypes.CDLL, found: compiled.Compiled, bare: str | None) -> NativeConsumer:
+    def _column_consumer(
+        self, library: ctypes.CDLL, found: compiled.Compiled, bare: str | None, source: str | None
+    ) -> NativeConsumer:
         match self._reader:
             case "librdkafka":
                 return NativeConsumer(library, found, self._consuming, bare)
             case "source":
-                return SwiftConsumer(library, found, self._consuming, bare, lambda topic: topic == bare)
+                return SwiftConsumer(library, found, self._consuming, bare, lambda topic: topic == source)
             case _:
                 return SwiftConsumer(library, found, self._consuming, bare, lambda topic: True)
 

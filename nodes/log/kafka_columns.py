@@ -171,13 +171,16 @@ class ColumnTaken:
         pieces = self._pieces
         if len(pieces) == 1:
             only = pieces[0]
+            bare = only.headers is None
             headers = [b""] * len(only) if only.headers is None else list(only.headers)
-            return Chunk(only.offsets, only.timestamps_ms, Payloads.of(only.values), headers, only.keys, next_offset)
+            values = Payloads.of(only.values)
+            return Chunk(only.offsets, only.timestamps_ms, values, headers, only.keys, next_offset, bare)
         nothing = np.empty(0, np.int64)
         keys = None
         if any(piece.keys is not None for piece in pieces):
             keys = [key for piece in pieces for key in piece.keys or [None] * len(piece)]
-        if any(piece.headers is not None for piece in pieces):
+        bare = all(piece.headers is None for piece in pieces)
+        if not bare:
             headers = [h for piece in pieces for h in (piece.headers or [b""] * len(piece))]
         else:
             headers = [b""] * sum(map(len, pieces))
@@ -188,6 +191,7 @@ class ColumnTaken:
             headers,
             keys,
             next_offset,
+            bare,
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from holon.job import Job
@@ -47,13 +48,17 @@ class NodeConfig:
 
 @dataclass(frozen=True, slots=True)
 class JobRun:
-    """One incarnation of a job on its topics: what JobStarted recorded, the same for all nodes."""
+    """One incarnation of a job on its topics: what JobStarted recorded, the same for all nodes.
+
+    ``upstream``: of jobs that may write its input, the incarnation that counted then; None where none was recorded.
+    """
 
     job: Job
     incarnation: int
     partitions: int
     start_offsets: tuple[int, ...]
     output_partitions: dict[str, int]
+    upstream: Mapping[str, int] | None = None
 
 
 def broadcast_interval_ms(config: NodeConfig, run: JobRun) -> int:

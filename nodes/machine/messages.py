@@ -19,10 +19,13 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
+from holon.admit import Counts
 from wcrdt.replica import Punctuation, SlotDelta
 from wcrdt.slots import Position
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""The newest that this release reads. It writes the oldest that can say what a message says (``Message.format``)."""
+FIRST_VERSION = 1
 MAX_CONTROL_BYTES = 1 << 20
 MAX_BROADCAST_BYTES = 64 << 20
 MAX_PARTITIONS = 100_000
@@ -43,6 +46,15 @@ class Message(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_field
 
     incarnation: Incarnation
 
+    @property
+    def format(self) -> int:
+        """The first format that has what this message says: readers of an older one have to stop."""
+        return FIRST_VERSION
+
+
+UPSTREAM = "upstream"
+"""What JobStarted describes since version 2: a node that does not know it would count duplicates."""
+
 
 class JobStarted(Message, frozen=True, tag="job"):
     """An incarnation begins. The first record of an incarnation wins; a higher one supersedes everything before it."""
@@ -50,6 +62,10 @@ class JobStarted(Message, frozen=True, tag="job"):
     fingerprint: Text
     partitions: Annotated[int, msgspec.Meta(ge=1, le=MAX_PARTITIONS)]
     description: dict[str, str] = {}
+
+    @property
+    def format(self) -> int:
+        return 2 if UPSTREAM in self.description else FIRST_VERSION
 
 
 class Hello(Message, frozen=True, tag="hello"):
@@ -112,7 +128,7 @@ class CheckpointSaved(Message, frozen=True, tag="saved"):
 
     ``version``: the claim under which it was made (0: none, a standby). ``(offset, step)`` is the record track's
     position, ``(answered_ms, answered_stage)`` the window track's; ``done``: the input has ended and all is answered.
-    ``counts``: records accepted, filtered, late and dead so far.
+    ``counts``: records accepted, filtered, late and dead so far; since version 2 also duplicates, where there are some.
     """
 
     node: Name
@@ -125,7 +141,11 @@ class CheckpointSaved(Message, frozen=True, tag="saved"):
     answered_stage: Natural = 0
     done: bool = False
     step: Natural = 0
-    counts: tuple[Natural, Natural, Natural, Natural] = (0, 0, 0, 0)
+    counts: Annotated[tuple[Natural, ...], msgspec.Meta(min_length=4, max_length=5)] = (0, 0, 0, 0)
+
+    @property
+    def format(self) -> int:
+        return 2 if len(self.counts) > 4 else FIRST_VERSION
 
     @property
     def record_position(self) -> Position:
@@ -261,15 +281,21 @@ M = TypeVar("M")
 def encode(message: ControlMessage | BroadcastMessage) -> bytes:
     """The record's value on the log. Raises ``BadMessage`` (too large) where no reader would take it."""
     limit = MAX_BROADCAST_BYTES if isinstance(message, BroadcastMessage) else MAX_CONTROL_BYTES
-    return seal(message, limit)
+    return seal(message, limit, message.format)
 
 
-def seal(value: object, limit: int) -> bytes:
+def seal(value: object, limit: int, version: int = FIRST_VERSION) -> bytes:
     """Any typed value in the envelope. Raises ``BadMessage`` (too large)."""
     payload = _ENCODER.encode(value)
     if _HEAD.size + len(payload) > limit:
         raise BadMessage(BadReason.TOO_LARGE, f"{type(value).__name__} of {len(payload)} bytes, limit {limit}")
-    return _HEAD.pack(FORMAT_VERSION, zlib.crc32(payload, _CRC_SEED[FORMAT_VERSION])) + payload
+    return _HEAD.pack(version, zlib.crc32(payload, _CRC_SEED[version])) + payload
+
+
+def counted(counts: Counts) -> tuple[int, ...]:
+    """What became of the records, as ``CheckpointSaved`` says it."""
+    found = counts.accepted, counts.filtered, counts.late, counts.dead
+    return (*found, counts.duplicates) if counts.duplicates else found
 
 
 def decode_control(data: bytes) -> ControlMessage:

@@ -6,7 +6,7 @@ when everything before it is acknowledged (``design.md`` section 5).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -76,6 +76,7 @@ class Runner:
         sizes: dict[str, int],
         start_offset: int,
         key: int | None = None,
+        upstream: Mapping[str, int] | None = None,
     ) -> None:
         self.job = job
         self.incarnation = incarnation
@@ -86,7 +87,14 @@ class Runner:
         self.replica = replica
         self.idle_allowed = job.source.idle_timeout_ms is not None
         self.task = PartitionTask(
-            job, incarnation, partition, len(replica.slots), replica, output_partitions=sizes, start_offset=start_offset
+            job,
+            incarnation,
+            partition,
+            len(replica.slots),
+            replica,
+            output_partitions=sizes,
+            start_offset=start_offset,
+            upstream=upstream,
         )
         self.phase = Phase.LOADING
         self.releasing_to: str | None = None

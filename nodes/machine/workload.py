@@ -101,6 +101,7 @@ class Workload:
             run.output_partitions,
             run.start_offsets[partition],
             key,
+            run.upstream,
         )
 
     def load(self, runner: Runner) -> None:
@@ -231,7 +232,7 @@ class Workload:
                 stage,
                 pending.done,
                 step,
-                (counts.accepted, counts.filtered, counts.late, counts.dead),
+                m.counted(counts),
             )
         )
 

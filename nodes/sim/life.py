@@ -13,6 +13,7 @@ from nodes.jobs import Topics
 from nodes.log.contract import Appended, LogUnavailable, TopicPartition
 from nodes.machine.config import NodeConfig
 from nodes.machine.events import Event
+from nodes.machine.messages import FORMAT_VERSION
 from nodes.machine.pieces import PIECE_BYTES
 from nodes.sim.backlogs import BusyNode, Turns
 from nodes.sim.cuts import STALE, Cut, no_cut
@@ -281,7 +282,7 @@ class Life:
             return value[: self.rng.randrange(len(value))]
         if kind == "version":
             body = value[5:]
-            version = value[0] + 1
+            version = FORMAT_VERSION + 1
             return bytes([version]) + zlib.crc32(body, zlib.crc32(bytes([version]))).to_bytes(4, "big") + body
         at = self.rng.randrange(len(value))
         return value[:at] + bytes([value[at] ^ (1 << self.rng.randrange(8))]) + value[at + 1 :]

@@ -1,19 +1,24 @@
 """Feeds bound topics into their job: reads a partition, asks for one transaction after the other, skips what fails.
 
 The owner of request partition ``p mod sequencers`` feeds input partition ``p``. Two owners do no harm: the transaction
-itself checks that its records are next (``transactional/streams.py``).
+itself checks that its records are next (``transactional/streams.py``). What another Holon job has written twice is fed
+once: by which outputs a record is known is part of what the transaction moves.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection
 from typing import Any
 
 import msgspec
 
+from holon.duplicates import Duplicates, Seen
+from holon.errors import UpstreamReset
 from nodes.log.contract import Chunk, Log, TopicPartition
 from nodes.transactions.client import RepliesTrimmed, TransactionClient
+from nodes.upstream import upstream_incarnations
 from transactional.errors import RAISED, Aborted, describe
 from transactional.operators import Program
 from transactional.streams import CURSORS, Binding
@@ -22,13 +27,18 @@ logger = logging.getLogger(__name__)
 
 MAX_BYTES = 1 << 17
 """Of the records of one transaction; a single one may be larger."""
+ASK_AGAIN_S = 5.0
+"""A feed that has stopped asks so often whether it may go on."""
 
 
 class Feeding:
-    """All bindings of one node."""
+    """All bindings of one node. ``now_s`` is the node's clock."""
 
-    def __init__(self, log: Log, program: Program, sequencers: int) -> None:
+    def __init__(
+        self, log: Log, program: Program, sequencers: int, now_s: Callable[[], float] = time.monotonic
+    ) -> None:
         self._log = log
+        self._now_s = now_s
         self._job = program.name
         self._sequencers = sequencers
         self._client = TransactionClient(log, program.name) if program.bindings else None
@@ -43,7 +53,7 @@ class Feeding:
         for binding, partition in self._places:
             mine = partition % self._sequencers in owned
             if mine and (binding, partition) not in self._feeds:
-                self._feeds[binding, partition] = _Feed(self._log, client, binding, partition)
+                self._feeds[binding, partition] = _Feed(self._log, client, binding, partition, self._now_s)
             elif not mine:
                 self._feeds.pop((binding, partition), None)
         if not self._feeds:
@@ -74,7 +84,9 @@ class Feeding:
 class _Feed:
     """One partition. ``read_from`` is None while it asks how far the partition has been fed, or waits for a reply."""
 
-    def __init__(self, log: Log, client: TransactionClient, binding: Binding, partition: int) -> None:
+    def __init__(
+        self, log: Log, client: TransactionClient, binding: Binding, partition: int, now_s: Callable[[], float]
+    ) -> None:
         self.binding = binding
         self.partition = partition
         self.read_from: int | None = None
@@ -83,6 +95,11 @@ class _Feed:
         self._client = client
         self._waits: tuple[str, str, int, int, int] | None = None  # request, function, start, end, records
         self._one_by_one_to = 0
+        self._now_s = now_s
+        self._stopped_s: float | None = None
+        self._seen: Seen | None = None  # None: no output of another job has been fed
+        self._asked_seen: Seen | None = None  # as it is once what was asked for is done
+        self._upstream: list[Any] = []  # the same for the transaction that does it
         self._ask("where", 0, 0, 0, [])
 
     def turn(self) -> bool:
@@ -91,6 +108,12 @@ class _Feed:
             if self._waits[0] not in self._client.answered:
                 return False
             self._answered(self._client.take(self._waits[0]))
+            return True
+        if self._stopped_s is not None:
+            if self._now_s() - self._stopped_s < ASK_AGAIN_S:
+                return False
+            self._stopped_s = None
+            self._ask("where", 0, 0, 0, [])
             return True
         assert self.read_from is not None
         most = 1 if self._next < self._one_by_one_to else self.binding.batch
@@ -103,21 +126,61 @@ class _Feed:
         return True
 
     def _feed(self, start: int, chunk: Chunk) -> None:
+        try:
+            kept = self._first_copies(chunk)
+        except UpstreamReset as error:
+            self._reset(chunk, error)
+            return
         calls: list[list[Any]] = []
-        end = start
-        for offset, value in zip(chunk.offsets.tolist(), chunk.values, strict=True):
+        for row, (offset, value) in enumerate(zip(chunk.offsets.tolist(), chunk.values, strict=True)):
+            if not kept[row]:
+                continue
             made = self._call(value)
-            if isinstance(made, Aborted):
-                if not calls:
-                    self._skip(start, offset + 1, made)
-                    return
-                break
-            calls.append(made)
-            end = offset + 1
-        if len(calls) == len(chunk.values):
-            end = chunk.next_offset
-        arguments = [start, end, self.binding.operator, self.binding.function, calls]
-        self._ask("feed", start, end, len(calls), arguments)
+            if not isinstance(made, Aborted):
+                calls.append(made)
+            elif row == 0:
+                self._first_copies(chunk.before(offset + 1))
+                self._skip(start, offset + 1, made)
+                return
+            else:
+                self._feed(start, chunk.before(offset))
+                return
+        end = chunk.next_offset
+        arguments = [start, end, self.binding.operator, self.binding.function, calls, *self._upstream]
+        self._ask("feed", start, end, len(chunk), arguments)
+
+    def _first_copies(self, chunk: Chunk) -> list[bool]:
+        """Which records are no duplicates. What is to be kept in mind of them goes with the next transaction.
+
+        Raises ``UpstreamReset``.
+        """
+        headers = chunk.found_headers
+        self._asked_seen, self._upstream = self._seen, []
+        if headers is None:
+            return [True] * len(chunk)
+        if self._seen is None:
+            duplicates = Duplicates(upstream_incarnations(self._log, self.binding.topic))
+        else:
+            duplicates = Duplicates({})
+            duplicates.restore(self._seen)
+        found = duplicates.first_copies(headers)
+        kept = [True] * len(chunk) if found is None else found.tolist()
+        self._asked_seen = duplicates.seen()
+        self._upstream = [[msgspec.to_builtins(self._asked_seen), kept.count(False)]]
+        return kept
+
+    def _reset(self, chunk: Chunk, error: UpstreamReset) -> None:
+        """What was fed has taken effect, so what to do is for somebody to say; the records before are fed."""
+        if len(chunk) > 1:
+            self._one_by_one_to = chunk.next_offset
+            return
+        self._stopped_s, self.read_from = self._now_s(), None
+        name = f"holon txn call _cursors {self.binding.cursor(self.partition)} follow"
+        logger.error(
+            "%s partition %d is not fed any more from record %d on: %s; or let the results of the new incarnation take "
+            "effect too: %s",
+            *(self.binding.topic, self.partition, self._next, error, name),
+        )
 
     def _call(self, value: bytes) -> list[Any] | Aborted:
         """Key and arguments of a record, or why it has none."""
@@ -137,8 +200,11 @@ class _Feed:
         self._waits = None
         if function == "where":
             begin = self._log.start_offset(self.binding.topic, self.partition)
+            seen = None if outcome is None else outcome.get("seen")
+            self._seen = None if seen is None else msgspec.convert(seen, Seen)
             self._go_on(begin if outcome is None else outcome["next"])
         elif outcome is True:
+            self._seen = self._asked_seen
             self._go_on(end)
         elif outcome is False:  # another node feeds it too
             self._ask("where", 0, 0, 0, [])
@@ -153,7 +219,7 @@ class _Feed:
 
     def _skip(self, start: int, end: int, reason: Aborted) -> None:
         logger.warning("%s partition %d: record %d is left out: %s", self.binding.topic, self.partition, start, reason)
-        self._ask("skip", start, end, 0, [start, end, [reason.kind, list(reason.arguments)]])
+        self._ask("skip", start, end, 0, [start, end, [reason.kind, list(reason.arguments)], *self._upstream])
 
     def _ask(self, function: str, start: int, end: int, records: int, arguments: list[Any]) -> None:
         self.read_from = None

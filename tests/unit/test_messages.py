@@ -69,6 +69,16 @@ def test_the_bytes_of_version_1_never_change() -> None:
     assert decode_control(bytes.fromhex("01dfeb874095a5636c61696d01a16e0302")) == m.Claim(1, "n", 3, 2)
 
 
+def test_only_what_older_releases_would_get_wrong_is_written_in_a_newer_version() -> None:
+    saved = m.CheckpointSaved(1, "n", 3, 2, "name", 1, 2, 3, counts=(1, 0, 0, 0))
+    repeated = msgspec.structs.replace(saved, counts=(1, 0, 0, 0, 9))
+    started = m.JobStarted(0, "f", 1, {"run": "{}"})
+    named = msgspec.structs.replace(started, description={"run": "{}", m.UPSTREAM: "{}"})
+    assert [encode(message)[0] for message in (saved, started, repeated, named)] == [1, 1, 2, 2]
+    assert [decode_control(encode(message)) for message in (repeated, named)] == [repeated, named]
+    assert refused(enveloped(*msgspec.to_builtins(repeated)[:-1], [1, 2, 3])) is BadReason.MALFORMED
+
+
 @pytest.mark.parametrize("message", [*CONTROL, *BROADCAST], ids=lambda message: type(message).__name__)
 def test_any_flipped_bit_is_found_and_never_taken_for_a_newer_version(message) -> None:
     data = encode(message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -70,10 +71,8 @@ def test_every_query_gives_what_the_plain_oracle_finds_in_the_atoms(query: str, 
     expected = expected_plain(query, log, TOPIC, atoms=True)
     assert compare(expected.rows, test.outputs()).differences == 0 and test.outputs()
     counts = test.counts
-    assert (
-        expected.counts.differences(type(expected.counts)(*(getattr(counts, n) for n in counts.__struct_fields__)))
-        == []
-    )
+    found = type(expected.counts)(*(getattr(counts, field.name) for field in fields(expected.counts)))
+    assert expected.counts.differences(found) == []
     assert counts.taken == STREAM.events == sum(events_on_log(log, test.job))
 
 

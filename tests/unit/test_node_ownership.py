@@ -283,7 +283,7 @@ def test_what_failed_under_other_code_is_tried_again() -> None:
 def test_a_control_record_of_a_newer_release_stops_the_node() -> None:
     node = running()
     value = m.encode(m.Hello(0, "c"))
-    newer = bytes([value[0] + 1])
+    newer = bytes([m.FORMAT_VERSION + 1])
     crc = zlib.crc32(value[5:], zlib.crc32(newer)).to_bytes(4, "big")
     node.say(ControlRead([newer + crc + value[5:]], True), "newer")
     assert node.take().splitlines()[-1].startswith("  leave: failed (the control topic holds a record of a newer Holon")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from holon.identity import OutputId, Track
 from nodes.transactions.feeding import Feeding
 from tests.unit.txn_stage import SEQUENCERS, Stage
 from transactional import Aborted, Context, Operator, Program, UnknownFunction
@@ -137,3 +138,80 @@ def test_feeding_by_hand_checks_the_cursor() -> None:
     assert stage.read("x") == [1]
     aborted = stage.client.call(CURSORS, "mine", "feed", [1, 2, "diary", "note", [["x", [-1]]]], timeout_s=60)
     assert aborted == Aborted("ValueError", (-1,))
+
+
+# --- records that another Holon job has written -------------------------------------------------------------------
+
+
+def write_as(stage: FedStage, numbers: list[int], *, incarnation: int = 0, job: str = "up") -> None:
+    """Each number is an output of a job's record track; what is written again has the same identity."""
+    ids = [OutputId(job, incarnation, 0, Track.RECORD, abs(number), 0).to_bytes() for number in numbers]
+    rows = [json.dumps({"who": "d0", "number": number}).encode() for number in numbers]
+    stage.log.append("inputs", 0, rows, headers=ids)
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_what_a_job_has_written_again_is_fed_once(batch: int) -> None:
+    stage = FedStage(batch)
+    stage.start("one"), stage.start("other")
+    write_as(stage, [0, 1, 2, 1, 2, 3, 0, 1, 2, 3, 4])
+    stage.until_fed(0, 11)
+    write_as(stage, [3, 4, 5])
+    stage.write(0, [100])
+    stage.until_fed(0, 15)
+    assert stage.read("d0") == [0, 1, 2, 3, 4, 5, 100]
+    assert (stage.cursor(0)["duplicates"], stage.cursor(0)["skipped"]) == (8, 0)
+
+
+def test_another_feeder_knows_what_was_fed() -> None:
+    stage = FedStage(batch=3)
+    stage.start("one")
+    write_as(stage, [0, 1, 2, 3])
+    stage.until_fed(0, 4)
+    second = Feeding(stage.log, stage.program, SEQUENCERS)
+    write_as(stage, [2, 3, 4])
+    for _ in range(400):
+        stage.turn()
+        second.turn(range(SEQUENCERS))
+    assert stage.read("d0") == [0, 1, 2, 3, 4]
+
+
+def test_only_the_newest_incarnation_of_a_job_is_fed() -> None:
+    stage = FedStage(batch=10)
+    write_as(stage, [0, 1, 2])
+    write_as(stage, [0, 1, 2, 3], incarnation=1)
+    write_as(stage, [3], incarnation=0)
+    stage.start("one")
+    stage.until_fed(0, 8)
+    assert stage.read("d0") == [0, 1, 2, 3]
+
+
+def test_a_record_that_is_left_out_beside_duplicates_is_named() -> None:
+    stage = FedStage(batch=10)
+    stage.start("one")
+    write_as(stage, [0, 1, 0, -5, 1])
+    stage.until_fed(0, 5)
+    assert stage.read("d0") == [0, 1]
+    assert {name: stage.cursor(0)[name] for name in ("skipped", "last", "duplicates")} == {
+        "skipped": 1, "last": [3, "ValueError", [-5]], "duplicates": 2,
+    }  # fmt: skip
+
+
+def test_a_job_that_begins_again_after_it_was_fed_takes_effect_when_somebody_says_so() -> None:
+    stage = FedStage(batch=10)
+    stage.start("one")
+    feeding = stage.nodes["one"][1]
+    write_as(stage, [0, 1])
+    stage.until_fed(0, 2)
+    write_as(stage, [2])
+    write_as(stage, [0, 1, 2, 3], incarnation=1)
+    stage.until_fed(0, 3)
+    stage.turn(200)
+    assert stage.cursor(0)["next"] == 3 and stage.read("d0") == [0, 1, 2], "its results would take effect twice"
+    feeding._now_s = lambda: 1e9
+    for feed in feeding._feeds.values():
+        feed._now_s = feeding._now_s
+    assert stage.call(CURSORS, stage.program.bindings[0].cursor(0), "follow") is True
+    stage.until_fed(0, 7)
+    assert stage.read("d0") == [0, 1, 2, 0, 1, 2, 3]
+    assert stage.call(CURSORS, "nobody", "follow") is False

@@ -1,0 +1,62 @@
+"""Which incarnation of the jobs that may write a job's input counts: learned once, when an incarnation starts.
+
+All nodes take it from the record that starts the incarnation: what they looked up themselves would differ by the time.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+
+from holon.identity import newest_incarnations
+from holon.job import incarnation_of
+from nodes.errors import RunFailed
+from nodes.history import History
+from nodes.log.contract import Log
+
+TAIL_RECORDS = 1000
+"""So many of the last records of each input partition are looked at: of jobs of another log nothing else is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Named:
+    """A job of which only the name is known."""
+
+    name: str
+
+    @property
+    def control_topic(self) -> str:
+        return f"_holon.{self.name}.control"
+
+
+def started_incarnations(log: Log) -> dict[str, int]:
+    """Job -> its newest incarnation, of all jobs on this log.
+
+    Its topics are there before the incarnation starts, and stay if it never does: so the control topic has the word.
+    """
+    topics = log.topics()
+    found: dict[str, int] = {}
+    for job, incarnation in filter(None, map(incarnation_of, topics)):
+        found[job] = max(incarnation, found.get(job, 0))
+    for job, incarnation in found.items():
+        named = _Named(job)
+        if incarnation and named.control_topic in topics:
+            with suppress(RunFailed):  # that job cannot go on itself; its topics are all that is known
+                found[job] = max(History(log, named).ownership.incarnation, 0)
+    return found
+
+
+def upstream_incarnations(log: Log, topic: str) -> dict[str, int]:
+    """Job -> the incarnation whose outputs count in this input, as far as the log tells now."""
+    found = started_incarnations(log)
+    for partition in range(log.partitions(topic)):
+        end = log.end_offset(topic, partition)
+        offset = max(log.start_offset(topic, partition), end - TAIL_RECORDS)
+        while offset < end:
+            chunk = log.read(topic, partition, offset)
+            if chunk.next_offset == offset:
+                break
+            offset = chunk.next_offset
+            for name, incarnation in newest_incarnations(chunk.found_headers or ()).items():
+                found[name] = max(incarnation, found.get(name, 0))
+    return dict(sorted(found.items()))
