@@ -140,8 +140,9 @@ class Job(Generic[E]):
 
     @cached_property
     def program(self) -> Program:
-        helpers = [f for f in (self.source.timestamp, self.source.where) if callable(f)]
-        helpers += [output.encode for _, output in sorted(self.outputs.items())]
+        source = self.source
+        helpers = {"format": source.format, "watermarks": source.watermarks, "timestamp": source.timestamp}
+        helpers |= {"filter": source.where} | {f"encoding of {n}": o.encode for n, o in sorted(self.outputs.items())}
         return Program(self.process, self.process_batch, self.states, self.on_window, helpers)
 
     @cached_property

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
+import msgspec
+
 from holon.errors import JobError
-from holon.fingerprint import code_text, constant_text
 from holon.function import ProcessingFunction, WindowMark, window_marks
+from holon.reach import CodePrint, code_print
 from holon.states import Local, State, Windowed
+from holon.version import JobVersion
 from wcrdt.replica import StateShape
 
 Handler = Callable[..., Any]
@@ -41,7 +44,7 @@ class Bound:
 class Program:
     """Everything that the runtime needs to know of a processing function before it runs.
 
-    ``helpers`` are the job's other functions (timestamps, filters, encodings): they belong to its code.
+    ``helpers`` are what the job has besides (format, watermarks, filter, encodings), by name: part of its code.
     """
 
     def __init__(
@@ -50,9 +53,9 @@ class Program:
         process_batch: Handler | None,
         states: Sequence[State],
         on_window: Mapping[Any, Handler] | Sequence[Handler],
-        helpers: Sequence[Handler] = (),
+        helpers: Mapping[str, Any] | None = None,
     ) -> None:
-        self.helpers = helpers
+        self.helpers = helpers or {}
         self.root = _prototype(process)
         self.bound: dict[str, Bound] = {}
         self.handlers: list[WindowHandler] = []
@@ -108,17 +111,26 @@ class Program:
         lines += sorted(f"on {h.state}: {h.path}{h.method} once={h.once}" for h in self.handlers)
         return "\n".join(lines)
 
+    @cached_property
+    def code(self) -> CodePrint:
+        """All of the user's code that results follow from, as it is when this is first asked for."""
+        roots = dict(self.helpers) | {f"state {name}": bound.decl for name, bound in sorted(self.bound.items())}
+        found = [self.root] if self.root is not None else [self.record_function, self.batch_function]
+        functions = [each for each in found if each is not None]
+        functions += [handler.function for handler in self.handlers if handler.function is not None]
+        roots |= {f"function {number}": function for number, function in enumerate(functions, 1)}
+        return code_print(roots, functions)
+
+    @cached_property
+    def version(self) -> JobVersion:
+        """The code, and the types of the local states, as a job's log records them."""
+        shapes = {name: decl.shape for name, decl in self.locals().items()}
+        typed = {name: self.locals()[name].zero for name, shape in shapes.items() if shape.fields}
+        return JobVersion.of(self.code, shapes, {name: _builtins(zero) for name, zero in typed.items()})
+
     def code_hash(self) -> str:
-        """Digest of the code of all functions of the program and of their constants: another code, another hash."""
-        digest = hashlib.blake2b(digest_size=8)
-        for function in self._functions():
-            for part in code_text(function):
-                digest.update(part.encode() + b"\0")
-        for path, function in paths(self.root) if self.root is not None else ():
-            for name, value in sorted(vars(function).items()):
-                if not isinstance(value, ProcessingFunction):
-                    digest.update(f"{path}{name}={constant_text(value)}\0".encode())
-        return digest.hexdigest()
+        """Digest of the code that results follow from: another code, another hash."""
+        return self.code.digest
 
     # --- taking apart ---------------------------------------------------------------------------------------------
 
@@ -187,16 +199,10 @@ class Program:
                     f"{name!r} has stage {decl.stage}, but no on_window handler runs at stage {decl.stage - 1}"
                 )
 
-    def _functions(self) -> Iterator[Handler]:
-        yield from self.helpers
-        if self.root is None:
-            yield from (f for f in (self.record_function, self.batch_function) if f is not None)
-            yield from (h.function for h in self.handlers if h.function is not None)
-            return
-        for _, function in paths(self.root):
-            for _, member in _members(type(function)):
-                if inspect.isfunction(member):
-                    yield member
+
+def _builtins(packed: bytes) -> Any:
+    """An initial value as JSON gives it back."""
+    return msgspec.json.decode(msgspec.json.encode(msgspec.msgpack.decode(packed)))
 
 
 def nested(function: ProcessingFunction[Any]) -> list[tuple[str, ProcessingFunction[Any]]]:

@@ -12,6 +12,7 @@ import msgspec
 
 from holon.errors import JobError
 from holon.handles import LocalHandle, WindowedHandle
+from holon.schema import Shape, shape_of
 from wcrdt.lattice import Lattice
 from wcrdt.windows import Assigner
 
@@ -148,5 +149,15 @@ class Local(State, Generic[T]):
     def __get__(self, instance: Any, owner: type) -> Any:
         return self if instance is None else self._handle(instance)
 
+    @property
+    def shape(self) -> Shape:
+        """What checkpointed values look like."""
+        return shape_of(self.type)
+
     def describe(self) -> str:
+        """The initial value of a record is compared field by field, with its type (``version.py``)."""
+        return f"Local {self.name} {self.type!r} - {self.track}" if self.shape.fields else self.describe_with_initial()
+
+    def describe_with_initial(self) -> str:
+        """As releases wrote it that did not know a state's fields."""
         return f"Local {self.name} {self.type!r} {self.zero!r} {self.track}"

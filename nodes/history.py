@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from holon.job import Job
+from nodes.code_check import JobMismatch
 from nodes.errors import RunFailed
 from nodes.log.contract import TRUNCATION_CAUSES, Log, LogTruncated, OffsetOutOfRange
 from nodes.machine import messages as m
@@ -27,10 +28,6 @@ class Named(Protocol):
     def name(self) -> str: ...
     @property
     def control_topic(self) -> str: ...
-
-
-class JobMismatch(RunFailed):
-    """The state on the log belongs to another job, code or setting."""
 
 
 def heartbeat_topic(job: Job) -> str:

@@ -16,13 +16,14 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from holon.job import Job
+from nodes.code_check import ACCEPT, check_state, check_unknown, is_recorded, last_recorded
 from nodes.errors import UnknownName, nearest
 from nodes.history import History, JobMismatch, control_checkpoints_topic, heartbeat_topic
 from nodes.log.contract import Log, UnknownTopic
 from nodes.machine import messages as m
 from nodes.machine.config import JobRun, other_partitions
 from nodes.machine.control_state import NO_INCARNATION
-from nodes.machine.ownership import RETRY, Ownership
+from nodes.machine.ownership import CODE, RETRY, VERSION, Ownership
 from nodes.upstream import upstream_incarnations
 
 HEARTBEAT_RETENTION_MS = 60_000
@@ -98,7 +99,10 @@ def open_history(log: Log, job: Job, *, reset: bool = False, accept_code: bool =
         log.append(job.control_topic, 0, [m.encode(start)])
         history.read()
     assert history.ownership.started is not None
-    run = _checked(job, history.ownership.started, partitions, accept_code)
+    run = _checked(job, history.ownership, partitions, accept_code)
+    if not is_recorded(job.program.version, history.ownership.codes):
+        log.append(job.control_topic, 0, [m.encode(m.Command(run.incarnation, CODE, job.program.version.encode()))])
+        history.read()
     _check_topics(log, run)
     return run, history
 
@@ -144,7 +148,11 @@ def _described(log: Log, job: Job, partitions: int) -> dict[str, str]:
     offsets = [(log.end_offset if latest else log.start_offset)(topic, p) for p in range(partitions)]
     described = Description(job.describe(), job.program.code_hash(), offsets, _output_sizes(job, partitions))
     upstream = msgspec.json.encode(upstream_incarnations(log, topic)).decode()
-    return {"run": msgspec.json.encode(described).decode(), m.UPSTREAM: upstream}
+    return {
+        "run": msgspec.json.encode(described).decode(),
+        VERSION: job.program.version.encode(),
+        m.UPSTREAM: upstream,
+    }
 
 
 def input_partitions(log: Log, job: Job) -> int:
@@ -160,20 +168,20 @@ def input_partitions(log: Log, job: Job) -> int:
     return topics[topic]
 
 
-def _checked(job: Job, started: m.JobStarted, partitions: int, accept_code: bool) -> JobRun:
+def _checked(job: Job, ownership: Ownership, partitions: int, accept_code: bool) -> JobRun:
+    started = ownership.started
+    assert started is not None
     described = msgspec.json.decode(started.description["run"], type=Description)
     if started.partitions != partitions:
         raise JobMismatch(other_partitions(job, started.partitions, partitions))
+    if VERSION not in started.description:
+        described.job = _as_described_now(described.job, job)
     if _but_policy(described.job) != _but_policy(job.describe()):
         raise JobMismatch(
             f"job {job.name!r} has state of another declaration on this log: {_difference(described.job, job)}; use "
             f"the same declaration, another job name, or --reset to start its next incarnation from empty state"
         )
-    if described.code != job.program.code_hash() and not accept_code:
-        raise JobMismatch(
-            f"job {job.name!r} has state made by other code on this log: results of both would mix; use the same code, "
-            f"--accept-code to go on with this one, or --reset to start again from empty state"
-        )
+    _check_code(job, ownership, accept_code)
     upstream = started.description.get(m.UPSTREAM)
     return JobRun(
         job,
@@ -183,6 +191,29 @@ def _checked(job: Job, started: m.JobStarted, partitions: int, accept_code: bool
         dict(described.output_partitions),
         None if upstream is None else msgspec.json.decode(upstream, type=dict[str, int]),
     )
+
+
+def _check_code(job: Job, ownership: Ownership, accept_code: bool) -> None:
+    mine, advice = job.program.version, "--reset to start again from empty state"
+    if is_recorded(mine, ownership.codes):
+        return
+    stored = last_recorded(ownership.codes)
+    if stored is None:
+        check_unknown(job.name, accept_code, advice)
+        return
+    check_state(job.name, mine, stored, accept_code, advice)
+    if not accept_code:
+        raise JobMismatch(
+            f"job {job.name!r} has state made by other code on this log: results of both would mix; other is "
+            f"{mine.changed_since(stored)}; use the same code, {ACCEPT} to go on with this one, or {advice}"
+        )
+
+
+def _as_described_now(before: str, job: Job) -> str:
+    """A declaration that a release without versions has written down."""
+    for decl in job.program.locals().values():
+        before = before.replace(decl.describe_with_initial(), decl.describe())
+    return before
 
 
 def _difference(before: str, job: Job) -> str:

@@ -41,6 +41,7 @@ class ControlState(msgspec.Struct, array_like=True, kw_only=True):
     merged: list[m.MergedSaved] = []  # oldest first
     merged_count: int = 0
     partitions: list[PartitionState] = []
+    codes: list[str] = []  # versions of the program that may work on the job, oldest first
 
 
 class ControlCheckpoint(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):

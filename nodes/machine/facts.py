@@ -119,6 +119,13 @@ class RetryAsked:
 
 
 @dataclass(frozen=True, slots=True)
+class CodeAccepted:
+    """Somebody has said that the job goes on with this version of its program."""
+
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
 class StopAsked:
     """``nodes`` are to drain, save checkpoints and leave: the members at that moment, sorted."""
 
@@ -140,5 +147,6 @@ Fact = (
     | SlotAsked
     | JobFailed
     | RetryAsked
+    | CodeAccepted
     | StopAsked
 )

@@ -28,6 +28,11 @@ KEPT_CHECKPOINTS = 3
 """Checkpoints of a partition that are known here: the newest and what to fall back to."""
 RETRY = "retry"
 """Name of a ``Command``: what failed before it is worth another try for those who start after it."""
+CODE, CODE_BESIDE = "code", "code beside"
+"""Names of ``Command``s: from here on the job goes on with this version alone, or with it beside those before."""
+VERSION = "version"
+"""Where JobStarted describes the version that the job began with."""
+KEPT_CODES = 4
 KEPT_MERGED = 3
 """Merged checkpoints that are known here; the log keeps what the oldest of them needs."""
 
@@ -52,6 +57,10 @@ class Ownership:
         self.started = started
         self.retries = 0
         self.merged_count = 0
+        self.codes: list[str] = []
+        """Versions of the program that may work on the job, as text, the newest last; none: of a release without."""
+        if started is not None and VERSION in started.description:
+            self.codes.append(started.description[VERSION])
         self._members: dict[str, int] = {}
         self._stopping: set[str] = set()
         self._merged: list[m.MergedSaved] = []  # oldest first
@@ -71,12 +80,14 @@ class Ownership:
             merged=list(self._merged),
             merged_count=self.merged_count,
             partitions=[state.copied() for state in self._partitions],
+            codes=list(self.codes),
         )
 
     def restore(self, state: ControlState) -> None:
         """Go on from what ``snapshot`` gave."""
         self._begin(state.incarnation, state.started, len(state.partitions))
         self.retries, self.merged_count = state.retries, state.merged_count
+        self.codes = list(state.codes) or self.codes
         self._members, self._stopping = dict(state.members), set(state.stopping)
         self._merged, self._partitions = list(state.merged), [known.copied() for known in state.partitions]
 
@@ -201,6 +212,10 @@ class Ownership:
         if command.name == RETRY:
             self.retries += 1
             return [f.RetryAsked(self.retries)]
+        if command.name in (CODE, CODE_BESIDE):
+            before = self.codes if command.name == CODE_BESIDE else []
+            self.codes = [*(each for each in before if each != command.argument), command.argument][-KEPT_CODES:]
+            return [f.CodeAccepted(command.argument)]
         if command.name != "stop" or not self._members:
             return []
         self._stopping = set(self._members)
