@@ -121,3 +121,10 @@ class LocalHandle(Generic[T]):
                 f"{self._scope.track_name} track; the two run at different times, so the result would depend on "
                 f'timing: declare it with track="{self._scope.track_name}" or share through a WCRDT'
             )
+        stage = self._decl.stage
+        if stage is not None and stage != self._scope.now[1]:
+            raise TrackError(
+                f"Local {self.name!r} belongs to handlers of stage {stage} and was used by one of stage "
+                f"{self._scope.now[1]}; stages run at different times, so the result would depend on timing: declare "
+                f"it without stage= or share through a WCRDT"
+            )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +15,10 @@ from holon.identity import IdentityStamp, Track
 from holon.job import DEAD, LATE, UNSTABLE, Job, Output, encode_json, encode_json_column
 from holon.murmur import murmur2
 from holon.runs import Run
+from holon.snapshot import HeldPart
 
+Runs = dict[tuple[str, int], Run]
+"""By (output, output partition)."""
 _NOWHERE = -1
 """No record has this offset."""
 
@@ -39,6 +43,16 @@ class _Piece(NamedTuple):
         return self.rows is None or bool(np.all(np.diff(self.rows) > 0))
 
 
+class HeldEnd:
+    """What stages have emitted for one window end that later stages have not answered yet."""
+
+    __slots__ = ("counts", "runs")
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self.runs: Runs = {}
+
+
 class Outbox:
     """Collects what one partition emits.
 
@@ -50,7 +64,7 @@ class Outbox:
         self.outputs = job.outputs
         self.partition = partition
         self.partitions = partitions
-        self.runs: dict[tuple[str, int], Run] = {}
+        self.runs: Runs = {}
         self._record_stamp = IdentityStamp(job.name, incarnation, partition, Track.RECORD)
         self._window_stamp = IdentityStamp(job.name, incarnation, partition, Track.WINDOW)
         self._stamp = self._record_stamp
@@ -58,14 +72,19 @@ class Outbox:
         self._counts: dict[str, int] = {}
         self._record_at = _NOWHERE
         self._record_counts: dict[str, int] = {}
+        self.last_stage = job.program.last_stage
         self.window_end_ms = -(2**63)
         self.window_counts: dict[str, int] = {}
+        self.held: dict[int, HeldEnd] = {}
+        self._held_ends: list[int] = []  # a heap
+        self._into = self.runs
         self._batch: NDArray[np.int64] | None = None
         self._pieces: dict[str, list[_Piece]] = {}
 
     # --- where the code stands ------------------------------------------------------------------------------------
 
     def enter_record(self, offset: int) -> None:
+        self._into = self.runs
         if offset != self._record_at:  # else it is the next event of an atom
             self._record_at, self._record_counts = offset, {}
         self._stamp, self._position, self._counts, self._batch = self._record_stamp, offset, self._record_counts, None
@@ -79,12 +98,53 @@ class Outbox:
         return dict(self._counts)
 
     def enter_batch(self, offsets: NDArray[np.int64]) -> None:
+        self._into = self.runs
         self._stamp, self._batch, self._pieces = self._record_stamp, offsets, {}
 
     def enter_window(self, end_ms: int) -> None:
-        if end_ms != self.window_end_ms:
-            self.window_end_ms, self.window_counts = end_ms, {}
-        self._stamp, self._position, self._counts, self._batch = self._window_stamp, end_ms, self.window_counts, None
+        """A handler runs for a window with this end."""
+        if self.last_stage == 0:
+            if end_ms != self.window_end_ms:
+                self.window_end_ms, self.window_counts = end_ms, {}
+            self._into, counts = self.runs, self.window_counts
+        else:
+            held = self.held.get(end_ms) or self._hold(end_ms)
+            self._into, counts = held.runs, held.counts
+        self._stamp, self._position, self._counts, self._batch = self._window_stamp, end_ms, counts, None
+
+    def release_windows(self, through_ms: int) -> None:
+        """All stages have answered the windows through this end: their results leave in the order of their ends.
+
+        So the order on the log, and with it n, does not depend on how far one stage was ahead of the next.
+        """
+        while self._held_ends and self._held_ends[0] <= through_ms:
+            for to, run in self.held.pop(heappop(self._held_ends)).runs.items():
+                self.runs.setdefault(to, Run()).extend(run.values, run.headers, run.keys)
+
+    def _hold(self, end_ms: int) -> HeldEnd:
+        held = self.held[end_ms] = HeldEnd()
+        heappush(self._held_ends, end_ms)
+        return held
+
+    def held_parts(self) -> list[HeldPart]:
+        """What waits for later stages, for a snapshot."""
+        return [
+            HeldPart(
+                end_ms,
+                dict(sorted(held.counts.items())),
+                [(*to, list(run.values), list(run.headers), list(run.keys)) for to, run in sorted(held.runs.items())],
+            )
+            for end_ms, held in sorted(self.held.items())
+        ]
+
+    def hold_again(self, parts: Iterable[HeldPart]) -> None:
+        """Become what ``held_parts`` described."""
+        self.held, self._held_ends = {}, []
+        for part in parts:
+            held = self._hold(part.end_ms)
+            held.counts = dict(part.counts)
+            for output, partition, values, headers, keys in part.runs:
+                held.runs.setdefault((output, partition), Run()).extend(values, headers, keys)
 
     def leave_batch(self) -> None:
         """Number what the batch emitted in the order of its rows, whatever the order of the calls."""
@@ -114,7 +174,7 @@ class Outbox:
             offset = int(offsets[row])
             n = n + 1 if offset == last else 0
             last = offset
-            self._add(output, value, self._record_stamp(offset, n), key)
+            self._add(self.runs, output, value, self._record_stamp(offset, n), key)
 
     # --- emitting -------------------------------------------------------------------------------------------------
 
@@ -133,7 +193,7 @@ class Outbox:
             raise JobError("row= names a row of a batch; here the result comes from the record or window in hand")
         n = self._counts.get(output, 0)
         self._counts[output] = n + 1
-        self._add(output, declared.encode(value), self._stamp(self._position, n), key)
+        self._add(self._into, output, declared.encode(value), self._stamp(self._position, n), key)
 
     def _collect(self, output: str, row: int, value: bytes, key: bytes | None) -> None:
         pieces = self._pieces.setdefault(output, [])
@@ -172,10 +232,10 @@ class Outbox:
 
     def divert(self, output: str, offset: int, n: int, value: bytes) -> None:
         """A late or dead event, the n-th of its record."""
-        self._add(output, value, self._record_stamp(offset, n), None)
+        self._add(self.runs, output, value, self._record_stamp(offset, n), None)
 
-    def _add(self, output: str, value: bytes, header: bytes, key: bytes | None) -> None:
-        run = self.runs.setdefault((output, self._route(output, key)), Run())
+    def _add(self, into: Runs, output: str, value: bytes, header: bytes, key: bytes | None) -> None:
+        run = into.setdefault((output, self._route(output, key)), Run())
         run.add(value, header, key)
 
     def _route(self, output: str, key: bytes | None) -> int:
@@ -209,6 +269,7 @@ class Outbox:
     def take(self) -> dict[tuple[str, int], Run]:
         """What was emitted since the last call, by (output, output partition)."""
         taken, self.runs = self.runs, {}
+        self._into = self.runs
         return taken
 
 

@@ -82,7 +82,7 @@ class Program:
                     f"{function.__name__} yields; results leave through ctx.emit, so that they are identified"
                 )
         self.is_async = self.record_function is not None and _is_async(self.record_function)
-        self.last_stage = max((self.stage_of(h.state) for h in self.handlers), default=0)
+        self.last_stage = max((decl.stage for decl in self.windowed().values()), default=0)
         self._check_stages()
 
     # --- questions ------------------------------------------------------------------------------------------------
@@ -192,12 +192,27 @@ class Program:
         if type(root).process_batch is not base.process_batch:
             self.batch_function = root.process_batch
 
+    @cached_property
+    def answers_private(self) -> bool:
+        """True if a handler waits for windows of one partition alone."""
+        return any(not self.windowed()[handler.state].shared for handler in self.handlers)
+
+    @cached_property
+    def in_lockstep(self) -> bool:
+        """True if a Local may be used by handlers of several stages: then they run in one order, end by end."""
+        stages = {self.stage_of(handler.state) for handler in self.handlers}
+        return len(stages) > 1 and any(d.track == "window" and d.stage is None for d in self.locals().values())
+
     def _check_stages(self) -> None:
+        last_answered = max((self.stage_of(h.state) for h in self.handlers), default=0)
         for name, decl in self.windowed().items():
-            if decl.stage > self.last_stage + 1:
+            if decl.stage > last_answered + 1:
                 raise JobError(
                     f"{name!r} has stage {decl.stage}, but no on_window handler runs at stage {decl.stage - 1}"
                 )
+        for name, local in self.locals().items():
+            if local.stage is not None and not self.handlers_at(local.stage):
+                raise JobError(f"Local {name!r} has stage {local.stage}, but no on_window handler runs at that stage")
 
 
 def _builtins(packed: bytes) -> Any:

@@ -14,7 +14,7 @@ from holon.errors import JobError, NondeterminismError, ReadNeverCompletes, Trac
 from holon.program import Program
 from wcrdt.lattice import Lattice
 from wcrdt.replica import Replica, actor_of
-from wcrdt.slots import RECORD_START, WINDOW_START, OwnTrack
+from wcrdt.slots import RECORD_START, OwnTrack, start_of_stage
 from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS, Window
 
 Standing = tuple[int, int, int, int]
@@ -36,7 +36,10 @@ class Scope:
         self.windowed = program.windowed()
         zeros = {name: decl.zero for name, decl in self.windowed.items()}
         self.record = OwnTrack(RECORD_START, _only(zeros, [n for n, d in self.windowed.items() if _at(d, 0)]))
-        self.answers = OwnTrack(WINDOW_START, _only(zeros, [n for n, d in self.windowed.items() if d.stage > 0]))
+        self.answers = [
+            OwnTrack(start_of_stage(stage), _only(zeros, [n for n, d in self.windowed.items() if d.stage > stage]))
+            for stage in range(program.last_stage + 1)
+        ]
         self.private = OwnTrack(RECORD_START, _only(zeros, [n for n, d in self.windowed.items() if not d.shared]))
         self.locals: dict[str, Any] = {}
         self.reset_locals({})
@@ -121,8 +124,10 @@ class Scope:
                 f"{name!r} has stage {decl.stage}, so {_writer(decl.stage)} writes it, not {runs}: declare it with the "
                 f"stage that fits, or keep two states (what is written at one time must not be read as if at another)"
             )
-        track = self.answers if in_window else self.record if decl.shared else self.private
-        return track, actor_of(self.partition, in_window)
+        if in_window:
+            stage = self.now[1]
+            return self.answers[stage], actor_of(self.partition, stage)
+        return self.record if decl.shared else self.private, actor_of(self.partition, None)
 
     def _is_closed(self, name: str, window: Window, highest: bool = False) -> bool:
         """True if the window takes nothing any more; with ``highest`` if that holds for some row of the batch."""

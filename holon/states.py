@@ -105,6 +105,9 @@ class Local(State, Generic[T]):
         zero: the initial value; anything that msgspec can encode (plain types, Structs, dataclasses).
         type: its type, where it is not written as above.
         track: who uses it: ``"record"`` (``process``) or ``"window"`` (``on_window`` handlers).
+        stage: of a job with stages, the one whose handlers alone use it (those of windows of that stage's states).
+            Without it handlers of all stages may, and then windows are answered one end after the other, each at the
+            cost of a round trip on the log for each stage.
         name: needed only outside of a class body.
     """
 
@@ -114,8 +117,11 @@ class Local(State, Generic[T]):
         *,
         type: Any = None,
         track: Literal["record", "window"] = "record",
+        stage: int | None = None,
         name: str = "",
     ) -> None:
+        if stage is not None and (track != "window" or stage < 0):
+            raise JobError(f'Local {name!r}: stage={stage} is for track="window", and 0 or more')
         if track not in ("record", "window"):
             raise JobError(f'Local {name!r}: track must be "record" or "window", got {track!r}')
         try:
@@ -125,6 +131,7 @@ class Local(State, Generic[T]):
         self._given = type
         self._natural = zero.__class__
         self.track: Literal["record", "window"] = track
+        self.stage = stage
         self.name = name
 
     @property
@@ -156,8 +163,14 @@ class Local(State, Generic[T]):
 
     def describe(self) -> str:
         """The initial value of a record is compared field by field, with its type (``version.py``)."""
-        return f"Local {self.name} {self.type!r} - {self.track}" if self.shape.fields else self.describe_with_initial()
+        if not self.shape.fields:
+            return self.describe_with_initial()
+        return f"Local {self.name} {self.type!r} - {self.track}{self._used_at}"
 
     def describe_with_initial(self) -> str:
         """As releases wrote it that did not know a state's fields."""
-        return f"Local {self.name} {self.type!r} {self.zero!r} {self.track}"
+        return f"Local {self.name} {self.type!r} {self.zero!r} {self.track}{self._used_at}"
+
+    @property
+    def _used_at(self) -> str:
+        return "" if self.stage is None else f" stage {self.stage}"

@@ -81,6 +81,11 @@ class PartitionTask:
         return self.records.counts
 
     @property
+    def has_news(self) -> bool:
+        """True if a track moved since the last delta."""
+        return self.scope.record.has_news or any(track.has_news for track in self.scope.answers)
+
+    @property
     def waiting(self) -> bool:
         """True while an async ``process`` waits for a window: no input is taken meanwhile."""
         return self.records.read is not None
@@ -119,25 +124,26 @@ class PartitionTask:
         return self.outbox.take()
 
     def take_delta(self) -> SlotDelta | None:
-        """What changed on both tracks since the last call, or None.
+        """What changed on all tracks since the last call, or None.
 
         A track without news is named all the same: its position shows a reader that it has missed something.
         """
-        record, answers = self.scope.record, self.scope.answers
-        if not (record.has_news or answers.has_news):
+        record, stages = self.scope.record, self.scope.answers
+        if not self.has_news:
             return None
-        return SlotDelta(self.partition, self.punctuations, record.take_delta(), answers.take_delta())
+        window, *later = [track.take_delta() for track in stages]
+        return SlotDelta(self.partition, self.punctuations, record.take_delta(), window, later=later)
 
     def full_delta(self) -> SlotDelta:
         """The whole slot of the partition, for others to fill gaps with."""
-        return SlotDelta(
-            self.partition, self.punctuations, self.scope.record.full_delta(), self.scope.answers.full_delta()
-        )
+        window, *later = [track.full_delta() for track in self.scope.answers]
+        return SlotDelta(self.partition, self.punctuations, self.scope.record.full_delta(), window, later=later)
 
     def drop_through(self, end_ms: int) -> None:
         """Forget windows that every partition has answered durably."""
         self.scope.record.drop_through(end_ms)
-        self.scope.answers.drop_through(end_ms)
+        for track in self.scope.answers:
+            track.drop_through(end_ms)
         self.scope.private.drop_through(end_ms)
 
     # --- snapshots ------------------------------------------------------------------------------------------------
@@ -145,11 +151,14 @@ class PartitionTask:
     def snapshot(self) -> Snapshot:
         """The state of both tracks at this record boundary; not while ``waiting``."""
         assert not self.waiting, "a snapshot inside of a record"
+        first, *later = [track.full_delta() for track in self.scope.answers]
         answers = WindowPart(
-            self.scope.answers.full_delta(),
+            first,
             self.scope.encode_locals("window"),
             self.outbox.window_end_ms,
             dict(sorted(self.outbox.window_counts.items())),
+            later,
+            self.outbox.held_parts(),
         )
         return Snapshot(self.partition, self._record_part(), answers, self.punctuations)
 
@@ -157,10 +166,13 @@ class PartitionTask:
         """Become what ``snapshot`` describes; the task must be fresh."""
         assert snapshot.partition == self.partition, f"{snapshot.partition} != {self.partition}"
         self._load_record_part(snapshot.record)
-        self.scope.answers.restore(snapshot.window.slot)
-        self.scope.reset_locals({**snapshot.record.locals, **snapshot.window.locals})
-        self.outbox.window_end_ms = snapshot.window.emitted_end_ms
-        self.outbox.window_counts = dict(snapshot.window.emitted)
+        window = snapshot.window.split(self.job.program.last_stage)
+        for track, saved in zip(self.scope.answers, (window.slot, *window.later), strict=True):
+            track.restore(saved)
+        self.scope.reset_locals({**snapshot.record.locals, **window.locals})
+        self.outbox.window_end_ms = window.emitted_end_ms
+        self.outbox.window_counts = dict(window.emitted)
+        self.outbox.hold_again(window.held)
         self.punctuations = snapshot.punctuations
 
     def _record_part(self) -> RecordPart:

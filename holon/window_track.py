@@ -1,7 +1,8 @@
 """The window track: completed windows, in the order of their ends, into continuations.
 
-Its state is a function of the completed windows alone. The order is (window end, stage), so that handlers of stage n
-may write states of stage n + 1, which complete when every partition has answered stage n (``design.md`` section 4).
+Its state is a function of the completed windows alone. Handlers of stage n may write states of later stages, which
+complete when every partition has answered stage n (``design.md`` section 4). Each stage answers, in the order of their
+ends, all windows that are complete; how far it is ahead of the next stage is an accident that nothing depends on.
 """
 
 from __future__ import annotations
@@ -16,16 +17,22 @@ from holon.outbox import Outbox
 from holon.program import Program, WindowHandler
 from holon.record_track import USER_ERRORS
 from holon.scope import Scope
+from wcrdt.ends import EndIndex
 from wcrdt.replica import Replica
-from wcrdt.slots import WINDOW_START, Position
-from wcrdt.windows import END_OF_TIME_MS, Window
+from wcrdt.slots import OwnTrack, Position
+from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS, Window
 
-Windows = dict[str, dict[Window, None]]
-"""By state, as ordered sets."""
+Windows = dict[str, list[Window]]
+"""Of one end, by state."""
+TOGETHER_BYTES = 16 << 20
+"""So much of what a stage has written goes into one delta, before it answers more: no reader takes four times that."""
 
 
 class WindowTrack:
-    """Runs the ``on_window`` handlers of one partition."""
+    """Runs the ``on_window`` handlers of one partition.
+
+    ``answered_ms``: by stage, the end of the last windows that had a handler.
+    """
 
     def __init__(
         self,
@@ -45,20 +52,31 @@ class WindowTrack:
         self.ctx = ctx
         self.handlers = handlers
         self.last_stage = program.last_stage
-        self.answered: Position = WINDOW_START  # the last windows that had a handler
-        self._plan: list[tuple[int, Windows]] = []
-        self._planned_through: int | None = None
+        self.answered_ms = [BEFORE_TIME_MS] * (self.last_stage + 1)
+        self.at_ms = BEFORE_TIME_MS
+        """The end that was answered last, by whichever stage."""
+        self._by_stage = [program.handlers_at(stage) for stage in range(self.last_stage + 1)]
+        self._states = [list(dict.fromkeys(h.state for h in found)) for found in self._by_stage]
+        self._lockstep = program.in_lockstep
+        self._private_ends = EndIndex()
+        self._private_through: int | None = None
+        self._has_private_ends = any(not scope.windowed[state].shared for state in self._states[0])
         self._has_private = any(not decl.shared for decl in scope.windowed.values())
 
     @property
     def position(self) -> Position:
-        """(window end, stage) up to which every completed window is answered."""
-        return self.scope.answers.position
+        """(window end, last stage) up to which every stage has answered every completed window."""
+        return self.scope.answers[-1].position
+
+    @property
+    def ends_ms(self) -> list[int]:
+        """Through which window end each stage has answered: it never ascends from one to the next."""
+        return [track.position[0] for track in self.scope.answers]
 
     @property
     def done(self) -> bool:
         """True once the last window of a bounded input is answered."""
-        return self.position >= (END_OF_TIME_MS, self.last_stage)
+        return self.position[0] >= END_OF_TIME_MS
 
     def advance(self) -> bool:
         """Answer every window that is complete; True if the track moved.
@@ -66,73 +84,91 @@ class WindowTrack:
         Raises ``UserFunctionError`` where a handler raised: a window's failure is no record's fault, so it always
         stops the job.
         """
-        start = self.position
-        while self._step():
-            pass
-        return self.position > start
+        moved = False
+        while any(self._advance(stage) for stage in range(self.last_stage + 1)):
+            moved = True
+        return moved
 
-    def _step(self) -> bool:
-        end_ms, stage = self.position
-        if stage < self.last_stage:
-            # Handlers of the stage before may have written windows with this end on other partitions.
-            if self.replica.answered < (end_ms, stage):
-                return False
-            return self._answer(end_ms, stage + 1)
-        through = self._complete_through()
-        assert (end_ms, stage) >= (self.replica.dropped_through_ms, 0), (
-            f"partition {self.ctx.partition} stands at {self.position}, but windows through "
+    def _advance(self, stage: int) -> bool:
+        """Let one stage answer what is complete; True if it moved."""
+        track = self.scope.answers[stage]
+        end_ms, through_ms = track.position[0], self._complete_through(stage)
+        assert end_ms >= self.replica.dropped_through_ms, (
+            f"partition {self.ctx.partition} stands at {track.position}, but windows through "
             f"{self.replica.dropped_through_ms} were dropped"
         )
-        if through <= end_ms or (not self.scope.windowed and through < END_OF_TIME_MS):
+        if through_ms <= end_ms or (not self.scope.windowed and through_ms < END_OF_TIME_MS):
             return False
-        if self._planned_through != through or self.last_stage > 0:  # later stages gain windows as handlers run
-            self._plan = self._plan_through(end_ms, through)
-            self._planned_through = through
-        if not self._plan:
-            self._move((through, self.last_stage))
-            return False
-        return self._answer(self._plan[-1][0], 0)
+        if self._lockstep and stage == 0:
+            if self.position[0] < end_ms:
+                return False
+            next_ms = self._next_end(end_ms, through_ms)
+            # Others may write into windows that end before, at ends that only they know: these come first.
+            through_ms = next_ms - 1 if self._has_private_ends and next_ms > end_ms + 1 else next_ms
+        for at_ms, windows in self._ended(stage, end_ms, through_ms):
+            if self._is_full(stage, track):
+                return track.position[0] > end_ms
+            self._answer(stage, at_ms, windows)
+        self._move(stage, through_ms)
+        return True
 
-    def _complete_through(self) -> int:
-        """Windows of all states that end at or before this can be read here.
+    def _is_full(self, stage: int, track: OwnTrack) -> bool:
+        return stage < self.last_stage and track.unsent_bytes() >= TOGETHER_BYTES
+
+    def _complete_through(self, stage: int) -> int:
+        """Windows of a stage's states that end at or before this can be read here.
 
         A partition that was taken over may have published more than its new owner has processed so far: what is
         private to it is complete only when the record track has come as far again.
         """
+        if stage > 0:
+            # All have answered the stage before, and this partition too: what was published may be another life's.
+            return min(self.replica.answered_ms(stage - 1), self.scope.answers[stage - 1].position[0])
         through = self.replica.complete_through_ms
         if not self._has_private:
             return through
         own = self.scope.record.watermark_ms
         return min(through, own if own >= END_OF_TIME_MS else own - self.replica.lateness_ms)
 
-    def _plan_through(self, after_ms: int, through_ms: int) -> list[tuple[int, Windows]]:
-        """Complete windows with a handler that end in ``(after_ms, through_ms]``, by end, the first one last."""
+    def _ended(self, stage: int, after_ms: int, through_ms: int) -> list[tuple[int, Windows]]:
+        """The stage's complete windows that end in ``(after_ms, through_ms]``, by end, then by state."""
         by_end: dict[int, Windows] = {}
-        for state in {handler.state: None for handler in self.program.handlers}:
-            for window in self._ended(state, after_ms, through_ms):
-                by_end.setdefault(window.end_ms, {}).setdefault(state, {})[window] = None
-        return sorted(by_end.items(), key=_end, reverse=True)
+        for state in self._states[stage]:
+            for window in self._windows(state, after_ms, through_ms):
+                by_end.setdefault(window.end_ms, {}).setdefault(state, []).append(window)
+        return sorted(by_end.items(), key=_end)
 
-    def _ended(self, state: str, after_ms: int, through_ms: int) -> list[Window]:
+    def _windows(self, state: str, after_ms: int, through_ms: int) -> list[Window]:
         if self.scope.windowed[state].shared:
             return self.replica.ended(state, after_ms, through_ms)
         mine = self.scope.private.contributions.get(state, ())
         return [window for window in mine if after_ms < window.end_ms <= through_ms]
 
-    def _answer(self, end_ms: int, stage: int) -> bool:
+    def _next_end(self, after_ms: int, through_ms: int) -> int:
+        """The first end in ``(after_ms, through_ms]`` of a window that a handler of any stage waits for."""
+        if self._private_through != through_ms:
+            self._private_through, self._private_ends = through_ms, EndIndex()
+            for state in self._states[0]:
+                if not self.scope.windowed[state].shared:
+                    for window in self._windows(state, after_ms, through_ms):
+                        self._private_ends.add(window)
+        ends = [self._private_ends.first(after_ms)]
+        ends += [
+            self.replica.first_end(state, after_ms)
+            for states in self._states
+            for state in states
+            if self.scope.windowed[state].shared
+        ]
+        return min((end for end in ends if end is not None and end <= through_ms), default=through_ms)
+
+    def _answer(self, stage: int, end_ms: int, windows: Windows) -> None:
         """Run all handlers of one stage for the windows with this end."""
-        planned = self._plan.pop()[1] if stage == 0 else None
-        for handler in self.program.handlers_at(stage):
-            if planned is None:
-                windows = dict.fromkeys(self._ended(handler.state, end_ms - 1, end_ms))
-            else:
-                windows = planned.get(handler.state, {})
-            for window in sorted(windows):
+        for handler in self._by_stage[stage]:
+            for window in sorted(windows.get(handler.state, ())):
                 if not handler.once or elected_partition(window, self.ctx.partitions) == self.ctx.partition:
                     self._run(handler, window, stage)
-        self.answered = (end_ms, stage)
-        self._move(self.answered)
-        return True
+        self.answered_ms[stage] = end_ms
+        self._move(stage, end_ms)
 
     def _run(self, handler: WindowHandler, window: Window, stage: int) -> None:
         self.scope.enter_window(window, stage)
@@ -157,10 +193,12 @@ class WindowTrack:
         coroutine.close()
         raise JobError(f"an on_window handler may only await window_value, not {awaited!r}")
 
-    def _move(self, to: Position) -> None:
-        self.scope.answers.position = to
-        self.scope.answers.watermark_ms = to[0]
+    def _move(self, stage: int, end_ms: int) -> None:
+        track = self.scope.answers[stage]
+        track.position, track.watermark_ms, self.at_ms = (end_ms, stage), end_ms, end_ms
+        if stage == self.last_stage > 0:
+            self.outbox.release_windows(end_ms)
 
 
-def _end(planned: tuple[int, Windows]) -> int:
-    return planned[0]
+def _end(ended: tuple[int, Windows]) -> int:
+    return ended[0]

@@ -157,7 +157,7 @@ class Guardian:
                 at = f"offset {offset}" if offset >= 0 else f"the batch from offset {track.next_offset} on"
                 return Place(track.scope.partition, track.next_offset, at)
             if isinstance(track, WindowTrack):
-                at = f"the window after {track.position[0]} ms"
+                at = f"the window after {track.at_ms} ms"
                 return Place(track.ctx.partition, track.scope.record.position[0], at)
             if isinstance(track, Log) and (call := frame.f_code.co_name) in ASKING:
                 asked = Asked(call, *(frame.f_locals.get(name) for name in _ARGUMENTS))

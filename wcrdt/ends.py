@@ -27,6 +27,11 @@ class EndIndex:
         first, stop = self._place(after_ms), self._place(through_ms)
         return [window for _, window in self._ends[first:stop]]
 
+    def first(self, after_ms: int) -> int | None:
+        """The first end after ``after_ms``; None: there is none."""
+        place = self._place(after_ms)
+        return self._ends[place][0] if place < len(self._ends) else None
+
     def drop_through(self, end_ms: int) -> None:
         """Forget those that end at or before ``end_ms``."""
         stop = self._place(end_ms)

@@ -14,10 +14,14 @@ from dataclasses import dataclass
 
 import msgspec
 
+from wcrdt.codec import DecodeError
 from wcrdt.ends import EndIndex
 from wcrdt.least import Least
-from wcrdt.slots import RECORD_START, WINDOW_START, AnyLattice, Applied, Position, TrackDelta, TrackSlot
+from wcrdt.slots import RECORD_START, AnyLattice, Applied, Position, TrackDelta, TrackSlot, start_of_stage
 from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS, Window
+
+_ACTORS_OF_A_STAGE = 1 << 18
+"""More than two for each partition that there can be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +45,9 @@ class Punctuation(msgspec.Struct, array_like=True, frozen=True):
 
 
 class SlotDelta(msgspec.Struct, array_like=True, frozen=True):
-    """One broadcast message: what one partition adds on its two tracks.
+    """One broadcast message: what one partition adds on its record track and on the tracks of its stages.
+
+    ``window`` is the track of stage 0, ``later`` are those of the stages behind it, where the job has any.
 
     ``punctuations`` counts the punctuations of the partition that its maker had taken into account: one that missed
     some is void (``design.md`` section 4, idle partitions). A full message repeats the ``recent`` ones, which a node
@@ -55,18 +61,43 @@ class SlotDelta(msgspec.Struct, array_like=True, frozen=True):
     window: TrackDelta | None
     recent: list[Punctuation] = []
     dropped_through_ms: int = BEFORE_TIME_MS
+    later: list[TrackDelta] = []
+
+    @property
+    def stages(self) -> list[TrackDelta]:
+        """What it holds of the stages' tracks, stage by stage from 0 on."""
+        return [] if self.window is None else [self.window, *self.later]
+
+    @property
+    def tracks(self) -> list[TrackDelta]:
+        """All that it holds."""
+        return self.stages if self.record is None else [self.record, *self.stages]
 
 
 class Slot:
-    """Both tracks of one partition, and its punctuations that are part of the record track's prefix."""
+    """All tracks of one partition, and its punctuations that are part of the record track's prefix.
 
-    __slots__ = ("punctuations", "punctuations_dropped", "record", "window")
+    Each stage has a track of its own: how far one is ahead of the next is an accident, so no single position could
+    order two lives of the partition.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("punctuations", "punctuations_dropped", "record", "stages")
+
+    def __init__(self, stages: int = 1) -> None:
         self.record = TrackSlot(RECORD_START)
-        self.window = TrackSlot(WINDOW_START)
+        self.stages = [TrackSlot(start_of_stage(stage)) for stage in range(stages)]
         self.punctuations: list[Punctuation] = []
         self.punctuations_dropped = 0  # older than every checkpoint that is in use
+
+    @property
+    def tracks(self) -> list[TrackSlot]:
+        """The record track, then those of the stages."""
+        return [self.record, *self.stages]
+
+    @property
+    def answered_ms(self) -> list[int]:
+        """Through which window end each stage has answered."""
+        return [track.position[0] for track in self.stages]
 
     @property
     def punctuation_count(self) -> int:
@@ -99,18 +130,18 @@ class Received:
     """What a broadcast message did: per track, and whether it was void for missing a punctuation."""
 
     record: Applied = Applied.OLD
-    window: Applied = Applied.OLD
+    stages: tuple[Applied, ...] = ()
     void: bool = False
 
     @property
     def gap(self) -> bool:
         """True if something is missing: the full slot has to be asked for."""
-        return self.record is Applied.GAP or self.window is Applied.GAP
+        return self.record is Applied.GAP or Applied.GAP in self.stages
 
     @property
     def advanced(self) -> bool:
         """True if a longer prefix of the partition is known now."""
-        return self.record is Applied.ADVANCED or self.window is Applied.ADVANCED
+        return self.record is Applied.ADVANCED or Applied.ADVANCED in self.stages
 
 
 class Replica:
@@ -125,13 +156,13 @@ class Replica:
         self.zeros = {name: shape.zero for name, shape in self.shapes.items()}
         self.lateness_ms = lateness_ms
         self._last_stage = max((shape.stage for shape in self.shapes.values()), default=0)
-        self.slots = [Slot() for _ in range(partitions)]
+        self.slots = [Slot(self._last_stage + 1) for _ in range(partitions)]
         self.dropped_through_ms = BEFORE_TIME_MS
         self.changes = 0
         self._ends = {name: EndIndex() for name in self.shapes}
         self._values: dict[tuple[str, Window], AnyLattice] = {}
         self._frontier = Least[int]()
-        self._answered = Least[Position]()
+        self._answered = [Least[int]() for _ in range(self._last_stage + 1)]
 
     # --- what arrives -------------------------------------------------------------------------------------------
 
@@ -141,16 +172,19 @@ class Replica:
         Raises ``DecodeError`` for malformed contents.
         """
         slot = self._slot(delta.partition)
-        watermark_ms, answered = slot.record.watermark_ms, slot.window.position
+        watermark_ms, answered_ms = slot.record.watermark_ms, slot.answered_ms
         self.changes += 1
         try:
             return self._apply(slot, delta)
         finally:
             self._frontier.moved(watermark_ms, slot.record.watermark_ms)
-            self._answered.moved(answered, slot.window.position)
+            for least, before_ms, after_ms in zip(self._answered, answered_ms, slot.answered_ms, strict=True):
+                least.moved(before_ms, after_ms)
 
     def _apply(self, slot: Slot, delta: SlotDelta) -> Received:
-        record, window, void = Applied.OLD, Applied.OLD, False
+        record, void = Applied.OLD, False
+        if len(delta.later) > self._last_stage:
+            raise DecodeError(f"a delta of {len(delta.later) + 1} stages; this job has {self._last_stage + 1}")
         through_ms = delta.dropped_through_ms
         lacks_nothing = through_ms == BEFORE_TIME_MS or self.is_closed(delta.partition, through_ms)
         kept_through_ms = through_ms if lacks_nothing else BEFORE_TIME_MS
@@ -165,14 +199,16 @@ class Replica:
                     slot.take_punctuations(delta.punctuations, delta.recent)
                     if not lacks_nothing:
                         self.drop_through(through_ms)  # what its maker lacks is lacking here too
-        if delta.window is not None:
-            window = slot.window.apply(delta.window, self.zeros, self.dropped_through_ms, kept_through_ms)
-        self._index(delta.record, record)
-        self._index(delta.window, window)
-        return Received(record, window, void)
+        stages = []
+        for track, of_stage in zip(slot.stages, delta.stages, strict=False):
+            stages.append(track.apply(of_stage, self.zeros, self.dropped_through_ms, kept_through_ms))
+            self._index(of_stage, stages[-1])
+        if delta.record is not None:
+            self._index(delta.record, record)
+        return Received(record, tuple(stages), void)
 
-    def _index(self, delta: TrackDelta | None, applied: Applied) -> None:
-        if delta is not None and applied is Applied.ADVANCED:
+    def _index(self, delta: TrackDelta, applied: Applied) -> None:
+        if applied is Applied.ADVANCED:
             for change in delta.changes:
                 if change.end_ms > self.dropped_through_ms:
                     self._ends[change.state].add(Window(change.start_ms, change.end_ms))
@@ -186,8 +222,8 @@ class Replica:
         through_ms = slot.record.watermark_ms
         if through_ms < END_OF_TIME_MS:
             through_ms -= self.lateness_ms
-        answered = self._last_stage == 0 or slot.window.position >= (end_ms, self._last_stage)
-        return end_ms <= through_ms and answered
+        writers = slot.answered_ms[: self._last_stage]  # the last stage writes nothing
+        return end_ms <= min([through_ms, *writers])
 
     def punctuate(self, punctuation: Punctuation) -> bool:
         """Take a punctuation if it stands where the partition's prefix ends; False if it is void or a repeat.
@@ -213,9 +249,10 @@ class Replica:
             partition,
             slot.punctuation_count,
             slot.record.full_delta(),
-            slot.window.full_delta(),
+            slot.stages[0].full_delta(),
             slot.punctuations,
             self.dropped_through_ms,
+            [track.full_delta() for track in slot.stages[1:]],
         )
 
     def _slot(self, partition: int) -> Slot:
@@ -236,10 +273,14 @@ class Replica:
         frontier = self.frontier_ms
         return frontier if frontier >= END_OF_TIME_MS else frontier - self.lateness_ms
 
+    def answered_ms(self, stage: int) -> int:
+        """The window end through which this stage of all partitions has answered."""
+        return self._answered[stage].of(slot.stages[stage].position[0] for slot in self.slots)
+
     @property
-    def answered(self) -> Position:
-        """What the window tracks of all partitions have answered."""
-        return self._answered.of(slot.window.position for slot in self.slots)
+    def progress(self) -> tuple[int, ...]:
+        """The frontier and what each stage of all partitions has answered: whatever completes a window moves it."""
+        return self.frontier_ms, *(self.answered_ms(stage) for stage in range(self._last_stage + 1))
 
     def frontier_without(self, partition: int) -> int:
         """The minimum watermark over the other partitions (the bound of a punctuation)."""
@@ -251,7 +292,7 @@ class Replica:
         stage = self.shapes[state].stage
         if stage == 0:
             return window.end_ms <= self.complete_through_ms
-        return (window.end_ms, stage - 1) <= self.answered
+        return all(window.end_ms <= self.answered_ms(writer) for writer in range(stage))
 
     # --- values -------------------------------------------------------------------------------------------------
 
@@ -265,9 +306,15 @@ class Replica:
         found = self._ends[state].between(after_ms, through_ms)
         return [w for w in found if any(w in track.contributions.get(state, ()) for track in self._tracks(state))]
 
+    def first_end(self, state: str, after_ms: int) -> int | None:
+        """The first end after ``after_ms`` at which some partition may have contributed to a window of the state."""
+        return self._ends[state].first(after_ms)
+
     def _tracks(self, state: str) -> list[TrackSlot]:
-        of_records = self.shapes[state].stage == 0
-        return [slot.record if of_records else slot.window for slot in self.slots]
+        stage = self.shapes[state].stage
+        if stage == 0:
+            return [slot.record for slot in self.slots]
+        return [track for slot in self.slots for track in slot.stages[:stage]]
 
     def final_value(self, state: str, window: Window) -> AnyLattice:
         """The join of all contributions to a completed window: the same on every replica, for ever.
@@ -296,8 +343,8 @@ class Replica:
             return
         self.dropped_through_ms = end_ms
         for slot in self.slots:
-            slot.record.drop_through(end_ms)
-            slot.window.drop_through(end_ms)
+            for track in slot.tracks:
+                track.drop_through(end_ms)
         for ends in self._ends.values():
             ends.drop_through(end_ms)
         for key in [key for key in self._values if key[1].end_ms <= end_ms]:
@@ -305,23 +352,23 @@ class Replica:
 
     def reset(self) -> None:
         """Know nothing again: the broadcast is read anew because dropped windows are needed once more."""
-        self.slots = [Slot() for _ in self.slots]
+        self.slots = [Slot(self._last_stage + 1) for _ in self.slots]
         self.dropped_through_ms = BEFORE_TIME_MS
         self.changes += 1
         self._ends = {name: EndIndex() for name in self.shapes}
         self._values.clear()
-        self._frontier, self._answered = Least[int](), Least[Position]()
+        self._frontier, self._answered = Least[int](), [Least[int]() for _ in self._answered]
 
     def open_windows(self) -> int:
         """How many (state, window) contributions are held: the memory that the replica is bounded by."""
         return sum(
-            len(windows)
-            for slot in self.slots
-            for track in (slot.record, slot.window)
-            for windows in track.contributions.values()
+            len(windows) for slot in self.slots for track in slot.tracks for windows in track.contributions.values()
         )
 
 
-def actor_of(partition: int, window_track: bool) -> int:
-    """The actor number of a partition's track: two tracks of one partition never share one."""
-    return 2 * partition + int(window_track)
+def actor_of(partition: int, stage: int | None) -> int:
+    """The actor number of a partition's record track (None) or of a stage's: two tracks never share one."""
+    if stage is None:
+        return 2 * partition
+    assert 2 * partition + 1 < _ACTORS_OF_A_STAGE, f"partition {partition}"
+    return 2 * partition + 1 + stage * _ACTORS_OF_A_STAGE

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from enum import Enum
+from itertools import islice
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,11 +21,17 @@ from wcrdt.lattice import Lattice
 from wcrdt.windows import BEFORE_TIME_MS, Window
 
 Position = tuple[int, int]
-"""Where a track stands. Record track: (next input offset, awaits passed inside that record). Window track:
-(window end in ms, stage) up to which every completed window is answered."""
+"""Where a track stands. Record track: (next input offset, awaits passed inside that record). Track of a stage:
+(window end in ms, stage), the end up to which that stage has answered every completed window."""
 
 RECORD_START: Position = (0, 0)
 WINDOW_START: Position = (BEFORE_TIME_MS, 0)
+
+
+def start_of_stage(stage: int) -> Position:
+    """Where the track of a stage begins."""
+    return (BEFORE_TIME_MS, stage)
+
 
 AnyLattice = Lattice[Any, Any]
 Contributions = dict[str, dict[Window, AnyLattice]]
@@ -60,7 +67,7 @@ class Applied(Enum):
 class TrackSlot:
     """One track of one partition's slot, as every node holds it for every partition.
 
-    ``watermark_ms`` belongs to the record track; on the window track it repeats the answered window end.
+    ``watermark_ms`` belongs to the record track; on the track of a stage it repeats the answered window end.
     """
 
     __slots__ = ("contributions", "position", "watermark_ms")
@@ -143,7 +150,7 @@ class _Kept(NamedTuple):
 class OwnTrack(TrackSlot):
     """The track of a partition that this node processes: it can be written, and knows what is not yet broadcast."""
 
-    __slots__ = ("_changed", "_kept", "broadcast_position", "broadcast_watermark_ms", "zeros")
+    __slots__ = ("_changed", "_kept", "_measured", "broadcast_position", "broadcast_watermark_ms", "zeros")
 
     def __init__(self, start: Position, zeros: Mapping[str, AnyLattice]) -> None:
         super().__init__(start)
@@ -152,6 +159,7 @@ class OwnTrack(TrackSlot):
         self.broadcast_watermark_ms = BEFORE_TIME_MS
         self._changed: dict[tuple[str, Window], AnyLattice | None] = {}
         self._kept: _Kept | None = None
+        self._measured = (0, 0)  # how many of the changed windows were measured, and how large they were
 
     def insert(self, state: str, window: Window, element: Any, actor: int) -> None:
         """Insert one element; one that the lattice refuses leaves nothing behind, also no empty window."""
@@ -225,9 +233,18 @@ class OwnTrack(TrackSlot):
         self.mark_broadcast()
         return made
 
+    def unsent_bytes(self) -> int:
+        """About how large the next delta is: a window counts as it was when this was first asked after its change."""
+        count, size = self._measured
+        for state, window in islice(reversed(self._changed), len(self._changed) - count):
+            size += len(msgspec.msgpack.encode(self.contributions[state][window].to_wire()))
+        self._measured = (len(self._changed), size)
+        return size
+
     def mark_broadcast(self) -> None:
         """Everything up to here is on the broadcast (also after a full slot)."""
         self._changed.clear()
+        self._measured = (0, 0)
         self.broadcast_position = self.position
         self.broadcast_watermark_ms = self.watermark_ms
 
@@ -235,6 +252,7 @@ class OwnTrack(TrackSlot):
         super().drop_through(end_ms)
         for state, window in [key for key in self._changed if key[1].end_ms <= end_ms]:
             del self._changed[state, window]
+            self._measured = (0, 0)
 
     def restore(self, delta: TrackDelta) -> None:
         """Become what a full delta of a checkpoint describes."""

@@ -228,7 +228,7 @@ class Copies:
         if not runner.idle_allowed:
             return self._logged[runner.partition]
         slot = self.work.replica.slots[runner.partition]
-        return Logged(slot.record.position, slot.window.position, slot.record.watermark_ms)
+        return Logged(slot.record.position, tuple(slot.answered_ms), slot.record.watermark_ms)
 
     # --- work -----------------------------------------------------------------------------------------------------
 

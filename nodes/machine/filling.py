@@ -64,10 +64,9 @@ class Filling:
     def can_take(self, delta: SlotDelta) -> bool:
         """False for a full slot that would fill a gap, but without windows that a runner here still reads."""
         slot = self.replica.slots[delta.partition]
-        record, window = delta.record, delta.window
-        fills = (record is not None and record.full and record.to > slot.record.position) or (
-            window is not None and window.full and window.to > slot.window.position
-        )
+        record = delta.record
+        fills = record is not None and record.full and record.to > slot.record.position
+        fills |= any(new.full and new.to > own.position for new, own in zip(delta.stages, slot.stages, strict=False))
         return not fills or self.work.copies.can_use(delta)
 
     def drop_windows(self) -> None:

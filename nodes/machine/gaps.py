@@ -6,17 +6,16 @@ then, since the answer can be lost too; nobody is asked more than once in a whil
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import starmap, zip_longest
 
 from nodes.machine.ownership import Ownership
 from wcrdt.replica import Replica
-from wcrdt.slots import RECORD_START, WINDOW_START, Position
+from wcrdt.slots import RECORD_START, Position
+from wcrdt.windows import BEFORE_TIME_MS
 
-Place = tuple[Position, Position]
-"""Where the two tracks of a slot stand."""
-
-
-NOWHERE: Place = RECORD_START, WINDOW_START
+Place = tuple[Position, list[int]]
+"""Where the record track of a slot stands, and through which end each stage has answered."""
 
 
 @dataclass(slots=True)
@@ -24,7 +23,7 @@ class _Gap:
     """``target``: the end of all that is known to be missing; ``unknown``: a damaged record may have held more."""
 
     place: Place
-    target: Place = NOWHERE
+    target: Place = field(default_factory=lambda: (RECORD_START, []))
     unknown: bool = False
     asked_ms: int | None = None
     asked: bool = False  # since the last damaged record
@@ -48,7 +47,8 @@ class Gaps:
         if target is None:
             gap.unknown, gap.asked = True, False
         else:
-            gap.target = max(gap.target[0], target[0]), max(gap.target[1], target[1])
+            ends_ms = starmap(max, zip_longest(gap.target[1], target[1], fillvalue=BEFORE_TIME_MS))
+            gap.target = max(gap.target[0], target[0]), list(ends_ms)
         if gap.place != place:
             gap.place, gap.rereads = place, 0
 
@@ -102,19 +102,22 @@ class Gaps:
         for partition in range(len(self.replica.slots)):
             saved = ownership.checkpoint(partition)
             place = self._place(partition)
-            if saved is None or _reaches(place, (saved.record_position, saved.answered)):
+            # Of what a checkpoint holds the record names the least: what all stages have answered.
+            target = None if saved is None else (saved.record_position, [saved.answered[0]] * len(place[1]))
+            if target is None or _reaches(place, target):
                 self._behind.pop(partition, None)
                 continue
             since = self._behind.get(partition)
             if since is None or since[0] != place:
                 self._behind[partition] = (place, now_ms)
             elif now_ms - since[1] >= self.patience_ms:
-                self.noticed(partition, (saved.record_position, saved.answered))
+                self.noticed(partition, target)
 
     def _place(self, partition: int) -> Place:
         slot = self.replica.slots[partition]
-        return slot.record.position, slot.window.position
+        return slot.record.position, slot.answered_ms
 
 
 def _reaches(place: Place, target: Place) -> bool:
-    return place[0] >= target[0] and place[1] >= target[1]
+    ends_ms = zip_longest(place[1], target[1], fillvalue=BEFORE_TIME_MS)
+    return place[0] >= target[0] and all(have_ms >= wanted_ms for have_ms, wanted_ms in ends_ms)

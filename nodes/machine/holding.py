@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from dataclasses import dataclass
+from itertools import starmap, zip_longest
 
 from holon.identity import NOTHING_SEEN, Ascent, LastSeen, place_of
 from holon.job import UNSTABLE
@@ -16,10 +17,12 @@ from holon.runs import Run
 from nodes.machine.events import OutputPartition
 from nodes.machine.lead import Lead, Pace
 from wcrdt.replica import SlotDelta
-from wcrdt.slots import RECORD_START, WINDOW_START, Position
+from wcrdt.slots import RECORD_START, Position
 from wcrdt.windows import BEFORE_TIME_MS
 
 Taken = dict[OutputPartition, Run]
+Place = tuple[Position, tuple[int, ...]]
+"""Where a delta brings the record track, and through which end each stage."""
 
 
 @dataclass(slots=True)
@@ -27,7 +30,7 @@ class Logged:
     """How far the broadcast on the log brings one partition."""
 
     record: Position = RECORD_START
-    window: Position = WINDOW_START
+    answered_ms: tuple[int, ...] = ()
     watermark_ms: int = BEFORE_TIME_MS
 
     def take(self, delta: SlotDelta) -> None:
@@ -35,23 +38,24 @@ class Logged:
         if delta.record is not None:
             self.record = max(self.record, delta.record.to)
             self.watermark_ms = max(self.watermark_ms, delta.record.watermark_ms)
-        if delta.window is not None:
-            self.window = max(self.window, delta.window.to)
+        self.answered_ms = tuple(starmap(max, zip_longest(self.answered_ms, _ends(delta), fillvalue=BEFORE_TIME_MS)))
 
 
 @dataclass(frozen=True, slots=True)
 class Awaited:
-    """What others wait for: that the partition's watermark, and its answers, reach these."""
+    """What others wait for: that the partition's watermark, and the answers of each stage, reach these."""
 
     watermark_ms: int = BEFORE_TIME_MS
-    answered: Position = WINDOW_START
+    answered_ms: tuple[int, ...] = ()
 
     def is_on(self, logged: Logged) -> bool:
         """True if the log has it."""
-        return logged.watermark_ms >= self.watermark_ms and logged.window >= self.answered
+        return logged.watermark_ms >= self.watermark_ms and _reach(logged.answered_ms, self.answered_ms)
 
-
-NOBODY_WAITS = Awaited()
+    @property
+    def by_somebody(self) -> bool:
+        """True if it is anything at all."""
+        return max(self.watermark_ms, *self.answered_ms, BEFORE_TIME_MS) > BEFORE_TIME_MS
 
 
 @dataclass(slots=True)
@@ -160,14 +164,14 @@ class HeldDeltas:
     def __init__(self, window_ms: int, pace: Pace) -> None:
         self.lead = Lead(window_ms, pace)
         self._held: deque[_HeldDelta] = deque()
-        self._own: deque[tuple[Position, Position]] = deque()  # written, and not read back
+        self._own: deque[Place] = deque()  # written, and not read back
 
     def __len__(self) -> int:
         return len(self._held)
 
     def hold(self, delta: SlotDelta, awaited: Awaited, now_ms: int) -> None:
         """A new one."""
-        self._held.append(_HeldDelta(now_ms, delta, awaited, awaited != NOBODY_WAITS))
+        self._held.append(_HeldDelta(now_ms, delta, awaited, awaited.by_somebody))
 
     def heard(self, delta: SlotDelta, logged: Logged, now_ms: int) -> None:
         """One was read from the broadcast, and is part of ``logged``."""
@@ -219,13 +223,19 @@ def _by_track(run: Run, seen: dict[int, LastSeen], now_ms: int) -> dict[int, _He
     return parts
 
 
-def _place(delta: SlotDelta) -> tuple[Position, Position]:
-    return (
-        RECORD_START if delta.record is None else delta.record.to,
-        WINDOW_START if delta.window is None else delta.window.to,
-    )
+def _place(delta: SlotDelta) -> Place:
+    return RECORD_START if delta.record is None else delta.record.to, _ends(delta)
+
+
+def _ends(delta: SlotDelta) -> tuple[int, ...]:
+    return tuple(track.to[0] for track in delta.stages)
 
 
 def _is_on(delta: SlotDelta, logged: Logged) -> bool:
-    record, window = _place(delta)
-    return record <= logged.record and window <= logged.window
+    record, answered_ms = _place(delta)
+    return record <= logged.record and _reach(logged.answered_ms, answered_ms)
+
+
+def _reach(have: tuple[int, ...], wanted: tuple[int, ...]) -> bool:
+    """True if each stage has come as far."""
+    return all(had >= want for had, want in zip_longest(have, wanted, fillvalue=BEFORE_TIME_MS))

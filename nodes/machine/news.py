@@ -34,8 +34,8 @@ def _explained(delta: SlotDelta, error: m.BadMessage) -> str:
     """Which windows of which states are how large."""
     sizes: Counter[str] = Counter()
     windows: Counter[str] = Counter()
-    for track in (delta.record, delta.window):
-        for change in track.changes if track is not None else ():
+    for track in delta.tracks:
+        for change in track.changes:
             sizes[change.state] += len(msgspec.msgpack.encode(change))
             windows[change.state] += 1
     shown = ", ".join(f"{name} {size:,} bytes in {windows[name]} windows" for name, size in sizes.most_common(_SHOWN))

@@ -31,7 +31,7 @@ from nodes.machine.sharing import Sharing
 from nodes.machine.workload import Workload
 from wcrdt.codec import DecodeError
 from wcrdt.replica import Replica, SlotDelta
-from wcrdt.slots import RECORD_START, WINDOW_START
+from wcrdt.slots import RECORD_START
 
 MAX_REREADS = 30
 """Of one gap: what is damaged on the log itself stays so."""
@@ -240,10 +240,10 @@ class Node:
 
     def _receive(self, delta: SlotDelta) -> bool:
         """False if what is missing may be found by reading again: whoever sent the full slot itself is behind."""
-        record, window = delta.record, delta.window
+        record = delta.record
         if self.replica.receive(delta).gap:
-            to = RECORD_START if record is None else record.to, WINDOW_START if window is None else window.to
-            self.gaps.noticed(delta.partition, to)
+            to = RECORD_START if record is None else record.to
+            self.gaps.noticed(delta.partition, (to, [track.to[0] for track in delta.stages]))
             return True
         return record is None or not record.full or self.gaps.full_slot(delta.partition)
 

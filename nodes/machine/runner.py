@@ -21,7 +21,7 @@ from holon.snapshot import Snapshot
 from holon.task import PartitionTask
 from nodes.machine.effects import Effect, SaveCheckpoint, WriteBroadcast, WriteOutput
 from nodes.machine.events import OutputPartition
-from nodes.machine.holding import NOBODY_WAITS, Awaited
+from nodes.machine.holding import Awaited
 from nodes.machine.news import encoded
 from nodes.machine.standby import Standby
 from wcrdt.replica import Punctuation, Replica, SlotDelta
@@ -30,6 +30,10 @@ from wcrdt.windows import BEFORE_TIME_MS
 
 GATHER_MS = 5
 """How long a delta that closes a window waits for those of the node's other partitions."""
+
+
+SavedPosition = tuple[Position, list[int]]
+"""Of the record track, and through which end each stage has answered."""
 
 
 class Phase(Enum):
@@ -105,7 +109,7 @@ class Runner:
         self.acknowledged = 0
         self.output_ends: dict[OutputPartition, int] = {}
         self.pending: Pending | None = None
-        self.saved_position: tuple[Position, Position] | None = None
+        self.saved_position: SavedPosition | None = None
         self.last_checkpoint_ms = 0
         self.last_delta_ms = 0
         self.suppressed = 0
@@ -129,7 +133,7 @@ class Runner:
             snapshot = Snapshot.from_bytes(data)
             self.task.restore(snapshot)
             since, self.known_ends = snapshot.output_ends, snapshot.known_ends
-            self.saved_position = (self.task.scope.record.position, self.task.windows.position)
+            self.saved_position = self._position()
             self._taken = self.task.records.counts.taken
         self.phase = Phase.SCANNING
         self.last_checkpoint_ms = now_ms
@@ -221,11 +225,10 @@ class Runner:
         ``gathered``: whether all partitions of this node have come to a watermark. Before they have, nobody can use a
         delta that closes a window, so it waits for them a little, and they leave together.
         """
-        record, answers = self.task.scope.record, self.task.scope.answers
-        if not (record.has_news or answers.has_news):
+        if not self.task.has_news:
             return None
         due = now_ms - self.last_delta_ms >= interval_ms or self.task.records.ended or self.task.waiting
-        staged = answers.has_news and self.job.program.last_stage > 0
+        staged = any(end_ms > BEFORE_TIME_MS for end_ms in self._awaited_answers())
         if not (due or staged or self._is_awaited(now_ms, gathered)):
             return None
         self.last_delta_ms, self._closed_ms = now_ms, None
@@ -241,13 +244,27 @@ class Runner:
 
     def awaited(self) -> Awaited:
         """What others wait for that the next delta tells them."""
-        record, answers = self.task.scope.record, self.task.scope.answers
-        answered = NOBODY_WAITS.answered
-        if answers.has_news and self.job.program.last_stage > 0:
-            answered = self.task.windows.answered
+        answered = self._awaited_answers()
         if self.task.records.ended or self.task.waiting:
-            return Awaited(record.watermark_ms, answered)
+            return Awaited(self.task.scope.record.watermark_ms, answered)
         return Awaited(self._closes_through(), answered)
+
+    def _awaited_answers(self) -> tuple[int, ...]:
+        """By stage, the last of the ends that it has answered since the last delta and that others wait for.
+
+        These are the ends of its own windows, since results wait until all stages have come as far, and those of the
+        windows of later stages. Where windows are private, nobody knows at which ends others wait.
+        """
+        windows, program = self.task.windows, self.job.program
+        awaited: list[int] = []
+        for stage, track in enumerate(self.task.scope.answers[:-1]):
+            sent_ms, end_ms = track.broadcast_position[0], track.position[0]
+            if end_ms > sent_ms and not program.answers_private:
+                later = [name for name, shape in self.replica.shapes.items() if shape.stage > stage]
+                found = (self.replica.ended(name, sent_ms, end_ms) for name in later)
+                end_ms = max([windows.answered_ms[stage], *(ended[-1].end_ms for ended in found if ended)])
+            awaited.append(end_ms if end_ms > sent_ms else BEFORE_TIME_MS)
+        return tuple(awaited)
 
     def _closes_through(self) -> int:
         """The watermark that closes the last window of those that have ended since the last delta.
@@ -314,8 +331,7 @@ class Runner:
         """True if there is something new to save, and it is time (or the runner has to stop)."""
         if self.phase is not Phase.RUNNING or self.pending is not None or self.task.waiting:
             return False
-        position = (self.task.scope.record.position, self.task.windows.position)
-        if position == self.saved_position:
+        if self._position() == self.saved_position:
             return False
         hurry = self.leaving or (self.releasing_to is not None and not self.handed) or self.task.done
         return hurry or now_ms - self.last_checkpoint_ms >= interval_ms
@@ -345,7 +361,7 @@ class Runner:
             self.key,
             pending.ticket,
             snapshot.record.slot.to,
-            snapshot.window.slot.to,
+            snapshot.window.position,
             snapshot.to_bytes(),
         )
 
@@ -361,7 +377,7 @@ class Runner:
         """The pending snapshot is durable."""
         assert self.pending is not None and self.pending.sent
         stored, self.pending = self.pending, None
-        self.saved_position = (stored.snapshot.record.slot.to, stored.snapshot.window.slot.to)
+        self.saved_position = (stored.snapshot.record.slot.to, stored.snapshot.window.answered_ms)
         self.handed |= stored.handover
         return stored
 
@@ -370,6 +386,7 @@ class Runner:
         """True if everything up to the current position is in a checkpoint."""
         if self.phase is not Phase.RUNNING:
             return True  # nothing of its own yet
-        return self.pending is None and (
-            self.task.waiting or self.saved_position == (self.task.scope.record.position, self.task.windows.position)
-        )
+        return self.pending is None and (self.task.waiting or self.saved_position == self._position())
+
+    def _position(self) -> SavedPosition:
+        return self.task.scope.record.position, self.task.windows.ends_ms

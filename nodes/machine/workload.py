@@ -217,7 +217,7 @@ class Workload:
             return
         pending = runner.checkpoint_stored()
         offset, step = pending.snapshot.record.slot.to
-        answered_ms, stage = pending.snapshot.window.slot.to
+        answered_ms, stage = pending.snapshot.window.position
         counts = pending.snapshot.record.counts
         self.control(
             m.CheckpointSaved(
@@ -292,7 +292,7 @@ class Workload:
         if self.stopping:
             self.copies.drop_all()
         before = None
-        while before != (before := (self.replica.frontier_ms, self.replica.answered)):
+        while before != (before := self.replica.progress):
             for runner in self._each():
                 runner.task.advance()
                 self._maybe_end(runner)

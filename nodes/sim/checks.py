@@ -338,18 +338,18 @@ def catch_up(log: Log, world: Checked, replica: Replica, positions: list[int]) -
 
 
 def picture(replica: Replica) -> list[bytes]:
-    """Each partition's slot as bytes: both tracks and the number of punctuations."""
+    """Each partition's slot as bytes: all tracks and the number of punctuations."""
     shown = []
     for partition in range(len(replica.slots)):
         full = replica.full(partition)
-        shown.append(msgspec.msgpack.encode([full.punctuations, full.record, full.window]))
+        shown.append(msgspec.msgpack.encode([full.punctuations, *full.tracks]))
     return shown
 
 
 def positions(shown: bytes) -> list[list[int]]:
-    """Where the two tracks of a slot's picture stand."""
-    _, record, window = msgspec.msgpack.decode(shown)
-    return [record[1], window[1]]
+    """Where the tracks of a slot's picture stand."""
+    _, *tracks = msgspec.msgpack.decode(shown)
+    return [track[1] for track in tracks]
 
 
 def _short(shown: bytes) -> str:

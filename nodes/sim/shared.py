@@ -40,8 +40,8 @@ class SharedReplica(Replica):
     def receive(self, delta: SlotDelta) -> Received:
         """As for one node; also remembers which windows there are."""
         received = super().receive(delta)
-        for track in (delta.record, delta.window):
-            for change in () if track is None else track.changes:
+        for track in delta.tracks:
+            for change in track.changes:
                 self._known[change.state][Window(change.start_ms, change.end_ms)] = None
         return received
 

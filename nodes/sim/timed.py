@@ -90,7 +90,7 @@ class TimedReplica(SharedReplica):
 
     def receive(self, delta: SlotDelta) -> Received:
         if self.turning:
-            return Received(Applied.ADVANCED, Applied.ADVANCED)
+            return Received(Applied.ADVANCED)
         return SharedReplica.receive(self, delta)
 
 

@@ -56,7 +56,7 @@ def most_kept(options: Options) -> int:
             own = sum(
                 len(windows)
                 for runner in life.node.work.runners.values()
-                for track in (runner.task.scope.record, runner.task.scope.answers, runner.task.scope.private)
+                for track in (runner.task.scope.record, *runner.task.scope.answers, runner.task.scope.private)
                 for windows in track.contributions.values()
             )
             punctuations = sum(len(slot.punctuations) for slot in replica.slots)
