@@ -2,16 +2,12 @@
 
     python deploy/parts.py [--nightly] [--seeds N] [--keep-going] [--only PART]... [--list]
 
-Without ``--keep-going`` the first part that fails ends it. Exit code 1 if a part fails.
-
-Integration tests run real processes against the clock of a machine that may stall: at most three that fail get a second
-attempt with nothing beside them. The table names each that needed it; one that needs it again and again is a defect.
+Without ``--keep-going`` the first part that fails ends it. Exit code 1 if a part fails. No test gets a second attempt.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -21,10 +17,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 NIGHT_MUTANT_SEEDS = 3_000
-SECOND_ATTEMPTS = 3
-LAST_FAILED = Path(".pytest_cache", "v", "cache", "lastfailed")
-TESTS_FAILED = 1
-"""Exit code of pytest where tests failed, and nothing else went wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +27,12 @@ class Part:
     command: tuple[str, ...]
     folder: str | None = None
 
-    @property
-    def on_the_clock(self) -> bool:
-        """True where real processes have to keep up with real time."""
-        return self.folder == "integration"
-
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     part: Part
     exit_code: int
     took_s: float
-    second_attempts: tuple[str, ...] = ()
 
 
 def parts(nightly: bool = False, seeds: int = 100_000) -> list[Part]:
@@ -81,25 +67,8 @@ def run(part: Part, nightly: bool) -> Outcome:
     print(f"== {part.name}", flush=True)
     environment = {**os.environ, **({"HYPOTHESIS_PROFILE": "nightly"} if nightly else {})}
     began_s = time.monotonic()
-    if part.on_the_clock:
-        (ROOT / LAST_FAILED).unlink(missing_ok=True)
     code = subprocess.run(part.command, cwd=ROOT, env=environment, check=False).returncode
-    again = last_failed() if part.on_the_clock and code == TESTS_FAILED else ()
-    if not 0 < len(again) <= SECOND_ATTEMPTS:
-        return Outcome(part, code, time.monotonic() - began_s)
-    print(f"== {part.name}: a second attempt of {', '.join(again)}", flush=True)
-    code = subprocess.run(
-        (sys.executable, "-m", "pytest", "-q", *again), cwd=ROOT, env=environment, check=False
-    ).returncode
-    return Outcome(part, code, time.monotonic() - began_s, again)
-
-
-def last_failed() -> tuple[str, ...]:
-    """The tests that failed in pytest's last run, as pytest remembers them."""
-    try:
-        return tuple(sorted(json.loads((ROOT / LAST_FAILED).read_text())))
-    except (OSError, ValueError):
-        return ()
+    return Outcome(part, code, time.monotonic() - began_s)
 
 
 def table(known: list[Part], outcomes: list[Outcome]) -> str:
@@ -113,7 +82,6 @@ def table(known: list[Part], outcomes: list[Outcome]) -> str:
         else:
             verdict = "passed" if outcome.exit_code == 0 else f"FAILED (exit code {outcome.exit_code})"
             lines.append(f"{part.name:<8} {outcome.took_s:6.0f} s  {verdict}")
-            lines += [f"{'':<19}at the second attempt: {test}" for test in outcome.second_attempts]
     return "\n".join([*lines, f"{'in all':<8} {sum(o.took_s for o in outcomes):6.0f} s"])
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -13,8 +12,6 @@ from deploy.mutants.model import DoesNotApply, Mutant
 from deploy.mutants.planted import MUTANTS
 from deploy.parts import Outcome, Part
 from tests.tidy.source import ROOT
-
-HERE = "tests/unit/test_house_parts.py"
 
 
 def test_every_folder_of_tests_is_run_by_some_part() -> None:
@@ -34,35 +31,11 @@ def test_part_that_fails_is_seen() -> None:
     assert parts.run(Part("bad", (sys.executable, "-c", "raise SystemExit(3)")), nightly=False).exit_code == 3
 
 
-def failing(path: Path, *tests: str) -> tuple[str, ...]:
-    """A command that ends as pytest does where these tests have failed."""
-    text = json.dumps(dict.fromkeys(tests, True))
-    return (
-        sys.executable,
-        "-c",
-        f"import pathlib; pathlib.Path({str(path)!r}).write_text({text!r}); raise SystemExit(1)",
-    )
-
-
-@pytest.mark.parametrize(
-    ("folder", "tests", "exit_code", "again"),
-    [
-        ("integration", [f"{HERE}::test_table_tells_what_failed_and_what_was_not_run"], 0, 1),
-        ("integration", [f"{HERE}::test_that_is_not_there"], 4, 1),
-        ("integration", [f"{HERE}::test_{number}" for number in range(4)], 1, 0),
-        ("integration", [], 1, 0),
-        ("laws", [f"{HERE}::test_table_tells_what_failed_and_what_was_not_run"], 1, 0),
-    ],
-    ids=["passes then", "fails again", "too many", "none is known", "another part"],
-)
-def test_few_integration_tests_that_fail_get_a_second_attempt_which_the_table_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, tests: list[str], exit_code: int, again: int
-) -> None:
-    monkeypatch.setattr(parts, "LAST_FAILED", tmp_path / "lastfailed")
-    part = Part("tests", failing(tmp_path / "lastfailed", *tests), folder)
-    outcome = parts.run(part, nightly=False)
-    assert outcome.exit_code == exit_code and len(outcome.second_attempts) == again
-    assert all(test in parts.table([part], [outcome]) for test in outcome.second_attempts)
+def test_part_with_a_test_that_fails_is_run_once(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    code = f"open({str(runs)!r}, 'a').write('run '); raise SystemExit(1)"
+    outcome = parts.run(Part("tests", (sys.executable, "-c", code), "integration"), nightly=False)
+    assert outcome.exit_code == 1 and runs.read_text() == "run "
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
