@@ -11,6 +11,7 @@ from itertools import chain
 from operator import itemgetter
 
 from transactional.appends import Append, AppendCalls, AppendCommit, AppendEpochs, AppendReply
+from transactional.continuity import Continuity
 from transactional.execution import Execution
 from transactional.ledger import FIRST_EPOCH, Epoch, Ledger
 from transactional.messages import (
@@ -44,6 +45,7 @@ from transactional.spilling import SpillingStore
 from transactional.store import Store
 from transactional.tally import Tally
 from transactional.values import digest
+from transactional.wish import SnapshotWish
 
 
 class StatePartition:
@@ -88,8 +90,7 @@ class StatePartition:
         """Up to this offset, commits are of epochs before the present one: whoever writes them knows."""
         self._commits: dict[int, Commit] = {}
         self.writes = 0
-        self._wants_snapshot = self._wants_whole = False
-        self._made: tuple[int, Snapshot] | None = None
+        self._wish = SnapshotWish()
 
     # --- the log ----------------------------------------------------------------------------------------------------
 
@@ -116,8 +117,7 @@ class StatePartition:
 
     def want_snapshot(self, *, whole: bool = False) -> None:
         """Make one at the next end of an epoch, or now: of what has changed since the last one, or of all."""
-        self._wants_snapshot = True
-        self._wants_whole |= whole
+        self._wish.ask(whole=whole)
         self._maybe_snapshot()
 
     def take_snapshot(self) -> tuple[int, Snapshot] | None:
@@ -126,21 +126,16 @@ class StatePartition:
         It rests upon the one before, or upon what ``restore`` began with. No other is made before it is taken.
         Who begins with it says nothing of its epochs any more, so all that has to be said of them is on the log.
         """
-        if self._made is None or self._made[0] > self.ledger.logged:
-            return None
-        made, self._made = self._made, None
-        return made
+        return self._wish.take(self.ledger.logged)
 
     def _maybe_snapshot(self) -> None:
         """Not while this partition is behind the ledger or inside an epoch."""
-        at_end = not self._running.round and self.epoch == self.ledger.done + 1
-        if self._wants_snapshot and at_end and self._made is None:
-            whole, self._wants_snapshot, self._wants_whole = self._wants_whole, False, False
-            self._made = self.epoch - 1, self._snapshot(whole)
+        if not self._running.round and self.epoch == self.ledger.done + 1:
+            self._wish.make(self.epoch - 1, self._snapshot)
 
-    def _snapshot(self, whole: bool) -> Snapshot:
-        remembered, order = self.replies.changes(whole=whole)
-        rows = self.store.copied() if whole else self.store.changed
+    def _snapshot(self, since: int | None) -> Snapshot:
+        remembered, order = self.replies.changes(whole=since is None)
+        rows = self.store.copied() if since is None else self.store.changed
         state = PartitionState(
             version=FORMAT_VERSION,
             partition=self.number,
@@ -151,6 +146,7 @@ class StatePartition:
             items=[],
             replies=remembered,
             reply_order=order,
+            since=since,
         )
         self.store.changed = {}
         return Snapshot(state, rows)
@@ -158,7 +154,8 @@ class StatePartition:
     def restore(self, state: PartitionState, rests_on: Iterable[PartitionState] = ()) -> None:
         """Go on from a snapshot; ``rests_on``: those before it, from the oldest on, the first of which holds all.
 
-        The ledger still holds all epochs after it. Read the calls from ``position`` on.
+        The ledger still holds all epochs after it. Read the calls from ``position`` on. Raises ``BrokenChain`` where
+        they do not continue each other.
         """
         assert state.partition == self.number, f"a snapshot of partition {state.partition} for partition {self.number}"
         self.epoch, self._begun = state.ledger.done + 1, state.ledger
@@ -167,7 +164,9 @@ class StatePartition:
         self.committed = state.committed
         self.store = self._new_store()
         self._running = self._none_running()
+        continuity, self._wish.since = Continuity(), state.ledger.done
         for each in chain(rests_on, (state,)):
+            continuity.follow(each)
             self.store.apply({(operator, key): value for operator, key, value in each.items})
             self.store.changed = {}
             self.replies.follow(each)

@@ -22,6 +22,8 @@ from transactional.operators import StateKey
 from transactional.values import BadValue, decode, encode
 
 FORMAT_VERSION = 6
+UNSAID = -1
+"""In place of the epoch since which a snapshot holds changes: it was made by a version that did not say."""
 SLICE_ROWS = 2000
 """Take less than a millisecond."""
 
@@ -80,6 +82,7 @@ class PartitionState(msgspec.Struct, array_like=True, frozen=True):
     """A state partition at the end of epoch ``ledger.done``; of items and replies what is not in those it rests upon.
 
     ``reply_order``: sequencer, how many of its replies are remembered in all, offsets and ids of the newest of them.
+    ``since``: the epoch of the one that it continues; None: it is whole. See ``continuity.py``.
     """
 
     version: int
@@ -91,6 +94,7 @@ class PartitionState(msgspec.Struct, array_like=True, frozen=True):
     items: list[Row]
     replies: list[ReplyState]
     reply_order: list[tuple[int, int, list[tuple[int, str]]]]
+    since: int | None = UNSAID
 
 
 class _Head(msgspec.Struct, array_like=True, frozen=True):
@@ -105,6 +109,11 @@ class Snapshot:
     def __init__(self, state: PartitionState, rows: Mapping[StateKey, bytes | None]) -> None:
         self._state = state
         self._rows = rows
+
+    @property
+    def since(self) -> int | None:
+        """The epoch of the snapshot that it continues; None: it is whole."""
+        return self._state.since
 
     def encoded(self) -> bytes:
         """As ``snapshot_bytes``, a slice at a time: who does it in another thread holds nobody up for long."""
@@ -165,7 +174,7 @@ class Remembered:
 
 
 def merged_replies(states: Sequence[PartitionState]) -> PartitionState:
-    """The last of these, which follow each other, with the replies of all of them and no items."""
+    """The last of these, which continue each other, with the replies of all of them and no items."""
     memory = Remembered()
     for state in states:
         memory.follow(state)
@@ -174,7 +183,7 @@ def merged_replies(states: Sequence[PartitionState]) -> PartitionState:
     order = [(sequencer, counts[sequencer], list(memory.order[sequencer])) for sequencer in sorted(counts)]
     names = dict.fromkeys((sequencer, name) for sequencer, _, newest in order for _, name in newest)
     replies = [memory.given[each] for each in names if each in memory.given]
-    return msgspec.structs.replace(last, items=[], replies=replies, reply_order=order)
+    return msgspec.structs.replace(last, items=[], replies=replies, reply_order=order, since=states[0].since)
 
 
 def merged_rows(runs: Sequence[Iterable[Row]], *, whole: bool) -> Iterator[Row]:

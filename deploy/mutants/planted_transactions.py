@@ -1,4 +1,4 @@
-"""Bugs in how transactional jobs trim their control topic, and in what nodes do that find it trimmed."""
+"""Bugs in how transactional jobs trim their control topic, in nodes that find it trimmed, and in checkpoints."""
 
 from __future__ import annotations
 
@@ -6,8 +6,61 @@ from deploy.mutants.model import Mutant
 
 CONTROL = "tests/unit/test_transactions_control.py::"
 CLAIMING = "tests/unit/test_claiming.py::"
+CHAINS = "tests/unit/test_transactions_broken_chains.py"
+CHAIN_LIFE = "tests/unit/test_transactions_chain_life.py"
+PROMOTION = "tests/unit/test_transactions_promotion.py"
 
 TRANSACTIONS = (
+    Mutant(
+        "a promotion asks for its snapshot beside the life of the chain",
+        "nodes/transactions/driver.py",
+        "            self.checkpoints.promoted(unit - self.sequencers)\n",
+        "            self.checkpoints.begins(unit - self.sequencers, None)\n"
+        "            self.node.partitions[unit - self.sequencers].want_snapshot(whole=True)\n",
+        tests=(PROMOTION,),
+    ),
+    Mutant(
+        "a snapshot is handed over upon any chain",
+        "nodes/transactions/chain_life.py",
+        "event = Event.STRAY if since != self._end else Event.CONTINUES",
+        "event = Event.CONTINUES",
+        tests=(CHAIN_LIFE,),
+    ),
+    Mutant(
+        "a snapshot is asked for while a checkpoint is being saved",
+        "nodes/transactions/chain_life.py",
+        "(SAVING, Event.DUE): (SAVING, Effect.NOTHING)",
+        "(SAVING, Event.DUE): (WANTED, Effect.ASK)",
+        tests=(CHAIN_LIFE,),
+    ),
+    Mutant(
+        "a checkpoint that rests upon nothing and is not whole is begun with",
+        "transactional/continuity.py",
+        "if self._whole and state.since not in (None, UNSAID):",
+        "if False:",
+        tests=(CHAINS,),
+    ),
+    Mutant(
+        "a chain with a gap is begun with",
+        "transactional/continuity.py",
+        "elif state.since != self._end:",
+        "elif False:",
+        tests=(CHAINS,),
+    ),
+    Mutant(
+        "a chain of the version before is begun with, however much of it is missing",
+        "transactional/continuity.py",
+        "if found < count:",
+        "if False:",
+        tests=(CHAINS,),
+    ),
+    Mutant(
+        "a merged file does not say that it continues others",
+        "nodes/transactions/chains.py",
+        "since=last.ledger.done if made else seen[0][0].since",
+        "since=None",
+        tests=("tests/unit/test_transactions_checkpoints.py",),
+    ),
     Mutant(
         "a checkpoint of the control topic names one record more than it holds",
         "nodes/transactions/trimming.py",

@@ -1,7 +1,8 @@
 """Chains of checkpoint files of a state partition: each holds what has changed since the ones that it rests upon.
 
 Two rules for this file: a file is never changed, so merging makes new ones that later checkpoints rest upon; what is
-deleted is rested upon by nothing that may be begun with.
+deleted is rested upon by nothing that may be begun with. Each file says since which epoch it holds changes, so a chain
+that is not whole is refused by whoever reads or merges it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import msgspec
 from nodes.checkpoint_format import CheckpointDamaged, CheckpointKey, parse_name
 from nodes.checkpoints import CheckpointStore
 from nodes.transactions.topics import FIRST_INCARNATION
+from transactional.continuity import BrokenChain, Continuity
 from transactional.snapshots import PartitionState, Row, merged_replies, merged_rows, snapshot_bytes, snapshot_state
 from transactional.values import BadValue, decode, encode
 from wcrdt.slots import WINDOW_START
@@ -74,10 +76,31 @@ def _file(store: CheckpointStore, name: str) -> ChainFile:
     return found
 
 
-def states(store: CheckpointStore, parts: Iterable[Part]) -> Iterator[PartitionState]:
-    """One after the other; raises as ``load_file`` where it comes to a bad one."""
+class ChainBroken(CheckpointDamaged):
+    """Each file of the chain is intact, and together they are no state: changes are missing."""
+
+
+def states(
+    store: CheckpointStore, parts: Iterable[Part], newest: tuple[str, PartitionState] | None = None
+) -> Iterator[PartitionState]:
+    """Of a chain from its first file on, one after the other; ``newest``: what rests upon them, and is only checked.
+
+    Raises as ``load_file`` where it comes to a bad one, ``ChainBroken`` where it does not continue the ones before it.
+    """
+    continuity = Continuity()
     for part in parts:
-        yield load_file(store, part.name)[1]
+        state = load_file(store, part.name)[1]
+        _follow(continuity, part.name, state)
+        yield state
+    if newest is not None:
+        _follow(continuity, *newest)
+
+
+def _follow(continuity: Continuity, name: str, state: PartitionState) -> None:
+    try:
+        continuity.follow(state)
+    except BrokenChain as error:
+        raise ChainBroken(f"checkpoint {name} holds {error}") from None
 
 
 # --- merging ----------------------------------------------------------------------------------------------------------
@@ -113,7 +136,7 @@ def merge_files(
 ) -> list[Part]:
     """Make one run of several; memory is for a file of each run. ``whole``: they rest upon nothing.
 
-    Raises as ``load_file`` and ``save`` do.
+    Raises as ``states`` and ``save`` do.
     """
     runs = runs_of(parts)
     seen: list[list[PartitionState]] = [[] for _ in runs]
@@ -122,7 +145,7 @@ def merge_files(
     made: list[Part] = []
 
     def save(items: list[Row], of: PartitionState) -> None:
-        state = msgspec.structs.replace(of, items=items)
+        state = msgspec.structs.replace(of, items=items, since=last.ledger.done if made else seen[0][0].since)
         saved = save_file(store, job, unit, (last.ledger.done, len(made) + 1), (), snapshot_bytes(state))
         made.append(msgspec.structs.replace(saved, follows=bool(made)))
 
@@ -132,13 +155,24 @@ def merge_files(
         if items:
             save(items, bare)
         items = segment
-    save(items, merged_replies([state for kept in seen for state in kept]))
+    followed = [state for kept in seen for state in kept]
+    _check(parts, followed, whole=whole)
+    save(items, merged_replies(followed))
     return made
+
+
+def _check(parts: Sequence[Part], states: Sequence[PartitionState], *, whole: bool) -> None:
+    """Raises ``ChainBroken`` where what was merged hides that changes are missing, or may be."""
+    continuity = Continuity(whole=whole)
+    for part, state in zip(parts, states, strict=True):
+        _follow(continuity, part.name, state)
+    if continuity.since != states[0].since:
+        raise ChainBroken(f"checkpoints up to {parts[-1].name} do not all say since which epoch they hold changes")
 
 
 def _rows(store: CheckpointStore, run: Sequence[Part], seen: list[PartitionState]) -> Iterator[Row]:
     """Of one run, in order; leaves what else its files hold in ``seen``."""
-    for state in states(store, run):
+    for state in (load_file(store, part.name)[1] for part in run):
         seen.append(msgspec.structs.replace(state, items=[]))
         yield from sorted(state.items, key=_place)
 

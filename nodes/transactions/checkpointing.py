@@ -18,6 +18,7 @@ from nodes.machine import messages as m
 from nodes.machine.ownership import Ownership
 from nodes.saver import DirectSaver, Saver
 from nodes.transactions import chains
+from nodes.transactions.chain_life import ChainLife, Effect, Event
 from nodes.transactions.chains import Part
 from nodes.transactions.compaction import Compact, CompactionFailed, Wish, compact_here
 from nodes.transactions.topics import FIRST_INCARNATION
@@ -41,20 +42,14 @@ class Begin(NamedTuple):
 
 @dataclass(slots=True)
 class _Life:
-    """A partition for as long as this node owns it. ``chain``: what the next checkpoint rests upon.
-
-    From the wish on until a checkpoint is saved there is no other one on its way.
-    """
+    """A partition for as long as this node owns it. ``held``: a snapshot, and replies that have to be acknowledged."""
 
     partition: StatePartition
-    chain: tuple[Part, ...]
+    chain: ChainLife
     looked_ms: int
     epoch: int
     idle: int = 0
-    wanted: bool = False
-    held: tuple[int, Snapshot, int] | None = None  # epoch, snapshot, replies that have to be acknowledged
-    merging: bool = False
-    broken: bool = False  # a file that it rests upon is bad: the next one has to hold all
+    held: tuple[int, Snapshot, int] | None = None
 
 
 class _Saved(NamedTuple):
@@ -70,7 +65,6 @@ class _Merged(NamedTuple):
     """``made`` None: it failed; ``damaged``: and will again."""
 
     life: _Life
-    parts: tuple[Part, ...]
     made: list[Part] | None
     damaged: bool = False
 
@@ -109,7 +103,7 @@ class TransactionCheckpoints:
         self._compact = compact_here(store) if compact is None else compact
         self._under: dict[int, dict[str, list[Part]]] = {}  # what kept checkpoints of a unit rest upon; the saver's own
         self._lives: dict[int, _Life] = {}
-        self._begun: dict[int, tuple[Part, ...]] = {}
+        self._begun: dict[int, ChainLife] = {}
         self._distrusted = 0
         self._replies_sent: dict[int, int] = {}
         self._replies_acked: dict[int, int] = {}
@@ -147,7 +141,12 @@ class TransactionCheckpoints:
 
     def begins(self, partition: int, begin: Begin | None) -> None:
         """This node owns the partition now, and has begun with this checkpoint."""
-        self._begun[partition] = () if begin is None else begin.chain
+        self._begun[partition] = ChainLife() if begin is None else ChainLife(begin.chain, begin.state.ledger.done)
+        self._lives.pop(partition, None)
+
+    def promoted(self, partition: int) -> None:
+        """This node owns the partition now, in place: no checkpoint may rest upon those that others have made since."""
+        self._begun[partition] = ChainLife(is_sound=False)
         self._lives.pop(partition, None)
 
     def _loaded(self, name: str) -> Begin | None:
@@ -157,7 +156,7 @@ class TransactionCheckpoints:
             self.say_damaged(error)
             return None
         chain = (*rests_on, Part(name, sum(len(key) + len(value or b"") for _, key, value in state.items)))
-        return Begin(state, chains.states(self.store, rests_on), chain)
+        return Begin(state, chains.states(self.store, rests_on, (name, state)), chain)
 
     def say_damaged(self, error: Exception) -> None:
         logger.warning("node %s: %s; falling back to an older checkpoint, or to the log", self.node, error)
@@ -182,15 +181,12 @@ class TransactionCheckpoints:
         said: list[bytes] = []
         for number, partition in sorted(partitions.items()):
             life = self._life(number, partition, now_ms)
-            if life.broken and not life.wanted:
-                life.chain, life.broken = (), False
-                self._want(life, whole=True)
-            if not life.wanted and (intervals := (now_ms - life.looked_ms) // max(1, self.interval_ms)) > 0:
-                life.looked_ms += intervals * self.interval_ms
-                self._maybe_want(life)
-            made = partition.take_snapshot()
-            if made is not None:
-                life.held = *made, self._replies_sent.get(number, 0)
+            if life.chain.is_idle:
+                self._maybe_ask(life, now_ms)
+            if life.chain.is_wanted and (made := partition.take_snapshot()) is not None:
+                epoch, snapshot = made
+                if life.chain.made(epoch, snapshot.since) is not Effect.DROP:
+                    life.held = epoch, snapshot, self._replies_sent.get(number, 0)
             if life.held is not None and self._replies_acked.get(number, 0) >= life.held[2]:
                 said += self._hand_over(number, life)
         for saved in self._saver.finished():
@@ -202,31 +198,35 @@ class TransactionCheckpoints:
     def _life(self, number: int, partition: StatePartition, now_ms: int) -> _Life:
         life = self._lives.get(number)
         if life is None or life.partition is not partition:
-            looked_ms = now_ms - self._offset_ms(number)
-            life = self._lives[number] = _Life(partition, self._begun.pop(number, ()), looked_ms, partition.epoch)
+            chain, looked_ms = self._begun.pop(number, None), now_ms - self._offset_ms(number)
+            chain = ChainLife(is_sound=False) if chain is None else chain
+            life = self._lives[number] = _Life(partition, chain, looked_ms, partition.epoch)
         return life
 
     def _offset_ms(self, number: int) -> int:
         """So much earlier in the interval its checkpoints are than those of partition 0: not all at one moment."""
         return self.interval_ms * number // (self.ownership.partitions - self.sequencers)
 
-    def _maybe_want(self, life: _Life) -> None:
-        life.idle += 1
-        partition = life.partition
-        if partition.epoch != life.epoch and (partition.writes or life.idle >= IDLE_INTERVALS):
-            self._want(life)
-
-    def _want(self, life: _Life, *, whole: bool = False) -> None:
-        life.idle, life.epoch, life.wanted = 0, life.partition.epoch, True
-        life.partition.writes = 0
-        life.partition.want_snapshot(whole=whole)
+    def _maybe_ask(self, life: _Life, now_ms: int) -> None:
+        """Where the interval is over and there is something to save, or the chain has to begin anew."""
+        partition, due = life.partition, False
+        if (intervals := (now_ms - life.looked_ms) // max(1, self.interval_ms)) > 0:
+            life.looked_ms += intervals * self.interval_ms
+            life.idle += 1
+            due = partition.epoch != life.epoch and (partition.writes > 0 or life.idle >= IDLE_INTERVALS)
+        effect = life.chain.happens(Event.DUE if due else Event.LOOKED)
+        if effect in (Effect.ASK, Effect.ASK_WHOLE):
+            life.idle, life.epoch, partition.writes = 0, partition.epoch, 0
+            partition.want_snapshot(whole=effect is Effect.ASK_WHOLE)
 
     def _hand_over(self, number: int, life: _Life) -> list[bytes]:
         assert life.held is not None
         (epoch, made, _), life.held = life.held, None
-        unit = self.sequencers + number
+        if life.chain.happens(Event.ACKNOWLEDGED) is Effect.DROP:
+            return []
+        unit, merging = self.sequencers + number, bool(life.chain.merging)
         known = [saved.name for saved in self.ownership.checkpoints(unit)]
-        saved = self._saver.save(partial(self._save, number, life, life.chain, epoch, made, known, life.merging))
+        saved = self._saver.save(partial(self._save, number, life, life.chain.chain, epoch, made, known, merging))
         return [] if saved is None else self._keep(saved)
 
     def _save(
@@ -272,12 +272,11 @@ class TransactionCheckpoints:
 
     def _keep(self, saved: _Saved) -> list[bytes]:
         number, life, epoch, part = saved
-        life.wanted = False
+        effect = life.chain.saved(part)
         if part is None:
             self.say_damaged(CheckpointMissing(f"files of partition {number} that a checkpoint rests upon are gone"))
-            life.broken = True
+        if part is None or effect is Effect.DROP:
             return []
-        life.chain = (*life.chain, part)
         if self._lives.get(number) is life:
             self._maybe_merge(number, life)
         unit = self.sequencers + number
@@ -289,29 +288,24 @@ class TransactionCheckpoints:
     # --- merging ----------------------------------------------------------------------------------------------------
 
     def _maybe_merge(self, number: int, life: _Life) -> None:
-        parts = tuple(chains.to_merge(life.chain))
-        if not parts or life.merging:
+        chain = life.chain.chain
+        parts = tuple(chains.to_merge(chain))
+        if not parts or life.chain.merging:
             return
-        life.merging = True
-        wish = Wish(self.job, self.sequencers + number, list(parts), whole=len(parts) == len(life.chain))
-        merged = self._merger.save(partial(self._merge, life, parts, wish))
+        life.chain.merges(parts)
+        wish = Wish(self.job, self.sequencers + number, list(parts), whole=len(parts) == len(chain))
+        merged = self._merger.save(partial(self._merge, life, wish))
         if merged is not None:
             self._replace(merged)
 
-    def _merge(self, life: _Life, parts: tuple[Part, ...], wish: Wish) -> _Merged:
+    def _merge(self, life: _Life, wish: Wish) -> _Merged:
         """Beside the node's loop."""
         try:
             made = self._compact(wish)
-            return _Merged(life, parts, made if self._is_intact(made) else None)
+            return _Merged(life, made if self._is_intact(made) else None)
         except CompactionFailed as error:
             logger.warning("node %s: checkpoints of unit %d are not merged: %s", self.node, wish.unit, error)
-            return _Merged(life, parts, None, error.damaged)
+            return _Merged(life, None, error.damaged)
 
     def _replace(self, merged: _Merged) -> None:
-        life, parts, made, damaged = merged
-        life.merging = False
-        at = life.chain.index(parts[0]) if parts[0] in life.chain else None
-        if made is None:
-            life.broken |= damaged
-        elif at is not None and life.chain[at : at + len(parts)] == parts:
-            life.chain = (*life.chain[:at], *made, *life.chain[at + len(parts) :])
+        merged.life.chain.merged(merged.made, damaged=merged.damaged)

@@ -332,13 +332,12 @@ class TransactionDriver:
         return True
 
     def _promote(self, unit: int) -> None:
-        """A standby is the owner now, in place. Its checkpoints rest upon none that it does not know."""
+        """A standby is the owner now, in place."""
         self.promotions += 1
         self.node.speak(unit, for_good=True)
         self._tell(n.Ticked())  # what it held back is sent before a snapshot may count on it
         if unit >= self.sequencers:
-            self.checkpoints.begins(unit - self.sequencers, None)
-            self.node.partitions[unit - self.sequencers].want_snapshot(whole=True)
+            self.checkpoints.promoted(unit - self.sequencers)
 
     # --- transactions -----------------------------------------------------------------------------------------------
 

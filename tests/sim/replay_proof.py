@@ -1,9 +1,10 @@
 """The replay proof at any size: random transactional programs under crashes, each judged by the plain loop.
 
-    .venv/bin/python -m tests.sim.replay_proof --programs 5000 [--seed S] [--processes 2] [--json]
+    .venv/bin/python -m tests.sim.replay_proof --programs 5000 [--fleets] [--seed S] [--processes 2] [--json]
 
 A program is a run of `tests/sim/test_transactions.py`: random call graphs, aborts, hot keys and crashes, all drawn from
-its seed. Prints how many were judged and what they met; exit 1 with the seeds that failed.
+its seed; with ``--fleets`` of `tests/sim/transactions_fleet.py`: whole nodes with standbys, slow stores and kills.
+Prints how many were judged and what they met; exit 1 with the seeds that failed.
 """
 
 from __future__ import annotations
@@ -13,33 +14,39 @@ import json
 import sys
 import time
 from dataclasses import asdict
+from functools import partial
 from multiprocessing import get_context
+from typing import Any
 
 from nodes.sim.many import fresh_base_seed
-from tests.sim.test_transactions import simulate
+from tests.sim import test_transactions, transactions_fleet
 from tests.sim.transactions_oracle import Tally
 
 
-def judged(seed: int) -> tuple[int, Tally | None, str]:
+def judged(seed: int, *, fleets: bool) -> tuple[int, Any, str]:
     """One program; None and why where it is wrong."""
     try:
-        return seed, simulate(seed), ""
-    except AssertionError as error:
-        return seed, None, str(error)
+        return seed, (transactions_fleet if fleets else test_transactions).simulate(seed), ""
+    except Exception as error:
+        return seed, None, f"{type(error).__name__}: {error}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", type=int, default=2_000)
+    parser.add_argument("--fleets", action="store_true")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     base = fresh_base_seed() if options.seed is None else options.seed
     print(f"programs {base} to {base + options.programs - 1}", file=sys.stderr)
-    tally, failed, began_s = Tally(), dict[int, str](), time.monotonic()
+    tally: Any = transactions_fleet.Met() if options.fleets else Tally()
+    failed, began_s = dict[int, str](), time.monotonic()
     with get_context("spawn").Pool(options.processes) as pool:
-        for seed, found, why in pool.imap_unordered(judged, range(base, base + options.programs), chunksize=20):
+        for seed, found, why in pool.imap_unordered(
+            partial(judged, fleets=options.fleets), range(base, base + options.programs), chunksize=20
+        ):
             if found is None:
                 failed[seed] = why
                 print(f"seed {seed}: {why}", file=sys.stderr)

@@ -191,7 +191,7 @@ class World:
         life = self.draw.choice(self.lives)
         for partition in sorted(life.node.owned_partitions()):
             owned = life.node.partitions[partition]
-            whole = owned._made is None and self.side.random() < 0.1
+            whole = owned._wish._made is None and self.side.random() < 0.1
             if whole:
                 self.chains[id(owned)] = ()
             owned.want_snapshot(whole=whole)

@@ -171,7 +171,7 @@ class Dying(Stage):
         return driver
 
     def maybe_die(self, what: str, name: str) -> None:
-        merges = any(life.merging for life in self.lives())
+        merges = any(life.chain.merging for life in self.lives())
         self.spared += what == "save"
         if what == "save" and self.spared > 40 and self.draw.random() < (0.5 if merges else 0.02):
             self.spared = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -35,6 +36,32 @@ def counters(name: str, partitions: int) -> Program:
         return ctx.get(0)
 
     return Program(name, [count])
+
+
+class SlowSaver:
+    """A ``Saver`` that works beside its node: one save after the other, each of which takes ``delay_ms()``."""
+
+    def __init__(self, now_ms: Callable[[], int], delay_ms: Callable[[], int]) -> None:
+        self._now_ms = now_ms
+        self._delay_ms = delay_ms
+        self._waiting: deque[tuple[int, Callable[[], Any]]] = deque()
+        self._done: list[Any] = []
+
+    def save(self, work: Callable[[], Any]) -> None:
+        begins = max(self._now_ms(), self._waiting[-1][0] if self._waiting else 0)
+        self._waiting.append((begins + self._delay_ms(), work))
+
+    def go_on(self) -> int:
+        """Do what is due by now, also for a node that stands still; gives how much that was."""
+        did = 0
+        while self._waiting and self._waiting[0][0] <= self._now_ms():
+            self._done.append(self._waiting.popleft()[1]())
+            did += 1
+        return did
+
+    def finished(self) -> list[Any]:
+        done, self._done = self._done, []
+        return [each for each in done if each is not None]
 
 
 class Stage:

@@ -62,7 +62,7 @@ def write_state(store: CheckpointStore, names: dict[int, str], path: Path) -> in
 def _items(store: CheckpointStore, name: str) -> dict[StateKey, bytes]:
     below, newest = load_file(store, name)
     found: dict[StateKey, bytes] = {}
-    for state in (*states(store, below), newest):
+    for state in (*states(store, below, (name, newest)), newest):
         for operator, key, value in state.items:
             if value is None:
                 found.pop((operator, key), None)

@@ -1,0 +1,188 @@
+"""The life of a chain of checkpoints at one owner, as a state machine: at most one checkpoint is on its way.
+
+Two rules for this file: it knows no store, no log and no clock; what is not in ``TRANSITIONS`` cannot happen. So a
+checkpoint is handed over only upon the chain that it continues, whoever asked for a snapshot, and when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum, auto
+from typing import NamedTuple
+
+from nodes.transactions.chains import Part
+
+
+class Stage(Enum):
+    """Where the next checkpoint is."""
+
+    IDLE = auto()
+    """None is on its way."""
+    WANTED = auto()
+    """The partition was asked for a snapshot."""
+    HELD = auto()
+    """There is one; it waits until the partition's replies are acknowledged."""
+    SAVING = auto()
+    """It was handed over."""
+
+
+class Event(Enum):
+    """What happens to a chain."""
+
+    DUE = auto()
+    """The interval is over, and something was written."""
+    LOOKED = auto()
+    """Time passes."""
+    WHOLE = auto()
+    """The snapshot is there, and holds all."""
+    CONTINUES = auto()
+    """The snapshot is there, and continues the chain."""
+    STRAY = auto()
+    """The snapshot is there, and continues something else."""
+    ACKNOWLEDGED = auto()
+    """All replies that the snapshot counts on are on the log."""
+    SAVED = auto()
+    """The file is there, and so are those that it rests upon."""
+    LOST = auto()
+    """Files that it rests upon are gone."""
+    DAMAGED = auto()
+    """A file of the chain is bad."""
+
+
+class Effect(Enum):
+    """What is to be done."""
+
+    NOTHING = auto()
+    ASK = auto()
+    """Ask the partition for what has changed since the last snapshot."""
+    ASK_WHOLE = auto()
+    """Ask it for all; the chain begins anew."""
+    BEGIN_ANEW = auto()
+    """Keep the snapshot; it rests upon nothing."""
+    HOLD = auto()
+    """Keep the snapshot; it rests upon the chain."""
+    HAND_OVER = auto()
+    """Save it."""
+    ADD = auto()
+    """It is part of the chain, and others may begin with it."""
+    DROP = auto()
+    """It is no checkpoint."""
+
+
+class State(NamedTuple):
+    """``is_sound`` False: nothing may rest upon the chain, so the next checkpoint has to hold all."""
+
+    stage: Stage
+    is_sound: bool
+
+
+IDLE, WANTED, HELD, SAVING = (State(stage, True) for stage in Stage)
+BAD_IDLE, BAD_WANTED, BAD_HELD, BAD_SAVING = (State(stage, False) for stage in Stage)
+
+TRANSITIONS: Mapping[tuple[State, Event], tuple[State, Effect]] = {
+    (IDLE, Event.LOOKED): (IDLE, Effect.NOTHING),
+    (IDLE, Event.DUE): (WANTED, Effect.ASK),
+    (IDLE, Event.DAMAGED): (BAD_IDLE, Effect.NOTHING),
+    (BAD_IDLE, Event.LOOKED): (BAD_WANTED, Effect.ASK_WHOLE),
+    (BAD_IDLE, Event.DUE): (BAD_WANTED, Effect.ASK_WHOLE),
+    (BAD_IDLE, Event.DAMAGED): (BAD_IDLE, Effect.NOTHING),
+    (WANTED, Event.LOOKED): (WANTED, Effect.NOTHING),
+    (WANTED, Event.DUE): (WANTED, Effect.NOTHING),
+    (WANTED, Event.WHOLE): (HELD, Effect.BEGIN_ANEW),
+    (WANTED, Event.CONTINUES): (HELD, Effect.HOLD),
+    (WANTED, Event.STRAY): (BAD_IDLE, Effect.DROP),
+    (WANTED, Event.DAMAGED): (BAD_WANTED, Effect.NOTHING),
+    (BAD_WANTED, Event.LOOKED): (BAD_WANTED, Effect.NOTHING),
+    (BAD_WANTED, Event.DUE): (BAD_WANTED, Effect.NOTHING),
+    (BAD_WANTED, Event.WHOLE): (HELD, Effect.BEGIN_ANEW),
+    (BAD_WANTED, Event.CONTINUES): (BAD_IDLE, Effect.DROP),
+    (BAD_WANTED, Event.STRAY): (BAD_IDLE, Effect.DROP),
+    (BAD_WANTED, Event.DAMAGED): (BAD_WANTED, Effect.NOTHING),
+    (HELD, Event.LOOKED): (HELD, Effect.NOTHING),
+    (HELD, Event.DUE): (HELD, Effect.NOTHING),
+    (HELD, Event.ACKNOWLEDGED): (SAVING, Effect.HAND_OVER),
+    (HELD, Event.DAMAGED): (BAD_HELD, Effect.NOTHING),
+    (BAD_HELD, Event.LOOKED): (BAD_HELD, Effect.NOTHING),
+    (BAD_HELD, Event.DUE): (BAD_HELD, Effect.NOTHING),
+    (BAD_HELD, Event.ACKNOWLEDGED): (BAD_IDLE, Effect.DROP),
+    (BAD_HELD, Event.DAMAGED): (BAD_HELD, Effect.NOTHING),
+    (SAVING, Event.LOOKED): (SAVING, Effect.NOTHING),
+    (SAVING, Event.DUE): (SAVING, Effect.NOTHING),
+    (SAVING, Event.SAVED): (IDLE, Effect.ADD),
+    (SAVING, Event.LOST): (BAD_IDLE, Effect.DROP),
+    (SAVING, Event.DAMAGED): (BAD_SAVING, Effect.NOTHING),
+    (BAD_SAVING, Event.LOOKED): (BAD_SAVING, Effect.NOTHING),
+    (BAD_SAVING, Event.DUE): (BAD_SAVING, Effect.NOTHING),
+    (BAD_SAVING, Event.SAVED): (BAD_IDLE, Effect.DROP),
+    (BAD_SAVING, Event.LOST): (BAD_IDLE, Effect.DROP),
+    (BAD_SAVING, Event.DAMAGED): (BAD_SAVING, Effect.NOTHING),
+}
+
+
+class Unexpected(AssertionError):
+    """An event that cannot happen in this state: the chain is not to be gone on with."""
+
+
+class ChainLife:
+    """``chain``: what the next checkpoint rests upon, up to the end of epoch ``end``; None: it is empty.
+
+    ``is_sound`` False: the next one has to hold all. Beside the states, some files of the chain may be merged in any.
+    """
+
+    def __init__(self, chain: Sequence[Part] = (), end: int | None = None, *, is_sound: bool = True) -> None:
+        self.state = State(Stage.IDLE, is_sound)
+        self.chain = tuple(chain)
+        self.merging: tuple[Part, ...] = ()
+        self._end = end
+        self._next_end: int | None = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no checkpoint is on its way."""
+        return self.state.stage is Stage.IDLE
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether the partition was asked for a snapshot that it has not given yet."""
+        return self.state.stage is Stage.WANTED
+
+    def happens(self, event: Event) -> Effect:
+        """What follows. Raises ``Unexpected``."""
+        found = TRANSITIONS.get((self.state, event))
+        if found is None:
+            raise Unexpected(f"{event.name} while a checkpoint is {self.state.stage.name}")
+        self.state, effect = found
+        if effect in (Effect.ASK_WHOLE, Effect.BEGIN_ANEW):
+            self.chain, self._end = (), None
+        return effect
+
+    def made(self, epoch: int, since: int | None) -> Effect:
+        """The partition's snapshot is there; ``since``: what it continues."""
+        event = Event.STRAY if since != self._end else Event.CONTINUES
+        effect = self.happens(Event.WHOLE if since is None else event)
+        if effect is not Effect.DROP:
+            self._next_end = epoch
+        return effect
+
+    def saved(self, part: Part | None) -> Effect:
+        """None: what it rests upon is gone."""
+        effect = self.happens(Event.LOST if part is None else Event.SAVED)
+        if effect is Effect.ADD and part is not None:
+            self.chain, self._end = (*self.chain, part), self._next_end
+        return effect
+
+    def merges(self, parts: Sequence[Part]) -> None:
+        """Files of the chain are being merged."""
+        assert not self.merging, "one merge at a time"
+        self.merging = tuple(parts)
+
+    def merged(self, made: Sequence[Part] | None, *, damaged: bool) -> None:
+        """They became these; None: nothing came of it, and ``damaged``: one of them is bad."""
+        parts, self.merging = self.merging, ()
+        at = self.chain.index(parts[0]) if parts[0] in self.chain else None
+        if at is None or self.chain[at : at + len(parts)] != parts:
+            return  # the chain has begun anew
+        if made is not None:
+            self.chain = (*self.chain[:at], *made, *self.chain[at + len(parts) :])
+        elif damaged:
+            self.happens(Event.DAMAGED)

@@ -1,0 +1,19 @@
+"""Fleets with standbys, slow stores and kills at the worst moments: what was acknowledged stands, and stands once."""
+
+from __future__ import annotations
+
+import os
+
+from tests.sim.transactions_fleet import Met, simulate
+from tests.sim.transactions_oracle import each_seed
+
+SEEDS = 40
+KILLS = {"after a save", "after a notice", "after a promotion", "at any time", "all at once"}
+
+
+def test_nothing_acknowledged_is_lost_or_done_twice() -> None:
+    base, met = int(os.environ["SIM_BASE_SEED"]), Met()
+    for found in each_seed(base, SEEDS, simulate):
+        met.add(found)
+    assert met.kills.keys() == KILLS, met
+    assert met.answered and met.saved and met.promotions and met.stalls and met.restored, met

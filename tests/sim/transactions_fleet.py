@@ -1,0 +1,210 @@
+"""A fleet of transactional nodes with standbys, slow stores, kills at the worst moments and nodes that stand still.
+
+Whole nodes (driver, claims, checkpoints) on a log in memory; all faults are drawn from one seed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from random import Random
+
+from nodes.transactions.driver import TransactionDriver
+from tests.unit.txn_stage import SlowSaver, Stage, counters
+from transactional.requests import WireRequest
+
+TURN_MS = 5
+PATIENCE_TURNS = 8_000
+"""Of a healed fleet, until the last reply: takeovers, and a read of the whole log."""
+
+
+@dataclass
+class Met:
+    """What a run has met, so that a test can demand that it was not trivial."""
+
+    answered: int = 0
+    saved: int = 0
+    promotions: int = 0
+    kills: dict[str, int] = field(default_factory=dict)
+    stalls: int = 0
+    restored: int = 0
+
+    def add(self, other: Met) -> None:
+        for name in ("answered", "saved", "promotions", "stalls", "restored"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for why, count in other.kills.items():
+            self.kills[why] = self.kills.get(why, 0) + count
+
+
+class Fleet(Stage):
+    """Let it run with ``go_on``, end its faults with ``heal``; ``check`` compares with what was acknowledged."""
+
+    def __init__(self, seed: int) -> None:
+        draw = self.draw = Random(seed)
+        self.copies = draw.choice([1, 2, 2, 2, 3, 3])
+        super().__init__(
+            counters("fleet", draw.randrange(1, 4)),
+            interval_ms=draw.choice([60, 150, 400]),
+            trim_ms=draw.choice([0, 300]),
+        )
+        self.delay_ms = draw.choice([0, 50, 300, 300, 600])
+        self.size = draw.randrange(2, 5)
+        self.stalled_until: dict[str, int] = {}
+        self.savers: dict[str, list[SlowSaver]] = {}
+        self.promoted: dict[str, int] = {}
+        self.doomed: dict[str, tuple[int, str]] = {}  # when a node dies, and why
+        self.births: list[int] = []
+        self.born = 0
+        self.met = Met()
+        self.asked = 0
+        self.sent: dict[str, str] = {}  # request -> key
+        self.counts: dict[str, list[int]] = {}  # key -> what its acknowledgements said
+        self.keys = [f"k{number}" for number in range(draw.choice([4, 20, 60]))]
+        self.stall_odds = draw.choice([0.0, 0.002, 0.02])
+        self.kill_odds = {
+            "after a save": draw.choice([0.0, 0.05, 0.3]),
+            "after a notice": draw.choice([0.0, 0.05, 0.3]),
+            "after a promotion": draw.choice([0.0, 0.3]),
+            "at any time": draw.choice([0.0, 0.0005, 0.003]),
+        }
+        for _ in range(self.size):
+            self.bear()
+
+    # --- nodes ------------------------------------------------------------------------------------------------------
+
+    def bear(self) -> None:
+        self.born += 1
+        self.start(f"node-{self.born:03}")
+
+    def start(self, name: str) -> TransactionDriver:
+        driver = super().start(name)
+        driver.standing._copies = self.copies
+        now_ms = lambda: self.now_ms  # noqa: E731
+        saver = SlowSaver(now_ms, lambda: self.draw.randrange(self.delay_ms // 2, self.delay_ms + 1))
+        merger = SlowSaver(now_ms, lambda: self.draw.randrange(100))
+        driver.checkpoints._saver, driver.checkpoints._merger = saver, merger
+        self.savers[name], self.promoted[name] = [saver, merger], 0
+        return driver
+
+    def kill(self, name: str, why: str) -> None:
+        self.met.kills[why] = self.met.kills.get(why, 0) + 1
+        self.met.promotions += self.nodes[name][0].promotions
+        del self.nodes[name], self.savers[name], self.promoted[name]
+        self.stalled_until.pop(name, None)
+        self.doomed.pop(name, None)
+        self.births.append(self.now_ms + self.draw.choice([5, 300, 2_000]))
+
+    def doom(self, name: str, why: str, within_ms: int) -> None:
+        if self.draw.random() < self.kill_odds[why] and name not in self.doomed:
+            self.doomed[name] = self.now_ms + self.draw.randrange(within_ms + 1), why
+
+    def turn(self, times: int = 1) -> None:
+        for _ in range(times):
+            self.now_ms += TURN_MS
+            for name in sorted(self.savers):
+                saver, merger = self.savers[name]
+                merger.go_on()
+                if did := saver.go_on():
+                    self.met.saved += did
+                    self.doom(name, "after a save", 0)
+            for name in sorted(self.nodes):
+                self._turn_node(name)
+            self._die_and_be_born()
+
+    def _turn_node(self, name: str) -> None:
+        if self.stalled_until.get(name, 0) > self.now_ms:
+            return
+        driver, feeding = self.nodes[name]
+        notices = self.log.end_offset(self.topics.control, 0)
+        driver.turn()
+        feeding.turn(driver.node.sequencers)
+        if self.log.end_offset(self.topics.control, 0) > notices:
+            self.doom(name, "after a notice", 30)
+        if driver.promotions > self.promoted[name]:
+            self.promoted[name] = driver.promotions
+            self.doom(name, "after a promotion", 1_500)
+        if self.draw.random() < self.kill_odds["at any time"]:
+            self.doomed.setdefault(name, (self.now_ms, "at any time"))
+        if self.draw.random() < self.stall_odds:
+            self.met.stalls += 1
+            self.stalled_until[name] = self.now_ms + self.draw.choice([100, 300, 1_000, 5_000])
+
+    def _die_and_be_born(self) -> None:
+        for name, (at_ms, why) in sorted(self.doomed.items()):
+            if at_ms <= self.now_ms and name in self.nodes:
+                self.kill(name, why)
+        due = [at_ms for at_ms in self.births if at_ms <= self.now_ms]
+        self.births = [at_ms for at_ms in self.births if at_ms > self.now_ms]
+        for _ in due:
+            self.bear()
+
+    # --- clients ----------------------------------------------------------------------------------------------------
+
+    def ask(self, count: int) -> None:
+        """Increments of keys, each acknowledged with what the count is then."""
+        requests = []
+        for _ in range(count):
+            self.asked += 1
+            key, name = self.draw.choice(self.keys), f"r{self.asked}"
+            self.sent[name] = key
+            requests.append(WireRequest(name, "count", key, "add", [1]))
+        self.client.ask_all(requests)
+
+    def hear(self) -> None:
+        self.client.poll()
+        for name, count in self.client.take_all():
+            assert isinstance(count, int), f"request {name} is answered with {count!r}"
+            self.met.answered += 1
+            self.counts.setdefault(self.sent.pop(name), []).append(count)
+
+    def go_on(self, turns: int) -> None:
+        """Requests in bursts, with pauses in which checkpoints have less and less to save."""
+        busy_until, draw = 0, self.draw
+        for number in range(turns):
+            if draw.random() < 0.01:
+                busy_until = number + draw.choice([5, 40, 200])
+            if number < busy_until and draw.random() < 0.3:
+                self.ask(draw.randrange(1, 10))
+            self.turn()
+            self.hear()
+        self.heal()
+
+    def heal(self) -> None:
+        """No more faults; fails if requests stay without a reply."""
+        self.kill_odds, self.stall_odds = dict.fromkeys(self.kill_odds, 0.0), 0.0
+        self.stalled_until.clear()
+        self.doomed.clear()
+        for _ in range(PATIENCE_TURNS):
+            self.turn()
+            self.hear()
+            if not self.sent and not self.births:
+                return
+        raise AssertionError(f"{len(self.sent)} requests have no reply: {sorted(self.sent)[:5]}")
+
+    def check(self) -> None:
+        """What was acknowledged stands, once: on this fleet, and on one that begins with its checkpoints."""
+        self._check_counts()
+        for name in sorted(self.nodes):
+            self.kill(name, "all at once")
+        self.births.clear()
+        self.bear()
+        self._check_counts()
+        self.met.restored += any(driver.begun for driver, _ in self.nodes.values())
+
+    def _check_counts(self) -> None:
+        for key in self.keys:
+            self.asked += 1
+            name, said = f"r{self.asked}", sorted(self.counts.get(key, []))
+            self.sent[name] = key
+            self.client.ask(WireRequest(name, "count", key, "add", [0]))
+            self.heal()
+            found = self.counts[key].pop()
+            assert said == list(range(1, len(said) + 1)), f"counter {key} was acknowledged as {said}"
+            assert found == len(said), f"counter {key} was acknowledged at {len(said)}, and is {found}"
+
+
+def simulate(seed: int) -> Met:
+    """One run; fails where something that was acknowledged is lost, or done twice."""
+    fleet = Fleet(seed)
+    fleet.go_on(fleet.draw.choice([400, 1_000, 2_000]))
+    fleet.check()
+    return fleet.met
