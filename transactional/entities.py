@@ -99,9 +99,15 @@ class Entity(metaclass=_EntityType):
 
     def __init_subclass__(cls, *, partitions: int, colocate: str | None = None, name: str | None = None) -> None:
         cls.operator = Operator(name or cls.__name__.lower(), partitions=partitions, colocate=colocate)
+        cls.operator.entity = cls
         for method_name, method in vars(cls).items():
             if iscoroutinefunction(method) and not method_name.startswith("_"):
                 cls.operator.functions[method_name] = _function(cls, method)
+
+
+def state_fields(entity: type[Entity]) -> dict[str, Any]:
+    """The annotated fields of an entity with their types: its state."""
+    return {k: v for k, v in get_type_hints(entity).items() if k not in ("operator", "key", "ctx")}
 
 
 def _function(cls: type[Entity], method: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
@@ -128,7 +134,7 @@ class _Running:
     def __init__(self, entity: Entity, coroutine: Any) -> None:
         self._entity = entity
         self._coroutine = coroutine
-        self._fields = {k: v for k, v in get_type_hints(type(entity)).items() if k not in ("operator", "key", "ctx")}
+        self._fields = state_fields(type(entity))
         self._loaded = b""
 
     def __await__(self) -> Generator[Any, Any, Any]:

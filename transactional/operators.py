@@ -66,6 +66,7 @@ class Operator:
         self.partitions = partitions
         self.colocate = colocate
         self.state = state
+        self.entity: Any = None  # the class that it was made from, whose fields are the state
         self.functions: dict[str, Function] = {}
         self.bindings: list[Binding] = []
 

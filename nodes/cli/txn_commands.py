@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from nodes.cli.job_options import ReplicasOption, add_working_directory, node_definitions
+from nodes.cli.job_options import AcceptCodeOption, ReplicasOption, add_working_directory, node_definitions
 from nodes.cli.options import Given, JsonOption, new_group, with_log_options
 from nodes.cli.output import emit_json, fail, note
 from nodes.cli.txn_bench_command import EXAMPLE, bench, options_of_children
@@ -35,13 +35,14 @@ def node(
     number: Annotated[int, typer.Option("--number", help="Number of the node, for people.")] = -1,
     sequencers: SequencersOption = 4,
     replicas: ReplicasOption = None,
+    accept_code: AcceptCodeOption = False,
 ) -> None:
     """Work on a transactional job as one more node, until SIGTERM or Ctrl-C."""
     settings = given.settings(*node_definitions(None, replicas))
     add_working_directory()
     from nodes.transactions.process import load_program, run_transaction_node
 
-    run_transaction_node(load_program(program), settings, number=number, sequencers=sequencers)
+    run_transaction_node(load_program(program), settings, number=number, sequencers=sequencers, accept_code=accept_code)
 
 
 @app.command("run", epilog="Example: holon txn run examples.bank:program --nodes 2 --log-dir ./holon-log")
@@ -52,6 +53,7 @@ def run(
     nodes: Annotated[int, typer.Option("--nodes", min=1, help="Node processes.")] = 2,
     sequencers: SequencersOption = 4,
     replicas: ReplicasOption = None,
+    accept_code: AcceptCodeOption = False,
 ) -> None:
     """Start node processes and stay with them; one that crashes is started again. Ctrl-C stops them."""
     given.settings(*node_definitions(None, replicas))
@@ -62,6 +64,7 @@ def run(
     load_program(program)
     command = [sys.executable, "-m", "nodes.cli", "txn", "node", program, "--sequencers", str(sequencers)]
     command += [*options_of_children(given), *([] if replicas is None else ["--replicas", str(replicas)])]
+    command += ["--accept-code"] if accept_code else []
     fleet = TransactionFleet(command, nodes)
     note(f"{nodes} nodes: {', '.join(str(member.process.pid) for member in fleet.members)}")
     failed = stay(fleet, note)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from nodes.machine import facts as f
 from nodes.machine import messages as m
 from nodes.machine.assignment import heirs, target
+from nodes.machine.code_rule import CodeRule
 from nodes.machine.control_state import ControlState
 from nodes.machine.detector import Detector
 from nodes.machine.ownership import Ownership
@@ -20,10 +21,15 @@ FORGET_AFTER_MS = 60_000
 """So long a member without units may be silent before another one says that it has left."""
 
 
+LOOKS = 3
+"""Silences that make a suspect, after which a node that is none is taken to be at work."""
+
+
 class Claiming:
     """The part of a node that has to do with others. ``owned`` is what it works on, ascending.
 
-    ``groups``: sizes of ranges of units, each shared out evenly by itself; () takes all units as one.
+    ``groups``: sizes of ranges of units, each shared out evenly by itself; () takes all units as one. ``rule`` says
+    with which code it may join, and stay.
     """
 
     def __init__(
@@ -36,8 +42,11 @@ class Claiming:
         suspect_after_ms: int,
         groups: Sequence[int] = (),
         forget_after_ms: int = FORGET_AFTER_MS,
+        rule: CodeRule | None = None,
     ) -> None:
         assert not groups or sum(groups) == units, f"groups {groups} of {units} units"
+        self._rule = rule
+        self._asked_ms: int | None = None  # since then it is looked for nodes with other code
         self._groups = tuple(groups) or (units,)
         self._forget_after_ms = forget_after_ms
         self.node = node
@@ -79,7 +88,8 @@ class Claiming:
     def control(self, values: list[bytes], at_end: bool, now_ms: int) -> list[bytes]:
         """Records of the control topic, in order; gives what to append to it.
 
-        Raises ``BadMessage`` at one of a newer version: who passed it over would disagree with others about all since.
+        Raises ``BadMessage`` at one of a newer version: who passed it over would disagree with others about all since;
+        ``JobMismatch`` where this node's code is not one that the job goes on with.
         """
         self.detector.stalled(now_ms)
         for value in values:
@@ -89,11 +99,33 @@ class Claiming:
                     self._learn(fact, now_ms)
         if not at_end or self.leaving or self.ownership.incarnation != self.incarnation:
             return []
+        if self._rule is not None and self.joined:
+            self._rule.check_member(self.ownership)
         if not self._greeted:
+            if self._rule is not None and not self._rule.holds(self.ownership):
+                return [] if self._rule.awaits else self._declared(self._rule, now_ms)
             self._greeted = True
             return [m.encode(m.Hello(self.incarnation, self.node, self.number))]
         self.detector.caught_up(now_ms)
         return self._share_out(now_ms) if self.joined else []
+
+    def _declared(self, rule: CodeRule, now_ms: int) -> list[bytes]:
+        """What makes this node's code one of the job's, once it is known whether others are at work.
+
+        Who is silent for as long as a suspicion takes is dead; that some are heard of at first means nothing, since
+        what they wrote before they died is still on the log.
+        """
+        rule.check_state(self.ownership)
+        self.detector.caught_up(now_ms)
+        others = sorted(node for node in self.ownership.members if node != self.node)
+        living = sorted(set(others).difference(self.detector.suspects(others, now_ms)))
+        if self._asked_ms is None:
+            self._asked_ms = self.detector.running_ms
+        if living and self.detector.running_ms - self._asked_ms < LOOKS * self.detector.suspect_after_ms:
+            return []
+        self._asked_ms = None
+        name, argument = rule.declare(self.ownership, living)
+        return [m.encode(m.Command(self.incarnation, name, argument))]
 
     def restore(self, state: ControlState) -> None:
         """Go on from what others have folded: records that this node has not read are gone.
@@ -102,6 +134,8 @@ class Claiming:
         """
         before = set(self.ownership.members)
         self.ownership.restore(state)
+        if self._rule is not None:
+            self._rule.accepted(None)
         for node in sorted(before.difference(self.ownership.members)):
             self.detector.forget(node)
             self._forgotten.discard(node)
@@ -151,6 +185,8 @@ class Claiming:
                 if node == self.node and self.joined:  # others took it for dead: it joins again
                     self.joined = self._greeted = False
                     self._owned.clear()
+            case f.CodeAccepted(version) if self._rule is not None:
+                self._rule.accepted(version)
             case f.PartitionClaimed(unit, node, _, previous):
                 self._returning.claimed(fact, now_ms)
                 if node == self.node:

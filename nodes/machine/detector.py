@@ -35,6 +35,11 @@ class Detector:
         self._suspects: list[str] | None = None  # of these members, as long as nothing can have changed
         self._until_ms = 0
 
+    @property
+    def running_ms(self) -> int:
+        """Running time since this observer began."""
+        return self._running_ms
+
     def heard(self, node: str, now_ms: int) -> None:
         """A record of the node was read (any record is a sign of life)."""
         self._step(now_ms)

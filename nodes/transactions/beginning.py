@@ -4,37 +4,85 @@ from __future__ import annotations
 
 import msgspec
 
-from nodes.errors import RunFailed
+from holon.version import FORMAT, JobVersion
+from nodes.code_check import JobMismatch
 from nodes.log.contract import Log
 from nodes.machine import messages as m
+from nodes.machine.ownership import VERSION
 from nodes.transactions.control import going_on
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
+from transactional.describing import version_of
 from transactional.operators import Program
 
 
-def begin(log: Log, topics: TransactionTopics, program: Program, sequencers: int) -> None:
-    """Start the job, or check that it was started alike. Raises ``RunFailed``."""
-    mine = fingerprint(program, sequencers)
-    started = _started(log, topics)
-    if started is None:
+class Layout(msgspec.Struct):
+    """Where keys are: it must not change while a job lives. ``format``: so that older releases refuse the job."""
+
+    operators: list[tuple[str, int, str | None]]
+    sequencers: int
+    format: int = 1
+
+    @classmethod
+    def of(cls, program: Program, sequencers: int) -> Layout:
+        found = [(each.name, each.partitions, each.colocate) for _, each in sorted(program.operators.items())]
+        return cls(found, sequencers, FORMAT)
+
+
+def begin(
+    log: Log, topics: TransactionTopics, program: Program, sequencers: int, version: JobVersion | None = None
+) -> None:
+    """Start the job, or check that keys are where they were. Raises ``JobMismatch``.
+
+    ``version``: the program's, if it is known; whether that fits is checked when a node joins (``CodeRule``).
+    """
+    mine = Layout.of(program, sequencers)
+    begun = started(log, topics)
+    if begun is None:
+        version = version_of(program) if version is None else version
         units = sequencers + program.partitions
-        log.append(topics.control, 0, [m.encode(m.JobStarted(FIRST_INCARNATION, mine, units))])
-        started = _started(log, topics)
-    if started is None or started.fingerprint != mine:
-        found = "" if started is None else started.fingerprint
-        raise RunFailed(
-            f"job {program.name!r} was started as {found}, and is {mine} now: operators keep their number of "
-            f"partitions; give the program another name to start anew"
+        start = m.JobStarted(FIRST_INCARNATION, fingerprint(mine), units, {VERSION: version.encode()})
+        log.append(topics.control, 0, [m.encode(start)])
+        begun = started(log, topics)
+    check_layout(program.name, begun, mine)
+
+
+def check_layout(job: str, begun: m.JobStarted | None, mine: Layout) -> None:
+    """Raises ``JobMismatch`` with what differs."""
+    found = None if begun is None else _layout(begun.fingerprint)
+    if found is None:
+        text = "" if begun is None else begun.fingerprint
+        raise JobMismatch(f"job {job!r} was started as {text!r} by another release, which this one cannot read")
+    was, now = _lines(found), _lines(mine)
+    if was != now:
+        gone, come = [each for each in was if each not in now], [each for each in now if each not in was]
+        raise JobMismatch(
+            f"job {job!r} was started with {'; '.join(gone) or 'less'}, and has {'; '.join(come) or 'less'} now: a job "
+            f"keeps its operators and their partitions; give the program another name to start anew"
         )
 
 
-def fingerprint(program: Program, sequencers: int) -> str:
-    """What must not change while a job lives: where keys are."""
-    operators = [[each.name, each.partitions, each.colocate] for _, each in sorted(program.operators.items())]
-    return msgspec.json.encode({"operators": operators, "sequencers": sequencers}).decode()
+def fingerprint(layout: Layout) -> str:
+    """As JobStarted has it."""
+    return msgspec.json.encode(layout).decode()
 
 
-def _started(log: Log, topics: TransactionTopics) -> m.JobStarted | None:
+def _layout(text: str) -> Layout | None:
+    try:
+        return msgspec.json.decode(text, type=Layout)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
+def _lines(layout: Layout) -> list[str]:
+    lines = [
+        f"operator {name!r} of {partitions} partitions" + (f", colocate={colocate!r}" if colocate is not None else "")
+        for name, partitions, colocate in layout.operators
+    ]
+    return [*lines, f"{layout.sequencers} sequencers"]
+
+
+def started(log: Log, topics: TransactionTopics) -> m.JobStarted | None:
+    """How the job was started; None: it was not."""
     begun = going_on(log, topics)
     if begun is not None:
         return begun.state.started

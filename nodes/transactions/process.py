@@ -15,11 +15,13 @@ from types import FrameType
 from typing import cast
 
 from nodes.checkpoints_opening import open_checkpoints
+from nodes.code_check import JobMismatch
 from nodes.errors import RunFailed, UnknownName
 from nodes.guardian import Guardian, Place, Watched
 from nodes.log import Log, LogError
 from nodes.machine import messages as m
 from nodes.machine.claiming import Claiming
+from nodes.machine.code_rule import CodeRule
 from nodes.meter import MeteredCheckpoints
 from nodes.patience import PatientCheckpoints
 from nodes.process_start import IDLE_WAIT_S, INTERRUPTED_EXIT, monotonic_ms, node_log
@@ -37,6 +39,7 @@ from nodes.transactions.spill import spills_of
 from nodes.transactions.topics import FIRST_INCARNATION, create_topics
 from nodes.transactions.trimming import Trimming
 from nodes.transactions.watch import FunctionWatch
+from transactional.describing import version_of
 from transactional.errors import RerunHangs
 from transactional.nondeterminism import Nondeterministic
 from transactional.operators import Program
@@ -84,10 +87,20 @@ def wall_ms() -> int:
 class TransactionProcess:
     """Runs one node until it is told to stop. ``parent``: it leaves when this process has gone."""
 
-    def __init__(self, program: Program, log: Log, settings: Settings, number: int, sequencers: int) -> None:
+    def __init__(
+        self,
+        program: Program,
+        log: Log,
+        settings: Settings,
+        number: int,
+        sequencers: int,
+        *,
+        accept_code: bool = False,
+    ) -> None:
         log.prefer_latency(build=True)
         self.topics = create_topics(log, program, sequencers)
-        begin(log, self.topics, program, sequencers)
+        version = version_of(program)
+        begin(log, self.topics, program, sequencers, version)
         counted = TransactionMeter()
         # The guardian's thread appends beside the loop: it has the log as it is.
         plain_log, log = log, cast("Log", MeteredTransactionLog(log, self.topics, counted))
@@ -102,7 +115,9 @@ class TransactionProcess:
             units,
             suspect_after_ms=settings.node.suspect_after_ms,
             groups=(sequencers, program.partitions),  # they cost differently
+            rule=CodeRule(program.name, version, accept=accept_code),
         )
+        self._codes: list[str] = []
         self._stop = threading.Event()
         store = open_checkpoints(settings)
         patient = PatientCheckpoints(store, self._stop)
@@ -179,6 +194,9 @@ class TransactionProcess:
             with self.metrics.serving():
                 self._turns()
             self.driver.leave()
+        except JobMismatch as error:
+            self.driver.leave()  # others have its work at once
+            raise JobMismatch(f"node {name}: {error}") from error
         except RerunHangs as error:
             raise RunFailed(f"node {name}: {error}") from error
         except m.BadMessage as error:
@@ -198,6 +216,7 @@ class TransactionProcess:
         while not self._stop.is_set() and os.getppid() == self.parent:
             self._guardian.turned()
             self.driver.turn(ready)
+            self._remark_codes()
             fed = self.feeding.turn(self.driver.node.owned_sequencers())
             fed |= self.outside.turn(self.driver.node.owned_partitions())
             # What follows from what was read has been done: only the log, or the time, can bring more.
@@ -209,12 +228,25 @@ class TransactionProcess:
             with self.metrics.idle():
                 ready = self.log.wait(self.driver.waits_for() | self.feeding.waits_for(), wait_s)
 
+    def _remark_codes(self) -> None:
+        """Several versions of the program at once are somebody's wish, and are said to everybody."""
+        codes = self.driver.claiming.ownership.codes
+        if codes is self._codes:
+            return
+        self._codes = codes
+        if len(codes) > 1:
+            logger.warning(
+                "job %r: nodes with %s versions of its code may work side by side", self.topics.job, len(codes)
+            )
 
-def run_transaction_node(program: Program, settings: Settings, *, number: int, sequencers: int) -> None:
+
+def run_transaction_node(
+    program: Program, settings: Settings, *, number: int, sequencers: int, accept_code: bool = False
+) -> None:
     """Open the log, join the job, work until told to stop (SIGTERM, SIGINT)."""
     sys.setswitchinterval(SWITCH_S)
     with node_log(settings, GC_THRESHOLDS) as log:
-        process = TransactionProcess(program, log, settings, number, sequencers)
+        process = TransactionProcess(program, log, settings, number, sequencers, accept_code=accept_code)
         for signum in (signal.SIGTERM, signal.SIGINT):
             signal.signal(signum, process.request_stop)
         process.loop()
