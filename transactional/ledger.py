@@ -27,7 +27,7 @@ from transactional.messages import (
     epoch_message,
     epoch_messages,
 )
-from transactional.nondeterminism import Nondeterministic, parted
+from transactional.nondeterminism import parted, shipped_otherwise
 from transactional.operators import Program
 from transactional.pieces import Pieces
 from transactional.rerun import Postponed, Rerun, rerun
@@ -156,11 +156,9 @@ class Ledger:
             own = epoch.mark(message.round, message.partition)
             if own is not None and own != message:
                 raise parted(message, own, {}, {})
-        elif epoch.shipments.get(message.partition, message) != message:
-            raise Nondeterministic(
-                f"state partition {message.partition}, epoch {message.epoch}: what it ships for the rerun is not what "
-                f"the log has. A function depends on more than its arguments, its state and ctx"
-            )
+        elif (shipped := epoch.shipments.get(message.partition, message)) != message:
+            assert isinstance(message, Shipment)
+            raise shipped_otherwise(message, shipped)
         return True
 
     # --- as one value -----------------------------------------------------------------------------------------------

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from transactional.execution import Execution
-from transactional.messages import BadMessage, Calls, Mark, Request, WireCall, WireResult, call_message
+from transactional.messages import (
+    Addressed,
+    BadMessage,
+    Calls,
+    Cut,
+    Mark,
+    Request,
+    Shipment,
+    WireCall,
+    WireResult,
+    call_message,
+)
+from transactional.tracing import shown
+from transactional.values import digest
 
 Sent: TypeAlias = Mapping[int, list[WireCall | WireResult]]
 
@@ -27,18 +40,104 @@ class Nondeterministic(AssertionError):
 
 def parted(known: Mark, computed: Mark, sent: Sent, roots: Mapping[int, Request]) -> Nondeterministic:
     """What to raise where two marks differ. ``sent``: what the second sends; ``roots``: requests that begin here."""
-    parts = (
-        f"{name} {_cut(getattr(known, name))} on the log, {_cut(getattr(computed, name))} here"
-        for name in ("sends", "contribution")
-        if getattr(known, name) != getattr(computed, name)
-    )
     tids = (*_of_sends(known, sent), *_of_contributions(known, computed))
     return Nondeterministic(
         f"state partition {computed.partition}, epoch {computed.epoch}, round {computed.round}: what was computed is "
         f"not what the log has, {_suspects(tids, roots, sent)}. A function depends on more than its arguments, its "
-        f"state and ctx: {'; '.join(parts)}",
+        f"state and ctx, or that state is wrong. What was compared: {'; '.join(_differences(known, computed, sent))}",
         tids,
     )
+
+
+def shipped_otherwise(known: Shipment, computed: Shipment) -> Nondeterministic:
+    """What to raise where two shipments differ."""
+    return Nondeterministic(
+        f"state partition {computed.partition}, epoch {computed.epoch}: what it ships for the rerun is not what the "
+        f"log has. A function depends on more than its arguments, its state and ctx, or that state is wrong. What was "
+        f"compared: {'; '.join(_of_shipments(known, computed))}",
+        tuple(sorted({each[0] for each in known.roots} ^ {each[0] for each in computed.roots})),
+    )
+
+
+def cut_otherwise(known: Cut, sends: Addressed, *, inline: bool) -> Nondeterministic:
+    """What to raise where the requests of a winning cut are others here."""
+    logged, here = dict(known.sends), dict(sends)
+    named = [
+        f"for state partition {to} {_record(logged, to, inline=known.inline)} on the log, "
+        f"{_record(here, to, inline=inline)} here"
+        for to in sorted({*logged, *here})
+        if logged.get(to) != here.get(to)
+    ]
+    return Nondeterministic(
+        f"sequencer {known.sequencer}, epoch {known.epoch}: requests {known.from_offset} to {known.to_offset} are not "
+        f"what their cut names; the request topic has changed, or nodes run different programs. What was compared: "
+        f"{'; '.join(named)}"
+    )
+
+
+def _record(records: Mapping[int, bytes], to: int, *, inline: bool) -> str:
+    """The digest of what a cut or mark addresses to a state partition."""
+    if to not in records:
+        return "nothing"
+    return f"record {(digest(records[to]) if inline else records[to]).hex()}"
+
+
+def _of_shipments(known: Shipment, computed: Shipment) -> Iterator[str]:
+    logged, here = ({row[:2]: row[2] for row in each.values} for each in (known, computed))
+    for key in sorted({*logged, *here}):
+        if logged.get(key, b"") != here.get(key, b""):
+            values = (shown(each[key]) if key in each else "not shipped" for each in (logged, here))
+            yield "value of {} {!r} is {} on the log, {} here".format(*key, *values)
+            break
+    for name in ("roots", "prefixes"):
+        if getattr(known, name) != getattr(computed, name):
+            yield f"{name} {_cut(getattr(known, name))} on the log, {_cut(getattr(computed, name))} here"
+
+
+def _differences(known: Mark, computed: Mark, sent: Sent) -> Iterator[str]:
+    """Both values of all that differs in two marks."""
+    if known.sends != computed.sends or known.inline != computed.inline:
+        yield from _of_records(known, computed, sent)
+    one, other = known.contribution, computed.contribution
+    if one is None or other is None:
+        if one is not other:
+            yield f"contribution {_cut(one)} on the log, {_cut(other)} here"
+        return
+    for name in one.__struct_fields__:
+        if getattr(one, name) != getattr(other, name):
+            yield f"contribution, {name}: {_cut(getattr(one, name))} on the log, {_cut(getattr(other, name))} here"
+
+
+def _of_records(known: Mark, computed: Mark, sent: Sent) -> Iterator[str]:
+    """What is sent to each partition: the first call or result that differs, or the digests of the records."""
+    logged, here = dict(known.sends), dict(computed.sends)
+    for to in sorted({*logged, *here}):
+        if logged.get(to) == here.get(to):
+            continue
+        mine = _items(here.get(to, b"")) if computed.inline else sent.get(to, [])
+        if not known.inline or (to in here and not mine):
+            names = _record(logged, to, inline=known.inline), _record(here, to, inline=computed.inline)
+            yield f"sends to state partition {to}: {names[0]} on the log, {names[1]} here ({_listed(mine)})"
+            continue
+        theirs = _items(logged.get(to, b""))
+        at = next((at for at, pair in enumerate(zip(theirs, mine, strict=False)) if pair[0] != pair[1]), None)
+        at = min(len(theirs), len(mine)) if at is None else at
+        yield (
+            f"sends to state partition {to}, number {at}: {_listed(theirs[at : at + 1])} on the log, "
+            f"{_listed(mine[at : at + 1])} here"
+        )
+
+
+def _listed(items: Sequence[WireCall | WireResult]) -> str:
+    return ", ".join(map(_item, items[:_NAMED])) + (", ..." if len(items) > _NAMED else "") if items else "nothing"
+
+
+def _item(item: WireCall | WireResult) -> str:
+    if isinstance(item, WireCall):
+        target = f"{item.operator} {item.key!r} {item.function}"
+        return f"call of {target} with {shown(item.arguments)} in transaction {item.tid}"
+    outcome = item.failure if item.result is None else shown(item.result)
+    return f"result {outcome} in transaction {item.tid}"
 
 
 def _suspects(tids: tuple[int, ...], roots: Mapping[int, Request], sent: Sent) -> str:

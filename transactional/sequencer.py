@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from transactional.appends import Append, AppendCalls, AppendEpochs
 from transactional.ledger import Ledger
 from transactional.messages import Addressed, Cut, Forward, Request, addressed, to_bytes
-from transactional.nondeterminism import Nondeterministic
+from transactional.nondeterminism import cut_otherwise
 from transactional.pieces import COMPRESS_BYTES, PIECE_BYTES
 from transactional.requests import Admission
 
@@ -223,10 +223,7 @@ class Sequencer:
         records = self._records(cut.epoch, self._between(cut.from_offset, cut.to_offset))
         sends, inline = self._addressed(records)
         if sends != cut.sends:
-            raise Nondeterministic(
-                f"sequencer {self.number}, epoch {cut.epoch}: requests {cut.from_offset} to {cut.to_offset} "
-                f"are not what their cut names; the request topic has changed, or nodes run different programs"
-            )
+            raise cut_otherwise(cut, sends, inline=inline)
         if inline:
             return
         epoch = self.ledger.epoch(cut.epoch)

@@ -55,6 +55,13 @@ TRANSACTIONS = (
         tests=(CHAINS,),
     ),
     Mutant(
+        "a function is blamed for a checkpoint that is older than its epoch",
+        "nodes/transactions/blame.py",
+        "        if why is not None:\n",
+        "        if False:\n",
+        tests=("tests/unit/test_transactions_blame.py",),
+    ),
+    Mutant(
         "a merged file does not say that it continues others",
         "nodes/transactions/chains.py",
         "since=last.ledger.done if made else seen[0][0].since",

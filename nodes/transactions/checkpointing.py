@@ -104,6 +104,8 @@ class TransactionCheckpoints:
         self._under: dict[int, dict[str, list[Part]]] = {}  # what kept checkpoints of a unit rest upon; the saver's own
         self._lives: dict[int, _Life] = {}
         self._begun: dict[int, ChainLife] = {}
+        self.begun_with: dict[int, str] = {}
+        """Of each state partition that began with a checkpoint, or is about to: which."""
         self._distrusted = 0
         self._replies_sent: dict[int, int] = {}
         self._replies_acked: dict[int, int] = {}
@@ -137,11 +139,14 @@ class TransactionCheckpoints:
         """Checkpoints of epochs from ``since`` on, from the newest on, as far as they can be read."""
         for saved in self.ownership.checkpoints(self.sequencers + partition):
             if saved.offset >= since and (found := self._loaded(saved.name)) is not None:
+                self.begun_with[partition] = saved.name
                 yield found
 
     def begins(self, partition: int, begin: Begin | None) -> None:
         """This node owns the partition now, and has begun with this checkpoint."""
         self._begun[partition] = ChainLife() if begin is None else ChainLife(begin.chain, begin.state.ledger.done)
+        if begin is None:
+            self.begun_with.pop(partition, None)
         self._lives.pop(partition, None)
 
     def promoted(self, partition: int) -> None:

@@ -28,6 +28,7 @@ from nodes.process_start import IDLE_WAIT_S, INTERRUPTED_EXIT, monotonic_ms, nod
 from nodes.saver import ThreadSaver
 from nodes.settings import Settings
 from nodes.transactions.beginning import begin
+from nodes.transactions.blame import blamed
 from nodes.transactions.checkpointing import TransactionCheckpoints
 from nodes.transactions.compaction import CompactingChild
 from nodes.transactions.driver import TransactionDriver
@@ -202,9 +203,11 @@ class TransactionProcess:
         except m.BadMessage as error:
             raise RunFailed(f"node {name}: the control topic holds a record of a newer Holon: {error}") from error
         except Nondeterministic as error:
-            job = self.topics.job
+            job, began = self.topics.job, self.driver.checkpoints
+            found = blamed(error, began.begun_with, began.store, self.driver.log, self.topics)
             more = f"holon txn replay MODULE:PROGRAM of job {job!r} runs the log again and names function and request"
-            raise RunFailed(f"node {name}: {error}\n{more}") from error
+            found.args = (f"node {name}: {found}\n{more}",)
+            raise found from error
         except LogError as error:
             error.args = (f"node {name}: {error}",)
             raise
