@@ -9,6 +9,7 @@ CLAIMING = "tests/unit/test_claiming.py::"
 CHAINS = "tests/unit/test_transactions_broken_chains.py"
 CHAIN_LIFE = "tests/unit/test_transactions_chain_life.py"
 PROMOTION = "tests/unit/test_transactions_promotion.py"
+PACE = "tests/unit/test_pace.py::"
 
 TRANSACTIONS = (
     Mutant(
@@ -102,5 +103,28 @@ TRANSACTIONS = (
         "        self.joined = self._greeted = self.node in self.ownership.members\n",
         "",
         tests=(CLAIMING + "test_one_that_was_said_to_have_left_while_it_stood_still_joins_again",),
+    ),
+    Mutant(
+        "a node that was taken for dead and lives is given work at once",
+        "nodes/machine/pace.py",
+        "        return frozenset(node for node, case in self._cases.items() if not case.proven)\n",
+        "        return frozenset()\n",
+        tests=(PACE + "test_a_node_that_was_taken_from_and_lives_gets_nothing_until_it_was_heard_in_time_for_long",),
+    ),
+    Mutant(
+        "an observer that is late itself believes what it has heard late",
+        "nodes/machine/pace.py",
+        "        for case in self._cases.values():\n            case.in_time_since_ms = now_ms\n",
+        "",
+        tests=(PACE + "test_what_an_observer_hears_that_is_late_itself_proves_nothing",),
+    ),
+    Mutant(
+        "nodes that are to get nothing are given what nobody has",
+        "nodes/machine/assignment.py",
+        "    names = tuple(name for name in names if name not in keeping) or names\n",
+        "",
+        tests=(
+            "tests/unit/test_assignment.py::test_nodes_that_are_keeping_have_what_they_have_and_others_share_the_rest",
+        ),
     ),
 )

@@ -11,7 +11,7 @@ move costs a replay and a bare rendezvous assignment is not balanced.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -20,26 +20,35 @@ from numpy.typing import NDArray
 Weights = NDArray[np.uint64]
 
 
-def target(partitions: int, nodes: Sequence[str], owners: Mapping[int, str | None]) -> dict[int, str]:
+def target(
+    partitions: int, nodes: Sequence[str], owners: Mapping[int, str | None], keeping: Collection[str] = ()
+) -> dict[int, str]:
     """Partition -> node, for all partitions; empty if there are no nodes.
 
     Every node gets ``partitions // len(nodes)`` or one more. Owners that are not among ``nodes`` count as gone. A free
-    partition goes to the first node of its rendezvous order that has room.
+    partition goes to the first node of its rendezvous order that has room. Nodes that are ``keeping`` have what they
+    have, and all others share the rest; if there are no others, they share what nobody has.
     """
-    return dict(_target(partitions, tuple(sorted(set(nodes))), tuple(sorted(owners.items()))))
+    names = tuple(sorted(set(nodes)))
+    staying = tuple(name for name in names if name in keeping) if keeping else ()
+    return dict(_target(partitions, names, tuple(sorted(owners.items())), staying))
 
 
 @lru_cache(maxsize=16)
-def _target(partitions: int, names: tuple[str, ...], owned: tuple[tuple[int, str | None], ...]) -> dict[int, str]:
+def _target(
+    partitions: int, names: tuple[str, ...], owned: tuple[tuple[int, str | None], ...], keeping: tuple[str, ...]
+) -> dict[int, str]:
     """Kept for a while, since nodes ask again and again while nothing changes."""
     if not names:
         return {}
-    owners = dict(owned)
-    share, extras = divmod(partitions, len(names))
-    chosen = _kept(partitions, names, owners, share, extras)
+    fixed = {p: name for p, name in owned if name in keeping and p < partitions}
+    owners = {p: name for p, name in owned if p not in fixed}
+    names = tuple(name for name in names if name not in keeping) or names
+    share, extras = divmod(partitions - len(fixed), len(names))
+    chosen = fixed | _kept(partitions, names, owners, share, extras)
     index = {name: i for i, name in enumerate(names)}
     room = np.full(len(names), share)
-    for name in chosen.values():
+    for name in [name for partition, name in chosen.items() if partition not in fixed]:
         room[index[name]] -= 1  # -1: the node has one of the extra ones
     extras -= int((room < 0).sum())
     seeds = _seeds(names)
@@ -86,7 +95,13 @@ def standbys(partition: int, nodes: Iterable[str], owner: str | None, copies: in
     return [name for name in rendezvous(partition, nodes) if name != owner][: max(copies - 1, 0)]
 
 
-def heirs(partitions: int, nodes: Sequence[str], owners: Mapping[int, str | None], copies: int) -> dict[int, list[str]]:
+def heirs(
+    partitions: int,
+    nodes: Sequence[str],
+    owners: Mapping[int, str | None],
+    copies: int,
+    keeping: Collection[str] = (),
+) -> dict[int, list[str]]:
     """Who else processes each owned partition, in order: first whom ``target`` would give it without its owner.
 
     So what a dead node leaves is warm where it goes, and balanced. After the first, rendezvous order.
@@ -94,7 +109,7 @@ def heirs(partitions: int, nodes: Sequence[str], owners: Mapping[int, str | None
     found: dict[int, list[str]] = {}
     for owner in sorted({name for name in owners.values() if name is not None}):
         rest = [name for name in nodes if name != owner]
-        after = target(partitions, rest, owners)
+        after = target(partitions, rest, owners, keeping)
         for partition in sorted(p for p, name in owners.items() if name == owner and after):
             first = after[partition]
             found[partition] = [first, *standbys(partition, rest, first, copies - 1)][: max(copies - 1, 0)]

@@ -6,7 +6,7 @@ released or its owner silent; the owner of one that should move releases it and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from nodes.machine import facts as f
 from nodes.machine import messages as m
@@ -147,7 +147,7 @@ class Claiming:
         if copies < 2 or not self.joined or self.leaving:
             return frozenset()
         live, owners = self._live(now_ms), self.ownership.owners()
-        asked = copies, tuple(live), tuple(sorted(owners.items()))
+        asked = copies, tuple(live), tuple(sorted(owners.items())), self.detector.pace.unproven()
         if self._heirs[0] != asked:
             self._heirs = asked, frozenset(self._inherited(live, owners, copies))
         return self._heirs[1]
@@ -157,7 +157,7 @@ class Claiming:
         first = 0
         for size in self._groups:
             own = {unit - first: node for unit, node in owners.items() if first <= unit < first + size}
-            found = heirs(size, live, own, copies)
+            found = heirs(size, live, own, copies, self.detector.pace.unproven())
             yield from (first + unit for unit, nodes in found.items() if self.node in nodes)
             first += size
 
@@ -189,6 +189,7 @@ class Claiming:
                 self._rule.accepted(version)
             case f.PartitionClaimed(unit, node, _, previous):
                 self._returning.claimed(fact, now_ms)
+                self.detector.claimed(fact, now_ms)
                 if node == self.node:
                     self._owned.add(unit)
                     self.steals += previous not in (None, node)
@@ -202,11 +203,14 @@ class Claiming:
 
     def _share_out(self, now_ms: int) -> list[bytes]:
         live, owners = self._live(now_ms), self.ownership.owners()
-        wanted = shares(self._groups, live, owners)
+        keeping = self.detector.pace.unproven()
+        wanted = shares(self._groups, live, owners, keeping)
         written: list[bytes] = []
         for unit, node in wanted.items():
             owner, version = owners[unit], self.ownership.version(unit)
-            if node == self.node and owner not in live and self._may_take(owner, now_ms):
+            # Its owner may find that this node keeps pace again before it does so itself.
+            offered = owner is None and self.node in keeping and self.ownership.released_to(unit) == self.node
+            if offered or (node == self.node and owner not in live and self._may_take(owner, now_ms)):
                 if self._claimed.get(unit) != version + 1:
                     self._claimed[unit] = version + 1
                     written.append(m.encode(m.Claim(self.incarnation, self.node, unit, version + 1)))
@@ -218,7 +222,10 @@ class Claiming:
         return written
 
     def _may_take(self, owner: str | None, now_ms: int) -> bool:
-        return owner is None or self._returning.may_take(owner, self.detector.silence_ms(owner, now_ms), now_ms)
+        if owner is None:
+            return True
+        returning = self._returning.may_take(owner, self.detector.silence_ms(owner, now_ms), now_ms)
+        return returning and self.detector.may_take(self.node, owner, now_ms)
 
     def _forget(self, live: Sequence[str], now_ms: int) -> list[bytes]:
         """Members without units that have been silent for very long are gone; who is not joins anew.
@@ -235,12 +242,17 @@ class Claiming:
         return [m.encode(m.Goodbye(self.incarnation, node)) for node in gone]
 
 
-def shares(groups: Sequence[int], live: Sequence[str], owners: Mapping[int, str | None]) -> dict[int, str]:
-    """Unit -> the node that should have it; each range of units, of these sizes, is shared out evenly by itself."""
+def shares(
+    groups: Sequence[int], live: Sequence[str], owners: Mapping[int, str | None], keeping: Collection[str] = ()
+) -> dict[int, str]:
+    """Unit -> the node that should have it; each range of units, of these sizes, is shared out evenly by itself.
+
+    Nodes that are ``keeping`` get nothing more.
+    """
     found: dict[int, str] = {}
     first = 0
     for size in groups:
         own = {unit - first: node for unit, node in owners.items() if first <= unit < first + size}
-        found.update({first + unit: node for unit, node in target(size, live, own).items()})
+        found.update({first + unit: node for unit, node in target(size, live, own, keeping).items()})
         first += size
     return found

@@ -8,7 +8,7 @@ Design: ``design.md`` section 6, "replicas = k"; ``docs/design/replicas.md``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from nodes.machine import events as e
@@ -44,7 +44,7 @@ class Copies:
         self.promotions = 0
         self._logged = [Logged() for _ in work.replica.slots] if self.config.replicas > 1 else []
         self._ranks: dict[int, int] = {}
-        self._ranked_for: tuple[tuple[str, ...], tuple[tuple[int, str | None], ...]] | None = None
+        self._ranked_for: tuple[object, ...] | None = None
         self._unfit: dict[int, str | None] = {}
         self._keys = 0
         self._pace = Pace()
@@ -56,14 +56,14 @@ class Copies:
 
     # --- who is one -----------------------------------------------------------------------------------------------
 
-    def designate(self, live: Sequence[str], owners: Mapping[int, str | None]) -> None:
-        """Be the standby of what this node is next for."""
+    def designate(self, live: Sequence[str], owners: Mapping[int, str | None], keeping: Collection[str] = ()) -> None:
+        """Be the standby of what this node is next for; ``keeping``: nodes that would be given nothing more."""
         if self.config.replicas < 2 or self.work.stopping:
             return
-        situation = tuple(live), tuple(owners.items())
+        situation = tuple(live), tuple(owners.items()), frozenset(keeping)
         if situation != self._ranked_for:
             self._ranked_for = situation
-            order = heirs(len(owners), live, owners, self.config.replicas)
+            order = heirs(len(owners), live, owners, self.config.replicas, keeping)
             me = self.config.node
             self._ranks = {p: names.index(me) for p, names in order.items() if me in names}
         for partition, rank in self._ranks.items():

@@ -11,6 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nodes.machine.facts import PartitionClaimed
+from nodes.machine.pace import Pace
+
+LONGEST_TIMES = 100
+"""No step counts for more than so many suspicions' times, whatever the clock does."""
+
 
 class Detector:
     """Heard last when, by node.
@@ -28,12 +34,15 @@ class Detector:
         self.stall_after_ms = max(1, suspect_after_ms // 3) if stall_after_ms is None else stall_after_ms
         self._now_ms: int | None = None
         self._running_ms = 0
+        self._elapsed_ms = 0  # as running time, but long steps count
+        self._longest_ms = LONGEST_TIMES * suspect_after_ms
         self._blind = False
-        self._heard: dict[str, int] = {}  # in running time
+        self._heard: dict[str, tuple[int, int]] = {}  # in running time, and as it elapsed
         self._graced: set[str] = set()
         self._members: list[str] = []
         self._suspects: list[str] | None = None  # of these members, as long as nothing can have changed
         self._until_ms = 0
+        self.pace = Pace(suspect_after_ms)
 
     @property
     def running_ms(self) -> int:
@@ -43,16 +52,18 @@ class Detector:
     def heard(self, node: str, now_ms: int) -> None:
         """A record of the node was read (any record is a sign of life)."""
         self._step(now_ms)
-        self._heard[node] = self._running_ms
+        self._heard[node] = self._running_ms, self._elapsed_ms
         self._graced.discard(node)
+        self.pace.heard(node, self._running_ms)
         if self._suspects and node in self._suspects:
             self._suspects = None
 
     def heard_all(self, nodes: Sequence[str], now_ms: int) -> None:
         """Somebody has heard all of these."""
         self._step(now_ms)
-        self._heard.update(dict.fromkeys(nodes, self._running_ms))
+        self._heard.update(dict.fromkeys(nodes, (self._running_ms, self._elapsed_ms)))
         self._graced.difference_update(nodes)
+        self.pace.heard_all(nodes, self._running_ms)
         if self._suspects and not set(self._suspects).isdisjoint(nodes):
             self._suspects = None
 
@@ -60,6 +71,7 @@ class Detector:
         """The node has left."""
         self._heard.pop(node, None)
         self._graced.discard(node)
+        self.pace.forget(node)
         self._suspects = None
 
     def stalled(self, now_ms: int) -> bool:
@@ -76,7 +88,7 @@ class Detector:
         self._blind = False
         self._suspects = None
         for node in sorted(self._heard.keys() - self._graced):
-            self._heard[node] = self._running_ms
+            self._heard[node] = self._running_ms, self._elapsed_ms
             self._graced.add(node)
 
     def suspects(self, members: Sequence[str], now_ms: int) -> list[str]:
@@ -91,22 +103,39 @@ class Detector:
         self._members, self._suspects = list(members), []
         self._until_ms = self._running_ms + self.suspect_after_ms
         for node in members:
-            due_ms = self._heard.setdefault(node, self._running_ms) + self.suspect_after_ms
+            heard_ms, _ = self._heard.setdefault(node, (self._running_ms, self._elapsed_ms))
+            due_ms = heard_ms + self.suspect_after_ms
             if due_ms <= self._running_ms:
                 self._suspects.append(node)
             else:
                 self._until_ms = min(self._until_ms, due_ms)
         self._suspects.sort()
 
+    def claimed(self, fact: PartitionClaimed, now_ms: int) -> None:
+        """A claim has won: its node may have taken the work of one that lives."""
+        self._step(now_ms)
+        self.pace.claimed(fact, self._running_ms)
+
+    def may_take(self, me: str, owner: str, now_ms: int) -> bool:
+        """Whether this observer may take a suspect's work already."""
+        self._step(now_ms)
+        heard_ms, elapsed_ms = self._heard.get(owner, (self._running_ms, self._elapsed_ms))
+        if self._elapsed_ms - elapsed_ms < self.pace.patience_ms(self._elapsed_ms):
+            return False
+        times = self.pace.times(me, owner, self._running_ms)
+        return times == 1 or self._running_ms - heard_ms >= times * self.suspect_after_ms
+
     def silence_ms(self, node: str, now_ms: int) -> int | None:
         """For display: how long the node has been silent in running time; None if it is not known."""
         self._step(now_ms)
         last = self._heard.get(node)
-        return None if last is None else self._running_ms - last
+        return None if last is None else self._running_ms - last[0]
 
     def _step(self, now_ms: int) -> None:
         passed_ms = 0 if self._now_ms is None else max(0, now_ms - self._now_ms)
         self._now_ms = now_ms
+        self._running_ms += min(passed_ms, self.stall_after_ms)
+        self._elapsed_ms += min(passed_ms, self._longest_ms)
         if passed_ms > self.stall_after_ms:
             self._blind = True
-        self._running_ms += min(passed_ms, self.stall_after_ms)
+            self.pace.was_late(passed_ms, self._elapsed_ms, self._running_ms)

@@ -293,14 +293,14 @@ class Node:
             case f.StopAsked(nodes):
                 self.work.stopping |= self.config.node in nodes
             case f.PartitionClaimed(partition, node, _, previous) if node == self.config.node:
-                self.sharing.returning.claimed(fact, self._now_ms)
+                self.sharing.claimed(fact, self._now_ms)
                 if previous is not None:
                     self.steals += 1
                     silence_ms = self.detector.silence_ms(previous, self._now_ms) or 0
                     self.takeovers[partition] = self._now_ms - silence_ms
                 self.work.learn(fact)
             case f.PartitionClaimed():
-                self.sharing.returning.claimed(fact, self._now_ms)
+                self.sharing.claimed(fact, self._now_ms)
                 self.work.learn(fact)
             case _:
                 self.work.learn(fact)

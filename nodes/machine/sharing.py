@@ -6,6 +6,9 @@ and is not stolen from.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
+from nodes.machine import facts as f
 from nodes.machine import messages as m
 from nodes.machine.assignment import target
 from nodes.machine.config import NodeConfig
@@ -30,7 +33,7 @@ class Sharing:
         self.returning = Returning(config.node, config.suspect_after_ms)
         self._claimed: dict[int, int] = {}
         self._others: tuple[int, list[str]] = (-1, [])
-        self._situation: tuple[int, list[str]] | None = None
+        self._situation: tuple[int, list[str], frozenset[str]] | None = None
         self._forgotten: set[str] = set()
 
     def assign(self, code_hash: str, now_ms: int, waited_ms: int) -> None:
@@ -39,7 +42,7 @@ class Sharing:
         if self.detector.stalled(now_ms) or self._waits_for_others(len(members), waited_ms):
             return
         found = self.suspects(now_ms)
-        situation = self.ownership.changes, found
+        situation = self.ownership.changes, found, self.detector.pace.unproven()
         if situation != self._situation or self.config.replicas > 1:
             self._situation = situation
             self._share_out(set(found), code_hash, now_ms)
@@ -57,18 +60,35 @@ class Sharing:
         members = self.ownership.members
         alive = {n for n in members if n not in suspects}
         live = sorted(n for n in alive if not self.ownership.is_stopping(n))
-        owners = self.ownership.owners()
-        for partition, node in target(self.ownership.partitions, live, owners).items():
+        owners, keeping = self.ownership.owners(), self.detector.pace.unproven()
+        for partition, node in target(self.ownership.partitions, live, owners, keeping).items():
             owner = owners[partition]
-            if node == self.config.node and owner not in alive:  # who leaves hands it over
-                if owner is None or self.returning.may_take(owner, self.detector.silence_ms(owner, now_ms), now_ms):
+            if owner is None and self._is_offered(partition, keeping):
+                self._claim(partition, code_hash)
+            elif node == self.config.node and owner not in alive:  # who leaves hands it over
+                if self._may_take(owner, now_ms):
                     self._claim(partition, code_hash)
                 else:
                     self._situation = None  # later, if it stays silent
             elif owner == self.config.node and node != owner:
                 self._situation = None  # it may have to be offered again
                 self._offer(partition, node)
-        self.work.copies.designate(live, owners)
+        self.work.copies.designate(live, owners, keeping)
+
+    def claimed(self, fact: f.PartitionClaimed, now_ms: int) -> None:
+        """A claim has won."""
+        self.returning.claimed(fact, now_ms)
+        self.detector.claimed(fact, now_ms)
+
+    def _is_offered(self, partition: int, keeping: Collection[str]) -> bool:
+        """For the owner this node keeps pace again, before it knows so itself."""
+        return self.config.node in keeping and self.ownership.released_to(partition) == self.config.node
+
+    def _may_take(self, owner: str | None, now_ms: int) -> bool:
+        if owner is None:
+            return True
+        returning = self.returning.may_take(owner, self.detector.silence_ms(owner, now_ms), now_ms)
+        return returning and self.detector.may_take(self.config.node, owner, now_ms)
 
     def _waits_for_others(self, members: int, waited_ms: int) -> bool:
         return members < self.config.expected and waited_ms < self.config.expect_ms

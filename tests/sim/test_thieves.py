@@ -22,6 +22,7 @@ from tests.sim.test_copies import END_MS, KILL_MS, options
 SUSPECT_MS = 120
 DEAF_MS = 300
 SEEDS = 3
+MOST_SEEDS = 30
 LONG_MS = 20_000
 CASES = ["query1", "two-stages"]
 
@@ -71,9 +72,12 @@ def deafen(world: World) -> None:
 @pytest.mark.parametrize("case", CASES)
 def test_two_thieves_of_one_partition_leave_one_owner_and_one_answer(case: str, replicas: int) -> None:
     rivals = 0
-    for seed in range(SEEDS):
+    for seed in range(MOST_SEEDS):
+        if rivals and seed >= SEEDS:
+            break
         # No checkpoint is a sign of life by chance, and claims are on their way for long enough to cross each other.
-        world = fleet(case, replicas, seed=seed, checkpoint_interval_ms=3000, merge_interval_ms=0, arrival=0.1)
+        arrival = 0.1 if seed % 2 else 0.03
+        world = fleet(case, replicas, seed=seed, checkpoint_interval_ms=3000, merge_interval_ms=0, arrival=arrival)
         deafen(world)
         assert world.run_until(partial(settled, world), LONG_MS), f"seed {seed}: not one owner for each partition"
         rivals += sum(times > 1 for times in claims(world).values())

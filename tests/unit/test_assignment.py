@@ -166,3 +166,23 @@ def test_standbys_are_other_nodes_each_once_and_as_many_as_there_are() -> None:
             assert len(standing_by) == min(copies - 1, len(others))
             assert len(set(standing_by)) == len(standing_by) and set(standing_by) <= set(others)
     assert heirs(4, [], owners, 2) == {}
+
+
+@given(fleets(), st.randoms(use_true_random=False))
+def test_nodes_that_are_keeping_have_what_they_have_and_others_share_the_rest(fleet, random) -> None:
+    partitions, living, owners = fleet
+    keeping = [node for node in living if random.random() < 0.5]
+    chosen = target(partitions, living, owners, keeping)
+    assert list(chosen) == list(range(partitions))
+    kept = {p: node for p, node in owners.items() if node in keeping and p < partitions}
+    assert kept.items() <= chosen.items()
+    takers = [node for node in living if node not in keeping] or living
+    rest = Counter(node for p, node in chosen.items() if p not in kept)
+    share = (partitions - len(kept)) // len(takers)
+    assert set(rest) <= set(takers) and all(share <= rest[node] <= share + 1 for node in takers)
+
+
+def test_a_node_that_is_keeping_is_an_heir_only_where_no_other_is_left() -> None:
+    owners: dict[int, str | None] = dict.fromkeys(range(6), "a")
+    assert set(map(tuple, heirs(6, ["a", "b", "c"], owners, 2, ["c"]).values())) == {("b",)}
+    assert set(map(tuple, heirs(6, ["a", "c"], owners, 2, ["c"]).values())) == {("c",)}

@@ -1,0 +1,128 @@
+"""Which members keep pace: a node that was taken from by mistake is given nothing until it has proven that it does.
+
+Two rules for this file: time is the observer's running time, so that its own pauses prove nothing about others; a node
+that is dead, or begins a new life, is no case of this, so no first failover is later for it.
+
+Starved nodes are silent again and again, and idle ones among them are heard in time. Each move costs them work that
+they have no time for, so work stays where it is: taken from once, a node has to be heard in time for a while before it
+is heir again, longer each time; and suspicions of it, by it and of an observer that is late itself take longer.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from nodes.machine import facts as f
+
+PROOF_TIMES = 8
+"""So many suspicions' times a node has to be heard in time after its first mistake; each further one: PROOF_GROWTH."""
+PROOF_GROWTH = 8
+WARY_TIMES = 8
+"""A node that was once taken for dead may be silent for so many times as long; twice as long after each mistake."""
+LAST_RESORT_TIMES = 32
+"""So long another one has to be silent until an observer takes its work that has proven nothing itself."""
+MOST_TIMES = 64
+REMEMBERED_TIMES = 2_000
+"""So many suspicions' times after a mistake it is forgotten: ten minutes at 300 ms."""
+LATE_STEPS = 3
+LATE_WITHIN_TIMES = 100
+"""How late an observer is itself: the longest step but two of so many suspicions' times. One pause is no lateness."""
+LATENESS_MOST_TIMES = 10
+PATIENCE_STEPS = 3
+"""So many steps of that length a node has to be silent."""
+
+
+MOST_LATE = 100
+
+
+@dataclass(slots=True)
+class _Case:
+    """A node that was taken from. ``mistakes``: how often it turned out to live."""
+
+    taken_ms: int
+    mistakes: int = 0
+    lives: bool = False  # it was heard since its work was taken
+    proven: bool = False
+    heard_ms: int | None = None
+    in_time_since_ms: int = 0
+
+
+class Pace:
+    """Of one observer; times in its running time. ``suspect_after_ms`` of silence make a suspect."""
+
+    def __init__(self, suspect_after_ms: int) -> None:
+        self._suspect_after_ms = suspect_after_ms
+        self._cases: dict[str, _Case] = {}
+        self._late: deque[tuple[int, int]] = deque(maxlen=MOST_LATE)  # when, and how long
+
+    # --- what happens -----------------------------------------------------------------------------------------------
+
+    def claimed(self, fact: f.PartitionClaimed, now_ms: int) -> None:
+        """A claim has won; whoever owned the unit until then was taken for dead."""
+        if fact.previous in (None, fact.node):
+            return
+        case = self._cases.get(fact.previous)
+        if case is None:
+            self._cases[fact.previous] = _Case(now_ms)
+        elif case.lives and case.proven:
+            case.taken_ms, case.lives, case.proven, case.heard_ms = now_ms, False, False, None
+
+    def heard(self, node: str, now_ms: int) -> None:
+        """A sign of life."""
+        case = self._cases.get(node)
+        if case is None or (case.lives and case.proven):
+            return
+        if not case.lives:
+            if now_ms - case.taken_ms >= REMEMBERED_TIMES * self._suspect_after_ms:
+                case.mistakes = 0
+            case.lives, case.mistakes, case.in_time_since_ms = True, case.mistakes + 1, now_ms
+        if case.heard_ms is None or 2 * (now_ms - case.heard_ms) > self._suspect_after_ms:
+            case.in_time_since_ms = now_ms
+        case.heard_ms = now_ms
+        proof_ms = PROOF_TIMES * PROOF_GROWTH ** min(case.mistakes - 1, 4) * self._suspect_after_ms
+        case.proven = now_ms - case.in_time_since_ms >= proof_ms
+
+    def heard_all(self, nodes: Collection[str], now_ms: int) -> None:
+        """Signs of life of many; only those count that were taken from, which are few."""
+        if self._cases:
+            for node in sorted(self._cases.keys() & set(nodes)):
+                self.heard(node, now_ms)
+
+    def was_late(self, step_ms: int, elapsed_ms: int, now_ms: int) -> None:
+        """The observer's own step was: whom it has not heard in time may have been in time."""
+        self._late.append((elapsed_ms, step_ms))
+        for case in self._cases.values():
+            case.in_time_since_ms = now_ms
+
+    def forget(self, node: str) -> None:
+        """Its life is over; another one under this name is another node."""
+        self._cases.pop(node, None)
+
+    # --- what follows -----------------------------------------------------------------------------------------------
+
+    def unproven(self) -> frozenset[str]:
+        """Nodes that were taken from, and keep what they have but get nothing."""
+        return frozenset(node for node, case in self._cases.items() if not case.proven)
+
+    def times(self, me: str, owner: str, now_ms: int) -> int:
+        """How many times as long as usual ``owner`` has to be silent until ``me``, the observer, may take its work."""
+        case = self._cases.get(me)
+        own = 1 if case is None else self._wary_of(me, now_ms) if case.proven else LAST_RESORT_TIMES
+        return max(self._wary_of(owner, now_ms), own)
+
+    def patience_ms(self, elapsed_ms: int) -> int:
+        """So much time, paused or not, a node has to be silent because the observer itself is late."""
+        while self._late and elapsed_ms - self._late[0][0] >= LATE_WITHIN_TIMES * self._suspect_after_ms:
+            self._late.popleft()
+        if len(self._late) < LATE_STEPS:
+            return 0
+        lateness_ms = sorted(step_ms for _, step_ms in self._late)[-LATE_STEPS]
+        return PATIENCE_STEPS * min(lateness_ms, LATENESS_MOST_TIMES * self._suspect_after_ms)
+
+    def _wary_of(self, node: str, now_ms: int) -> int:
+        case = self._cases.get(node)
+        if case is None or not case.mistakes or now_ms - case.taken_ms >= REMEMBERED_TIMES * self._suspect_after_ms:
+            return 1
+        return min(WARY_TIMES << min(case.mistakes - 1, 8), MOST_TIMES)

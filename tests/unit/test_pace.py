@@ -1,0 +1,151 @@
+"""A node that was taken for dead and lives gets nothing until it has kept pace; a dead one is missed as ever."""
+
+from __future__ import annotations
+
+from nodes.machine import facts as f
+from nodes.machine import pace as p
+from nodes.machine.detector import Detector
+
+SUSPECT_MS = 300
+STEP_MS = 50
+
+
+class Observer:
+    """The node a, which hears b at each of its steps unless told otherwise."""
+
+    def __init__(self) -> None:
+        self.detector = Detector(SUSPECT_MS)
+        self.now_ms = 0
+        self.versions = 0
+        self.hears(STEP_MS)
+
+    def hears(self, duration_ms: int, *, step_ms: int = STEP_MS, node: str = "b") -> None:
+        for _ in range(duration_ms // step_ms):
+            self.now_ms += step_ms
+            if self.detector.stalled(self.now_ms):
+                self.detector.caught_up(self.now_ms)
+            if node:
+                self.detector.heard(node, self.now_ms)
+
+    def silence(self, duration_ms: int, *, step_ms: int = STEP_MS) -> None:
+        self.hears(duration_ms, step_ms=step_ms, node="")
+
+    def claimed(self, node: str, previous: str | None) -> None:
+        self.versions += 1
+        self.detector.claimed(f.PartitionClaimed(0, node, self.versions, previous), self.now_ms)
+
+    def mistake(self) -> None:
+        """The node a takes from b, which lives."""
+        self.claimed("a", "b")
+        self.hears(STEP_MS)
+
+    def proves(self) -> int:
+        """How long it takes b to be heir again."""
+        began_ms = self.now_ms
+        while "b" in self.detector.pace.unproven():
+            self.hears(STEP_MS)
+        return self.now_ms - began_ms
+
+    def waits(self) -> int:
+        """How long b is silent until a may take what it has."""
+        began_ms = self.now_ms
+        while "b" not in self.detector.suspects(["b"], self.now_ms) or not self.detector.may_take(
+            "a", "b", self.now_ms
+        ):
+            self.silence(STEP_MS)
+        return self.now_ms - began_ms
+
+
+def test_a_silent_node_is_taken_from_at_the_configured_time() -> None:
+    assert Observer().waits() == SUSPECT_MS
+
+
+def test_a_node_that_was_taken_from_and_lives_gets_nothing_until_it_was_heard_in_time_for_long() -> None:
+    observer = Observer()
+    observer.claimed("a", "b")
+    assert observer.detector.pace.unproven() == {"b"}
+    assert observer.proves() >= p.PROOF_TIMES * SUSPECT_MS
+
+
+def test_a_gap_between_two_signs_of_life_begins_the_proof_anew() -> None:
+    observer = Observer()
+    observer.mistake()
+    observer.hears(p.PROOF_TIMES * SUSPECT_MS - 2 * STEP_MS)
+    observer.silence(SUSPECT_MS // 2 + STEP_MS)
+    observer.hears(STEP_MS)
+    assert observer.proves() >= p.PROOF_TIMES * SUSPECT_MS - STEP_MS
+
+
+def test_what_an_observer_hears_that_is_late_itself_proves_nothing() -> None:
+    observer = Observer()
+    observer.mistake()
+    for _ in range(20):
+        observer.hears(p.PROOF_TIMES * SUSPECT_MS // 2)
+        observer.hears(SUSPECT_MS, step_ms=SUSPECT_MS)
+    assert observer.detector.pace.unproven() == {"b"}
+
+
+def test_each_mistake_makes_the_next_proof_longer_and_the_next_suspicion_later() -> None:
+    observer = Observer()
+    proofs, waits = [], []
+    for _ in range(3):
+        observer.mistake()
+        proofs.append(observer.proves())
+        waits.append(observer.waits())
+        observer.hears(STEP_MS)
+    assert proofs[1] >= 4 * proofs[0] and proofs[2] >= 4 * proofs[1]
+    assert waits[0] >= p.WARY_TIMES * SUSPECT_MS and waits[1] >= 2 * waits[0] - STEP_MS
+    assert max(waits) <= p.MOST_TIMES * SUSPECT_MS
+
+
+def test_a_mistake_is_forgotten_in_the_end() -> None:
+    observer = Observer()
+    observer.mistake()
+    observer.proves()
+    observer.hears(p.REMEMBERED_TIMES * SUSPECT_MS)
+    assert observer.waits() == SUSPECT_MS
+
+
+def test_a_new_life_under_the_same_name_has_nothing_to_prove() -> None:
+    observer = Observer()
+    observer.mistake()
+    observer.detector.forget("b")
+    assert not observer.detector.pace.unproven()
+    observer.hears(STEP_MS)
+    assert observer.waits() == SUSPECT_MS
+
+
+def test_who_was_given_a_free_unit_or_its_own_has_taken_from_nobody() -> None:
+    observer = Observer()
+    observer.claimed("a", None)
+    observer.claimed("b", "b")
+    assert not observer.detector.pace.unproven()
+
+
+def test_a_node_that_was_taken_from_takes_from_others_only_as_the_last_resort() -> None:
+    observer = Observer()
+    observer.claimed("b", "a")
+    assert observer.waits() >= p.LAST_RESORT_TIMES * SUSPECT_MS
+
+
+def test_an_observer_whose_steps_are_long_waits_for_several_of_them() -> None:
+    observer = Observer()
+    observer.hears(6_000, step_ms=600)
+    observer.hears(STEP_MS)
+    assert observer.waits() >= p.PATIENCE_STEPS * 600
+
+
+def test_one_long_step_makes_no_suspicion_later() -> None:
+    observer = Observer()
+    observer.hears(60_000, step_ms=60_000)
+    observer.hears(STEP_MS)
+    assert observer.waits() <= SUSPECT_MS + STEP_MS
+
+
+def test_many_signs_of_life_at_once_prove_the_same() -> None:
+    observer = Observer()
+    observer.mistake()
+    for _ in range(p.PROOF_TIMES * SUSPECT_MS // STEP_MS + 1):
+        observer.now_ms += STEP_MS
+        observer.detector.heard_all(["b", "c", "d"], observer.now_ms)
+    assert not observer.detector.pace.unproven()
