@@ -47,6 +47,11 @@ def _compare(place: str, old: Shape, new: Shape) -> Iterator[Misfit]:
         yield from _row(place, old, new)
     elif old.kind == new.kind and len(old.arguments) == len(new.arguments):
         yield from _same_kind(place, old, new)
+    elif (old.kind, new.kind) == ("record", "dict") and new.arguments[0].kind in ("str", "any"):
+        for field in old.fields:
+            yield from _compare(f"{place}.{field.name}", field.shape, new.arguments[1])
+    elif old.kind in ("literal", "enum") and new.kind in ("str", "int", "literal", "enum"):
+        yield Misfit(place, str(old), str(new), "whether each fits is not known", True)
     elif (old.kind, new.kind) != ("int", "float"):
         yield _broken(place, old, new)
 
@@ -114,11 +119,12 @@ def _row(place: str, old: Shape, new: Shape) -> Iterator[Misfit]:
 
 
 def _field(place: str, old: FieldShape, new: FieldShape, *, sparse: bool) -> Iterator[Misfit]:
-    yield from _compare(place, old.shape, new.shape)
+    found = list(_compare(place, old.shape, new.shape))
+    yield from found
     may_lack = old.optional or (sparse and old.default is not None)
     if may_lack and new.default is None and not new.optional:
         yield Misfit(place, "there only sometimes", "always there", "what lacks it cannot be decoded", False)
-    elif old.default is not None and new.default is not None and old.default != new.default:
+    elif not found and old.default is not None and new.default is not None and old.default != new.default:
         effect = "what was stored without the field would read the new default"
         yield Misfit(place, f"default {old.default}", f"default {new.default}", effect, True)
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from nodes.cli.output import Failure
+from nodes.cli.output import Failure, note
 from nodes.errors import UnknownName
 
 if TYPE_CHECKING:
@@ -24,8 +25,7 @@ OnErrorOption = Annotated[
     Literal["fail", "dead-letter"] | None,
     typer.Option("--on-error", help="When the job's function fails on a record (default: as the job declares)."),
 ]
-
-
+SHOWN = 5
 ReplicasOption = Annotated[
     int | None,
     typer.Option("--replicas", min=1, help="Copies of each partition in all; the same for all nodes (node.replicas)."),
@@ -53,6 +53,13 @@ def job_named(reference: str, settings: Settings) -> Job:
     except (Exception, SystemExit) as error:  # the user's module runs while it is imported
         trace = "".join(traceback.format_exception(error)).rstrip()
         raise Failure(2, f"{reference} could not be imported: {type(error).__name__}: {error}\n{trace}") from error
+
+
+def note_unknown(unknown: Sequence[str]) -> None:
+    """Say what the code uses that no fingerprint can hold: a change of it is not noticed."""
+    if unknown:
+        shown = "; ".join(unknown[:SHOWN]) + (f"; and {len(unknown) - SHOWN} more" if len(unknown) > SHOWN else "")
+        note(f"not part of the code's fingerprint, so that a change is not noticed: {shown}")
 
 
 def add_working_directory() -> None:

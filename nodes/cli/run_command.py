@@ -14,6 +14,7 @@ from nodes.cli.job_options import (
     ReplicasOption,
     job_named,
     node_definitions,
+    note_unknown,
 )
 from nodes.cli.options import Given, JsonOption, new_command, with_log_options
 from nodes.cli.output import console, emit_json, note
@@ -61,6 +62,7 @@ def run(
     started_s = time.monotonic()
     settings = given.settings(*node_definitions(on_error, replicas))
     declared = job_named(job, settings)
+    note_unknown(declared.program.code.unknown)
     from nodes.jobs import ask_retry, open_job
     from nodes.monitor import Monitor
     from nodes.opening import open_settings_log

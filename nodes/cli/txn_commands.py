@@ -9,10 +9,18 @@ from typing import Annotated, Any
 
 import typer
 
-from nodes.cli.job_options import AcceptCodeOption, ReplicasOption, add_working_directory, node_definitions
+from nodes.cli.job_options import (
+    AcceptCodeOption,
+    ReplicasOption,
+    add_working_directory,
+    node_definitions,
+    note_unknown,
+)
 from nodes.cli.options import Given, JsonOption, new_group, with_log_options
 from nodes.cli.output import emit_json, fail, note
 from nodes.cli.txn_bench_command import EXAMPLE, bench, options_of_children
+from nodes.cli.txn_doctor_command import EXAMPLE as DOCTOR_EXAMPLE
+from nodes.cli.txn_doctor_command import doctor
 from nodes.cli.txn_replay_command import EXAMPLE as REPLAY_EXAMPLE
 from nodes.cli.txn_replay_command import replay
 
@@ -60,8 +68,9 @@ def run(
     add_working_directory()
     from nodes.transactions.process import load_program
     from nodes.transactions.running import TransactionFleet, stay
+    from transactional.describing import code_of
 
-    load_program(program)
+    note_unknown(code_of(load_program(program)).unknown)
     command = [sys.executable, "-m", "nodes.cli", "txn", "node", program, "--sequencers", str(sequencers)]
     command += [*options_of_children(given), *([] if replicas is None else ["--replicas", str(replicas)])]
     command += ["--accept-code"] if accept_code else []
@@ -152,4 +161,5 @@ def serve(
 
 
 app.command("bench", epilog=EXAMPLE)(bench)
+app.command("doctor", epilog=DOCTOR_EXAMPLE)(doctor)
 app.command("replay", epilog=REPLAY_EXAMPLE)(replay)

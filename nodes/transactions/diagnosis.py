@@ -1,0 +1,71 @@
+"""What a node would be told that joined a transactional job with this program, without joining it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from nodes.code_check import JobMismatch, is_recorded, last_recorded
+from nodes.log.contract import Log
+from nodes.transactions.beginning import Layout, check_layout, started
+from nodes.transactions.control import ControlFold
+from nodes.transactions.topics import TransactionTopics
+from transactional.describing import code_of, untyped, version_of
+from transactional.operators import Program
+
+
+class MisfitRow(msgspec.Struct):
+    """A field or type that differs; ``decodes``: stored values can be read, and lose or change something."""
+
+    place: str
+    stored: str
+    code: str
+    effect: str
+    decodes: bool
+
+
+class Diagnosis(msgspec.Struct):
+    """``ok``: a node joins without --accept-code, unless ``members`` with other code are at work.
+
+    ``code``: ``new`` (the job has not begun), ``same``, ``other`` or ``unknown`` (of another release). ``untyped``:
+    operators whose state has no type to compare; ``unknown``: what the code uses that cannot be compared.
+    """
+
+    ok: bool
+    job: str
+    code: str
+    changed: str
+    misfits: list[MisfitRow]
+    members: list[str]
+    untyped: list[str]
+    unknown: list[str]
+    problem: str | None
+
+
+def diagnose(log: Log, program: Program, sequencers: int | None = None) -> Diagnosis:
+    """``sequencers`` None: as many as the job has. Reads the log, and writes nothing."""
+    topics, version = TransactionTopics(program.name), version_of(program)
+    found = Diagnosis(
+        True, program.name, "new", "", [], [], untyped(program), list(code_of(program).unknown), problem=None
+    )
+    begun = started(log, topics) if topics.control in log.topics() else None
+    if begun is None:
+        return found
+    try:
+        check_layout(program.name, begun, Layout.of(program, sequencers or begun.partitions - program.partitions))
+    except JobMismatch as error:
+        found.ok, found.problem = False, str(error)
+    ownership = ControlFold(log, topics, begun.partitions).read()
+    found.members = sorted(ownership.members)
+    stored = last_recorded(ownership.codes)
+    if stored is None:
+        found.ok, found.code = False, "unknown"
+        found.problem = found.problem or "the job was begun by another release, which recorded no types of its state"
+        return found
+    found.code = "same" if is_recorded(version, ownership.codes) else "other"
+    found.changed = "" if found.code == "same" else version.changed_since(stored)
+    if found.code == "other":
+        found.misfits = [
+            MisfitRow(each.place, each.stored, each.code, each.effect, each.decodes) for each in version.misfits(stored)
+        ]
+        found.ok &= not found.misfits
+    return found

@@ -1,0 +1,249 @@
+"""The fingerprint of a job's code: whatever results follow from changes it, nothing else does, on every process."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from holon.reach import CodePrint, code_print
+
+ROOT = Path(__file__).parents[2]
+HELPERS = "shop_helpers"
+MAIN = "shop_job"
+
+HELPER = """
+LIMIT = 10
+def price(event): return event.amount
+def rarely(event): return 1
+def unused(event): return 1
+"""
+JOB = """
+from __future__ import annotations
+import enum, functools, re
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypedDict
+import msgspec
+import shop_helpers
+from shop_helpers import price
+
+class Color(enum.Enum):
+    RED = 1
+    BLUE = 2
+class Line(msgspec.Struct):
+    count: int = 1
+class Bid(msgspec.Struct):
+    amount: int = 0
+    lines: list[Line] = []
+    color: Color = Color.RED
+@dataclass
+class Point:
+    x: int = 0
+class Pair(NamedTuple):
+    left: int = 1
+class Extra(TypedDict):
+    key: int
+class Base:
+    scale = 2
+    def scaled(self, value): return value * self.scale
+class Rules(Base):
+    def __init__(self, most): self.most = most
+RULES = Rules(7)
+RATES = {"a": 1, "b": {2, 3}, "c": (4, frozenset(["x", "y"]))}
+NAME = re.compile("a+")
+def traced(function):
+    @functools.wraps(function)
+    def wrapper(*args):
+        return function(*args) + 0
+    return wrapper
+@traced
+def decorated(event): return 1
+@functools.lru_cache
+def cached(value): return value
+def maker(amount):
+    def made(event): return event.amount + amount
+    return made
+added = maker(3)
+halved = functools.partial(divmod, 2)
+def defaults(event, by=1, *, at=2): return by + at
+def lazy(event):
+    from shop_helpers import rarely
+    return rarely(event)
+def process(event: Bid, ctx: Any) -> None:
+    try:
+        ctx.emit(price(event) + shop_helpers.LIMIT + decorated(event) + added(event) + defaults(event))
+        ctx.emit([Line(), Point(), Pair(), Extra(key=1), RULES.scaled(1), RATES, NAME, halved, cached(1), Bid])
+        ctx.emit([lazy(event), (lambda one: one + 5)(1), {1, 2}, Color.RED])
+    except ValueError:
+        pass
+def unreached(event): return 1
+"""
+
+
+@pytest.fixture(autouse=True)
+def modules() -> Iterator[None]:
+    yield
+    for name in (HELPERS, MAIN):
+        sys.modules.pop(name, None)
+
+
+def module(name: str, source: str) -> ModuleType:
+    made = ModuleType(name)
+    made.__file__ = f"/app/{name}.py"
+    sys.modules[name] = made
+    exec(compile(source, f"/app/{name}.py", "exec"), vars(made))
+    return made
+
+
+def printed(job: str = JOB, helper: str = HELPER, root: str = "process") -> CodePrint:
+    module(HELPERS, helper)
+    process = getattr(module(MAIN, job), root)
+    return code_print({"function": process}, [process])
+
+
+def changed(source: str, old: str, new: str) -> str:
+    assert old in source, f"{old!r} is what is changed"
+    return source.replace(old, new)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        ("ctx.emit(price(event) +", "ctx.emit(1 + price(event) +", "shop_job.process"),
+        ("one + 5", "one + 6", "shop_job.process"),
+        ("except ValueError", "except TypeError", "shop_job.process"),
+        ("amount: int = 0", "amount: int = 1", "shop_job.Bid"),
+        ("amount: int = 0", "amount: float = 0", "shop_job.Bid"),
+        ("class Bid(msgspec.Struct)", "class Bid(msgspec.Struct, rename='upper')", "shop_job.Bid"),
+        ("class Bid(msgspec.Struct)", "class Bid(msgspec.Struct, forbid_unknown_fields=True)", "shop_job.Bid"),
+        ("class Bid(msgspec.Struct)", "class Bid(msgspec.Struct, tag='b')", "shop_job.Bid"),
+        ("count: int = 1", "count: int = 2", "shop_job.Line"),
+        ("BLUE = 2", "BLUE = 3", "shop_job.Color"),
+        ("BLUE = 2", "GREEN = 2", "shop_job.Color"),
+        ("x: int = 0", "x: int = 1", "shop_job.Point"),
+        ("x: int = 0", "x: str = 0", "shop_job.Point"),
+        ("left: int = 1", "left: int = 2", "shop_job.Pair"),
+        ("    key: int", "    key: str", "shop_job.Extra"),
+        ("scale = 2", "scale = 3", "shop_job.Base"),
+        ("value * self.scale", "value + self.scale", "shop_job.Base.scaled"),
+        ("class Rules(Base)", "class Rules(Base, Point)", "shop_job.Rules"),
+        ("Rules(7)", "Rules(8)", "shop_job.Rules()"),
+        ('"a": 1', '"a": 2', "shop_job.process"),
+        ("{2, 3}", "{2, 4}", "shop_job.process"),
+        ('"x", "y"', '"x", "z"', "shop_job.process"),
+        ('re.compile("a+")', 're.compile("a*")', "shop_job.process"),
+        ("function(*args) + 0", "function(*args) + 1", "shop_job.traced.<locals>.wrapper"),
+        ("def decorated(event): return 1", "def decorated(event): return 2", "shop_job.decorated"),
+        ("@traced\ndef", "def", "shop_job.process"),
+        ("def cached(value): return value", "def cached(value): return -value", "shop_job.cached"),
+        ("maker(3)", "maker(4)", "shop_job.maker.<locals>.made"),
+        ("partial(divmod, 2)", "partial(divmod, 3)", "shop_job.process"),
+        ("by=1", "by=2", "shop_job.defaults"),
+        ("at=2", "at=3", "shop_job.defaults"),
+        ("from shop_helpers import price", "from shop_helpers import unused as price", "shop_helpers.unused"),
+    ],
+)
+def test_what_a_function_reaches_is_part_of_it_and_named(old: str, new: str, named: str) -> None:
+    before, after = printed(), printed(changed(JOB, old, new))
+    assert before.digest != after.digest
+    assert named in after.changed(before.parts)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        ("LIMIT = 10", "LIMIT = 11", "shop_job.process"),
+        ("def price(event): return event.amount", "def price(event): return -event.amount", "shop_helpers.price"),
+        ("def rarely(event): return 1", "def rarely(event): return 2", "shop_helpers.rarely"),
+    ],
+)
+def test_so_are_functions_and_constants_of_modules_that_are_imported_also_late(old: str, new: str, named: str) -> None:
+    before, after = printed(), printed(helper=changed(HELPER, old, new))
+    assert before.digest != after.digest and named in after.changed(before.parts)
+
+
+def test_what_is_not_reached_is_no_part_nor_are_comments_lines_and_places() -> None:
+    before = printed()
+    assert printed().digest == before.digest and before.unknown == ()
+    assert printed(changed(JOB, "def unreached(event): return 1", "def unreached(event): return 2")) == before
+    assert printed(helper=changed(HELPER, "def unused(event): return 1", "def unused(event): return 2")) == before
+    assert printed(JOB.replace("class Color", "\n\n# how it looks\nclass Color")) == before
+
+
+def test_functions_of_one_name_are_told_apart_and_circles_end() -> None:
+    source = "def maker(n):\n    def made(event): return n\n    return made\none, two = maker(1), maker(2)\n"
+    source += "ring = []\nring.append(ring)\nclass Node:\n    pass\nnode = Node()\nnode.next = node\n"
+    source += "def process(event): return one(event), two(event), ring, node, process\n"
+    before = printed(source)
+    assert printed(source) == before
+    assert printed(source.replace("maker(1), maker(2)", "maker(1), maker(3)")).digest != before.digest
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("def process(event): return eval(event)", "eval"),
+        ("import importlib\ndef process(event): return importlib.import_module(event)", "import_module"),
+        ("import itertools\nCOUNT = itertools.count()\ndef process(event): return next(COUNT)", "itertools.count"),
+        ("import random\nD = random.Random(1)\ndef process(e): return D", "Random"),
+    ],
+)
+def test_what_cannot_be_known_is_said_once(code: str, said: str) -> None:
+    unknown = printed(code).unknown
+    assert len(unknown) == 1 and said in unknown[0] and "shop_job.process" in unknown[0]
+
+
+def test_a_module_that_is_looked_into_by_name_counts_as_a_whole() -> None:
+    code = "import shop_helpers\ndef process(event): return getattr(shop_helpers, event)(event)"
+    before = printed(code)
+    after = printed(code, changed(HELPER, "def unused(event): return 1", "def unused(event): return 2"))
+    assert after.changed(before.parts) == ["shop_helpers.unused"]
+
+
+def test_a_library_counts_by_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = "import numpy as np\ndef process(event): return np.add(event, 1)"
+    before = printed(code)
+    monkeypatch.setattr("numpy.__version__", "0.0.1")
+    after = printed(code)
+    assert after.changed(before.parts) == ["numpy"] and before.unknown == ()
+
+
+def test_it_is_equal_in_every_process_whatever_the_hash_seed(tmp_path: Path) -> None:
+    """Also of every query of the benchmark and every example."""
+    (tmp_path / f"{HELPERS}.py").write_text(HELPER)
+    (tmp_path / f"{MAIN}.py").write_text(JOB)
+    found = [seeded(tmp_path, seed) for seed in ("0", "1", "77")]
+    assert found[0] == found[1] == found[2] and len(found[0]) > 15, sorted(found[0])
+
+
+def seeded(folder: Path, seed: str) -> dict[str, Any]:
+    program = """
+import importlib, json, pkgutil, examples, nexmark.queries, shop_job
+from holon.job import Job
+from holon.reach import code_print
+from nodes.jobs import load_job
+from transactional.describing import version_of
+from transactional.operators import Program
+found = {"shop": code_print({"function": shop_job.process}, [shop_job.process]).parts}
+for each in pkgutil.iter_modules(examples.__path__):
+    for name, value in vars(importlib.import_module(f"examples.{each.name}")).items():
+        if isinstance(value, Job):
+            found[f"{each.name}:{name}"] = value.program.code.parts
+        elif isinstance(value, Program):
+            found[f"{each.name}:{name}"] = version_of(value).encode()
+for name in nexmark.queries.QUERIES:
+    found[name] = load_job(f"nexmark.queries:{name}").program.code.parts
+print(json.dumps(found))
+"""
+    path = os.pathsep.join([str(ROOT), str(folder)])
+    environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": path}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
