@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from struct import Struct
+
+_WORDS = Struct("<I")
 _M = 0x5BD1E995
 _MASK = 0xFFFFFFFF
 
@@ -11,10 +14,9 @@ def murmur2(key: bytes) -> int:
     length = len(key)
     h = (0x9747B28C ^ length) & _MASK
     whole = length - length % 4
-    for i in range(0, whole, 4):
-        k = int.from_bytes(key[i : i + 4], "little") * _M & _MASK
-        k = (k ^ k >> 24) * _M & _MASK
-        h = (h * _M & _MASK) ^ k
+    for (word,) in _WORDS.iter_unpack(key[:whole]):
+        k = word * _M & _MASK
+        h = (h * _M ^ (k ^ k >> 24) * _M) & _MASK
     if length % 4:
         h = (h ^ int.from_bytes(key[whole:], "little")) * _M & _MASK
     h = (h ^ h >> 13) * _M & _MASK

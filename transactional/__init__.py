@@ -2,7 +2,7 @@
 
 from transactional.context import Context
 from transactional.entities import Entity
-from transactional.errors import Aborted, BadArguments, CallFailed, LimitExceeded, UnknownFunction
+from transactional.errors import Aborted, BadArguments, CallFailed, CallNotAwaited, LimitExceeded, UnknownFunction
 from transactional.operators import Limits, Operator, Program
 from transactional.serial import Serial
 from transactional.values import BadValue
@@ -12,6 +12,7 @@ __all__ = [
     "BadArguments",
     "BadValue",
     "CallFailed",
+    "CallNotAwaited",
     "Context",
     "Entity",
     "LimitExceeded",

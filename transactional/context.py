@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Generator
 from datetime import UTC, datetime
 from typing import Any, NoReturn, Protocol, TypeAlias
 
 import msgspec
 
 from transactional.chance import Chance
-from transactional.operators import Function, Operator, Program, StateKey, Target
-from transactional.values import PACK_ERRORS, BadValue, decode, encode, is_text, pack, unpack
+from transactional.errors import CallNotAwaited
+from transactional.operators import Function, Operator, Program, StateKey, Target, checked_arguments
+from transactional.values import (
+    PACK_ERRORS,
+    BadValue,
+    decode,
+    encode,
+    fits_type,
+    is_plain,
+    is_text,
+    pack,
+    travelling,
+    travelling_as,
+    unpack,
+)
 
 Path: TypeAlias = tuple[int, ...]
 """Where in a strand a call is: for each caller, outermost first, the number of the call among its calls."""
@@ -67,10 +80,28 @@ class Place(Protocol):
         ...
 
 
+class Issued:
+    """``await`` it: makes a call of ``ctx``, and gives its result. A function that ends before has forgotten it."""
+
+    __slots__ = ("_ctx", "_make", "what")
+
+    def __init__(self, ctx: Context, what: str, make: Callable[[], Generator[Any, Any, Any]]) -> None:
+        self._ctx = ctx
+        self._make = make
+        self.what = what
+        ctx._issue(self)
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        self._ctx._await(self)
+        return self._make()
+
+
 class Context:
     """First argument of every transactional function. Belongs to one call."""
 
-    __slots__ = ("_calls", "_chance", "_entity", "_left", "_operator", "_path", "_place", "_strand", "key")
+    __slots__ = (
+        "_calls", "_chance", "_entity", "_home", "_left", "_operator", "_path", "_place", "_strand", "issued", "key",
+    )  # fmt: skip
 
     def __init__(self, place: Place, operator: Operator, key: str, strand: Strand, path: Path) -> None:
         self.key = key
@@ -82,6 +113,9 @@ class Context:
         self._calls = 0
         self._left = place.program.limits.max_steps
         self._chance: Chance | None = None
+        self._home: Context | None = None
+        self.issued: dict[Issued, None] | None = None
+        """Calls that the function has begun and not awaited."""
 
     @property
     def tid(self) -> int:
@@ -132,14 +166,14 @@ class Context:
         self._left -= 1
         if self._left < 0:
             self._exhausted()
-        limit = self._place.program.limits.max_value_bytes
+        limit, kind = self._place.program.limits.max_value_bytes, self._operator.state
         try:
             data = pack(value)
         except PACK_ERRORS:
             data = b""
-        if not 0 < len(data) <= limit:
+        if not 0 < len(data) <= limit or not (is_plain(value) if kind is None else fits_type(value, data, kind)):
             try:
-                data = encode(value, limit)
+                data = travelling(value, limit) if kind is None else travelling_as(kind, value, limit)
             except BadValue as error:
                 raise BadValue(f"the state of {self._operator.name} {self.key!r} {error}") from None
         self._place.write(self._strand, self._entity, data)
@@ -170,14 +204,22 @@ class Context:
             (key, decode(data, operator.state)) for key, data in self._place.scan(self._strand, operator.name, prefix)
         ]
 
-    async def call(self, operator: str | Operator, key: str, function: str | Function, arguments: Any = None) -> Any:
-        """Call another entity within the transaction and wait for its result.
+    def call(
+        self, operator: str | Operator, key: str, function: str | Function, arguments: Any = None
+    ) -> Awaitable[Any]:
+        """Call another entity within the transaction: ``await`` it for its result.
 
         ``arguments``: a list gives positional, a dict named ones. What the callee raises is raised here: under its own
-        type if the program declares it, else as ``CallFailed``.
+        type if the program declares it, else as ``CallFailed``. Without ``await`` the function ends with
+        ``CallNotAwaited``.
         """
+        return Issued(self, _called(operator, key, function), lambda: self._call(operator, key, function, arguments))
+
+    def _call(
+        self, operator: str | Operator, key: str, function: str | Function, arguments: Any
+    ) -> Generator[Any, Any, Any]:
         target = self._place.program.target(operator, key, function, arguments)
-        return await self._place.nested(Call(self._strand, self._next_path(), target))
+        return (yield from self._place.nested(Call(self._strand, self._next_path(), target)).__await__())
 
     def call_async(self, operator: str | Operator, key: str, function: str | Function, arguments: Any = None) -> None:
         """Call another entity within the transaction once this strand has ended; the result goes nowhere."""
@@ -187,27 +229,55 @@ class Context:
             self._place.exceed(self._strand, f"calls queued by queued calls, {len(strand)} deep")
         self._place.queue(Call(strand, (), target))
 
-    async def external(
+    def external(
         self, function: str | Callable[..., Any], arguments: Any = None, *, timeout_s: float = 30.0
-    ) -> Any:
-        """Call a function of the outside world, which the program declares in ``externals``, and get its result.
+    ) -> Awaitable[Any]:
+        """Call a function of the outside world, which the program declares in ``externals``; ``await`` its result.
 
         It is called as ``function(key, ...)`` with an idempotency key. The transaction ends here, and once the result
         is logged runs anew from its beginning with it, on the state of that time. A result that is logged is never
         asked for again; a crash before that may repeat the call, with the same key. What it raises is raised here,
         and ``ExternalTimeout`` (``CallFailed``) where it did not return in time.
         """
+        name = function if isinstance(function, str) else function.__name__
+        return Issued(self, f"the external {name}", lambda: self._external(function, arguments, timeout_s))
+
+    def _external(
+        self, function: str | Callable[..., Any], arguments: Any, timeout_s: float
+    ) -> Generator[Any, Any, Any]:
         program = self._place.program
         name = program.external(function)
-        try:
-            data = encode(arguments, program.limits.max_value_bytes)
-        except BadValue as error:
-            raise BadValue(f"an argument of {name} {error}") from None
+        data = checked_arguments(name, arguments, program.limits.max_value_bytes)
         return decode(self._place.external(self._strand, self._next_path(), name, data, round(timeout_s * 1000)))
+        yield  # it waits for nothing: the transaction ends instead
 
     def abort(self, *reason: Any) -> NoReturn:
         """End the transaction without effect; ``reason`` is the reply."""
         self._place.abort(self._strand, reason)
+
+    def not_awaited(self) -> CallNotAwaited:
+        """What the function ends with that has left calls ``issued``."""
+        assert self.issued, "every call was awaited"
+        first = next(iter(self.issued)).what
+        more = "" if len(self.issued) == 1 else f", and {len(self.issued) - 1} more,"
+        return CallNotAwaited(
+            f"a function of {self._operator.name} {self.key!r} has ended and not awaited its call of {first}{more} "
+            f"so it was never made: await it, or use call_async where no result is needed"
+        )
+
+    def _issue(self, call: Issued) -> None:
+        if self._home is not None:
+            self._home._issue(call)
+        elif self.issued is None:
+            self.issued = {call: None}
+        else:
+            self.issued[call] = None
+
+    def _await(self, call: Issued) -> None:
+        issued = (self._home or self).issued
+        if issued is None or call not in issued:
+            raise RuntimeError(f"a call of {call.what} is awaited twice: keep its result")
+        del issued[call]
 
     def _exhausted(self) -> NoReturn:
         self._place.exceed(self._strand, f"more than {self._place.program.limits.max_steps} reads and writes in a call")
@@ -222,7 +292,14 @@ class Context:
 
 def seen_through(ctx: Context, place: Callable[[Place], Place]) -> Context:
     """The same context at its beginning, on another place that is made of its own."""
-    return Context(place(ctx._place), ctx._operator, ctx.key, ctx._strand, ctx._path)
+    made = Context(place(ctx._place), ctx._operator, ctx.key, ctx._strand, ctx._path)
+    made._home = ctx
+    return made
+
+
+def _called(operator: str | Operator, key: str, function: str | Function) -> str:
+    name = operator.name if isinstance(operator, Operator) else operator
+    return f"{name}.{function if isinstance(function, str) else function.__name__} of {key!r}"
 
 
 def call_of(ctx: Context) -> tuple[int, Strand, Path]:

@@ -23,15 +23,16 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Awaitable, Callable, Generator
+from contextvars import ContextVar
 from inspect import iscoroutinefunction, signature
 from typing import Any, ClassVar, NamedTuple, TypeVar, get_type_hints
 
 import msgspec
 
 from transactional.context import Context
-from transactional.errors import USER_ERRORS, BadArguments
+from transactional.errors import USER_ERRORS, BadArguments, CallNotAwaited
 from transactional.operators import Operator
-from transactional.values import encode
+from transactional.values import BadValue, decode, encode, is_plain, travelling_as
 
 E = TypeVar("E")
 
@@ -45,15 +46,30 @@ class _Wanted(NamedTuple):
     arguments: dict[str, Any]
 
 
+_ISSUED: ContextVar[dict[_Calling, None] | None] = ContextVar("issued", default=None)
+"""Calls that the method which runs has begun and not awaited."""
+
+
 class _Calling:
     """Awaited inside a method: gives the result of the call."""
 
-    __slots__ = ("_wanted",)
+    __slots__ = ("_issued", "_wanted")
 
     def __init__(self, wanted: _Wanted) -> None:
         self._wanted = wanted
+        self._issued = _ISSUED.get()
+        if self._issued is not None:
+            self._issued[self] = None
+
+    @property
+    def what(self) -> str:
+        return f"{self._wanted.operator}.{self._wanted.function} of {self._wanted.key!r}"
 
     def __await__(self) -> Generator[_Wanted, Any, Any]:
+        if self._issued is not None and self not in self._issued:
+            raise RuntimeError(f"a call of {self.what} is awaited twice: keep its result")
+        if self._issued is not None:
+            del self._issued[self]
         return (yield self._wanted)
 
 
@@ -136,16 +152,21 @@ class _Running:
         self._coroutine = coroutine
         self._fields = state_fields(type(entity))
         self._loaded = b""
+        self._issued: dict[_Calling, None] = {}
 
     def __await__(self) -> Generator[Any, Any, Any]:
         self._load()
         value, error = None, None
         while True:
+            before = _ISSUED.set(self._issued)
             try:
                 wanted = self._coroutine.send(value) if error is None else self._coroutine.throw(error)
             except StopIteration as stop:
+                self._check_awaited()
                 self._store()
                 return stop.value
+            finally:
+                _ISSUED.reset(before)
             value, error = None, None
             if isinstance(wanted, _Wanted):
                 self._store()  # the callee may call back
@@ -156,6 +177,14 @@ class _Running:
                 self._load()
             else:
                 value = yield wanted
+
+    def _check_awaited(self) -> None:
+        if self._issued:
+            first = next(iter(self._issued)).what
+            of = f"{type(self._entity).operator.name} {self._entity.key!r}"
+            raise CallNotAwaited(
+                f"a method of {of} has ended and not awaited its call of {first}, so it was never made: await it"
+            )
 
     def _load(self) -> None:
         state = self._entity.ctx.get({})
@@ -172,8 +201,18 @@ class _Running:
             self._entity.ctx.put(state)
 
     def _state(self) -> dict[str, Any]:
+        """As plain values, where the types of the fields make the same of these."""
         own = vars(self._entity)
-        return {name: _key_of(own[name]) for name in self._fields if name in own}
+        return {name: self._plain(name, _key_of(own[name])) for name in self._fields if name in own}
+
+    def _plain(self, name: str, value: Any) -> Any:
+        try:
+            if encode(value) and is_plain(value):
+                return value
+            return decode(travelling_as(self._fields[name], value))
+        except BadValue as error:
+            of = f"{type(self._entity).operator.name} {self._entity.key!r}"
+            raise BadValue(f"the field {name} of {of} {error}") from None
 
 
 def _key_of(value: Any) -> Any:

@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from transactional.values import BadValue, decode, travelling
+
 USER_ERRORS = (Exception, SystemExit)
 """What a user's function usually raises."""
 RAISED = BaseException
@@ -20,13 +22,31 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
 
 
 class Aborted(msgspec.Struct, array_like=True, frozen=True):
-    """The reply of a transaction without effect: the type of the exception, and its plain arguments."""
+    """The reply of a transaction without effect: the type of the exception, and its plain arguments.
+
+    A dict as the last argument holds ``fields``: attributes of a declared exception that its arguments do not make.
+    """
 
     kind: str
     arguments: tuple[Any, ...] = ()
 
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Attributes of the exception, beside its arguments."""
+        return self.arguments[-1] if self.arguments and isinstance(self.arguments[-1], dict) else {}
+
+    @property
+    def plain_arguments(self) -> tuple[Any, ...]:
+        """Without ``fields``."""
+        return self.arguments[:-1] if self.arguments and isinstance(self.arguments[-1], dict) else self.arguments
+
+    def as_error(self, declared: Iterable[type[Exception]]) -> Exception:
+        """The exception again, of its own type with its fields where that is one of these, else ``CallFailed``."""
+        return restore(self, by_name(declared))
+
     def __str__(self) -> str:
-        return f"{self.kind}({', '.join(map(repr, self.arguments))})"
+        named = (f"{name}={value!r}" for name, value in self.fields.items())
+        return f"{self.kind}({', '.join([*map(repr, self.plain_arguments), *named])})"
 
 
 class CallFailed(Exception):
@@ -47,6 +67,10 @@ class BadArguments(TypeError):
 
 class BadAwait(TypeError):
     """A transactional function awaits something that is no call."""
+
+
+class CallNotAwaited(RuntimeError):
+    """A function ended with a call that it has begun and not awaited, so the call was never made."""
 
 
 class LimitExceeded(Exception):
@@ -73,17 +97,51 @@ class RerunHangs(Exception):
     """A function runs too long when it is run again, and elsewhere it did not: the node cannot go on."""
 
 
-def describe(error: BaseException) -> Aborted:
-    """What all nodes agree to say about an exception: never addresses or tracebacks."""
+def describe(error: BaseException, declared: Mapping[str, type[Exception]] | None = None) -> Aborted:
+    """What all nodes agree to say about an exception: never addresses or tracebacks; of a declared one all fields."""
     if isinstance(error, CallFailed) and type(error.aborted) is Aborted:
         kind, arguments = error.aborted.kind, error.aborted.arguments
-    else:
-        kind, arguments = type(error).__name__, _ARGUMENTS.__get__(error)
-    return Aborted(_text(kind), tuple(map(_plain, arguments[:MOST_ARGUMENTS])))
+        fields = error.aborted.fields
+        return Aborted(_text(kind), (*map(_plain, arguments[:MOST_ARGUMENTS]), *([fields] if fields else [])))
+    kind, arguments = type(error).__name__, _ARGUMENTS.__get__(error)
+    said = tuple(map(_plain, arguments[:MOST_ARGUMENTS]))
+    if declared is not None and declared.get(kind) is type(error):
+        fields = _fields(error, arguments)
+        if fields:
+            return Aborted(_text(kind), (*said, fields))
+    return Aborted(_text(kind), said)
 
 
 _ARGUMENTS: Any = vars(BaseException)["args"]
 """Not what a class of the user's own may have made of it."""
+_ATTRIBUTES: Any = vars(BaseException)["__dict__"]
+
+
+def _fields(error: BaseException, arguments: tuple[Any, ...]) -> dict[str, Any]:
+    """The attributes of a declared exception, where its type does not make the same of the arguments."""
+    own = {name: value for name, value in _ATTRIBUTES.__get__(error).items() if name[:2] != "__"}
+    try:
+        again = type(error)(*arguments)
+        is_made = _ARGUMENTS.__get__(again) == arguments and _ATTRIBUTES.__get__(again) == own
+    except USER_ERRORS:  # it wants other arguments, or knows no comparison
+        is_made = False
+    return {} if is_made else {name: _kept(value) for name, value in sorted(own.items())[:MOST_ARGUMENTS]}
+
+
+def _kept(value: Any) -> Any:
+    """A field: itself, also a list or dict that is not large, or what it is called."""
+    if not isinstance(value, list | tuple | dict | msgspec.Struct):
+        return _plain(value)
+    try:
+        return _deep(decode(travelling(value, MOST_CHARACTERS)))
+    except BadValue:
+        return _text(type(value).__name__)
+
+
+def _deep(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_deep(each) for each in value]
+    return {_text(key): _deep(each) for key, each in value.items()} if isinstance(value, dict) else _plain(value)
 
 
 def _plain(argument: Any) -> Any:
@@ -113,12 +171,17 @@ def _text(text: str) -> str:
 
 
 def restore(aborted: Aborted, declared: Mapping[str, type[Exception]]) -> Exception:
-    """The exception that a caller sees: of its own type if the program declares it."""
+    """The exception that a caller sees: of its own type, with its fields, if the program declares it."""
     kind = declared.get(aborted.kind)
     if kind is None:
         return CallFailed(aborted)
     try:
-        return kind(*aborted.arguments)
+        if not (fields := aborted.fields):
+            return kind(*aborted.arguments)
+        made = kind.__new__(kind, *aborted.plain_arguments)
+        _ARGUMENTS.__set__(made, aborted.plain_arguments)
+        _ATTRIBUTES.__get__(made).update(fields)
+        return made
     except USER_ERRORS:  # what its class makes of these arguments, some of which may be cut
         return CallFailed(aborted)
 

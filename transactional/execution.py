@@ -28,7 +28,7 @@ from transactional.external import Answered, Asking, Continued, look_up
 from transactional.messages import Request, WireCall, WireResult
 from transactional.operators import Program, Target, bind
 from transactional.site import PARKED, Called, Handing, Segment, Site
-from transactional.values import PACK_ERRORS, BadValue, decode, encode, pack, unpack
+from transactional.values import PACK_ERRORS, BadValue, decode, is_plain, pack, travelling, unpack
 
 ROOT: Final[Strand] = ()
 _CANNOT_BEGIN = (LookupError, *PACK_ERRORS)
@@ -133,15 +133,15 @@ class Execution(Accesses):
             yielded = frame.send(None)
         except StopIteration as stop:
             if not (self._stopping and self._is_over(strand)):
-                self._finish(strand, path, caller, self._encoded(stop.value))
+                self._finish(strand, path, caller, self._returned(ctx, stop.value))
         except TransactionEnds:
             pass
         except RAISED as raised:
             if not (self._stopping and self._is_over(strand)):
-                self._finish(strand, path, caller, describe(raised))
+                self._finish(strand, path, caller, describe(raised, self.program.errors))
         else:
             segment = Segment(strand, path, caller)
-            segment.frames.append((frame, target))
+            segment.frames.append((frame, target, ctx))
             error = self._asked(segment, yielded)
             if error is not PARKED:
                 self._go(segment, None, error)
@@ -152,7 +152,7 @@ class Execution(Accesses):
         try:
             ctx = Context(self, program.operators[target.operator], target.key, segment.strand, path)
             function = program.function(target.operator, target.function)
-            segment.frames.append((bind(function, ctx, target.arguments), target))
+            segment.frames.append((bind(function, ctx, target.arguments), target, ctx))
         except (LookupError, TypeError, BadValue) as error:
             return restore(describe(error), program.errors)
         return None
@@ -171,17 +171,17 @@ class Execution(Accesses):
         """Run the strand's calls here until they wait for another partition or have ended."""
         frames = segment.frames
         while frames:
-            frame, target = frames[-1]  # noqa: RUF059  (whoever finds that it hangs looks for the target)
+            frame, target, ctx = frames[-1]  # noqa: RUF059  (whoever finds that it hangs looks for the target)
             outcome: bytes | Aborted
             try:
                 yielded = frame.send(value) if error is None else frame.throw(error)
             except StopIteration as stop:
-                outcome = self._encoded(stop.value)
+                outcome = self._returned(ctx, stop.value)
             except TransactionEnds:
                 self._drop(segment)
                 return
             except RAISED as raised:
-                outcome = describe(raised)
+                outcome = describe(raised, self.program.errors)
             else:
                 value, error = None, self._asked(segment, yielded)
                 if error is PARKED:
@@ -201,7 +201,7 @@ class Execution(Accesses):
             else:
                 value, error = decode(outcome), None
         if error is not None:  # of a call that could not begin
-            self._finish(segment.strand, segment.path, segment.caller, describe(error))
+            self._finish(segment.strand, segment.path, segment.caller, describe(error, self.program.errors))
 
     def _asked(self, segment: Segment, yielded: Any) -> Exception | None:
         """A function awaits: begin the call here or send it; gives what to raise, ``PARKED`` if it has to wait."""
@@ -239,16 +239,18 @@ class Execution(Accesses):
         )  # fmt: skip
         self._site.sent.setdefault(to, []).append(item)
 
-    def _encoded(self, value: Any) -> bytes | Aborted:
-        """A result as it travels, or why it cannot."""
+    def _returned(self, ctx: Context, value: Any) -> bytes | Aborted:
+        """A result as it travels, or why it cannot: it is no value, or its function forgot a call."""
+        if ctx.issued:
+            return describe(ctx.not_awaited())
         try:
             data = pack(value)
-            if len(data) <= self._site.max_value_bytes:
+            if len(data) <= self._site.max_value_bytes and is_plain(value):
                 return data
         except PACK_ERRORS:
             pass
         try:
-            return encode(value, self._site.max_value_bytes)
+            return travelling(value, self._site.max_value_bytes)
         except BadValue as error:
             return describe(BadValue(f"a result {error}"))
 
@@ -269,7 +271,7 @@ class Execution(Accesses):
 
     def _drop(self, segment: Segment) -> None:
         while segment.frames:
-            frame, target = segment.frames.pop()  # noqa: RUF059
+            frame, target, _ = segment.frames.pop()  # noqa: RUF059
             try:
                 frame.close()
             except RAISED:  # from the user's own clean-up

@@ -7,14 +7,14 @@ the time of the first run. The first continuation of a step on the log counts; t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from transactional.context import Path, Strand
 from transactional.errors import RAISED, Aborted, describe
-from transactional.values import BadValue, decode, digest, encode
+from transactional.values import BadValue, decode, digest, encode, travelling
 
 ASKING: Final = "ctx.external"
 """Kind of the outcome of a transaction that asks: no name of an exception."""
@@ -111,8 +111,14 @@ def asking_of(outcome: Aborted) -> Asking:
     return decode(outcome.arguments[0], Asking)
 
 
-def perform(function: External | None, name: str, key: str, arguments: bytes) -> bytes | Aborted:
-    """Make the call; whatever it does, there is an outcome."""
+def perform(
+    function: External | None,
+    name: str,
+    key: str,
+    arguments: bytes,
+    declared: Mapping[str, type[Exception]] | None = None,
+) -> bytes | Aborted:
+    """Make the call; whatever it does, there is an outcome. Of exceptions that are ``declared`` all fields travel."""
     if function is None:
         return Aborted("UnknownFunction", (f"the program has no external function {name!r}",))
     given = decode(arguments)
@@ -127,8 +133,8 @@ def perform(function: External | None, name: str, key: str, arguments: bytes) ->
             case _:
                 result = function(key, given)
     except RAISED as error:  # it runs in a thread of its own, where nothing else is raised
-        return describe(error)
+        return describe(error, declared)
     try:
-        return encode(result, ANSWER_BYTES)
+        return travelling(result, ANSWER_BYTES)
     except BadValue as error:
         return describe(BadValue(f"the result of {name} {error}"))

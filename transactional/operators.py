@@ -18,7 +18,7 @@ import msgspec
 from holon.murmur import murmur2
 from transactional.errors import BadArguments, UnknownFunction, by_name
 from transactional.streams import CURSORS, Binding, feed, follow, skip, where
-from transactional.values import PACK_ERRORS, BadValue, decode, encode, pack
+from transactional.values import PACK_ERRORS, BadValue, Misfit, decode, is_plain, pack, travelling
 
 Function: TypeAlias = Callable[..., Awaitable[Any]]
 _SHORT_KEY = 100
@@ -167,11 +167,8 @@ class Program:
             data = pack(arguments)
         except PACK_ERRORS:
             data = b""  # says why below
-        if not 0 < len(data) <= self.limits.max_value_bytes:
-            try:
-                data = encode(arguments, self.limits.max_value_bytes)
-            except BadValue as error:
-                raise BadValue(f"an argument of {name}.{called} {error}") from None
+        if not 0 < len(data) <= self.limits.max_value_bytes or not is_plain(arguments):
+            data = checked_arguments(f"{name}.{called}", arguments, self.limits.max_value_bytes)
         return Target(name, key, called, data)
 
     def _check_key(self, name: str, key: str) -> None:
@@ -220,6 +217,16 @@ class Program:
     def place(self, operator: str, key: str) -> int:
         """State partition of an entity."""
         return self.operators[operator].partition_of(key)
+
+
+def checked_arguments(of: str, arguments: Any, limit_bytes: int | None) -> bytes:
+    """As they travel; raises ``BadArguments`` with the place of what cannot, ``BadValue`` if they are too large."""
+    try:
+        return travelling(arguments, limit_bytes)
+    except Misfit as error:
+        raise BadArguments(f"{of}: {error}") from None
+    except BadValue as error:
+        raise BadValue(f"an argument of {of} {error}") from None
 
 
 def bind(function: Function, ctx: Any, arguments: bytes) -> Any:

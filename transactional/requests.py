@@ -3,10 +3,12 @@
 ``{"id": str, "operator": str, "key": str, "function": str, "args": list | object | null, "since": int}``, or a list of
 these. The record goes to request partition ``murmur2(id) mod partitions``, as Kafka's clients compute it, so that a
 list holds what goes to one partition. ``since``, in a retry: an end offset of that partition before the first try.
+``packed`` in the place of ``args``: MessagePack (in base64), for arguments that JSON would turn into others.
 """
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Sequence
 from typing import Any
@@ -14,16 +16,25 @@ from typing import Any
 import msgspec
 
 from holon.murmur import murmur2
-from transactional.errors import Aborted, UnknownFunction, describe
+from transactional.errors import Aborted, BadArguments, UnknownFunction, describe
 from transactional.external import Asking, Continued
 from transactional.messages import Kind, Request
-from transactional.operators import Program
+from transactional.operators import Program, checked_arguments
 from transactional.replies import keepsake, reused, same_call
-from transactional.values import BadValue, decode, encode
+from transactional.values import PACK_ERRORS, BadValue, decode, encode, fits_json, is_plain_json, is_text, pack
 
 MAX_ID_BYTES = 200
+TOO_OLD = "RequestTooOld"
+"""A request may have run before: its id was made, or is said to be used, so long ago that it may be forgotten."""
+WRONG_PARTITION = "WrongPartition"
+"""A request stands in a request partition that is none of its id's, where it would run a second time."""
 _SHORT_ID = MAX_ID_BYTES // 4
 _IN_A_LIST = 1 << 16
+DRAWN_BYTES = 12
+"""Of random bytes in an id that a client makes."""
+_MADE = re.compile(rf"h(0|[1-9][0-9]{{0,17}})-[0-9a-f]{{{2 * DRAWN_BYTES}}}", re.ASCII)
+_TEXTS = "the request id", "the operator", "the key", "the function"
+_STR = frozenset({str})
 
 
 class WireRequest(msgspec.Struct, omit_defaults=True):
@@ -35,6 +46,7 @@ class WireRequest(msgspec.Struct, omit_defaults=True):
     function: str
     args: Any = None
     since: int | None = None
+    packed: bytes | None = None
     continued: bytes | None = None
     """Not for clients: a node's record of what came of a call to the outside."""
 
@@ -44,8 +56,59 @@ _encoder = msgspec.json.Encoder()
 
 
 def request_record(request: WireRequest | Sequence[WireRequest]) -> bytes:
-    """What a client appends."""
-    return _encoder.encode(request)
+    """What a client appends. Raises ``BadArguments`` where it cannot travel, or would arrive as something else."""
+    if isinstance(request, WireRequest):
+        return _encoder.encode(sendable(request))
+    return _encoder.encode([sendable(each) for each in request])
+
+
+def sendable(request: WireRequest) -> WireRequest:
+    """The request as it travels; raises ``BadArguments`` with the name of the field, or the place in the arguments."""
+    texts = request.id, request.operator, request.key, request.function
+    if not (_STR.issuperset(map(type, texts)) and all(map(str.isascii, texts))):
+        _check_texts(texts)
+    if not 0 < len(request.id) <= _SHORT_ID:
+        _check_id(request.id)
+    if request.since is not None and not (isinstance(request.since, int) and 0 <= request.since < 2**63):
+        raise BadArguments(f"since is an offset of the request partition, not {repr(request.since)[:100]}")
+    if request.args is None or (_packs(request.args) and is_plain_json(request.args)):
+        return request
+    data = checked_arguments(f"{request.operator}.{request.function}", request.args, None)
+    if fits_json(plain := decode(data)) is None:
+        return msgspec.structs.replace(request, args=plain)
+    return msgspec.structs.replace(request, args=None, packed=data)
+
+
+def _packs(args: Any) -> bool:
+    try:
+        return bool(pack(args))
+    except PACK_ERRORS:
+        return False  # says why elsewhere
+
+
+def _check_texts(texts: Sequence[str]) -> None:
+    for field, text in zip(_TEXTS, texts, strict=True):
+        if not isinstance(text, str):
+            raise BadArguments(f"{field} is a str, not {type(text).__name__}: {repr(text)[:100]}")
+        if not is_text(text):
+            raise BadArguments(f"{field} is no Unicode text: {text!r:.100}")
+
+
+def _check_id(name: str) -> None:
+    if not name or (len(name) > _SHORT_ID and len(name.encode(errors="replace")) > MAX_ID_BYTES):
+        raise BadArguments(f"a request id has 1 to {MAX_ID_BYTES} bytes, not {len(name.encode(errors='replace'))}")
+
+
+def made_id(since: int, drawn: bytes) -> str:
+    """An id that says where its request partition ended when it was made: it is refused once it may be forgotten."""
+    assert since >= 0 and len(drawn) == DRAWN_BYTES, f"an id of {since}, {drawn!r}"
+    return f"h{since}-{drawn.hex()}"
+
+
+def since_of(name: str) -> int | None:
+    """Where the id was made; None: it does not say."""
+    found = _MADE.fullmatch(name) if name[:1] == "h" else None
+    return None if found is None else int(found[1])
 
 
 def partition_of(name: str, partitions: int) -> int:
@@ -61,6 +124,20 @@ def continuation(call: Request, asking: Asking, outcome: bytes | Aborted) -> byt
     return request_record(
         WireRequest(call.id, call.operator, call.key, call.function, arguments, continued=encode(continued))
     )
+
+
+def _since(wire: WireRequest) -> int | None:
+    """The earliest that is known of the first try: as the client says, and as the id does."""
+    made_at = since_of(wire.id)
+    return wire.since if made_at is None else made_at if wire.since is None else min(made_at, wire.since)
+
+
+def _arguments(wire: WireRequest) -> Any:
+    if wire.packed is None:
+        return wire.args
+    if wire.args is not None:
+        raise BadValue("a request has args or packed, and not both")
+    return decode(wire.packed)
 
 
 def logged_step(value: bytes) -> tuple[str, int] | None:
@@ -83,9 +160,10 @@ class Admission:
     so many offsets.
     """
 
-    def __init__(self, program: Program, sequencer: int, id_window: int) -> None:
+    def __init__(self, program: Program, sequencer: int, sequencers: int, id_window: int) -> None:
         self.program = program
         self.sequencer = sequencer
+        self.sequencers = sequencers
         self.malformed = 0
         self._id_window = id_window
         self._seen: dict[str, tuple[int, Request | bytes]] = {}
@@ -114,16 +192,23 @@ class Admission:
     def _admit(self, offset: int, index: int, wire: WireRequest) -> tuple[int, Request]:
         name = wire.id
         self._forget(offset)
+        if not name or (len(name) > _SHORT_ID and len(name.encode(errors="replace")) > MAX_ID_BYTES):
+            text = f"an id has 1 to {MAX_ID_BYTES} bytes"
+            return self._refuse(offset, index, "", Aborted("MalformedRequest", (text,)))
+        place = partition_of(name, self.sequencers)
+        if place != self.sequencer:  # where it is not remembered
+            return self._refuse(offset, index, name, Aborted(WRONG_PARTITION, (name, self.sequencer, place)))
         if wire.continued is not None:
             return self._go_on(offset, index, wire, wire.continued)
-        if len(name) > _SHORT_ID and len(name.encode(errors="replace")) > MAX_ID_BYTES:
-            text = f"an id has at most {MAX_ID_BYTES} bytes"
-            return self._refuse(offset, index, "", Aborted("MalformedRequest", (text,)))
-        if wire.since is not None and self._is_too_old(offset, wire.since):
-            reason = Aborted("RequestTooOld", (name, offset - wire.since, self._id_window))
+        since = _since(wire)
+        if since is not None and since > offset:
+            text = f"since {since} is beyond the end of the request partition, {offset}: it is none of this job's life"
+            return self._refuse(offset, index, name, Aborted("MalformedRequest", (text,)))
+        if since is not None and self._is_too_old(offset, since):
+            reason = Aborted(TOO_OLD, (name, offset - since, self._id_window))
             return self._refuse(offset, index, name, reason)
         try:
-            target = self.program.target(wire.operator, wire.key, wire.function, wire.args)
+            target = self.program.target(wire.operator, wire.key, wire.function, _arguments(wire))
         except (UnknownFunction, TypeError, BadValue) as error:
             return self._refuse(offset, index, name, describe(error))
         request = Request(
@@ -139,7 +224,7 @@ class Admission:
         """After a call to the outside; the partition of its root knows whether it waits for that."""
         try:
             continued = decode(data, Continued)
-            target = self.program.target(wire.operator, wire.key, wire.function, wire.args)
+            target = self.program.target(wire.operator, wire.key, wire.function, _arguments(wire))
         except (UnknownFunction, TypeError, BadValue) as error:
             return self._refuse(offset, index, "", Aborted("MalformedRequest", (str(error),)))
         request = Request(

@@ -56,7 +56,7 @@ class Sequencer:
         self.ledger = ledger
         self.number = number
         self.config = config
-        self.admission = Admission(ledger.program, number, config.id_window)
+        self.admission = Admission(ledger.program, number, ledger.sequencers, config.id_window)
         needed = first_needed(ledger, number)
         assert start <= needed, f"sequencer {number}: requests from {needed} on are needed, and begin at {start}"
         self.position = max(start, needed - config.id_window)

@@ -20,7 +20,7 @@ from transactional.errors import (
 )
 from transactional.external import Answered, Asking, Continued, is_asking, look_up, perform
 from transactional.operators import Operator, Program, StateKey, Target, bind
-from transactional.values import BadValue, decode, encode
+from transactional.values import BadValue, decode, travelling
 
 
 class Serial:
@@ -100,15 +100,17 @@ class _Transaction:
         except KeyboardInterrupt:
             raise
         except RAISED as error:
-            outcome = describe(error)
+            outcome = describe(error, self.program.errors)
         return outcome if self.ended is None else self.ended
 
     async def _nested(self, call: Call) -> bytes:
         target = call.target
         ctx = Context(self, self.program.operators[target.operator], target.key, call.strand, call.path)
         result = await bind(self.program.function(target.operator, target.function), ctx, target.arguments)
+        if ctx.issued:
+            raise ctx.not_awaited()
         try:
-            return encode(result, self.program.limits.max_value_bytes)
+            return travelling(result, self.program.limits.max_value_bytes)
         except BadValue as error:
             raise BadValue(f"a result {error}") from None
 
@@ -120,7 +122,7 @@ class _Transaction:
             raise
         except RAISED as error:
             self._check()
-            raise restore(describe(error), self.program.errors) from None
+            raise restore(describe(error, self.program.errors), self.program.errors) from None
         self._check()
         self._add(len(result))
         return decode(result)
@@ -162,9 +164,8 @@ class _Transaction:
             return found
         if not (self.outside and is_asking(found)):
             self._end(found)
-        outcome = perform(
-            self.program.externals.get(function), function, f"serial:{self.seed}:{asking.place}", arguments
-        )
+        key, program = f"serial:{self.seed}:{asking.place}", self.program
+        outcome = perform(program.externals.get(function), function, key, arguments, program.errors)
         answers = [] if self.continued is None else self.continued.answers
         self.continued = Continued(self.seed, self.time_ms, [*answers, asking.answer(outcome)])
         return self.external(strand, path, function, arguments, timeout_ms)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from transactional.context import Call, Path, Strand
+from transactional.context import Call, Context, Path, Strand
 from transactional.messages import Request, WireCall, WireResult
 from transactional.operators import Program, StateKey, Target
 from transactional.versions import Versions
@@ -72,7 +72,7 @@ class Segment:
         self.strand = strand
         self.path = path
         self.caller = caller
-        self.frames: list[tuple[Any, Called]] = []
+        self.frames: list[tuple[Any, Called, Context]] = []
 
 
 class Parked(Exception):

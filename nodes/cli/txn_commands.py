@@ -90,7 +90,10 @@ def call(
     function: Annotated[str, typer.Argument(metavar="FUNCTION", help="What to call.")],
     arguments: Annotated[str, typer.Argument(metavar="JSON", help="A list, or an object of named arguments.")] = "null",
     job: Annotated[str | None, typer.Option("--job", help="Name of the program, if the log has several.")] = None,
-    request_id: Annotated[str | None, typer.Option("--id", help="Request id: the same id runs at most once.")] = None,
+    request_id: Annotated[str | None, typer.Option("--id", help="Request id: asked again, the same reply.")] = None,
+    since: Annotated[
+        int | None, typer.Option("--since", min=0, help="Of an id that was tried before: as its first try has said.")
+    ] = None,
     timeout_s: Annotated[float, typer.Option("--timeout", help="Seconds to wait for the reply.")] = 30.0,
     as_json: JsonOption = False,
 ) -> None:
@@ -102,20 +105,61 @@ def call(
     settings = given.settings()
     from nodes.opening import open_settings_log
     from nodes.transactions.client import TransactionClient
-    from transactional.errors import Aborted
+    from transactional.errors import BadArguments
 
     with open_settings_log(settings) as log:
         client = TransactionClient(log, job)
-        outcome = client.call(operator, key, function, args, request_id=request_id, timeout_s=timeout_s)
-    if isinstance(outcome, Aborted):
-        if as_json:
-            emit_json({"aborted": outcome.kind, "arguments": list(outcome.arguments)})
-            raise typer.Exit(1)
+        try:
+            outcome = client.call(
+                operator, key, function, args, request_id=request_id, since=since, timeout_s=timeout_s
+            )
+        except BadArguments as error:
+            fail(2, f"nothing was asked: {error}")
+    _show(outcome, as_json)
+
+
+def _show(outcome: Any, as_json: bool) -> None:
+    """In JSON where that keeps all of it, else as Python writes it; ``as_json`` takes nothing else."""
+    from transactional.errors import Aborted
+    from transactional.values import fits_json
+
+    aborted = isinstance(outcome, Aborted)
+    said: dict[str, Any] = {"result": outcome}
+    if aborted:
+        said = {"aborted": outcome.kind, "arguments": list(outcome.plain_arguments)}
+        said |= {"fields": outcome.fields} if outcome.fields else {}
+    why = fits_json(said)
+    if as_json and why is not None:
+        ended = f"was aborted ({outcome.kind})" if aborted else "has committed"
+        fail(1, f"the transaction {ended}; JSON cannot say more, without --json it is shown: {why}")
+    if as_json:
+        emit_json(said)
+    elif not aborted:
+        typer.echo(json.dumps(outcome) if why is None else repr(outcome))
+    if aborted and as_json:
+        raise typer.Exit(1)
+    if aborted:
         fail(1, f"aborted: {outcome}")
-    elif as_json:
-        emit_json({"result": outcome})
+
+
+@app.command("id", epilog="Example: holon txn id --log-dir ./holon-log")
+@with_log_options
+def make_id(
+    given: Given,
+    job: Annotated[str | None, typer.Option("--job", help="Name of the program, if the log has several.")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Make an id for one call and all its retries: one that comes too late is refused, and never runs twice."""
+    settings = given.settings()
+    from nodes.opening import open_settings_log
+    from nodes.transactions.client import TransactionClient
+
+    with open_settings_log(settings) as log:
+        name = TransactionClient(log, job).new_id()
+    if as_json:
+        emit_json({"id": name})
     else:
-        typer.echo(json.dumps(outcome, default=repr))
+        typer.echo(name)
 
 
 @app.command("serve", epilog="Example: holon txn serve --port 8765 --log-dir ./holon-log")

@@ -1,23 +1,56 @@
-"""The client of a transactional job for asyncio: one thread has the log, and any number of tasks call."""
+"""The client of a transactional job for asyncio: one thread has the log, and any number of tasks call.
+
+What ids promise: docs/transactions.md, "Request ids".
+"""
 
 from __future__ import annotations
 
 import asyncio
 import queue
 import threading
-import uuid
 from collections import deque
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 from nodes.errors import RunFailed, SettingsError, UnknownName, Unreachable
 from nodes.log import Log, LogError
-from nodes.transactions.client import RepliesTrimmed, TransactionClient
-from transactional.requests import WireRequest
+from nodes.transactions.client import RepliesTrimmed, TransactionClient, never_ran
+from nodes.transactions.request_ids import NoReply
+from transactional.requests import WireRequest, sendable
 
+_NONE_YET = "?"
 _POLL_S = 0.002
 """While replies are awaited, new calls wait at most so long."""
+
+
+@dataclass(slots=True, eq=False)
+class _Call:
+    """A call on its way to the thread, which gives it an id where the caller has none, and ``since``.
+
+    ``is_left``: its caller is gone, and the thread sends it no more. Both under ``lock``.
+    """
+
+    request: WireRequest
+    reply: asyncio.Future[Any]
+    since: int | None = None
+    is_left: bool = False
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+@dataclass(slots=True, eq=False)
+class _Left:
+    """A caller waits no longer."""
+
+    call: _Call
+
+
+@dataclass(slots=True, eq=False)
+class _NewId:
+    """Somebody wants an id."""
+
+    reply: asyncio.Future[Any]
 
 
 @dataclass(slots=True)
@@ -37,9 +70,9 @@ class AsyncTransactionClient:
     def __init__(self, open_log: Callable[[], Log], job: str | None = None) -> None:
         self._open_log = open_log
         self._job = job
-        self._calls: queue.SimpleQueue[tuple[WireRequest, asyncio.Future[Any]] | str | None] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[_Call | _Left | _NewId | None] = queue.SimpleQueue()
         self._asked: dict[str, _Asked] = {}
-        self._later: deque[tuple[WireRequest, asyncio.Future[Any]]] = deque()
+        self._later: deque[_Call] = deque()
         self._failed: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="holon-transactions", daemon=True)
 
@@ -62,25 +95,45 @@ class AsyncTransactionClient:
         args: Any = None,
         *,
         request_id: str | None = None,
+        since: int | None = None,
         timeout_s: float = 30.0,
     ) -> Any:
         """As ``TransactionClient.call``. Calls with one id that are under way at once get one reply.
 
-        Raises ``Unreachable`` without a reply in ``timeout_s``, ``RepliesTrimmed`` as that does.
+        Raises ``BadArguments``, ``NoReply`` and ``RepliesTrimmed`` as that does.
         """
-        request = WireRequest(uuid.uuid4().hex if request_id is None else request_id, operator, key, function, args)
-        reply = self._loop.create_future()
-        self._calls.put((request, reply))
+        asked = WireRequest(_NONE_YET if request_id is None else request_id, operator, key, function, args, since)
+        request, end = sendable(asked), self._loop.time() + timeout_s
+        if request_id is None:
+            request.id = ""
+        while True:
+            outcome = await self._call(copy(request), end, timeout_s)
+            if request_id is not None or not never_ran(outcome):
+                return outcome
+
+    async def new_id(self) -> str:
+        """As ``TransactionClient.new_id``."""
+        reply: asyncio.Future[str] = self._loop.create_future()
+        self._calls.put(_NewId(reply))
+        if self._failed is not None:
+            raise self._failed
+        return await reply
+
+    async def _call(self, request: WireRequest, end: float, timeout_s: float) -> Any:
+        call = _Call(request, self._loop.create_future())
+        self._calls.put(call)
         if self._failed is not None:
             raise self._failed
         try:
-            return await asyncio.wait_for(reply, timeout_s)
+            return await asyncio.wait_for(call.reply, end - self._loop.time())
         except TimeoutError:
-            self._calls.put(request.id)
-            raise Unreachable(
-                f"no reply to request {request.id} in {timeout_s:g} s; are nodes running? Asking again with the same "
-                f"request id runs it at most once"
-            ) from None
+            with call.lock:
+                call.is_left = True
+            self._calls.put(_Left(call))
+            if call.since is None:
+                raise Unreachable(f"a request was not sent within {timeout_s:g} s, and will not be") from None
+            text = f"no reply to request {call.request.id} in {timeout_s:g} s; do nodes run?"
+            raise NoReply(text, call.request.id, call.since) from None
 
     # --- in the thread ----------------------------------------------------------------------------------------------
 
@@ -101,9 +154,11 @@ class AsyncTransactionClient:
         while not self._calls.empty():
             new.append(self._calls.get())
         for each in new:
-            if isinstance(each, str):
-                self._abandon(each)
-            elif each is not None:
+            if isinstance(each, _Left):
+                self._abandon(each.call.request.id)
+            elif isinstance(each, _NewId):
+                self._tell(each.reply, client.new_id(), None)
+            elif each is not None and self._is_named(client, each):
                 self._later.append(each)
         if None in new:
             self._fail(Unreachable("the client was closed before the reply"))
@@ -122,19 +177,29 @@ class AsyncTransactionClient:
                     self._tell(reply, outcome, None)
         return True
 
+    def _is_named(self, client: TransactionClient, call: _Call) -> bool:
+        """Give the call what it needs to be asked again; False: it is not to be sent."""
+        name = call.request.id or client.new_id()
+        since = client.first_since(name) if call.request.since is None else call.request.since
+        with call.lock:
+            if call.is_left:
+                return False
+            call.request.id, call.since = name, since
+        return True
+
     def _fresh(self) -> list[WireRequest]:
         """What is to be sent now. The same id with the same call joins; with another call it waits for its turn."""
         fresh, waiting = [], self._later
         self._later = deque()
-        for request, reply in waiting:
-            asked = self._asked.get(request.id)
+        for call in waiting:
+            asked = self._asked.get(call.request.id)
             if asked is None:
-                self._asked[request.id] = _Asked(request, [reply])
-                fresh.append(request)
-            elif asked.request == request:
-                asked.waiting.append(reply)
+                self._asked[call.request.id] = _Asked(call.request, [call.reply])
+                fresh.append(call.request)
+            elif asked.request == call.request:
+                asked.waiting.append(call.reply)
             else:
-                self._later.append((request, reply))
+                self._later.append(call)
         return fresh
 
     def _abandon(self, name: str) -> None:
@@ -144,7 +209,7 @@ class AsyncTransactionClient:
             asked.waiting = [reply for reply in asked.waiting if not reply.done()]
             if not asked.waiting:
                 del self._asked[name]
-        self._later = deque(each for each in self._later if not each[1].done())
+        self._later = deque(each for each in self._later if not each.reply.done())
 
     def _give_up(self, error: RepliesTrimmed) -> None:
         """Their replies may be gone; what is asked from now on is answered."""
@@ -156,11 +221,11 @@ class AsyncTransactionClient:
     def _fail(self, error: Exception) -> None:
         self._failed = error
         waiting = [reply for asked in self._asked.values() for reply in asked.waiting]
-        waiting += [reply for _, reply in self._later]
+        waiting += [call.reply for call in self._later]
         while not self._calls.empty():
             call = self._calls.get()
-            if isinstance(call, tuple):
-                waiting.append(call[1])
+            if isinstance(call, _Call | _NewId):
+                waiting.append(call.reply)
         for reply in (self._ready, *waiting):
             self._tell(reply, None, error)
 

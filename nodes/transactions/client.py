@@ -1,18 +1,18 @@
-"""The client of a transactional job: ask, and get the reply."""
+"""The client of a transactional job: ask, and get the reply. What ids promise: docs/transactions.md, "Request ids"."""
 
 from __future__ import annotations
 
 import time
-import uuid
 from collections.abc import Container, Iterable
 from typing import Any
 
 from nodes.errors import Unreachable
 from nodes.log.contract import Log, OffsetOutOfRange, TopicPartition
+from nodes.transactions.request_ids import NoReply, RequestIds
 from nodes.transactions.topics import TransactionTopics, job_on
 from transactional.errors import Aborted
 from transactional.messages import BadMessage, Reply, reply_message
-from transactional.requests import WireRequest, partition_of, request_record
+from transactional.requests import TOO_OLD, WRONG_PARTITION, WireRequest, partition_of, request_record, sendable
 
 _WAIT_S = 0.5
 _TOGETHER = 200
@@ -32,7 +32,7 @@ class TransactionClient:
     def __init__(self, log: Log, job: str | None = None) -> None:
         self.log = log
         self.topics: TransactionTopics = job_on(log, job)
-        self._sequencers = log.partitions(self.topics.requests)
+        self._ids = RequestIds(log, self.topics.requests)
         partitions = range(log.partitions(self.topics.replies))
         self._at = {partition: log.end_offset(self.topics.replies, partition) for partition in partitions}
         self._waiting: set[str] = set()
@@ -47,52 +47,82 @@ class TransactionClient:
         args: Any = None,
         *,
         request_id: str | None = None,
+        since: int | None = None,
         timeout_s: float = 30.0,
     ) -> Any:
         """One transaction: its result, or ``Aborted``.
 
-        Call again with the same ``request_id`` to ask for the same once more: it runs once. Raises ``Unreachable``
-        without a reply in ``timeout_s``, ``RepliesTrimmed`` if this client has not read for so long that replies are
-        gone; whether it runs is then open, and the same id will tell.
+        Call again with the same ``request_id``, and ``since`` of the first try, to ask for the same once more: without
+        an id the client makes one that says so itself (``new_id``). Raises ``BadArguments`` where the call cannot
+        travel as it is; ``NoReply``, which names both, without a reply in ``timeout_s``; ``RepliesTrimmed`` if this
+        client has not read for so long that replies are gone. Whether it runs is then open, and the same id will tell.
         """
-        name = self.send(operator, key, function, args, request_id=request_id)
         end = time.monotonic() + timeout_s
+        while True:
+            name = self.new_id() if request_id is None else request_id
+            outcome = self._call(sendable(WireRequest(name, operator, key, function, args, since)), end, timeout_s)
+            if request_id is not None or not never_ran(outcome):
+                return outcome
+
+    def _call(self, request: WireRequest, end: float, timeout_s: float) -> Any:
+        name, since = request.id, request.since
+        if since is None:
+            since = self.first_since(name)
+        self.ask(request)
         while (reply := self._replies.pop(name, None)) is None:
             left = end - time.monotonic()
             if left <= 0:
                 self._waiting.discard(name)
-                raise Unreachable(
-                    f"job {self.topics.job!r} gave no reply to request {name} in {timeout_s:g} s; are its nodes "
-                    f"running? Asking again with the same request id runs it at most once"
-                )
+                text = f"job {self.topics.job!r} gave no reply to request {name} in {timeout_s:g} s; do its nodes run?"
+                raise NoReply(text, name, since)
             self.receive(min(left, _WAIT_S))
         self._waiting.discard(name)
         return reply.outcome
 
-    def send(self, operator: str, key: str, function: str, args: Any = None, *, request_id: str | None = None) -> str:
+    def new_id(self) -> str:
+        """An id for a request and all its retries, of this client or another: a retry that is too old is refused."""
+        return self._ids.new()
+
+    def first_since(self, name: str) -> int:
+        """What ``since`` is of an id that is tried for the first time now."""
+        return self._ids.since(name)
+
+    def send(
+        self,
+        operator: str,
+        key: str,
+        function: str,
+        args: Any = None,
+        *,
+        request_id: str | None = None,
+        since: int | None = None,
+    ) -> str:
         """Ask without waiting; gives the request's id, under which ``take`` finds the reply."""
-        name = uuid.uuid4().hex if request_id is None else request_id
-        return self.ask(WireRequest(name, operator, key, function, args))
+        name = self.new_id() if request_id is None else request_id
+        return self.ask(WireRequest(name, operator, key, function, args, since))
 
     def ask(self, request: WireRequest) -> str:
         """As ``send``."""
+        record = request_record(request)
         self._waiting.add(request.id)
-        partition = partition_of(request.id, self._sequencers)
-        self.log.send(self.topics.requests, partition, [request_record(request)])
+        self.log.send(self.topics.requests, partition_of(request.id, self._ids.sequencers), [record])
         return request.id
 
     def ask_all(self, requests: Iterable[WireRequest]) -> None:
         """As ``send`` of each, in few records: cheaper for all who read them."""
         by_partition: dict[int, list[WireRequest]] = {}
-        for request in requests:
-            self._waiting.add(request.id)
-            by_partition.setdefault(partition_of(request.id, self._sequencers), []).append(request)
+        for request in map(sendable, requests):
+            by_partition.setdefault(partition_of(request.id, self._ids.sequencers), []).append(request)
+        records = {
+            partition: [
+                record for at in range(0, len(asked), _TOGETHER) for record in _records(asked[at : at + _TOGETHER])
+            ]
+            for partition, asked in sorted(by_partition.items())
+        }
+        self._waiting.update(request.id for asked in by_partition.values() for request in asked)
         with self.log.together():
-            for partition, asked in sorted(by_partition.items()):
-                pieces = (asked[at : at + _TOGETHER] for at in range(0, len(asked), _TOGETHER))
-                self.log.send(
-                    self.topics.requests, partition, [record for piece in pieces for record in _records(piece)]
-                )
+            for partition, made in records.items():
+                self.log.send(self.topics.requests, partition, made)
 
     def receive(self, timeout_s: float) -> int:
         """Read replies, waiting for one if there is none; gives how many have come."""
@@ -143,8 +173,9 @@ class TransactionClient:
                 except BadMessage:
                     continue
                 for reply in record.replies:
-                    if reply.id in self._waiting and reply.id not in self._replies:
+                    if reply.id in self._waiting and reply.id not in self._replies and not is_misplaced(reply):
                         self._replies[reply.id] = reply
+                        self._ids.seen(reply.sequencer, reply.offset)
                         found += 1
         self._has_waited = len(self._waiting) > len(self._replies)
         return found
@@ -159,8 +190,18 @@ class TransactionClient:
         if self._has_waited:
             raise RepliesTrimmed(
                 f"job {self.topics.job!r}: replies of {topic}[{partition}] from offset {offset} to {start} were "
-                f"deleted before this client has read them. Ask again with the same request ids: nothing runs twice"
+                f"deleted before this client has read them. Ask again with the same request ids"
             ) from error
+
+
+def never_ran(outcome: Any) -> bool:
+    """Of an id that this client has made and asked once: it came too late, and can be asked anew."""
+    return isinstance(outcome, Aborted) and outcome.kind == TOO_OLD
+
+
+def is_misplaced(reply: Reply) -> bool:
+    """Whether it is to what another client has put elsewhere under this id: ours is where it belongs."""
+    return reply.failure is not None and reply.failure.kind == WRONG_PARTITION
 
 
 def _records(requests: list[WireRequest]) -> list[bytes]:
@@ -169,4 +210,4 @@ def _records(requests: list[WireRequest]) -> list[bytes]:
     return [record] if len(record) <= _LARGE_BYTES else [request_record(request) for request in requests]
 
 
-__all__ = ["Aborted", "RepliesTrimmed", "TransactionClient"]
+__all__ = ["Aborted", "NoReply", "RepliesTrimmed", "TransactionClient"]

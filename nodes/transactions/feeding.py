@@ -11,6 +11,7 @@ import logging
 import time
 from collections.abc import Callable, Collection
 from typing import Any
+from uuid import uuid4
 
 import msgspec
 
@@ -19,8 +20,9 @@ from holon.errors import UpstreamReset
 from nodes.log.contract import Chunk, Log, TopicPartition
 from nodes.transactions.client import RepliesTrimmed, TransactionClient
 from nodes.upstream import upstream_incarnations
-from transactional.errors import RAISED, Aborted, describe
+from transactional.errors import RAISED, Aborted, BadArguments, describe
 from transactional.operators import Program
+from transactional.requests import WireRequest, sendable
 from transactional.streams import CURSORS, Binding
 
 logger = logging.getLogger(__name__)
@@ -192,7 +194,13 @@ class _Feed:
             key, arguments = self.binding.key(record), self.binding.arguments(record)
         except RAISED as error:
             return describe(error)
-        return [key, arguments] if isinstance(key, str) else Aborted("MalformedRecord", (f"the key is {key!r}",))
+        if not isinstance(key, str):
+            return Aborted("MalformedRecord", (f"the key is {key!r}",))
+        try:
+            sendable(WireRequest("?", self.binding.operator, key, self.binding.function, arguments))
+        except BadArguments as error:
+            return describe(error)
+        return [key, arguments]
 
     def _answered(self, outcome: Any) -> None:
         assert self._waits is not None
@@ -223,5 +231,6 @@ class _Feed:
 
     def _ask(self, function: str, start: int, end: int, records: int, arguments: list[Any]) -> None:
         self.read_from = None
-        name = self._client.send(CURSORS, self.binding.cursor(self.partition), function, arguments)
+        name = uuid4().hex  # the cursor knows what was fed, so an id needs to say nothing
+        self._client.send(CURSORS, self.binding.cursor(self.partition), function, arguments, request_id=name)
         self._waits = name, function, start, end, records

@@ -1,13 +1,13 @@
 """The HTTP front door of a transactional job, for clients in any language: ``POST /v1/call``.
 
 Two rules for this file: a request whose Host nobody allowed, or that a web page makes, is refused; and whoever repeats
-a request under the same id gets the same reply, since the id goes to the log as it is.
+a request under the same id gets the same reply, since the id goes to the log as it is (docs/transactions.md,
+"Request ids").
 """
 
 from __future__ import annotations
 
 import hmac
-import uuid
 from collections.abc import Collection
 from typing import Any
 
@@ -19,8 +19,12 @@ from starlette.routing import Route
 
 from nodes.errors import Unreachable
 from nodes.transactions.aio import AsyncTransactionClient
+from nodes.transactions.client import never_ran
 from nodes.transactions.openapi import OPENAPI
-from transactional.errors import Aborted
+from nodes.transactions.request_ids import NoReply
+from transactional.errors import Aborted, BadArguments
+from transactional.requests import TOO_OLD, WRONG_PARTITION
+from transactional.values import fits_json
 
 MAX_BODY_BYTES = 1 << 20
 MOST_AT_ONCE = 10_000
@@ -31,22 +35,25 @@ _STATUS = {
     "BadValue": 422,
     "MalformedRequest": 422,
     "RequestIdReused": 422,
-    "RequestTooOld": 410,
+    WRONG_PARTITION: 422,
+    TOO_OLD: 410,
     "RequestExpired": 410,
 }
 
 
 class Asked(msgspec.Struct, forbid_unknown_fields=True):
-    """The body of a call. ``timeout_s``: how long to wait for the reply."""
+    """The body of a call. ``timeout_s``: how long to wait for the reply. ``since``: of an id that was tried before."""
 
     operator: str
     key: str
     function: str
     args: Any = None
     id: str | None = None
+    since: int | None = None
     timeout_s: float = 30.0
 
 
+_HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 _asked = msgspec.json.Decoder(Asked)
 
 
@@ -64,6 +71,7 @@ class FrontDoor:
         self.app = Starlette(
             routes=[
                 Route("/v1/call", self.call, methods=["POST"]),
+                Route("/v1/id", self.make_id, methods=["POST"]),
                 Route("/openapi.json", self.describe, methods=["GET"]),
                 Route("/healthz", self.live, methods=["GET"]),
             ]
@@ -76,6 +84,10 @@ class FrontDoor:
     async def describe(self, request: Request) -> Response:
         """What can be asked, as OpenAPI 3.1."""
         return self._refusal(request) or _json(200, OPENAPI)
+
+    async def make_id(self, request: Request) -> Response:
+        """An id for a call and its retries, for callers that want to know it before they ask."""
+        return self._refusal(request) or _json(200, {"id": await self._client.new_id()})
 
     async def call(self, request: Request) -> Response:
         """One transaction."""
@@ -103,22 +115,27 @@ class FrontDoor:
         key = request.headers.get("Idempotency-Key")
         if key is not None and asked.id not in (None, key):
             return _error(422, "Idempotency-Key and id differ")
-        name = asked.id or key or uuid.uuid4().hex
-        try:
-            outcome = await self._client.call(
-                asked.operator,
-                asked.key,
-                asked.function,
-                asked.args,
-                request_id=name,
-                timeout_s=asked.timeout_s,
-            )
-        except Unreachable as error:
-            return _json(504, {"id": name, "error": str(error)})
-        if isinstance(outcome, Aborted):
-            aborted = {"id": name, "aborted": outcome.kind, "arguments": list(outcome.arguments)}
-            return _json(_STATUS.get(outcome.kind, 409), aborted)
-        return _json(200, {"id": name, "result": outcome})
+        given = asked.id or key
+        while True:
+            name = given or await self._client.new_id()
+            try:
+                outcome = await self._client.call(
+                    asked.operator,
+                    asked.key,
+                    asked.function,
+                    asked.args,
+                    request_id=name,
+                    since=asked.since,
+                    timeout_s=asked.timeout_s,
+                )
+            except NoReply as error:
+                return _json(504, {"id": name, "since": error.since, "error": str(error)})
+            except Unreachable as error:
+                return _json(504, {"id": name, "error": str(error)})
+            except BadArguments as error:
+                outcome = Aborted("BadArguments", (str(error),))
+            if given or not never_ran(outcome):
+                return _said(request, name, outcome)
 
     def _refusal(self, request: Request) -> Response | None:
         host = request.headers.get("Host", "").lower()
@@ -150,9 +167,25 @@ async def _body(request: Request) -> bytes | None:
     return bytes(body)
 
 
+def _said(request: Request, name: str, outcome: Any) -> Response:
+    """The outcome in JSON, where that keeps it, or in MessagePack, where the caller takes that."""
+    status, content, ended = 200, {"id": name, "result": outcome}, "has committed, and its result"
+    if isinstance(outcome, Aborted):
+        status, ended = _STATUS.get(outcome.kind, 409), f"was aborted ({outcome.kind}), and the reason"
+        content = {"id": name, "aborted": outcome.kind, "arguments": list(outcome.plain_arguments)}
+        if outcome.fields:
+            content["fields"] = outcome.fields
+    if "application/msgpack" in request.headers.get("Accept", ""):
+        return Response(msgspec.msgpack.encode(content), status, _HEADERS, "application/msgpack")
+    why = fits_json(content)
+    if why is None:
+        return _json(status, content)
+    text = f"the transaction {ended} cannot be said in JSON: {why}. Ask again with this id"
+    return _json(406, {"id": name, "error": f"{text} and Accept: application/msgpack"})
+
+
 def _json(status: int, content: Any) -> Response:
-    headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-    return Response(msgspec.json.encode(content), status, headers, "application/json")
+    return Response(msgspec.json.encode(content), status, _HEADERS, "application/json")
 
 
 def _error(status: int, why: str) -> Response:

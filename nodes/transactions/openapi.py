@@ -15,7 +15,8 @@ def _answer(what: str, schema: str) -> dict[str, Any]:
 _CALL: dict[str, Any] = {
     "operationId": "call",
     "summary": "Call a function of an entity, as one serializable transaction",
-    "description": "With the same id it runs at most once, and is answered alike each time.",
+    "description": "With the same id it is answered alike, and runs at most once: while the id is known, and for ever "
+    "where it is one of POST /v1/id, or since is given. What JSON would change is told in MessagePack or not at all.",
     "parameters": [
         {
             "name": "Idempotency-Key",
@@ -32,10 +33,11 @@ _CALL: dict[str, Any] = {
     "responses": {
         "200": _answer("The transaction is committed.", "Result"),
         "404": _answer("There is no such operator or function.", "Aborted"),
+        "406": _answer("The transaction has ended; JSON cannot say how, and Accept: application/msgpack can.", "Error"),
         "409": _answer("The transaction was aborted, without effect.", "Aborted"),
         "410": _answer("The id is too old to say whether it ran.", "Aborted"),
         "422": _answer("The call cannot be run: arguments, values, an id that was used for another call.", "Refused"),
-        "504": _answer("No reply came in time; the same id will tell what became of it.", "Error"),
+        "504": _answer("No reply came in time; the same id, with this since, tells what became of it.", "Error"),
         "401": _answer("A token is needed.", "Error"),
         "403": _answer("Web pages may not ask.", "Error"),
         "413": _answer("The body is too large.", "Error"),
@@ -43,6 +45,13 @@ _CALL: dict[str, Any] = {
         "421": _answer("This Host is not served.", "Error"),
         "503": _answer("Too many calls are under way.", "Error"),
     },
+}
+
+_NEW_ID: dict[str, Any] = {
+    "operationId": "make_id",
+    "summary": "An id for one call and all its retries",
+    "description": "It says when it was made: a retry that comes so late that its first try is forgotten is refused.",
+    "responses": {"200": _answer("The id.", "Id"), "401": _answer("A token is needed.", "Error")},
 }
 
 _ABORTED: dict[str, Any] = {
@@ -61,6 +70,7 @@ OPENAPI: dict[str, Any] = {
     "info": {"title": "Holon transactions", "version": "1"},
     "paths": {
         "/v1/call": {"post": _CALL},
+        "/v1/id": {"post": _NEW_ID},
         "/healthz": {"get": {"operationId": "live", "responses": {"200": {"description": "The server answers."}}}},
         "/openapi.json": {"get": {"operationId": "describe", "responses": {"200": {"description": "This document."}}}},
     },
@@ -76,6 +86,11 @@ OPENAPI: dict[str, Any] = {
                     "function": {"type": "string"},
                     "args": {"description": "A list of positional, an object of named arguments, or the only one."},
                     "id": {"type": ["string", "null"], "maxLength": 200},
+                    "since": {
+                        "type": ["integer", "null"],
+                        "minimum": 0,
+                        "description": "Of an id that was tried before: as the answer 504 to the first try says.",
+                    },
                     "timeout_s": {"type": "number", "exclusiveMinimum": 0, "maximum": 300, "default": 30},
                 },
             },
@@ -84,6 +99,7 @@ OPENAPI: dict[str, Any] = {
                 "required": ["id", "result"],
                 "properties": {"id": {"type": "string"}, "result": {}},
             },
+            "Id": {"type": "object", "required": ["id"], "properties": {"id": {"type": "string"}}},
             "Aborted": _ABORTED,
             "Error": _ERROR,
             "Refused": {"anyOf": [_ABORTED, _ERROR]},

@@ -105,7 +105,7 @@ class Outside:
         back = self._returned
 
         def call() -> None:
-            back.put((name, perform(function, asking.function, key, asking.arguments)))
+            back.put((name, perform(function, asking.function, key, asking.arguments, self._program.errors)))
 
         threading.Thread(target=call, name=f"external {key}", daemon=True).start()
 

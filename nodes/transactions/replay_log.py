@@ -263,7 +263,7 @@ class LogReplay:
                 self._commits.setdefault((partition, message.epoch), message)
 
     def _requests(self, sequencer: int, start: int, end: int) -> list[Request]:
-        admission, found, offset = Admission(self.program, sequencer, WHOLE), [], start
+        admission, found, offset = Admission(self.program, sequencer, self.sequencers, WHOLE), [], start
         while offset < end:
             chunk = self.log.read(self.topics.requests, sequencer, offset, max_records=CHUNK)
             for at, value in zip(chunk.offsets.tolist(), chunk.values, strict=True):

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tests.unit.txn_stage import SEQUENCERS, Stage
-from transactional import Aborted, CallFailed, Context, Limits, Operator, Program
+from transactional import Aborted, BadArguments, CallFailed, Context, Limits, Operator, Program
 from transactional.requests import partition_of
 
 LIMITS = Limits(max_calls=200, max_depth=20, max_value_bytes=2_000, max_bytes=50_000, max_steps=300)
@@ -288,7 +288,11 @@ def test_a_key_that_is_no_text_and_an_id_that_is_too_long_are_refused(stage: Sta
     record = msgspec.json.encode({"id": "number", "operator": "it", "key": 5, "function": "add", "args": [1]})
     stage.log.append(stage.topics.requests, partition_of("number", SEQUENCERS), [record])
     long = "x" * 500
-    stage.client.send("it", "a", "add", [100], request_id=long)
+    with pytest.raises(BadArguments, match="1 to 200 bytes"):
+        stage.client.send("it", "a", "add", [100], request_id=long)
+    record = msgspec.json.encode({"id": long, "operator": "it", "key": "a", "function": "add", "args": [100]})
+    stage.client._waiting.add(long)  # as another client would wait for it
+    stage.log.append(stage.topics.requests, partition_of(long, SEQUENCERS), [record])
     before = stage.call("it", "long", "add", [1])
     stage.turn(20)
     assert stage.call("it", "long", "add", [0]) == before
