@@ -15,7 +15,7 @@ import msgspec
 
 from holon.admit import Admission, Admitted, Counts, Diverted, Refused, late_reason, place_in_run
 from holon.context import Context
-from holon.duplicates import Duplicates, Seen
+from holon.duplicates import Duplicates
 from holon.errors import HolonError, JobError, UpstreamReset, UserFunctionError
 from holon.formats import AtomFormat, count_events
 from holon.handles import SafeRead
@@ -23,8 +23,9 @@ from holon.input import Input
 from holon.job import DEAD, LATE, Job, encode_json
 from holon.outbox import Outbox
 from holon.scope import Scope, Standing
+from holon.snapshot import RecordPart
 from holon.undo import Undo
-from wcrdt.windows import END_OF_TIME_MS
+from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
 
 USER_ERRORS = (Exception, SystemExit)
 """What the user's own code may raise without taking the node along."""
@@ -88,6 +89,7 @@ class RecordTrack:
         self.counts = Counts()
         self.duplicates = Duplicates(upstream)
         self.ended = False
+        self.closing: tuple[int, int] | None = None
         self.buries = job.on_error == "dead-letter"
         self.next_offset = scope.record.position[0]
         self._undo = Undo(scope, outbox)
@@ -102,12 +104,12 @@ class RecordTrack:
         """The safe read that an async ``process`` waits for, or None if the track can go on."""
         return None if self._waiting is None else self._waiting.read
 
-    def restore(self, counts: Counts, ended: bool, seen: Seen) -> None:
+    def restore(self, part: RecordPart) -> None:
         """Go on from a snapshot; the scope is restored already."""
-        self.counts = msgspec.structs.replace(counts)
-        self.duplicates.restore(seen)
-        self.events = counts.taken
-        self.ended = ended
+        self.counts = msgspec.structs.replace(part.counts)
+        self.duplicates.restore(part.seen)
+        self.events = part.counts.taken
+        self.ended, self.closing = part.ended, part.closing
         self.next_offset = self.scope.record.position[0]
 
     # --- what moves the track -------------------------------------------------------------------------------------
@@ -182,6 +184,9 @@ class RecordTrack:
                 self._feed(item)
         if self._end_asked and not self.ended and self._waiting is None:
             self.ended = True
+            tracks = self.scope.record, self.scope.private
+            ends = [window.end_ms for track in tracks for windows in track.contributions.values() for window in windows]
+            self.closing = self.scope.record.watermark_ms, max(ends, default=BEFORE_TIME_MS)
             self.punctuate(END_OF_TIME_MS)
 
     # --- one run --------------------------------------------------------------------------------------------------

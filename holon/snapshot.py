@@ -17,7 +17,8 @@ VERSION = 2
 class RecordPart(msgspec.Struct, array_like=True, frozen=True):
     """The record track: shared and private windows, Locals (encoded), counts, whether the input has ended.
 
-    ``seen``: the newest outputs of other jobs in the input; nothing in snapshots of an older release.
+    ``seen``: the newest outputs of other jobs in the input. ``closing``: the watermark just before the input ended, and
+    the end of the last window that was open then. An older release has left both out.
     """
 
     slot: TrackDelta
@@ -26,6 +27,7 @@ class RecordPart(msgspec.Struct, array_like=True, frozen=True):
     counts: Counts
     ended: bool
     seen: Seen = Seen()
+    closing: tuple[int, int] | None = None
 
 
 class HeldPart(msgspec.Struct, array_like=True, frozen=True):
@@ -92,6 +94,29 @@ class Snapshot(msgspec.Struct, array_like=True, frozen=True):
     punctuations: int
     output_ends: dict[str, dict[int, int]] = {}
     known_ends: dict[str, dict[int, int]] = {}
+
+    def closing(self) -> int | None:
+        """The end (ms) of the last window that the end of the input has closed; None if that is not known."""
+        if self.record.closing is None:
+            return None
+        tracks = self.record.slot, self.window.slot, *self.window.later
+        ends = [change.end_ms for track in tracks for change in track.changes]
+        return max([self.record.closing[1], self.window.emitted_end_ms, *ends])
+
+    def reopened(self, closed_ms: int, lateness_ms: int, last_stage: int) -> Snapshot:
+        """As if the input had not ended; but windows up to ``closed_ms`` are answered, and take nothing."""
+        record = self.record
+        assert record.closing is not None, "of an input that has ended"
+        watermark_ms, end_ms = record.closing[0], BEFORE_TIME_MS
+        if closed_ms > BEFORE_TIME_MS:
+            watermark_ms, end_ms = max(watermark_ms, closed_ms + lateness_ms), closed_ms
+        slot = msgspec.structs.replace(record.slot, watermark_ms=watermark_ms, changes=[])
+        private = msgspec.structs.replace(record.private, changes=[])
+        record = msgspec.structs.replace(record, slot=slot, private=private, ended=False, closing=None)
+        places = [(end_ms, stage) for stage in range(last_stage + 1)]
+        first, *later = [TrackDelta(place, place, end_ms, [], full=True) for place in places]
+        window = msgspec.structs.replace(self.window, slot=first, later=later, held=[])
+        return msgspec.structs.replace(self, record=record, window=window, punctuations=0)
 
     def to_bytes(self) -> bytes:
         return msgspec.msgpack.encode((VERSION, self))

@@ -184,12 +184,13 @@ class PartitionTask:
             counts,
             self.records.ended,
             self.records.duplicates.seen(),
+            self.records.closing,
         )
 
     def _load_record_part(self, part: RecordPart) -> None:
         self.scope.record.restore(part.slot)
         self.scope.private.restore(part.private)
-        self.records.restore(part.counts, part.ended, part.seen)
+        self.records.restore(part)
 
     # --- binding --------------------------------------------------------------------------------------------------
 

@@ -23,6 +23,8 @@ from nodes.memory import private_bytes
 from nodes.settings import Settings
 
 STOP_TIMEOUT_S = 30.0
+PID = "pid"
+"""Under this name a node's signs of life tell which process it is."""
 
 
 @dataclass(slots=True)

@@ -43,7 +43,7 @@ def follow(log: Log, topics: Topics, run: JobRun, places: Mapping[OutputPartitio
             read.at_end = False
             continue
         if chunk.next_offset > start:
-            found = ascents(chunk.headers, run.job.name, run.incarnation)
+            found = ascents(chunk.headers, run.job.name, run.origin)
             read.news.append(Followed(to, start, chunk.next_offset, found))
             read.at_end &= len(chunk) < FOLLOW_BATCH
     return read
@@ -86,7 +86,7 @@ def _scan(
     offset = max(start, log.start_offset(topic, partition))
     while True:
         chunk = log.read(topic, partition, offset)
-        for (partition_of, track), runs in ascents(chunk.headers, run.job.name, run.incarnation).items():
+        for (partition_of, track), runs in ascents(chunk.headers, run.job.name, run.origin).items():
             if partition_of == source:
                 seen = max(end for _, end in runs)
                 last[track] = max(seen, last.get(track, seen))

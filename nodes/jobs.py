@@ -21,7 +21,7 @@ from nodes.errors import UnknownName, nearest
 from nodes.history import History, JobMismatch, control_checkpoints_topic, heartbeat_topic
 from nodes.log.contract import Log, UnknownTopic
 from nodes.machine import messages as m
-from nodes.machine.config import JobRun, other_partitions
+from nodes.machine.config import Continued, JobRun, other_partitions
 from nodes.machine.control_state import NO_INCARNATION
 from nodes.machine.ownership import CODE, RETRY, VERSION, Ownership
 from nodes.upstream import upstream_incarnations
@@ -95,7 +95,7 @@ def open_history(log: Log, job: Job, *, reset: bool = False, accept_code: bool =
     if incarnation == NO_INCARNATION or reset:
         start = m.JobStarted(incarnation + 1, job.fingerprint(), partitions, _described(log, job, partitions))
         # Before the record: whoever finds an incarnation on the log finds its topics, or they were deleted.
-        _create_topics(log, job, start.incarnation, partitions)
+        create_topics(log, job, start.incarnation, partitions)
         log.append(job.control_topic, 0, [m.encode(start)])
         history.read()
     assert history.ownership.started is not None
@@ -126,12 +126,12 @@ def ask_retry(log: Log, run: JobRun) -> None:
     log.append(run.job.control_topic, 0, [m.encode(m.Command(run.incarnation, RETRY))])
 
 
-def declare_end(log: Log, run: JobRun, offsets: list[int] | None = None) -> list[int]:
+def declare_end(log: Log, run: JobRun, offsets: list[int] | None = None, *, reached: bool = False) -> list[int]:
     """Say that the input is complete: it ends at ``offsets`` (default: where the topic ends now). First word wins.
 
-    Offsets that are given may still be to come.
+    Offsets that are given may still be to come, unless they were ``reached``.
     """
-    topic, reached = run.job.source.topic, offsets is None
+    topic, reached = run.job.source.topic, reached or offsets is None
     ends = [log.end_offset(topic, p) for p in range(run.partitions)] if offsets is None else offsets
     values = [m.encode(m.EndOfInput(run.incarnation, p, end, reached)) for p, end in enumerate(ends)]
     log.append(run.job.control_topic, 0, values)
@@ -182,7 +182,7 @@ def _checked(job: Job, ownership: Ownership, partitions: int, accept_code: bool)
             f"the same declaration, another job name, or --reset to start its next incarnation from empty state"
         )
     _check_code(job, ownership, accept_code)
-    upstream = started.description.get(m.UPSTREAM)
+    upstream, continued = (started.description.get(name) for name in (m.UPSTREAM, m.CONTINUES))
     return JobRun(
         job,
         started.incarnation,
@@ -190,6 +190,7 @@ def _checked(job: Job, ownership: Ownership, partitions: int, accept_code: bool)
         tuple(described.start_offsets),
         dict(described.output_partitions),
         None if upstream is None else msgspec.json.decode(upstream, type=dict[str, int]),
+        None if continued is None else msgspec.json.decode(continued, type=Continued),
     )
 
 
@@ -232,7 +233,8 @@ def _output_sizes(job: Job, partitions: int) -> dict[str, int]:
     return {name: output.partitions or partitions for name, output in job.outputs.items()}
 
 
-def _create_topics(log: Log, job: Job, incarnation: int, partitions: int) -> None:
+def create_topics(log: Log, job: Job, incarnation: int, partitions: int) -> None:
+    """Those that an incarnation writes to; outputs may be there already."""
     log.create_topic(job.broadcast_topic(incarnation), partitions)
     for name, size in _output_sizes(job, partitions).items():
         log.create_topic(job.outputs[name].topic, size)

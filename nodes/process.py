@@ -16,6 +16,7 @@ from nodes.checkpoints import CheckpointError, CheckpointStore
 from nodes.checkpoints_opening import open_checkpoints
 from nodes.driver import Driver
 from nodes.errors import RunFailed
+from nodes.fleet import PID
 from nodes.guardian import Guardian, Place, Watched
 from nodes.history import History
 from nodes.jobs import heartbeat_topic, open_history, with_policy
@@ -96,6 +97,7 @@ class NodeProcess:
         self.node.code_hash = history.failure_key(run.job)
         self._stop = threading.Event()
         self._leaving = threading.Event()
+        self.node.extra_stats[PID] = os.getpid()
         self.metrics = NodeMetrics(self.node, settings, lambda: self._guardian.slow_but_moving)
         patient = PatientCheckpoints(checkpoints, self._leaving, leave_s=settings.checkpoints.leave_after_ms / 1000)
         self.driver = Driver(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from queue import Empty, SimpleQueue
@@ -13,9 +12,9 @@ from types import FrameType
 import msgspec
 
 from holon.job import DEAD, LATE, UNSTABLE
+from nodes.bounding import Bounds
 from nodes.errors import RunFailed, Unreachable
-from nodes.fleet import STOP_TIMEOUT_S, Fleet
-from nodes.jobs import declare_end
+from nodes.fleet import PID, STOP_TIMEOUT_S, Fleet
 from nodes.log.contract import Log
 from nodes.machine.config import JobRun
 from nodes.monitor import Monitor
@@ -46,6 +45,7 @@ class RunResult(msgspec.Struct, kw_only=True):
 
     ``taken``: records of the input up to the checkpoints, by the log's offsets. ``outputs``: results on the output
     topics, each once, without late and dead letters. ``metrics_ports``: the port at which each node served its metrics.
+    ``unread``: by partition, records behind the end of the input that was declared before this run.
     """
 
     job: str
@@ -70,6 +70,7 @@ class RunResult(msgspec.Struct, kw_only=True):
     error: str | None = None
     outputs_by_topic: dict[str, int] = {}
     metrics_ports: dict[int, int] = {}
+    unread: dict[int, int] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +105,22 @@ class Interrupts:
 
 
 class Run:
-    """Runs the fleet. ``monitor`` was polled before: what it says of a job that is done or has failed is respected."""
+    """Runs the fleet. ``monitor`` was polled before: what it says of a job that is done or has failed is respected.
+
+    ``bounds``: of a bounded run; declared once a node of this fleet has joined, as one that never runs ends nothing.
+    """
 
     def __init__(
-        self, log: Log, run: JobRun, monitor: Monitor, settings: Settings, options: RunOptions, screen: Screen
+        self,
+        log: Log,
+        run: JobRun,
+        monitor: Monitor,
+        settings: Settings,
+        options: RunOptions,
+        screen: Screen,
+        bounds: Bounds | None = None,
     ) -> None:
+        self._bounds = bounds
         self.log = log
         self.run = run
         self.monitor = monitor
@@ -158,6 +170,9 @@ class Run:
         self.monitor.poll()
         if self.monitor.over:
             return True
+        if self._bounds is not None and self._has_begun():
+            self._bounds.declare()
+            self._bounds = None
         if self.supervisor.exhausted and self.fleet.members:
             self.monitor.poll()  # what the last of them wrote
             if not self.monitor.over:
@@ -169,6 +184,12 @@ class Run:
                 )
             return True
         return False
+
+    def _has_begun(self) -> bool:
+        """True once a node of this fleet is a member of the job; others may be at work on it anyway."""
+        ours = {member.process.pid for member in self.fleet.members}
+        members = self.monitor.ownership.members
+        return any(view.stats.get(PID) in ours and view.node in members for view in self.monitor.nodes.values())
 
     def _leave(self, interrupts: Interrupts) -> None:
         """Until no node runs: those of a job that is over leave by themselves, the others are asked to."""
@@ -231,22 +252,6 @@ class Run:
             self.screen.say(f"node {number} | {line}")
 
 
-def end_input(log: Log, run: JobRun, monitor: Monitor, say: Callable[[str], None]) -> None:
-    """Declare that the input ends where it ends now, unless that was said before: then say what does not count."""
-    ends = [monitor.ownership.end_offset(partition) for partition in range(run.partitions)]
-    if any(end is None for end in ends):
-        declare_end(log, run)
-        monitor.poll()
-        return
-    topic = run.job.source.topic
-    beyond = sum(log.end_offset(topic, partition) - (end or 0) for partition, end in enumerate(ends))
-    if beyond:
-        say(
-            f"the end of the input was declared before: {beyond} records that came to {topic} later are not part of "
-            f"incarnation {run.incarnation} (--reset starts the next one)"
-        )
-
-
 def account(
     log: Log, run: JobRun, monitor: Monitor, nodes: int, ending: RunEnding, wall_s: float, restarts: int = 0
 ) -> RunResult:
@@ -288,7 +293,7 @@ def count_outputs(log: Log, run: JobRun) -> tuple[dict[str, int], int]:
         if name in (LATE, DEAD, UNSTABLE):
             continue
         reader = OutputReader(log, output.topic, without_identity="pass")
-        ours = (run.job.name, run.incarnation)
+        ours = (run.job.name, run.origin)
         found[output.topic] = sum(
             o.identity is not None and (o.identity.job, o.identity.incarnation) == ours for o in reader.read_available()
         )

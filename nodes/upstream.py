@@ -13,6 +13,7 @@ from holon.job import incarnation_of
 from nodes.errors import RunFailed
 from nodes.history import History
 from nodes.log.contract import Log
+from nodes.machine.config import origin_of
 
 TAIL_RECORDS = 1000
 """So many of the last records of each input partition are looked at: of jobs of another log nothing else is known."""
@@ -30,7 +31,7 @@ class _Named:
 
 
 def started_incarnations(log: Log) -> dict[str, int]:
-    """Job -> its newest incarnation, of all jobs on this log.
+    """Job -> the incarnation that its newest outputs name, of all jobs on this log.
 
     Its topics are there before the incarnation starts, and stay if it never does: so the control topic has the word.
     """
@@ -42,7 +43,8 @@ def started_incarnations(log: Log) -> dict[str, int]:
         named = _Named(job)
         if incarnation and named.control_topic in topics:
             with suppress(RunFailed):  # that job cannot go on itself; its topics are all that is known
-                found[job] = max(History(log, named).ownership.incarnation, 0)
+                started = History(log, named).ownership.started
+                found[job] = 0 if started is None else origin_of(started)
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
@@ -20,6 +21,7 @@ from nodes.cli.options import Given, JsonOption, new_command, with_log_options
 from nodes.cli.output import console, emit_json, note
 
 if TYPE_CHECKING:
+    from nodes.bounding import Bounds
     from nodes.log.contract import Log
     from nodes.machine.config import JobRun
     from nodes.monitor import Monitor
@@ -35,6 +37,9 @@ BoundedOption = Annotated[
 ResetOption = Annotated[
     bool, typer.Option("--reset", help="Start the job's next incarnation from empty state, at the start of the input.")
 ]
+ContinueOption = Annotated[
+    bool, typer.Option("--continue", help="If the job has come to the end of its input: go on with what came later.")
+]
 RetryOption = Annotated[
     bool, typer.Option("--retry", help="Try again where the job's function failed, with the same code.")
 ]
@@ -47,6 +52,7 @@ def run(
     job: JobArgument,
     nodes: Annotated[int, typer.Option("--nodes", min=1, max=1000, help="Node processes to start.")] = 1,
     bounded: BoundedOption = False,
+    continues: ContinueOption = False,
     reset: ResetOption = False,
     accept_code: AcceptCodeOption = False,
     on_error: OnErrorOption = None,
@@ -64,45 +70,69 @@ def run(
     declared = job_named(job, settings)
     note_unknown(declared.program.code.unknown)
     from nodes.jobs import ask_retry, open_job
-    from nodes.monitor import Monitor
     from nodes.opening import open_settings_log
-    from nodes.running import RunEnding, RunOptions, account, end_input
+    from nodes.running import RunOptions
 
     with open_settings_log(settings) as log:
         opened = open_job(log, declared, reset=reset, accept_code=accept_code)
         if retry:
             ask_retry(log, opened)
-        monitor = Monitor(log, opened)
-        monitor.poll()
+        ran = _Ran(log, settings, RunOptions(job, nodes, accept_code), bounded, started_s)
+        result = ran.to_the_end(opened, continues, no_view)
+    _report(result, as_json)
+    _end(result, declared.source.topic)
+
+
+@dataclass
+class _Ran:
+    """A run of the command: more than one of the job, where that goes on behind an earlier end of its input."""
+
+    log: Log
+    settings: Settings
+    options: RunOptions
+    bounded: bool
+    started_s: float
+
+    def to_the_end(self, opened: JobRun, continues: bool, no_view: bool) -> RunResult:
+        """Until the job is done, or a node or somebody has ended it; with ``continues`` until nothing is unread."""
+        from nodes.bounding import Bounds
+        from nodes.checkpoints_opening import open_checkpoints
+        from nodes.continuing import continue_job
+        from nodes.jobs import open_job
+        from nodes.monitor import Monitor
+        from nodes.running import RunEnding
+
+        while True:
+            monitor = Monitor(self.log, opened)
+            monitor.poll()
+            bounds = Bounds(self.log, opened, monitor)
+            if monitor.done and continues and (bounds.unread or not self.bounded):
+                continue_job(self.log, opened.job, open_checkpoints(self.settings))
+                opened = open_job(self.log, opened.job, accept_code=self.options.accept_code)
+                continue
+            result = self._once(opened, monitor, bounds, no_view)
+            if result.ending is RunEnding.DONE:
+                result.unread = bounds.unread
+            if not (continues and result.unread):
+                return result
+
+    def _once(self, opened: JobRun, monitor: Monitor, bounds: Bounds, no_view: bool) -> RunResult:
+        from nodes.running import Run, RunEnding, account
+
+        nodes = self.options.nodes
         if monitor.done:
             note(f"{_name(opened)} is finished already (--reset starts it anew)")
-            result = account(log, opened, monitor, nodes, RunEnding.DONE, time.monotonic() - started_s)
+            result = account(self.log, opened, monitor, nodes, RunEnding.DONE, self._wall_s())
             result.already_done = True
-        else:
-            _refuse_failed(opened, monitor)
-            if bounded:
-                end_input(log, opened, monitor, note)
-            options = RunOptions(job, nodes, accept_code)
-            result = _run(log, opened, monitor, settings, options, _screen(no_view), started_s)
-    _report(result, as_json)
-    _end(result)
+            return result
+        _refuse_failed(opened, monitor)
+        screen, end = _screen(no_view), bounds if self.bounded else None
+        running = Run(self.log, opened, monitor, self.settings, self.options, screen, end)
+        ending = running.execute()
+        return account(self.log, opened, monitor, nodes, ending, self._wall_s(), running.supervisor.restarts)
 
-
-def _run(
-    log: Log,
-    opened: JobRun,
-    monitor: Monitor,
-    settings: Settings,
-    options: RunOptions,
-    screen: Screen,
-    started_s: float,
-) -> RunResult:
-    from nodes.running import Run, account
-
-    running = Run(log, opened, monitor, settings, options, screen)
-    ending = running.execute()
-    wall_s = time.monotonic() - started_s
-    return account(log, opened, monitor, options.nodes, ending, wall_s, running.supervisor.restarts)
+    def _wall_s(self) -> float:
+        return time.monotonic() - self.started_s
 
 
 def _screen(no_view: bool) -> Screen:
@@ -143,7 +173,7 @@ def _report(result: RunResult, as_json: bool) -> None:
         print(line, flush=True)
 
 
-def _end(result: RunResult) -> None:
+def _end(result: RunResult, topic: str) -> None:
     """The exit code, and why."""
     from nodes.running import RunEnding
 
@@ -156,6 +186,10 @@ def _end(result: RunResult) -> None:
             f"job {result.job!r}: the records taken by the log's offsets ({result.taken}) are not those that the job "
             f"has counted: this is a fault of Holon, please report it with the log"
         )
+    if result.unread:
+        from nodes.bounding import unread_text
+
+        _fail(unread_text(result.job, topic, result.unread))
     if result.ending is RunEnding.INTERRUPTED:
         raise typer.Exit(130)
 

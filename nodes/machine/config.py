@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import msgspec
+
 from holon.job import Job
+from nodes.machine import messages as m
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,24 @@ class NodeConfig:
     broadcast_max_per_s: int = 0
 
 
+class Continued(msgspec.Struct, frozen=True):
+    """What an incarnation begins with that goes on behind the end of the one before.
+
+    ``origin``: the incarnation whose identities its outputs carry on; ``checkpoints``: the final one of each
+    partition; ``closed_ms``: the end of the last window that is answered.
+    """
+
+    origin: int
+    checkpoints: list[str]
+    closed_ms: int
+
+
+def origin_of(started: m.JobStarted) -> int:
+    """The incarnation that the outputs of this one name."""
+    continued = started.description.get(m.CONTINUES)
+    return started.incarnation if continued is None else msgspec.json.decode(continued, type=Continued).origin
+
+
 @dataclass(frozen=True, slots=True)
 class JobRun:
     """One incarnation of a job on its topics: what JobStarted recorded, the same for all nodes.
@@ -59,6 +80,12 @@ class JobRun:
     start_offsets: tuple[int, ...]
     output_partitions: dict[str, int]
     upstream: Mapping[str, int] | None = None
+    continued: Continued | None = None
+
+    @property
+    def origin(self) -> int:
+        """The incarnation that its outputs name."""
+        return self.incarnation if self.continued is None else self.continued.origin
 
 
 def broadcast_interval_ms(config: NodeConfig, run: JobRun) -> int:

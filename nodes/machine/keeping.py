@@ -13,8 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from holon.job import Job
+from nodes.machine.config import Continued, JobRun
+from nodes.machine.events import CheckpointLoaded
 from nodes.machine.ownership import KEPT_CHECKPOINTS, Ownership
 from nodes.machine.runner import Phase, Runner
+from wcrdt.codec import DecodeError
 from wcrdt.replica import Replica, SlotDelta
 from wcrdt.slots import Position
 from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
@@ -55,6 +58,18 @@ def usable(job: Job, delta: SlotDelta, runners: dict[int, Runner], replica: Repl
         return False
     own = runners.get(delta.partition)
     return own is None or own.phase is Phase.LOADING or delta.punctuations - len(delta.recent) <= own.task.punctuations
+
+
+def taken_over(run: JobRun, loaded: CheckpointLoaded) -> Continued | None:
+    """If the checkpoint is that of the incarnation before: what this one began with.
+
+    Raises ``DecodeError`` where that one is needed and cannot be had: before it, this incarnation has no input.
+    """
+    if run.continued is None or (loaded.name is not None and loaded.name not in run.continued.checkpoints):
+        return None
+    if loaded.data is None:
+        raise DecodeError(f"it is gone, and the job goes on from there; start again with --reset {loaded.problems}")
+    return run.continued
 
 
 def replayed_from(ownership: Ownership, partition: int, runner: Runner | None) -> Position | None:

@@ -55,6 +55,9 @@ class Message(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_field
 UPSTREAM = "upstream"
 """What JobStarted describes since version 2: a node that does not know it would count duplicates."""
 
+CONTINUES = "continues"
+"""Where an incarnation goes on behind the end of the one before: from what, for nodes that know how."""
+
 
 class JobStarted(Message, frozen=True, tag="job"):
     """An incarnation begins. The first record of an incarnation wins; a higher one supersedes everything before it."""
@@ -65,7 +68,7 @@ class JobStarted(Message, frozen=True, tag="job"):
 
     @property
     def format(self) -> int:
-        return 2 if UPSTREAM in self.description else FIRST_VERSION
+        return 2 if {UPSTREAM, CONTINUES} & set(self.description) else FIRST_VERSION
 
 
 class Hello(Message, frozen=True, tag="hello"):

@@ -19,6 +19,7 @@ from holon.record_track import Input
 from holon.runs import Run
 from holon.snapshot import Snapshot
 from holon.task import PartitionTask
+from nodes.machine.config import Continued
 from nodes.machine.effects import Effect, SaveCheckpoint, WriteBroadcast, WriteOutput
 from nodes.machine.events import OutputPartition
 from nodes.machine.holding import Awaited
@@ -81,6 +82,7 @@ class Runner:
         start_offset: int,
         key: int | None = None,
         upstream: Mapping[str, int] | None = None,
+        origin: int | None = None,
     ) -> None:
         self.job = job
         self.incarnation = incarnation
@@ -92,7 +94,7 @@ class Runner:
         self.idle_allowed = job.source.idle_timeout_ms is not None
         self.task = PartitionTask(
             job,
-            incarnation,
+            incarnation if origin is None else origin,
             partition,
             len(replica.slots),
             replica,
@@ -123,14 +125,19 @@ class Runner:
 
     # --- coming to life -------------------------------------------------------------------------------------------
 
-    def restore(self, data: bytes | None, now_ms: int) -> dict[str, dict[int, int]]:
+    def restore(self, data: bytes | None, now_ms: int, continued: Continued | None = None) -> dict[str, dict[int, int]]:
         """Take the checkpoint (None: start afresh); returns from where the output partitions are to be scanned.
+
+        ``continued``: it is one of an input that had ended, behind which this one goes on.
 
         Raises ``DecodeError`` on contents that are no snapshot of this job.
         """
         since: dict[str, dict[int, int]] = {}
         if data is not None:
             snapshot = Snapshot.from_bytes(data)
+            if continued is not None:
+                stage = self.job.program.last_stage
+                snapshot = snapshot.reopened(continued.closed_ms, self.job.allowed_lateness_ms, stage)
             self.task.restore(snapshot)
             since, self.known_ends = snapshot.output_ends, snapshot.known_ends
             self.saved_position = self._position()

@@ -102,6 +102,7 @@ class Workload:
             run.start_offsets[partition],
             key,
             run.upstream,
+            run.origin,
         )
 
     def load(self, runner: Runner) -> None:
@@ -110,7 +111,8 @@ class Workload:
         self.effects.append(LoadCheckpoint(runner.partition, runner.key, self._known(runner.partition)))
 
     def _known(self, partition: int) -> list[str]:
-        return [saved.name for saved in self.ownership.checkpoints(partition)]
+        names = [saved.name for saved in self.ownership.checkpoints(partition)]
+        return names if self.run.continued is None else [*names, self.run.continued.checkpoints[partition]]
 
     def restart(self, runner: Runner) -> None:
         """Make the partition's work again from its checkpoint; what is on the log already stays there once."""
@@ -180,7 +182,7 @@ class Workload:
             self.load(runner)  # newer ones were saved meanwhile, and these deleted for them
             return
         try:
-            since = runner.restore(loaded.data, self.now_ms)
+            since = runner.restore(loaded.data, self.now_ms, keeping.taken_over(self.run, loaded))
         except DecodeError as error:
             if self.copies.give_up(runner.partition):
                 return

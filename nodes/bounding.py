@@ -1,0 +1,53 @@
+"""The end of a bounded input: when it is declared, and what came after the one that was declared before."""
+
+from __future__ import annotations
+
+from nodes.jobs import declare_end
+from nodes.log.contract import Log
+from nodes.machine.config import JobRun
+from nodes.monitor import Monitor
+
+COUNTED = 100_000
+"""So many offsets are looked at one by one: some may be those of no record. Beyond it nobody asks for single ones."""
+
+
+class Bounds:
+    """Where the input ends now, and where it was said to end before. ``monitor`` was polled."""
+
+    def __init__(self, log: Log, run: JobRun, monitor: Monitor) -> None:
+        self._log = log
+        self._run = run
+        topic, partitions = run.job.source.topic, range(run.partitions)
+        self._now = [log.end_offset(topic, partition) for partition in partitions]
+        declared = [monitor.ownership.end_offset(partition) for partition in partitions]
+        self.declared = None not in declared
+        self.unread: dict[int, int] = {}
+        """By partition: records behind the end that was declared before; the job will not read them."""
+        for partition, end in enumerate(declared):
+            found = 0 if end is None else self._records(topic, partition, end)
+            if found:
+                self.unread[partition] = found
+
+    def declare(self) -> None:
+        """The input ends where it did when this was made. Of each partition the first word counts."""
+        if not self.declared:
+            declare_end(self._log, self._run, self._now, reached=True)
+            self.declared = True
+
+    def _records(self, topic: str, partition: int, start: int) -> int:
+        offset, end = max(start, self._log.start_offset(topic, partition)), self._now[partition]
+        if end - offset > COUNTED:
+            return end - offset
+        records = 0
+        while offset < end and (chunk := self._log.read(topic, partition, offset).before(end)).next_offset > offset:
+            records, offset = records + len(chunk), chunk.next_offset
+        return records
+
+
+def unread_text(job: str, topic: str, unread: dict[int, int]) -> str:
+    """What to tell about records that nobody will read, and how to go on."""
+    where = ", ".join(f"{count:,} in partition {partition}" for partition, count in sorted(unread.items()))
+    return (
+        f"job {job!r} has read {topic} up to the end that was declared before; {sum(unread.values()):,} records behind "
+        f"it are unread ({where}). --continue goes on with them from there; --reset starts anew"
+    )

@@ -1,0 +1,72 @@
+"""A job that has come to the end of its input goes on behind it: its next incarnation begins with what the last had.
+
+The end closed every window, on all nodes and for good. So the job does not take it back: a new incarnation, with topics
+of its own, begins from the final checkpoints. Its outputs carry on the identities of the first one, so that readers see
+one sequence.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from holon.job import Job
+from holon.snapshot import Snapshot
+from nodes.checkpoint_format import CheckpointDamaged, CheckpointMissing
+from nodes.checkpoints import CheckpointStore
+from nodes.errors import RunFailed
+from nodes.history import History
+from nodes.jobs import create_topics
+from nodes.log.contract import Log
+from nodes.machine import messages as m
+from nodes.machine.config import Continued, origin_of
+from nodes.machine.ownership import VERSION, Ownership
+from wcrdt.codec import DecodeError
+from wcrdt.windows import END_OF_TIME_MS
+
+
+def continue_job(log: Log, job: Job, store: CheckpointStore) -> None:
+    """Start the incarnation that goes on where the job has ended. If somebody else did so first, that one counts.
+
+    Raises ``RunFailed`` where what has ended cannot be gone on with.
+    """
+    history = History(log, job)
+    ended, started = history.ownership, history.ownership.started
+    if started is None or not ended.all_done():
+        return
+    continued = Continued(origin_of(started), *_taken_over(job, ended, store))
+    described = started.description | {m.CONTINUES: msgspec.json.encode(continued).decode()}
+    if ended.codes:
+        described[VERSION] = ended.codes[-1]  # as the state is now, whatever code began the job
+    following = m.JobStarted(ended.incarnation + 1, started.fingerprint, started.partitions, described)
+    create_topics(log, job, following.incarnation, started.partitions)
+    log.append(job.control_topic, 0, [m.encode(following)])
+
+
+def _taken_over(job: Job, ended: Ownership, store: CheckpointStore) -> tuple[list[str], int]:
+    """Names of the final checkpoints, and up to where their windows are answered."""
+    if job.read_back_ms > 0:
+        raise _refused(job, "its handlers read windows back (read_back_ms), and the end of the input has dropped them")
+    names: list[str] = []
+    closed_ms = 0
+    for partition in range(ended.partitions):
+        saved = ended.checkpoint(partition)
+        assert saved is not None and saved.done, "all partitions are done"
+        closing = _load(job, store, saved.name).closing()
+        if closing is None:
+            raise _refused(job, "an older release has ended it, which did not keep what was closed then")
+        names.append(saved.name)
+        closed_ms = closing if partition == 0 else max(closed_ms, closing)
+    if closed_ms >= END_OF_TIME_MS:
+        raise _refused(job, "it has a window over all time, which is answered")
+    return names, closed_ms
+
+
+def _load(job: Job, store: CheckpointStore, name: str) -> Snapshot:
+    try:
+        return Snapshot.from_bytes(store.load(name))
+    except (CheckpointDamaged, CheckpointMissing, DecodeError) as error:
+        raise _refused(job, f"the checkpoint that it ended with cannot be used: {error}") from error
+
+
+def _refused(job: Job, why: str) -> RunFailed:
+    return RunFailed(f"job {job.name!r} has ended and cannot be continued: {why}; --reset starts it anew")
