@@ -141,15 +141,17 @@ MACHINE = (
     Mutant(
         "a gap is closed where the delta that did not fit begins",
         "nodes/machine/node.py",
-        "to = RECORD_START if record is None else record.to, WINDOW_START if window is None else window.to",
-        "to = RECORD_START if record is None else record.since, WINDOW_START if window is None else window.since",
+        "            to = RECORD_START if record is None else record.to\n"
+        "            self.gaps.noticed(delta.partition, (to, [track.to[0] for track in delta.stages]))",
+        "            to = RECORD_START if record is None else record.since\n"
+        "            self.gaps.noticed(delta.partition, (to, [track.since[0] for track in delta.stages]))",
         tests=(GAPS + "test_what_a_delta_held_that_did_not_fit_is_asked_for_until_the_slot_reaches_its_end",),
     ),
     Mutant(
         "a damaged record behind a known gap is forgotten",
         "nodes/machine/gaps.py",
         "gap.unknown, gap.asked = True, False",
-        "gap.unknown, gap.asked = gap.target == NOWHERE, False",
+        "gap.unknown, gap.asked = gap.target == (RECORD_START, []), False",
         tests=(GAPS + "test_a_damaged_record_behind_what_was_asked_for_is_asked_for_too",),
     ),
     Mutant(

@@ -11,7 +11,7 @@ TRUNCATION = (
     Mutant(
         "a full slot takes nothing away, whatever it lacks",
         "wcrdt/replica.py",
-        "return end_ms <= through_ms and answered",
+        "return end_ms <= min([through_ms, *writers])",
         "return True",
         tests=(SLOTS + "test_windows_that_a_full_slot_lacks_stay_where_nothing_more_can_be_added_to_them",),
     ),

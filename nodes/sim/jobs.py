@@ -57,8 +57,7 @@ class Case:
     """A job and what is special about it.
 
     ``late_by``: allowed lateness in windows. ``idle``: punctuation may move partitions, so what is late depends on
-    the order on the broadcast; with ``backlog`` none is late for that. ``fails``: the job must stop at the first marked
-    record.
+    the order on the broadcast; with ``backlog`` none is late for that. ``fails``: it stops at the first marked record.
     """
 
     make: Callable[[Options], Job]

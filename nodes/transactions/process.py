@@ -120,22 +120,8 @@ class TransactionProcess:
         )
         self._codes: list[str] = []
         self._stop = threading.Event()
-        store = open_checkpoints(settings)
-        patient = PatientCheckpoints(store, self._stop)
         spills = spills_of(settings)
-        checkpoints = TransactionCheckpoints(
-            store,
-            program.name,
-            node,
-            claiming.ownership,
-            sequencers=sequencers,
-            interval_ms=settings.node.checkpoint_interval_ms,
-            saver=ThreadSaver("saver"),
-            merger=ThreadSaver("merger"),
-            compact=CompactingChild(settings, patient),
-            saving_store=MeteredCheckpoints(patient, counted.plain),
-            reads_back=settings.node.trim,
-        )
+        checkpoints = self._checkpoints(settings, program.name, claiming, sequencers, counted)
         config = EpochConfig(compress_bytes=settings.node.compress_bytes or WHOLE_BYTES)
         trimming = Trimming(
             plain_log,
@@ -179,6 +165,26 @@ class TransactionProcess:
         self.feeding = Feeding(log, program, sequencers)
         self.outside = Outside(log, program, self.topics.requests, monotonic_ms)
         self.metrics = TransactionMetrics(self.driver, self.outside, spills, settings, counted)
+
+    def _checkpoints(
+        self, settings: Settings, job: str, claiming: Claiming, sequencers: int, counted: TransactionMeter
+    ) -> TransactionCheckpoints:
+        """They are saved and merged beside the loop, with patience for a store that does not answer."""
+        store = open_checkpoints(settings)
+        patient = PatientCheckpoints(store, self._stop)
+        return TransactionCheckpoints(
+            store,
+            job,
+            claiming.node,
+            claiming.ownership,
+            sequencers=sequencers,
+            interval_ms=settings.node.checkpoint_interval_ms,
+            saver=ThreadSaver("saver"),
+            merger=ThreadSaver("merger"),
+            compact=CompactingChild(settings, patient),
+            saving_store=MeteredCheckpoints(patient, counted.plain),
+            reads_back=settings.node.trim,
+        )
 
     def request_stop(self, signum: int = 0, frame: FrameType | None = None) -> None:
         """Leave after this turn; a second time at once."""
