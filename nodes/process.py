@@ -21,7 +21,8 @@ from nodes.guardian import Guardian, Place, Watched
 from nodes.history import History
 from nodes.jobs import heartbeat_topic, open_history, with_policy
 from nodes.joining import FellBehind
-from nodes.log import Log, LogError, LogTruncated, TopicPartition
+from nodes.lives import StopSignals, live
+from nodes.log import Log, LogError, LogInterrupted, LogTruncated, TopicPartition, UnknownTopic
 from nodes.machine import messages as m
 from nodes.machine.config import JobRun, NodeConfig
 from nodes.machine.effects import Ending
@@ -113,6 +114,7 @@ class NodeProcess:
             merger=ThreadSaver("merger"),
             control_at=history.offset,
         )
+        log.tolerate_loss([self.driver.topics.heartbeats, self.driver.topics.group_heartbeats])
         self._topics = TopicWatch(log, run)
         self._guardian = Guardian(
             Watched(
@@ -147,6 +149,8 @@ class NodeProcess:
             self.driver.finish()
         except LogTruncated as error:
             raise self.driver.truncation.tell(error) from error.__cause__
+        except UnknownTopic as error:  # they were there: a broker that loads, or they are missing when a life begins
+            raise LogInterrupted(f"node {self.config.node}: {error} ({self._stood()})") from error
         except (LogError, CheckpointError) as error:
             error.args = (f"node {self.config.node}: {error} ({self._stood()})",)
             raise
@@ -219,7 +223,8 @@ def run_node(
     parent: int | None = None,
 ) -> tuple[Ending, Node]:
     """Open the log, join the job, work until it is over; signals SIGTERM and SIGINT drain."""
-    with node_log(settings) as log:
+
+    def one_life(log: Log, stops: StopSignals) -> tuple[Ending, Node]:
         attempts = 0
         while True:
             attempts += 1
@@ -229,22 +234,19 @@ def run_node(
                 outputs_in_transactions(log, run, config.node)
             process = NodeProcess(run, log, store, config, settings, parent, history)
             try:
-                return _run(process), process.node
+                return _run(process, stops), process.node
             except FellBehind:
                 if process.node.present or attempts == JOIN_ATTEMPTS:
                     raise
                 logger.info("the job's own topics were trimmed while this node began to read them; once more")
 
+    return live(lambda: node_log(settings), one_life)
 
-def _run(process: NodeProcess) -> Ending:
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, process.request_stop)
-    try:
-        with process.metrics.serving():
-            return process.loop()
-    finally:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, signal.SIG_IGN)  # it is leaving already
+
+def _run(process: NodeProcess, stops: StopSignals) -> Ending:
+    stops.concern(process)
+    with process.metrics.serving():
+        return process.loop()
 
 
 def crashpoint_from(text: str) -> Callable[[str], None]:

@@ -1,7 +1,7 @@
 """Restarts the node processes of a fleet that crash, unless that cannot help or has not helped.
 
 Two rules for this file: it knows no clock of its own; a node that left on purpose, or that said in a named error why it
-cannot go on, is never started again.
+cannot go on, is never started again, but where it was the log or the store that did not answer.
 """
 
 from __future__ import annotations
@@ -14,8 +14,13 @@ from nodes.fleet import Member
 
 RESTART_AFTER_S = 1.0
 RESTARTS_A_MINUTE = 3
-HEALED_BY_RESTART = (4, 70)
-"""Exit codes of a node: a log or store that did not answer, and an error that nobody foresaw."""
+LONGEST_PAUSE_S = 30.0
+QUIET_S = 60.0
+ENVIRONMENT = 4
+"""Exit code of a node whose log or store did not answer. It may come back at any time, so such a node is started again
+as often as it takes, after pauses that double, and that is not counted against it."""
+UNFORESEEN = 70
+"""Exit code of a node that ended by an error that nobody foresaw."""
 
 
 class Restarting(Protocol):
@@ -40,6 +45,7 @@ class Supervisor:
     restarts: int = 0
     _due: list[tuple[float, int]] = field(default_factory=list)
     _times: dict[int, list[float]] = field(default_factory=dict)
+    _pauses: dict[int, tuple[float, float]] = field(default_factory=dict)  # of the last: when, how long
     _seen: int = 0
     _watched: list[Member] = field(default_factory=list)
 
@@ -80,13 +86,27 @@ class Supervisor:
             return
         if code == 0:
             how += ", although the job is not done (does the job's code end the process?)"
-        elif code > 0 and code not in HEALED_BY_RESTART:
+        elif code == ENVIRONMENT:
+            self._start_again(number, now_s, self._pause_s(number, now_s), how)
+            return
+        elif code > 0 and code != UNFORESEEN:
             self.say(f"{how}; not started again, as that would not help")
             return
-        times = [time_s for time_s in self._times.get(number, []) if now_s - time_s < 60.0]
+        times = [time_s for time_s in self._times.get(number, []) if now_s - time_s < QUIET_S]
         if len(times) >= RESTARTS_A_MINUTE:
             self.say(f"{how}; given up after {len(times)} restarts within a minute")
             return
         self._times[number] = [*times, now_s]
-        self._due.append((now_s + RESTART_AFTER_S, number))
-        self.say(f"{how}; starting it again in {RESTART_AFTER_S:.0f} s")
+        self._start_again(number, now_s, RESTART_AFTER_S, how)
+
+    def _pause_s(self, number: int, now_s: float) -> float:
+        """Twice the pause before, unless the node has run for long since."""
+        ended_s, before_s = self._pauses.get(number, (now_s, 0.0))
+        fresh = before_s == 0.0 or now_s - ended_s - before_s > QUIET_S
+        pause_s = RESTART_AFTER_S if fresh else min(2 * before_s, LONGEST_PAUSE_S)
+        self._pauses[number] = (now_s, pause_s)
+        return pause_s
+
+    def _start_again(self, number: int, now_s: float, after_s: float, how: str) -> None:
+        self._due.append((now_s + after_s, number))
+        self.say(f"{how}; starting it again in {after_s:.0f} s")

@@ -112,6 +112,13 @@ class LogUnavailable(LogError):
     """The log cannot be reached or opened (no permission, broker gone)."""
 
 
+class LogInterrupted(LogUnavailable):
+    """A writer has lost its place: what was on its way may be on the log or not, and it writes nothing any more.
+
+    Whoever opens the log again and goes on from a checkpoint is not concerned by it.
+    """
+
+
 class Log(ABC):
     """A set of topics. Instances belong to one thread unless the implementation says otherwise; close them."""
 
@@ -171,6 +178,12 @@ class Log(ABC):
 
         The same records; to be called before anything is sent. It is for who lives long: what it needs is loaded, and
         compiled on this machine's first use where ``build``.
+        """
+
+    def tolerate_loss(self, topics: Collection[str]) -> None:  # noqa: B027  # nothing to do where a writer has no place
+        """Records of these topics may be lost, repeated or reordered: where that helps, a writer begins anew there.
+
+        A failure to ``send`` to them concerns nothing else, and is not told.
         """
 
     def delivered(self, *, wait: bool = False) -> None:  # noqa: B027  # nothing to do where ``send`` waits

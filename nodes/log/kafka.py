@@ -8,6 +8,7 @@ import time
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from nodes.log.kafka_batch_send import BatchSender
 from nodes.log.kafka_errors import Connection
 from nodes.log.kafka_follow import Follower
 from nodes.log.kafka_library import open_library
+from nodes.log.kafka_loose import LooseWriter, without_memory
 from nodes.log.kafka_native import NativeConsumer
 from nodes.log.kafka_native_send import NativeSender
 from nodes.log.kafka_send import Sender
@@ -84,9 +86,11 @@ class KafkaLog(Log):
         self._new_sender: Callable[[Mapping[str, Any]], Sender] = lambda config: Sender(config, connection, timeout_s)
         self._transactional: dict[str, Sender] = {}
         self._limited: dict[int, Sender] = {}
+        loose_appender = partial(Appender, without_memory(writer), connection, timeout_s, renews=True)
+        self._loose = LooseWriter(self._sending, connection, loose_appender)
         parts = (self._topics, self._follower, self._appender, self._sender, self._transactional, self._limited)
-        self._parts = parts
-        self._finalizer = weakref.finalize(self, _release, *parts, self._pid)
+        self._parts = (*parts, self._loose)
+        self._finalizer = weakref.finalize(self, _release, *self._parts, self._pid)
         try:
             self._known = self._topics.listed(connect_timeout_s)
         except LogError:
@@ -198,7 +202,8 @@ class KafkaLog(Log):
         if not values:
             return Appended(self.end_offset(*where), 0, time.time_ns() // 1_000_000)
         name = self.prefix + topic
-        appended = self._appender.append(name, partition, values, headers, keys, sizes, limit_bytes)
+        appender = self._loose.appender() if topic in self._loose.topics else self._appender
+        appended = appender.append(name, partition, values, headers, keys, sizes, limit_bytes)
         self._follower.appended(where)
         return appended
 
@@ -217,7 +222,8 @@ class KafkaLog(Log):
         if headers is not None or keys is not None or not are_small(values, self._largest(limit_bytes)):
             self._checked(where, values, headers, keys)
         if values:
-            sender = self._transactional.get(topic) or self._sender_for(limit_bytes)
+            loose = self._loose if topic in self._loose.topics else None
+            sender = loose or self._transactional.get(topic) or self._sender_for(limit_bytes)
             sender.send(self.prefix + topic, partition, values, headers, keys, done)
         else:
             done(self.end_offset(*where))
@@ -243,8 +249,12 @@ class KafkaLog(Log):
             for sender in senders:
                 sender.release()
 
+    def tolerate_loss(self, topics: Collection[str]) -> None:
+        self._loose.topics.update(topics)
+
     def delivered(self, *, wait: bool = False) -> None:
         self._check()
+        self._loose.poll()
         self._sender.delivered(wait)
         for sender in dict.fromkeys([*self._limited.values(), *self._transactional.values()]):
             sender.delivered(wait)
@@ -359,11 +369,13 @@ def _release(
     sender: Sender,
     transactional: Mapping[str, Sender],
     limited: Mapping[int, Sender],
+    loose: LooseWriter,
     pid: int,
 ) -> None:
     if pid == OWN.id:
         follower.close()
         appender.close()
+        loose.close()
         for one in dict.fromkeys([sender, *transactional.values(), *limited.values()]):
             one.close()
         topics.close()

@@ -43,16 +43,20 @@ class Leaders:
 class Appender:
     """An idempotent producer that stops at its first failure: what came after would leave a gap.
 
-    Safe to use from several threads; their batches do not mix.
+    Safe to use from several threads; their batches do not mix. One that ``renews`` is for topics where gaps do no harm:
+    after a failure it goes on with a new producer.
     """
 
-    def __init__(self, config: Mapping[str, Any], connection: Connection, timeout_s: float) -> None:
+    def __init__(
+        self, config: Mapping[str, Any], connection: Connection, timeout_s: float, renews: bool = False
+    ) -> None:
+        self._config = dict(config)
+        self._renews = renews
         self._connection = connection
         self._timeout_s = timeout_s
         self._lock = threading.Lock()
         self._stopped: str | None = None
-        self._producer = Producer(dict(config))
-        self._leaders = Leaders(self._producer, connection, timeout_s)
+        self._new_producer()
 
     def append(
         self,
@@ -72,6 +76,8 @@ class Appender:
         with self._lock:
             if self._stopped is not None:
                 raise LogUnavailable(self._stopped)
+            if self._failed:
+                self._new_producer()
             self._leaders.learn(name, partition)
             first = timestamp_ms = -1
             for begin, end in _batches(sizes, limit_bytes):
@@ -88,6 +94,11 @@ class Appender:
                     first: int = ends[0].offset()  # type: ignore[assignment]
                 timestamp_ms = max(timestamp_ms, ends[-1].timestamp()[1])
             return Appended(first, len(values), timestamp_ms)
+
+    def _new_producer(self) -> None:
+        self._failed = False
+        self._producer = Producer(self._config)
+        self._leaders = Leaders(self._producer, self._connection, self._timeout_s)
 
     def close(self) -> None:
         """Nothing is waiting here: every append has been acknowledged or has failed."""
@@ -127,10 +138,12 @@ class Appender:
         error = self._connection.translated(
             problem, f"{where} were not acknowledged, so that nobody knows whether they are on the log"
         )
-        self._stopped = (
-            f"this log appends nothing any more, since an append has failed and a later one would leave a gap; open it "
-            f"again. The failure was: {error}"
-        )
+        self._failed = True
+        if not self._renews:
+            self._stopped = (
+                f"this log appends nothing any more, since an append has failed and a later one would leave a gap; "
+                f"open it again. The failure was: {error}"
+            )
         self._producer.purge()
         return error
 

@@ -11,12 +11,11 @@ from collections import deque
 from collections.abc import Callable
 
 from nodes.log.kafka_batch import SEQUENCES, Batch, Piece
+from nodes.log.kafka_remedies import SENT_AGAIN
 
 MAX_BATCHES = 5
 OUT_OF_ORDER = 45
 UNKNOWN_TOPIC = 3
-PASSING = frozenset([2, UNKNOWN_TOPIC, 5, 6, 7, 8, 9, 13, 19, 20, 56, 72, 74, 75, 76])
-"""Damaged on the way, no leader or another one, not enough replicas, too late, no disk: to be sent again."""
 Writer = Callable[[deque[Piece], int], Batch]
 """Makes a batch of the first pieces, with that sequence number."""
 
@@ -64,7 +63,7 @@ class Track:
         batch.asked = False
         self.asked -= 1
         if error:
-            if error not in PASSING and not (error == OUT_OF_ORDER and self.again):
+            if error not in SENT_AGAIN and not (error == OUT_OF_ORDER and self.again):
                 return None
             self.again = True
             if error != OUT_OF_ORDER:

@@ -11,57 +11,21 @@ from nodes.log.contract import (
     TRUNCATION_CAUSES,
     LogDamaged,
     LogError,
+    LogInterrupted,
     LogTruncated,
     LogUnavailable,
     OffsetOutOfRange,
     RecordTooLarge,
     UnknownTopic,
 )
+from nodes.log.kafka_remedies import Remedy, remedy
 
 logger = logging.getLogger(__name__)
 
 WARN_INTERVAL_S = 10.0
 
-_UNREACHABLE = frozenset(
-    [
-        KafkaError._ALL_BROKERS_DOWN,
-        KafkaError._TRANSPORT,
-        KafkaError._TIMED_OUT,
-        KafkaError._TIMED_OUT_QUEUE,
-        KafkaError._MSG_TIMED_OUT,
-        KafkaError._RESOLVE,
-        KafkaError._WAIT_COORD,
-        KafkaError._NOENT,  # "no leaders found"
-        KafkaError._DESTROY,
-        KafkaError.REQUEST_TIMED_OUT,
-        KafkaError.NETWORK_EXCEPTION,
-        KafkaError.BROKER_NOT_AVAILABLE,
-        KafkaError.LEADER_NOT_AVAILABLE,
-        KafkaError.NOT_LEADER_FOR_PARTITION,
-        KafkaError.FENCED_LEADER_EPOCH,
-        KafkaError.UNKNOWN_LEADER_EPOCH,
-        KafkaError.OFFSET_NOT_AVAILABLE,
-        KafkaError.NOT_ENOUGH_REPLICAS,
-        KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-        KafkaError._GAPLESS_GUARANTEE,  # what the client is unable to after a record that was not acknowledged
-    ]
-)
-_REFUSED = frozenset(
-    [
-        KafkaError._AUTHENTICATION,
-        KafkaError._SSL,
-        KafkaError.SASL_AUTHENTICATION_FAILED,
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-        KafkaError.GROUP_AUTHORIZATION_FAILED,
-        KafkaError.UNSUPPORTED_SASL_MECHANISM,
-    ]
-)
-_UNKNOWN = frozenset([KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC, KafkaError._UNKNOWN_PARTITION])
 DAMAGED = frozenset([KafkaError._BAD_MSG, KafkaError.INVALID_MSG, KafkaError._BAD_COMPRESSION])
 OUT_OF_RANGE = frozenset([KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE])
-PASSING = frozenset([KafkaError._ALL_BROKERS_DOWN, KafkaError._TRANSPORT, KafkaError._TIMED_OUT, KafkaError._RESOLVE])
-"""Errors that librdkafka mends by itself when it can; a deadline decides when that has taken too long."""
 
 
 class Connection:
@@ -79,7 +43,7 @@ class Connection:
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
             self._warn()
             return
-        if error.code() in _REFUSED:
+        if remedy(error.code()) is Remedy.REFUSED:
             self.refused = error
         self._last = error.str()
         logger.debug("Kafka %s: %s", self.bootstrap, error)
@@ -104,14 +68,22 @@ class Connection:
     def translated(self, error: KafkaError, what: str) -> LogError:
         """The named error for what a client reports; ``what`` says what failed and where."""
         code, said = error.code(), error.str().rstrip(".")
-        if code in _REFUSED:
-            self.refused = error
-            return self.unavailable(what)
-        if code in _UNREACHABLE:
-            return self.unavailable(f"{what}: {said}")
         where = f"Kafka {self.bootstrap}: {what}"
-        if code in _UNKNOWN:
-            return UnknownTopic(f"{where}: {said}; was the topic deleted? See holon log ls")
+        match remedy(code):
+            case Remedy.REFUSED:
+                self.refused = error
+                return self.unavailable(what)
+            case Remedy.WAIT:
+                return self.unavailable(f"{what}: {said}")
+            case Remedy.RENEW:
+                return LogInterrupted(f"{where}: {said} ({error.name()}); a new writer goes on from a checkpoint")
+            case Remedy.LOOK:
+                return UnknownTopic(f"{where}: {said}; was the topic deleted? See holon log ls")
+            case Remedy.FINAL:
+                return self._final(error, where)
+
+    def _final(self, error: KafkaError, where: str) -> LogError:
+        code, said = error.code(), error.str().rstrip(".")
         if code in OUT_OF_RANGE:
             return OffsetOutOfRange(f"{where}: {said}")
         if code == KafkaError._LOG_TRUNCATION:

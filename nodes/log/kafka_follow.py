@@ -14,8 +14,9 @@ from confluent_kafka import TopicPartition as KafkaPartition
 from nodes.log.checks import out_of_range
 from nodes.log.contract import Chunk, LogTruncated, TopicPartition
 from nodes.log.kafka_columns import ColumnTail
-from nodes.log.kafka_errors import DAMAGED, OUT_OF_RANGE, PASSING, Connection, is_truncation, reason
+from nodes.log.kafka_errors import DAMAGED, OUT_OF_RANGE, Connection, is_truncation, reason
 from nodes.log.kafka_native import Event, NativeConsumer
+from nodes.log.kafka_remedies import Remedy, remedy
 from nodes.log.kafka_tail import Tail
 from nodes.log.kafka_topics import Topics
 
@@ -340,11 +341,11 @@ class Follower:
     def _noted(self, message: Message | Event, error: KafkaError) -> None:
         """An event that comes as a message. Without a partition it concerns the connection."""
         if message.topic() is None:
-            if error.fatal() or error.code() not in PASSING:
+            if error.fatal() or remedy(error.code()) is not Remedy.WAIT:
                 raise self._connection.translated(error, "reading")
             return
         tail = self._tail_of(message)
-        if tail is None or error.code() in PASSING:
+        if tail is None or (remedy(error.code()) is Remedy.WAIT and not is_truncation(error)):
             return
         if error.code() == KafkaError._PARTITION_EOF:  # control records and aborted ones leave no message behind
             tail.fetched = max(tail.fetched, message.offset())  # type: ignore[type-var]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import logging
 import os
-import signal
 import sys
 import threading
 import time
@@ -18,7 +17,8 @@ from nodes.checkpoints_opening import open_checkpoints
 from nodes.code_check import JobMismatch
 from nodes.errors import RunFailed, UnknownName
 from nodes.guardian import Guardian, Place, Watched
-from nodes.log import Log, LogError
+from nodes.lives import StopSignals, live
+from nodes.log import Log, LogError, LogInterrupted, UnknownTopic
 from nodes.machine import messages as m
 from nodes.machine.claiming import Claiming
 from nodes.machine.code_rule import CodeRule
@@ -100,6 +100,7 @@ class TransactionProcess:
     ) -> None:
         log.prefer_latency(build=True)
         self.topics = create_topics(log, program, sequencers)
+        log.tolerate_loss([self.topics.heartbeats])
         version = version_of(program)
         begin(log, self.topics, program, sequencers, version)
         counted = TransactionMeter()
@@ -214,6 +215,8 @@ class TransactionProcess:
             more = f"holon txn replay MODULE:PROGRAM of job {job!r} runs the log again and names function and request"
             found.args = (f"node {name}: {found}\n{more}",)
             raise found from error
+        except UnknownTopic as error:  # they were there: a broker that loads, or they are missing when a life begins
+            raise LogInterrupted(f"node {name}: {error}") from error
         except LogError as error:
             error.args = (f"node {name}: {error}",)
             raise
@@ -254,8 +257,10 @@ def run_transaction_node(
 ) -> None:
     """Open the log, join the job, work until told to stop (SIGTERM, SIGINT)."""
     sys.setswitchinterval(SWITCH_S)
-    with node_log(settings, GC_THRESHOLDS) as log:
+
+    def one_life(log: Log, stops: StopSignals) -> None:
         process = TransactionProcess(program, log, settings, number, sequencers, accept_code=accept_code)
-        for signum in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(signum, process.request_stop)
+        stops.concern(process)
         process.loop()
+
+    live(lambda: node_log(settings, GC_THRESHOLDS), one_life)

@@ -102,6 +102,32 @@ def test_after_a_quiet_minute_a_node_has_all_its_restarts_again() -> None:
     assert watch.supervisor.restarts == 8
 
 
+def test_a_node_whose_log_does_not_answer_is_started_again_as_often_as_it_takes() -> None:
+    watch, at_s, member, pauses = Watch(), 0.0, 0, list[float]()
+    for _ in range(9):
+        watch.ends(member, 4, at_s=at_s)
+        began = len(watch.fleet.members)
+        pause_s = 0.0
+        while len(watch.fleet.members) == began:
+            pause_s += 1.0
+            watch.supervisor.look(at_s + pause_s, is_over=never)
+        pauses.append(pause_s)
+        at_s, member = at_s + pause_s + 5.0, began
+    assert pauses == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0, 30.0]
+    assert not any("given up" in said for said in watch.said)
+    watch.ends(member, 4, at_s=at_s + 100.0)
+    assert watch.said[-1].endswith("starting it again in 1 s"), "it had run for long"
+
+
+def test_restarts_for_want_of_the_log_do_not_use_up_those_for_crashes() -> None:
+    watch, member = Watch(), 0
+    for round, code in enumerate([4, -6, 4, -6, 4, -6]):
+        watch.ends(member, code, at_s=round * 10.0)
+        watch.supervisor.look(round * 10.0 + 9, is_over=never)
+        member = len(watch.fleet.members) - 1
+    assert watch.supervisor.restarts == 6
+
+
 def test_nothing_is_started_once_the_job_is_over() -> None:
     watch = Watch()
     watch.ends(0, -9, at_s=1.0)

@@ -1,0 +1,99 @@
+"""The lives of a node process: what begins another one, and what ends the process."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import pytest
+
+from nodes.lives import LIVES_A_MINUTE, StopSignals, live
+from nodes.log import Log, LogError, LogInterrupted, LogTruncated, LogUnavailable, MemoryLog
+from nodes.log.memory import MemoryLog as Opened
+
+
+class Lives:
+    """Runs lives that end by these errors, one after the other, and then well; ``each_s`` is how long they last."""
+
+    def __init__(self, *ends: LogError, each_s: float = 0.0, stop_in: int | None = None) -> None:
+        self.ends = list(ends)
+        self.each_s = each_s
+        self.stop_in = stop_in
+        self.now_s = 0.0
+        self.logs: list[Log] = []
+        self.open = 0
+        self.asked = 0
+
+    def request_stop(self, signum: int = 0, frame: FrameType | None = None) -> None:
+        self.asked += 1
+
+    @contextmanager
+    def opened(self) -> Iterator[Log]:
+        self.open += 1
+        yield Opened()
+        self.open -= 1
+
+    def one_life(self, log: Log, stops: StopSignals) -> str:
+        stops.concern(self)
+        self.logs.append(log)
+        self.now_s += self.each_s
+        if self.stop_in == len(self.logs):
+            signal.raise_signal(signal.SIGTERM)
+        if self.ends:
+            raise self.ends.pop(0)
+        return "done"
+
+    def run(self) -> str:
+        return live(self.opened, self.one_life, lambda: self.now_s)
+
+
+@pytest.fixture(autouse=True)
+def signals() -> Iterator[None]:
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_a_writer_that_lost_its_place_begins_another_life_on_a_log_of_its_own() -> None:
+    lives = Lives(LogInterrupted("out of order"), LogInterrupted("purged"))
+    assert lives.run() == "done"
+    assert len({id(log) for log in lives.logs}) == 3
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN, "it is leaving"
+
+
+@pytest.mark.parametrize("error", [LogUnavailable("away"), LogTruncated("lost"), LogError("other")])
+def test_what_another_life_would_not_mend_ends_the_process(error: LogError) -> None:
+    lives = Lives(error)
+    with pytest.raises(type(error)):
+        lives.run()
+    assert len(lives.logs) == 1
+
+
+def test_a_life_that_ends_again_and_again_ends_the_process_whose_parent_waits_longer() -> None:
+    lives = Lives(*(LogInterrupted("again") for _ in range(20)), each_s=1.0)
+    with pytest.raises(LogInterrupted):
+        lives.run()
+    assert len(lives.logs) == LIVES_A_MINUTE
+
+
+def test_lives_that_last_are_not_counted() -> None:
+    lives = Lives(*(LogInterrupted("again") for _ in range(20)), each_s=15.0)
+    assert lives.run() == "done" and len(lives.logs) == 21
+
+
+def test_a_request_to_stop_holds_for_all_lives() -> None:
+    lives = Lives(LogInterrupted("while it leaves"), stop_in=1)
+    with pytest.raises(LogInterrupted):
+        lives.run()
+    assert len(lives.logs) == 1 and lives.asked == 1
+
+
+def test_a_log_in_memory_has_no_place_to_lose() -> None:
+    log = MemoryLog()
+    log.create_topic("beats", 1)
+    log.tolerate_loss(["beats"])
+    log.append("beats", 0, [b"x"])
+    assert log.end_offset("beats", 0) == 1
