@@ -40,6 +40,10 @@ class EpochConfig:
     piece_bytes: int = PIECE_BYTES
 
 
+READ_AHEAD_CUTS = 4
+"""Requests for so many full cuts are read early, and no more: what waits beyond that waits on the log."""
+
+
 def first_needed(ledger: Ledger, sequencer: int, done: int | None = None) -> int:
     """Where the first epoch that is not done (or another one) begins in a request partition."""
     first_open = ledger.epoch((ledger.done if done is None else done) + 1).cuts.get(sequencer)
@@ -93,11 +97,19 @@ class Sequencer:
         return not on_its_way and self._is_due(number) and self.position >= start
 
     @property
+    def has_room(self) -> bool:
+        """Whether more may be read: what others have cut always, and else only so much ahead of the cuts."""
+        behind = self.position < self.ledger.next_cut(self.number)[1]
+        return behind or self.pending < READ_AHEAD_CUTS * self.config.max_requests
+
+    @property
     def wants_requests(self) -> bool:
         """Whether something could be cut if it were there; else it may wait where it is."""
         number, start = self.ledger.next_cut(self.number)
         if self.position < start:
             return True
+        if not self.has_room:  # else who waits for them would be woken again and again
+            return False
         return (self._sent_cut is None or self._sent_cut.epoch < number) and self._is_due(number)
 
     def read(self, offsets: Sequence[int], values: Sequence[bytes], next_offset: int) -> None:

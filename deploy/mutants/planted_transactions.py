@@ -10,6 +10,7 @@ CHAINS = "tests/unit/test_transactions_broken_chains.py"
 CHAIN_LIFE = "tests/unit/test_transactions_chain_life.py"
 PROMOTION = "tests/unit/test_transactions_promotion.py"
 PACE = "tests/unit/test_pace.py::"
+BACKLOG = "tests/unit/test_transactions_backlog.py::"
 
 TRANSACTIONS = (
     Mutant(
@@ -126,5 +127,19 @@ TRANSACTIONS = (
         tests=(
             "tests/unit/test_assignment.py::test_nodes_that_are_keeping_have_what_they_have_and_others_share_the_rest",
         ),
+    ),
+    Mutant(
+        "a sequencer reads all of a backlog",
+        "transactional/sequencer.py",
+        "return behind or self.pending < READ_AHEAD_CUTS * self.config.max_requests",
+        "return True",
+        tests=(BACKLOG + "test_what_is_read_ahead_of_a_backlog_is_bounded_and_all_of_it_is_answered",),
+    ),
+    Mutant(
+        "old signs of life count for a transactional node that starts",
+        "nodes/transactions/heartbeats.py",
+        "self._at = log.end_offset(self._topic, 0)",
+        "self._at = log.start_offset(self._topic, 0)",
+        tests=(BACKLOG + "test_what_nodes_said_before_this_one_began_is_no_sign_of_life",),
     ),
 )

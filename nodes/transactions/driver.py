@@ -15,6 +15,7 @@ from nodes.machine.claiming import Claiming
 from nodes.transactions.checkpointing import TransactionCheckpoints
 from nodes.transactions.commit_buffer import CommitBuffer
 from nodes.transactions.control import read_control
+from nodes.transactions.heartbeats import Heartbeats
 from nodes.transactions.left_behind import commits_from, last_reply
 from nodes.transactions.standing_by import StandingBy
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
@@ -32,6 +33,8 @@ logger = logging.getLogger(__name__)
 
 CONTROL_INTERVAL_MS = 20
 CONTROL_BATCH = 1000
+REQUESTS_BATCH, REQUESTS_BYTES = 1000, 1 << 20
+"""Of one read: what was read is held, as objects, until it is cut."""
 
 
 class TransactionDriver:
@@ -80,7 +83,7 @@ class TransactionDriver:
         self._stood_with: list[str] | None = None  # checkpoints that were known when this node had to begin anew
         self._heartbeat_interval_ms = heartbeat_interval_ms
         self._control_at = 0
-        self._heartbeats_at = log.start_offset(topics.heartbeats, 0)
+        self._heartbeats = Heartbeats(log, topics)
         self._beats = 0
         self._beat_ms: int | None = None
         self._looked_ms: int | None = None
@@ -280,7 +283,7 @@ class TransactionDriver:
         if not at_once and self._looked_ms is not None and 0 <= now - self._looked_ms < CONTROL_INTERVAL_MS:
             return False
         self._looked_ms = now
-        self.claiming.heard(self._heartbeats(), now)
+        self.claiming.heard(self._heartbeats.read(), now)
         # Where the node has to know that nothing more is there, the log is asked how far it goes.
         asked = self.claiming.needs_end(now)
         read = self.log.read if asked else self.log.follow
@@ -294,16 +297,6 @@ class TransactionDriver:
         self.node.forget(self.begun + 1)
         self._follow_claims()
         return bool(chunk.values or written)
-
-    def _heartbeats(self) -> list[bytes]:
-        """New ones. Old ones are deleted after a while, perhaps under a node that stood still."""
-        try:
-            chunk = self.log.follow(self.topics.heartbeats, 0, self._heartbeats_at)
-        except OffsetOutOfRange:
-            self._heartbeats_at = self.log.start_offset(self.topics.heartbeats, 0)
-            return []
-        self._heartbeats_at = chunk.next_offset
-        return list(chunk.values)
 
     def _follow_claims(self) -> None:
         owned, standing_by = set(self.claiming.owned), self.standing.units()
@@ -360,7 +353,11 @@ class TransactionDriver:
         return bool(chunk.values)
 
     def _turn_requests(self, sequencer: int) -> bool:
-        chunk = self.log.follow(self.topics.requests, sequencer, self.node.sequencers[sequencer].position)
+        owned = self.node.sequencers[sequencer]
+        if not owned.has_room:
+            return False
+        where = self.topics.requests, sequencer, owned.position
+        chunk = self.log.follow(*where, max_records=REQUESTS_BATCH, max_bytes=REQUESTS_BYTES)
         if chunk.values:
             self.node.hear(n.RequestsRead(sequencer, chunk.offsets.tolist(), list(chunk.values), chunk.next_offset))
         return bool(chunk.values)
