@@ -15,6 +15,7 @@ from holon.errors import (
     TrackError,
     UserFunctionError,
     WindowForgotten,
+    WindowNotAwaited,
 )
 from holon.formats import Decoded, Format, Json, JsonColumns, Raw
 from holon.function import ProcessingFunction, on_window
@@ -59,5 +60,6 @@ __all__ = [
     "WatermarkStrategy",
     "Window",
     "WindowForgotten",
+    "WindowNotAwaited",
     "on_window",
 ]

@@ -19,6 +19,10 @@ class ReadNeverCompletes(HolonError):
     """A safe read waits for a window that this very partition keeps open."""
 
 
+class WindowNotAwaited(HolonError):
+    """A function has asked for the value of a window and ended without awaiting it."""
+
+
 class WindowForgotten(HolonError):
     """A read of a window so old that its value may have been dropped; see ``Job.read_back_ms``."""
 

@@ -28,9 +28,16 @@ class SafeRead(Generic[V]):
     def __init__(self, handle: WindowedHandle[Any, V], window: Window) -> None:
         self._handle = handle
         self.window = window
+        handle._scope.reads[self] = None
+
+    @property
+    def state(self) -> str:
+        """Name of the state that is read."""
+        return self._handle.name
 
     def __await__(self) -> Generator[SafeRead[V], None, V]:
         handle, scope = self._handle, self._handle._scope
+        scope.reads.pop(self, None)
         scope.begin_await(handle.name, self.window)
         while not self.ready:
             yield self  # the partition stands still until the frontier has passed the window
@@ -70,7 +77,8 @@ class WindowedHandle(Generic[E, V]):
     def window_value(self, window: Window) -> SafeRead[V]:
         """The safe read (Holon, section 3.1): ``await`` gives the completed window's value.
 
-        Raises ``ReadNeverCompletes`` if this partition's own watermark has not passed the window, and
+        Without ``await`` the function ends with ``WindowNotAwaited``. Raises ``ReadNeverCompletes`` if this
+        partition's own watermark has not passed the window, and
         ``WindowForgotten`` if the window is older than the job's ``read_back_ms``.
         """
         return SafeRead(self, window)

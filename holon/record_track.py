@@ -149,6 +149,8 @@ class RecordTrack:
         self.outbox.resume_record(self.ctx.offset, waiting.counts)
         try:
             done = self._drive(waiting.coroutine, waiting.run, admitted, row, waiting.first_step)
+            if done and self.scope.reads:
+                self.scope.refuse_forgotten_reads("process")
         except USER_ERRORS as error:
             raise self._error(self.ctx.offset, error) from error
         if done:
@@ -217,6 +219,8 @@ class RecordTrack:
                 self.scope.enter_rows(admitted.watermarks_ms, admitted.watermark_ms)
                 self.outbox.enter_batch(admitted.batch.offsets)
                 _refuse_awaitable(self.functions.batch(admitted.batch, self.ctx), "process_batch")
+                if self.scope.reads:
+                    self.scope.refuse_forgotten_reads("process_batch")
                 self.outbox.leave_batch()
         except USER_ERRORS as error:
             self._batch_failed(run, error)
@@ -237,6 +241,8 @@ class RecordTrack:
                             return
                     elif outcome is not None:
                         _refuse_awaitable(outcome, "process")
+                    if self.scope.reads:
+                        self.scope.refuse_forgotten_reads("process")
                 except USER_ERRORS as error:
                     self._record_failed(run, int(admitted.index[row]), error)
                     return

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from holon.arguments import check_heights, checked_time, checked_times, count_rows, take_rows
-from holon.errors import JobError, NondeterminismError, ReadNeverCompletes, TrackError, WindowForgotten
+from holon.errors import (
+    JobError,
+    NondeterminismError,
+    ReadNeverCompletes,
+    TrackError,
+    WindowForgotten,
+    WindowNotAwaited,
+)
 from holon.program import Program
 from wcrdt.lattice import Lattice
 from wcrdt.replica import Replica, actor_of
 from wcrdt.slots import RECORD_START, OwnTrack, start_of_stage
 from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS, Window
+
+if TYPE_CHECKING:
+    from holon.handles import SafeRead
 
 Standing = tuple[int, int, int, int]
 """Where a record stands at a safe read: entered_ms, watermark_ms, next_watermark_ms, awaits."""
@@ -51,12 +61,16 @@ class Scope:
         self.awaits = 0
         self.now: tuple[Window, int] = (Window(BEFORE_TIME_MS, BEFORE_TIME_MS), 0)
         self._taint = ""
+        self.reads: dict[SafeRead[Any], None] = {}
+        self._record_reads = self.reads  # a window may be answered while a record waits
 
     # --- positions ------------------------------------------------------------------------------------------------
 
     def enter_record(self, watermark_ms: int, next_watermark_ms: int) -> None:
         """The next record (or, with ``enter_rows``, batch) is in hand."""
         self.track_name = "record"
+        self.reads = self._record_reads
+        self.reads.clear()  # of a record that has failed
         self.watermark_ms = self.entered_ms = watermark_ms
         self.next_watermark_ms = next_watermark_ms
         self.row_watermarks = None
@@ -69,7 +83,9 @@ class Scope:
 
     def resume_record(self, standing: Standing) -> None:
         """The record that waited for a safe read is in hand again."""
+        reads = {**self._record_reads}
         self.enter_record(standing[0], standing[2])
+        self.reads.update(reads)
         _, self.watermark_ms, _, self.awaits = standing
 
     def enter_rows(self, watermarks: NDArray[np.int64], next_watermark_ms: int) -> None:
@@ -81,6 +97,7 @@ class Scope:
         """A completed window is in hand."""
         self.track_name = "window"
         self.now = (window, stage)
+        self.reads = {}
         self.row_watermarks = None
         self._taint = ""
 
@@ -172,6 +189,15 @@ class Scope:
             self.refuse_if_tainted("an await")  # whether it stands still here would depend on timing
             self.awaits += 1
             self.watermark_ms = self.next_watermark_ms  # what is promised by waiting holds for the rest of the record
+
+    def refuse_forgotten_reads(self, function: str) -> None:
+        """A function has ended, and has not awaited some of its ``reads``."""
+        read = next(iter(self.reads))
+        self.reads.clear()
+        raise WindowNotAwaited(
+            f"{function} on partition {self.partition} has asked for window {tuple(read.window)} of {read.state!r} "
+            f"and not awaited it, so it has read nothing: write await ... .window_value(window), in an async function"
+        )
 
     def is_final(self, name: str, window: Window) -> bool:
         """True once the window's value can be read here."""

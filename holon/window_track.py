@@ -179,6 +179,8 @@ class WindowTrack:
             outcome = self.handlers[handler](window, self.ctx)
             if hasattr(outcome, "send"):
                 self._finish(outcome)
+            if self.scope.reads:
+                self.scope.refuse_forgotten_reads(f"{handler.path}{handler.method}")
         except USER_ERRORS as error:
             at = f"window [{window.start_ms}, {window.end_ms}) in {handler.path}{handler.method}"
             details = "".join(traceback.format_exception(error))

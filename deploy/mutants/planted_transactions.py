@@ -11,6 +11,9 @@ CHAIN_LIFE = "tests/unit/test_transactions_chain_life.py"
 PROMOTION = "tests/unit/test_transactions_promotion.py"
 PACE = "tests/unit/test_pace.py::"
 BACKLOG = "tests/unit/test_transactions_backlog.py::"
+IDS = "tests/unit/test_transactions_request_ids.py::"
+VALUES = "tests/unit/test_transactions_values.py::"
+CALLS = "tests/unit/test_transactions_calls.py::"
 
 TRANSACTIONS = (
     Mutant(
@@ -141,5 +144,68 @@ TRANSACTIONS = (
         "self._at = log.end_offset(self._topic, 0)",
         "self._at = log.start_offset(self._topic, 0)",
         tests=(BACKLOG + "test_what_nodes_said_before_this_one_began_is_no_sign_of_life",),
+    ),
+    Mutant(
+        "a request runs in whatever request partition it stands in",
+        "transactional/requests.py",
+        "        if place != self.sequencer:  # where it is not remembered\n",
+        "        if place != self.sequencer and not self.sequencers:\n",
+        tests=(IDS + "test_a_request_in_a_partition_that_is_not_its_ids_is_refused_whoever_reads_it",),
+    ),
+    Mutant(
+        "what an id says of when it was made is not looked at",
+        "transactional/requests.py",
+        "    made_at = since_of(wire.id)\n    return wire.since if made_at is None",
+        "    made_at = since_of(wire.id)\n    return wire.since if made_at is None or wire.since is None",
+        tests=(IDS + "test_a_retry_after_the_window_is_refused_and_runs_nothing",),
+    ),
+    Mutant(
+        "a request is never too old",
+        "transactional/requests.py",
+        "        if since is not None and self._is_too_old(offset, since):\n",
+        "        if since is not None and self._is_too_old(offset, since) and offset < since:\n",
+        tests=(IDS + "test_since_does_the_same_for_an_id_of_ones_own",),
+    ),
+    Mutant(
+        "an id expires by offsets alone, and not by the requests of a list",
+        "transactional/requests.py",
+        "        return offset - since > self._id_window or (len(order) >= self._id_window and order[0][0] >= since)\n",
+        "        return offset - since > self._id_window or not order\n",
+        tests=(IDS + "test_an_id_that_a_client_made_expires_by_the_number_of_requests_too",),
+    ),
+    Mutant(
+        "arguments that would arrive as others are sent",
+        "transactional/requests.py",
+        "        return _encoder.encode(sendable(request))\n",
+        "        return _encoder.encode(request)\n",
+        tests=(VALUES + "test_what_json_keeps_is_json_on_the_log_and_the_rest_is_packed",),
+    ),
+    Mutant(
+        "a result that would arrive as another is given",
+        "transactional/execution.py",
+        "            if len(data) <= self._site.max_value_bytes and is_plain(value):\n",
+        "            if len(data) <= self._site.max_value_bytes:\n",
+        tests=(VALUES + "test_functions_are_told_what_cannot_travel",),
+    ),
+    Mutant(
+        "a function may end without its calls",
+        "transactional/execution.py",
+        "        if ctx.issued:\n",
+        "        if ctx.issued is not None and ctx.tid < 0:\n",
+        tests=(CALLS + "test_a_call_that_is_not_awaited_is_an_error_by_name",),
+    ),
+    Mutant(
+        "a declared exception loses its fields",
+        "transactional/errors.py",
+        "        if fields:\n            return Aborted(_text(kind), (*said, fields))\n",
+        "",
+        tests=(CALLS + "test_a_declared_exception_comes_back_with_its_type_and_fields",),
+    ),
+    Mutant(
+        "a window that is not awaited goes unnoticed behind one that is",
+        "holon/record_track.py",
+        "            if done and self.scope.reads:\n",
+        "            if done and self.scope.reads and not self.buries and self.ended:\n",
+        tests=("tests/unit/test_holon_forgotten_awaits.py",),
     ),
 )

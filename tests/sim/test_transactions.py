@@ -57,6 +57,8 @@ def healed(seed: int) -> World:
         if draw.random() < 0.1:
             ask(world, draw, scripts, asked)
             left -= 1
+            if asked and world.side.random() < 0.1:
+                world.misplace(world.side.choice(asked))
         if draw.random() < 0.004:
             world.crash()
         if draw.random() < 0.004:

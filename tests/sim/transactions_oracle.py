@@ -15,6 +15,7 @@ from transactional.ledger import FIRST_EPOCH, Ledger
 from transactional.messages import Reply
 from transactional.operators import StateKey, Target
 from transactional.replies import Numbered, ascending
+from transactional.requests import partition_of
 from transactional.values import decode
 
 T = TypeVar("T")
@@ -39,6 +40,7 @@ class Tally:
     logged: int = 0
     repeated: int = 0
     refused: int = 0
+    misplaced: int = 0
     asked: int = 0
     continued: int = 0
 
@@ -158,7 +160,12 @@ class Check:
                 for index, asked in enumerate(_requests(value)):
                     if asked is not None and "continued" in asked:
                         continue
-                    self.check_request(asked, by_request.pop((sequencer, offset, index), []), calls)
+                    found = by_request.pop((sequencer, offset, index), [])
+                    if asked is not None and partition_of(asked["id"], self.world.sequencers) != sequencer:
+                        assert [_kind(reply) for reply in found] == ["WrongPartition"], f"{asked} got {found}"
+                        self.tally.misplaced += 1
+                        continue
+                    self.check_request(asked, found, calls)
         assert not by_request, f"replies to nothing: {by_request}"
 
     def join_continuations(self, sequencer: int, by_request: dict[tuple[int, int, int], list[Reply]]) -> None:

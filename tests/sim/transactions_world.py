@@ -108,6 +108,13 @@ class World:
         """A client sends a request."""
         self.append_request(partition_of(request.id, self.sequencers), request_record(request))
 
+    def misplace(self, request: WireRequest) -> None:
+        """A client that has another partitioner sends a request: it runs in no other partition than its id's."""
+        place = partition_of(request.id, self.sequencers)
+        others = [each for each in range(self.sequencers) if each != place]
+        if others:
+            self.append_request(self.side.choice(others), request_record(request))
+
     def ask_together(self, requests: list[WireRequest]) -> None:
         """In one record, wherever that goes."""
         self.append_request(partition_of(requests[0].id, self.sequencers), request_record(requests))
