@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
+from functools import cached_property
 from random import Random
 
 from tests.sim.test_transactions import ask
@@ -19,9 +21,41 @@ SEEDS = 120
 
 
 class StandbyWorld(World):
-    """``promoted``: how often a standby took over in place, ``spoken``: how often one stood in."""
+    """``promoted``: how often a standby took over in place, ``spoken``: how often one stood in.
 
-    promoted = spoken = 0
+    ``killed_after``: how often one was killed that had just taken over in place; ``paused``: how often one stood still.
+    """
+
+    promoted = spoken = killed_after = paused = 0
+    fragile = 0.0
+    """How often a new owner is killed as soon as it has taken over, or a few steps later."""
+    acts = 0
+
+    def pause(self) -> None:
+        """A node stands still while the others go on."""
+        self.paused += 1
+        self.asleep[id(self.draw.choice(self.lives))] = self.acts + self.draw.choice([5, 30, 150])
+
+    def awake(self) -> list[Life]:
+        return [life for life in self.lives if self.asleep.get(id(life), 0) <= self.acts] or self.lives
+
+    @cached_property
+    def asleep(self) -> dict[int, int]:
+        """By node, until how many acts."""
+        return {}
+
+    @cached_property
+    def doomed(self) -> list[tuple[int, Life]]:
+        """Nodes that are killed after so many acts."""
+        return []
+
+    def _kill_doomed(self) -> None:
+        for at, life in [each for each in self.doomed if each[0] <= self.acts]:
+            self.doomed.remove((at, life))
+            places = [place for place, each in enumerate(self.lives) if each is life]
+            for place in places:
+                self.killed_after += 1
+                self.kill(place)
 
     def take(self, life: Life, partition: int) -> None:
         if not self._promote(life, self.sequencers + partition):
@@ -35,6 +69,8 @@ class StandbyWorld(World):
         if unit not in life.node.standing_by:
             return False
         self.promoted += 1
+        if self.draw.random() < self.fragile:
+            self.doomed.append((self.acts + self.draw.choice([0, 3, 20]), life))
         life.node.speak(unit, for_good=True)
         life.keep(life.node.step(n.Ticked(), self.now_ms))
         return True
@@ -54,7 +90,9 @@ class StandbyWorld(World):
 
     def act(self) -> None:
         """As before, and now and then a standby sees replies, speaks, or is silent again."""
-        life = self.draw.choice(self.lives)
+        self.acts += 1
+        self._kill_doomed()
+        life = self.draw.choice(self.awake())
         if not life.node.standing_by or self.draw.random() < 0.9:
             super().act()
             return
@@ -80,11 +118,20 @@ def simulate(seed: int) -> tuple[Tally, StandbyWorld]:
         config=config,
     )
     scripts = Scripts(draw, draw.choice([1, 3, 10, 40]))
+    world.fragile, pauses = draw.choice([0.0, 0.2, 0.6]), draw.choice([0.0, 0.01, 0.05])
+    crashes, saves = draw.choice([0.01, 0.03]), draw.choice([0.02, 0.1])
+    happenings = [
+        (crashes, world.crash),
+        (draw.choice([0.05, 0.2]), world.stand_by),
+        (saves, world.save),
+        (0.01, world.forget),
+        (pauses, world.pause),
+    ]
     asked: list[WireRequest] = []
     for _ in range(draw.randrange(100, 500)):
         if draw.random() < 0.07:
             ask(world, draw, scripts, asked)
-        for odds, happens in [(0.01, world.crash), (0.05, world.stand_by), (0.02, world.save), (0.01, world.forget)]:
+        for odds, happens in happenings:
             if draw.random() < odds:
                 happens()
         world.act()
@@ -93,8 +140,8 @@ def simulate(seed: int) -> tuple[Tally, StandbyWorld]:
 
 
 def test_standbys_take_over_in_place_and_lose_and_repeat_nothing() -> None:
-    base, tally, promoted, spoken = int(os.environ["SIM_BASE_SEED"]), Tally(), 0, 0
+    base, tally, met = int(os.environ["SIM_BASE_SEED"]), Tally(), Counter[str]()
     for found, world in each_seed(base, SEEDS, simulate):
         tally.add(found)
-        promoted, spoken = promoted + world.promoted, spoken + world.spoken
-    assert promoted and spoken and tally.crashes and tally.committed and tally.reruns, (tally, promoted, spoken)
+        met.update({name: getattr(world, name) for name in ("promoted", "spoken", "killed_after", "paused")})
+    assert all(met.values()) and tally.crashes and tally.committed and tally.reruns and tally.chained, (tally, met)

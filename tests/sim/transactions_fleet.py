@@ -8,7 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from random import Random
 
+from nodes.log.contract import Log
 from nodes.transactions.driver import TransactionDriver
+from tests.sim.late_log import LateLog
 from tests.unit.txn_stage import SlowSaver, Stage, counters
 from transactional.requests import WireRequest
 
@@ -50,6 +52,8 @@ class Fleet(Stage):
         self.size = draw.randrange(2, 5)
         self.stalled_until: dict[str, int] = {}
         self.savers: dict[str, list[SlowSaver]] = {}
+        self.logs: dict[str, LateLog] = {}
+        self.late_ms = draw.choice([0, 0, 10, 60])  # at most, until what is sent arrives
         self.promoted: dict[str, int] = {}
         self.doomed: dict[str, tuple[int, str]] = {}  # when a node dies, and why
         self.births: list[int] = []
@@ -75,6 +79,11 @@ class Fleet(Stage):
         self.born += 1
         self.start(f"node-{self.born:03}")
 
+    def log_of(self, name: str) -> Log:
+        late = LateLog(self.log, lambda: self.now_ms, lambda: self.draw.randrange(self.late_ms + 1))
+        self.logs[name] = late
+        return late
+
     def start(self, name: str) -> TransactionDriver:
         driver = super().start(name)
         driver.standing._copies = self.copies
@@ -88,6 +97,7 @@ class Fleet(Stage):
     def kill(self, name: str, why: str) -> None:
         self.met.kills[why] = self.met.kills.get(why, 0) + 1
         self.met.promotions += self.nodes[name][0].promotions
+        self.logs.pop(name).dies(self.draw)
         del self.nodes[name], self.savers[name], self.promoted[name]
         self.stalled_until.pop(name, None)
         self.doomed.pop(name, None)
@@ -100,6 +110,11 @@ class Fleet(Stage):
     def turn(self, times: int = 1) -> None:
         for _ in range(times):
             self.now_ms += TURN_MS
+            for name in sorted(self.logs):
+                notices = self.log.end_offset(self.topics.control, 0)
+                self.logs[name].go_on()
+                if self.log.end_offset(self.topics.control, 0) > notices:
+                    self.doom(name, "after a notice", 30)
             for name in sorted(self.savers):
                 saver, merger = self.savers[name]
                 merger.go_on()
@@ -114,11 +129,8 @@ class Fleet(Stage):
         if self.stalled_until.get(name, 0) > self.now_ms:
             return
         driver, feeding = self.nodes[name]
-        notices = self.log.end_offset(self.topics.control, 0)
         driver.turn()
         feeding.turn(driver.node.sequencers)
-        if self.log.end_offset(self.topics.control, 0) > notices:
-            self.doom(name, "after a notice", 30)
         if driver.promotions > self.promoted[name]:
             self.promoted[name] = driver.promotions
             self.doom(name, "after a promotion", 1_500)

@@ -129,9 +129,13 @@ class World:
 
     def act(self) -> None:
         """One node does one small thing."""
-        life = self.draw.choice(self.lives)
+        life = self.draw.choice(self.awake())
         with self._begins_again(life):
             self._act(life)
+
+    def awake(self) -> list[Life]:
+        """Nodes that may act."""
+        return self.lives
 
     def _act(self, life: Life) -> None:
         match self.draw.choices(["write", "epochs", "calls", "requests", "tick"], [6, 4, 4, 2, 2])[0]:
@@ -151,8 +155,11 @@ class World:
 
     def crash(self) -> None:
         """A node is gone, with what it has not written; others, or its next life, take over what it owned."""
+        self.kill(self.draw.randrange(len(self.lives)))
+
+    def kill(self, place: int) -> None:
+        """As ``crash``, of this node."""
         self.crashes += 1
-        place = self.draw.randrange(len(self.lives))
         dead = self.lives[place]
         self.lives[place] = self._born()
         for partition in sorted(dead.node.partitions):

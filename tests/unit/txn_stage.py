@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from nodes.log.contract import Log
 from nodes.log.memory import MemoryLog
 from nodes.machine.claiming import Claiming
 from nodes.saver import DirectSaver, Saver
@@ -98,7 +99,12 @@ class Stage:
         self.store = MemoryCheckpoints()
         self.nodes: dict[str, tuple[TransactionDriver, Feeding]] = {}
 
+    def log_of(self, name: str) -> Log:
+        """The log as this node meets it."""
+        return self.log
+
     def start(self, name: str) -> TransactionDriver:
+        log = self.log_of(name)
         units = SEQUENCERS + self.program.partitions
         claiming = Claiming(name, -1, FIRST_INCARNATION, units, suspect_after_ms=300)
         checkpoints = TransactionCheckpoints(
@@ -113,7 +119,7 @@ class Stage:
         driver = TransactionDriver(
             self.program,
             self.topics,
-            self.log,
+            log,
             claiming,
             checkpoints,
             lambda: self.now_ms,
@@ -122,7 +128,7 @@ class Stage:
             new_store=self.new_store,
             config=self.config,
             trimming=Trimming(
-                self.log,
+                log,
                 self.topics,
                 checkpoints,
                 id_window=self.config.id_window,
@@ -130,7 +136,7 @@ class Stage:
                 saver=self.new_trimmer(),
             ),
         )
-        self.nodes[name] = driver, Feeding(self.log, self.program, SEQUENCERS)
+        self.nodes[name] = driver, Feeding(log, self.program, SEQUENCERS)
         return driver
 
     def turn(self, times: int = 1) -> None:

@@ -1,0 +1,100 @@
+"""A shared log as one node meets it whose records arrive late: what a killed node has sent may be lost."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from random import Random
+
+from nodes.log.contract import Appended, Chunk, Log, TopicPartition
+
+
+class LateLog(Log):
+    """What is sent to one partition arrives in order, ``delay_ms()`` after it was sent; its acknowledgement later."""
+
+    def __init__(self, log: Log, now_ms: Callable[[], int], delay_ms: Callable[[], int]) -> None:
+        self._log = log
+        self._now_ms = now_ms
+        self._delay_ms = delay_ms
+        self._sent: dict[TopicPartition, deque[tuple[int, Callable[[], Callable[[], None]]]]] = {}
+        self._acknowledged: deque[tuple[int, Callable[[], None]]] = deque()
+
+    def send(
+        self,
+        topic: str,
+        partition: int,
+        values: Sequence[bytes],
+        *,
+        headers: Sequence[bytes] | None = None,
+        keys: Sequence[bytes | None] | None = None,
+        done: Callable[[int], None] = lambda end: None,
+    ) -> None:
+        def arrive() -> Callable[[], None]:
+            appended = self._log.append(topic, partition, values, headers=headers, keys=keys)
+            return partial(done, appended.first_offset + appended.count)
+
+        queue = self._sent.setdefault(TopicPartition(topic, partition), deque())
+        due_ms = self._now_ms() + self._delay_ms()
+        queue.append((max(due_ms, queue[-1][0]) if queue else due_ms, arrive))
+
+    def go_on(self, *, all_of_it: bool = False) -> None:
+        """What is due arrives."""
+        for queue in self._sent.values():
+            while queue and (all_of_it or queue[0][0] <= self._now_ms()):
+                self._acknowledged.append((self._now_ms() + self._delay_ms(), queue.popleft()[1]()))
+
+    def dies(self, draw: Random) -> None:
+        """Some of what was sent is under way, and arrives; the rest is lost."""
+        for queue in self._sent.values():
+            for _ in range(draw.randrange(len(queue) + 1)):
+                queue.popleft()[1]()
+            queue.clear()
+
+    def delivered(self, *, wait: bool = False) -> None:
+        if wait:
+            self.go_on(all_of_it=True)
+        while self._acknowledged and (wait or self._acknowledged[0][0] <= self._now_ms()):
+            self._acknowledged.popleft()[1]()
+
+    def append(
+        self,
+        topic: str,
+        partition: int,
+        values: Sequence[bytes],
+        *,
+        headers: Sequence[bytes] | None = None,
+        keys: Sequence[bytes | None] | None = None,
+    ) -> Appended:
+        return self._log.append(topic, partition, values, headers=headers, keys=keys)
+
+    # --- as it is ---------------------------------------------------------------------------------------------------
+
+    def create_topic(self, topic: str, partitions: int, *, retention_ms: int | None = None) -> None:
+        self._log.create_topic(topic, partitions, retention_ms=retention_ms)
+
+    def topics(self) -> dict[str, int]:
+        return self._log.topics()
+
+    def read(
+        self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20
+    ) -> Chunk:
+        return self._log.read(topic, partition, offset, max_records=max_records, max_bytes=max_bytes)
+
+    def start_offset(self, topic: str, partition: int) -> int:
+        return self._log.start_offset(topic, partition)
+
+    def end_offset(self, topic: str, partition: int) -> int:
+        return self._log.end_offset(topic, partition)
+
+    def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> list[TopicPartition]:
+        return self._log.wait(positions, timeout_s)
+
+    def delete_before(self, topic: str, partition: int, offset: int) -> int:
+        return self._log.delete_before(topic, partition, offset)
+
+    def flush(self) -> None:
+        self._log.flush()
+
+    def close(self) -> None:
+        self._log.close()
