@@ -147,11 +147,12 @@ def _described(log: Log, job: Job, partitions: int) -> dict[str, str]:
     topic, latest = job.source.topic, job.source.start == "latest"
     offsets = [(log.end_offset if latest else log.start_offset)(topic, p) for p in range(partitions)]
     described = Description(job.describe(), job.program.code_hash(), offsets, _output_sizes(job, partitions))
-    upstream = msgspec.json.encode(upstream_incarnations(log, topic)).decode()
+    upstream = upstream_incarnations(log, topic)
+    upstream.pop(job.name, None)  # it reads nothing of its own
     return {
         "run": msgspec.json.encode(described).decode(),
         VERSION: job.program.version.encode(),
-        m.UPSTREAM: upstream,
+        m.UPSTREAM: msgspec.json.encode(upstream).decode(),
     }
 
 

@@ -23,6 +23,7 @@ from nodes.reader import OutputReader
 from nodes.sim.expected import Expected, canonical, expect
 from nodes.sim.jobs import CASES, TOPIC, Case
 from nodes.sim.life import InvariantBroken
+from nodes.sim.upstream import first_copies
 from wcrdt.codec import DecodeError
 from wcrdt.replica import Replica
 from wcrdt.slots import RECORD_START
@@ -112,10 +113,18 @@ def whole(log: Log, topic: str, partition: int, offset: int = 0) -> Chunk:
     return chunk
 
 
-def input_of(log: Log, partitions: int) -> list[list[tuple[int, bytes]]]:
-    """(log timestamp, payload) of every input record, by partition."""
+def input_of(log: Log, partitions: int) -> list[list[tuple[int, bytes | None]]]:
+    """(log timestamp, payload) of every input record, by partition; no payload where it is a duplicate of another."""
     chunks = [whole(log, TOPIC, partition) for partition in range(partitions)]
-    return [list(zip(chunk.timestamps_ms.tolist(), chunk.values, strict=True)) for chunk in chunks]
+    return [
+        [
+            (stamp, payload if counts else None)
+            for stamp, payload, counts in zip(
+                chunk.timestamps_ms.tolist(), chunk.values, first_copies(chunk.headers), strict=True
+            )
+        ]
+        for chunk in chunks
+    ]
 
 
 def outputs(world: Checked, output: str) -> list[bytes]:
@@ -212,9 +221,10 @@ def _check_counts(world: Checked, accepted: int, late: int, dead: int) -> None:
     ownership = read_ownership(world.log, world.run.job)
     assert ownership is not None
     final = [ownership.checkpoint(partition) for partition in range(world.options.partitions)]
-    sums = [sum(saved.counts[i] for saved in final if saved is not None) for i in range(4)]
+    sums = [sum((*saved.counts, 0)[i] for saved in final if saved is not None) for i in range(5)]
     records = sum(world.log.end_offset(TOPIC, p) for p in range(world.options.partitions))
-    if sums != [accepted, 0, late, dead] or sum(sums) != records:
+    repeated = sum(payload is None for given in input_of(world.log, world.options.partitions) for _, payload in given)
+    if sums != [accepted, 0, late, dead, repeated] or sum(sums) != records:
         raise InvariantBroken(f"counts {sums} for {records} records: {accepted} accepted, {late} late, {dead} dead")
 
 
@@ -230,7 +240,7 @@ def _check_idle(
         (p, offset, json.loads(payload))
         for p, records in enumerate(input_of(world.log, options.partitions))
         for offset, (_, payload) in enumerate(records)
-        if (p, offset) not in set(late) | set(dead)
+        if payload is not None and (p, offset) not in set(late) | set(dead)
     ]
     ends = Counter(_end(event["ts"], options.window_ms) for _, _, event in events)
     expected: Counter[str] = Counter()

@@ -42,8 +42,8 @@ def canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def expect(options: Options, partitions: list[list[tuple[int, bytes]]]) -> Expected:
-    """``partitions`` holds (log timestamp, payload) of each partition in the order of the log."""
+def expect(options: Options, partitions: list[list[tuple[int, bytes | None]]]) -> Expected:
+    """``partitions`` holds (log timestamp, payload) of each partition in the order of the log; None: a duplicate."""
     found = Expected()
     for partition, records in enumerate(partitions):
         _admit(options, partition, records, found)
@@ -55,10 +55,12 @@ def expect(options: Options, partitions: list[list[tuple[int, bytes]]]) -> Expec
 # --- which records count ----------------------------------------------------------------------------------------------
 
 
-def _admit(options: Options, partition: int, records: list[tuple[int, bytes]], found: Expected) -> None:
+def _admit(options: Options, partition: int, records: list[tuple[int, bytes | None]], found: Expected) -> None:
     case = CASES[options.case]
     watermark: int | None = None
     for offset, (log_ts, payload) in enumerate(records):
+        if payload is None:
+            continue
         event = _decode(payload)
         if event is None or (case.guarded and event["ts"] > log_ts + SKEW_GUARD_MS):
             found.dead.append((partition, offset))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from nodes.sim.jobs import CASES
 from nodes.sim.options import Options
+from nodes.sim.upstream import from_upstream
 
 POISON = (b"", b"\xff\xfe", b"{", b'{"ts": "soon"}', b"[]", b'{"ts": 99999999999999999999, "id": 1}', b"null")
 FAR_FUTURE_MS = 10_000_000
@@ -20,6 +21,7 @@ class Feed:
     at_ms: int
     partition: int
     payload: bytes
+    header: bytes = b""
 
 
 def make_input(options: Options, rng: random.Random) -> list[Feed]:
@@ -35,7 +37,12 @@ def make_input(options: Options, rng: random.Random) -> list[Feed]:
             at = 0 if rng.random() < options.preloaded else options.feed_ms * index // max(count, 1)
             feeds.append(Feed(at, partition, _payload(options, rng, index * fed + partition, now)))
     # Stable: the order within a partition is that of the times, then of the making.
-    return sorted(feeds, key=lambda feed: feed.at_ms)
+    feeds.sort(key=_time_of)
+    return sorted(from_upstream(feeds, options), key=_time_of) if options.upstream else feeds
+
+
+def _time_of(feed: Feed) -> int:
+    return feed.at_ms
 
 
 def _payload(options: Options, rng: random.Random, number: int, now: int) -> bytes:

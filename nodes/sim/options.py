@@ -61,6 +61,7 @@ class Options:
 
     ``arrival``: the chance of all that was sent to a partition of the log to be there at the sender's next turn.
     ``truncation``: what loses its end once, at ``truncation_ms``, while nodes run or while none does.
+    ``upstream``: the input is another job's output, and so much of it was written again or before that job's reset.
     ``isolation``: how one node is cut off while nothing else happens; empty where anything may happen.
     ``idle_timeout_ms`` 0: as long as a suspicion. ``starved``: the chance of a turn to take up to 5 s.
     """
@@ -109,6 +110,7 @@ class Options:
     idle_timeout_ms: int = 0
     record_cost_ms: float = 0.0
     starved: float = 0.0
+    upstream: float = 0.0
 
     def describe(self) -> dict[str, object]:
         """All that was drawn; what is switched off is left out."""
@@ -164,6 +166,7 @@ def draw(
     if not calm and rng.random() < 0.15:
         options = _with_losses(options)
     options = _with_loads(_with_merging(options if calm else _with_isolation(_with_arrivals(_with_cuts(options)))))
+    options = _with_upstream(options)
     return with_backlog(options if calm else stressed(_with_truncation(options)), calm)
 
 
@@ -236,6 +239,12 @@ def _with_loads(options: Options) -> Options:
     """A third of the seeds have a slow store: nodes live on while what they load is on its way."""
     rng = _stream(options, "loads")
     return replace(options, load_ms=rng.choice([0, 0, 0, 0, 10, 60]))
+
+
+def _with_upstream(options: Options) -> Options:
+    """Some seeds read what another job has written, with all that its nodes, zombies and its reset have left there."""
+    rng = _stream(options, "upstream")
+    return replace(options, upstream=rng.choice([0.1, 0.5])) if rng.random() < 0.12 else options
 
 
 def _with_truncation(options: Options) -> Options:

@@ -28,6 +28,7 @@ from nodes.sim.store import MemoryCheckpoints
 from nodes.sim.stress import Stress
 from nodes.sim.trace import Trace
 from nodes.sim.truncating import Truncating
+from nodes.sim.upstream import start_upstream
 
 CALM = Faults()
 MAX_RESETS = 2
@@ -67,6 +68,8 @@ class World:
         self._ownership = Ownership(options.partitions)
         self._folded_to = 0
         self.log.create_topic(TOPIC, options.partitions)
+        if options.upstream:
+            start_upstream(self.log, TOPIC)
         self.run = open_job(self.log, self.case.make(options))
         for _ in range(options.nodes):
             self.start_node()
@@ -168,7 +171,7 @@ class World:
             and self.feeds[self._fed].at_ms <= self.now_ms
         ):
             feed: Feed = self.feeds[self._fed]
-            self.log.append(TOPIC, feed.partition, [feed.payload])
+            self.log.append(TOPIC, feed.partition, [feed.payload], headers=[feed.header])
             self.appended_ms = self.now_ms  # nobody may have read it yet
             self._fed += 1
             if self.truncating.lost is not None:  # producers were held up: the fleet is not quiet yet

@@ -32,10 +32,18 @@ class Outcome:
 
 
 class Run:
-    """One run; ``rng`` decides every accident. ``gaps`` spreads the offsets."""
+    """One run; ``rng`` decides every accident. ``gaps`` spreads the offsets; ``headers`` are those of the inputs."""
 
-    def __init__(self, job: Job[Any], inputs: list[list[bytes]], rng: random.Random, gaps: bool = False) -> None:
+    def __init__(
+        self,
+        job: Job[Any],
+        inputs: list[list[bytes]],
+        rng: random.Random,
+        gaps: bool = False,
+        headers: list[list[bytes]] | None = None,
+    ) -> None:
         self.job = job
+        self.headers = headers
         self.inputs = inputs
         self.rng = rng
         self.replica = Replica(len(inputs), job.program.shapes(), job.allowed_lateness_ms)
@@ -48,7 +56,9 @@ class Run:
 
     def fresh(self, partition: int) -> PartitionTask:
         sizes = {name: output.partitions or len(self.inputs) for name, output in self.job.outputs.items()}
-        return PartitionTask(self.job, 7, partition, len(self.inputs), self.replica, output_partitions=sizes)
+        return PartitionTask(
+            self.job, 7, partition, len(self.inputs), self.replica, output_partitions=sizes, upstream={}
+        )
 
     def run(self, largest: int, crash: float = 0.0) -> Outcome:
         """Until every window is answered, cutting batches of up to ``largest`` records."""
@@ -82,7 +92,8 @@ class Run:
         after = offsets[at + count] if at + count < len(offsets) else offsets[-1] + 5
         next_offset = self.rng.randint(offsets[part][-1] + 1, after)
         stamps = np.zeros(len(payloads[part]), dtype=np.int64)
-        task.feed(Input(np.array(offsets[part], dtype=np.int64), stamps, payloads[part], next_offset))
+        headers = None if self.headers is None else self.headers[task.partition][part]
+        task.feed(Input(np.array(offsets[part], dtype=np.int64), stamps, payloads[part], next_offset, headers))
 
     def publish(self, task: PartitionTask) -> None:
         delta = task.take_delta()
@@ -118,6 +129,6 @@ def over_the_wire(delta: SlotDelta) -> SlotDelta:
     return msgspec.msgpack.decode(msgspec.msgpack.encode(delta), type=SlotDelta)
 
 
-def record_by_record(job: Job[Any], inputs: list[list[bytes]]) -> Outcome:
+def record_by_record(job: Job[Any], inputs: list[list[bytes]], headers: list[list[bytes]] | None = None) -> Outcome:
     """What every other run is compared with."""
-    return Run(job, inputs, random.Random(0)).run(largest=1)
+    return Run(job, inputs, random.Random(0), headers=headers).run(largest=1)

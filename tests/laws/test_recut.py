@@ -54,6 +54,34 @@ def test_offsets_with_gaps_change_nothing_but_offsets(form: type[Answers], recor
     assert outcome.windows == expected.windows
 
 
+@pytest.mark.parametrize("form", FORMS)
+@given(records=inputs(failing=True), seed=st.integers(0, 2**32))
+def test_duplicates_change_nothing_but_offsets_wherever_the_input_is_cut(
+    form: type[Answers], records: Any, seed: int
+) -> None:
+    made, rng = job(form, on_error="dead-letter"), random.Random(seed)
+    given_twice, headers = _with_repeats(records, rng)
+    outcome = Run(made, given_twice, rng, headers=headers).run(largest=6, crash=0.1)
+    assert_same(outcome, record_by_record(made, given_twice, headers))
+    expected = record_by_record(made, records)
+    assert _without_offsets(outcome.results) == _without_offsets(expected.results)
+    assert (outcome.counts, outcome.windows) == (expected.counts, expected.windows)
+
+
+def _with_repeats(records: Any, rng: random.Random) -> tuple[list[list[bytes]], list[list[bytes]]]:
+    """The records as another job's outputs, some of them written again; what it has named, it may name again."""
+    values: list[list[bytes]] = []
+    headers: list[list[bytes]] = []
+    for partition, payloads in enumerate(records):
+        named = [(OutputId("up", 0, partition, Track.RECORD, n, 0).to_bytes(), p) for n, p in enumerate(payloads)]
+        written = []
+        for number, one in enumerate(named):
+            written += [one, *(named[max(0, number - 3) : number + 1] if rng.random() < 0.4 else ())]
+        values.append([payload for _, payload in written])
+        headers.append([header for header, _ in written])
+    return values, headers
+
+
 @given(records=inputs(failing=True), seed=st.integers(0, 2**32), lateness_ms=st.sampled_from([0, 7]))
 def test_a_batch_function_gives_what_the_record_function_gives(records: Any, seed: int, lateness_ms: int) -> None:
     by_batch = job(PerBatch, lateness_ms=lateness_ms, on_error="dead-letter")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from examples import dedupe, fraud_alert, query1, shared_text, top_items
+from examples import chained, dedupe, fraud_alert, query1, shared_text, top_items
 from holon import Job
 from holon.testing import JobTest, run_job
 
@@ -89,6 +89,16 @@ def test_shared_text_is_the_join_of_all_partitions() -> None:
         [[{"ts": 1, "author": "Ada", "text": "hello"}], [{"ts": 2, "author": "Bob", "text": "hi"}]],
     )
     assert sorted(result["text"].splitlines()) == ["Ada: hello", "Bob: hi"]
+
+
+def test_chained_prices_shares_and_sums_minutes() -> None:
+    orders = [{"ts": 20_000 * n, "customer": "c", "quantity": n % 3, "cents": 10} for n in range(9)]
+    priced = run_job(chained.up, [orders[::2], orders[1::2]])
+    shares = run_job(chained.mid, [priced[:3], priced[3:]])
+    minutes = run_job(chained.down, [[s for s in shares if s["partition"] == p] for p in (0, 1)])
+    assert [row["start_ms"] for row in minutes] == [0, 60_000, 120_000]
+    assert sum(row["orders"] for row in minutes) == len(priced) == 6
+    assert sum(row["cents"] for row in minutes) == sum(row["cents"] for row in priced) == 90
 
 
 FEEDS: dict[str, tuple[Job[Any], Callable[[int], dict[str, Any]]]] = {

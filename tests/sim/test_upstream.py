@@ -1,0 +1,26 @@
+"""Simulated fleets that read another job's output, with repeats, zombies' copies and an older incarnation in it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from nodes.sim.jobs import CASES
+from nodes.sim.options import draw
+from nodes.sim.run import run
+
+SEEDS = (50_003, 50_006, 50_011)
+
+
+@pytest.mark.parametrize("case", sorted(CASES))
+def test_each_output_of_the_upstream_job_counts_once(case: str) -> None:
+    for seed in SEEDS[: 1 if CASES[case].idle else 2]:
+        options = replace(draw(seed, case=case), upstream=0.5, records=120)
+        verdict = run(options)
+        assert verdict.problem is None, f"{verdict.problem}\n{options.describe()}"
+
+
+def test_some_seeds_draw_an_upstream_job() -> None:
+    drawn = [draw(seed).upstream for seed in range(200)]
+    assert 5 < sum(rate > 0 for rate in drawn) < 60
