@@ -171,6 +171,11 @@ class Admission:
         self._order: deque[tuple[int, str]] = deque()
 
     @property
+    def known(self) -> int:
+        """Requests whose ids are known; of an id that came again, each."""
+        return len(self._order)
+
+    @property
     def oldest(self) -> int | None:
         """Offset of the oldest request whose id is known; None: none is."""
         return self._order[0][0] if self._order else None

@@ -208,4 +208,18 @@ TRANSACTIONS = (
         "            if done and self.scope.reads and not self.buries and self.ended:\n",
         tests=("tests/unit/test_holon_forgotten_awaits.py",),
     ),
+    Mutant(
+        "a node that takes requests over reads a record for each id that is known",
+        "nodes/transactions/left_behind.py",
+        "    at, known, step = needed, 0, BACK_RECORDS\n",
+        "    at, known, step = first, 0, BACK_RECORDS\n",
+        tests=(BACKLOG + "test_a_sequencer_that_is_taken_over_reads_few_records_where_each_holds_many_requests",),
+    ),
+    Mutant(
+        "a node that takes requests over knows half of the ids",
+        "nodes/transactions/left_behind.py",
+        "    while at > first and known < id_window:\n",
+        "    while at > first and 2 * known < id_window:\n",
+        tests=(BACKLOG + "test_an_admission_that_begins_late_decides_as_one_that_has_read_all",),
+    ),
 )

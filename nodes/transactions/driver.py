@@ -16,7 +16,7 @@ from nodes.transactions.checkpointing import TransactionCheckpoints
 from nodes.transactions.commit_buffer import CommitBuffer
 from nodes.transactions.control import read_control
 from nodes.transactions.heartbeats import Heartbeats
-from nodes.transactions.left_behind import commits_from, last_reply
+from nodes.transactions.left_behind import commits_from, ids_from, last_reply
 from nodes.transactions.standing_by import StandingBy
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
 from nodes.transactions.trimming import Trimming, trimmed_away
@@ -319,8 +319,9 @@ class TransactionDriver:
         if unit >= self.sequencers:
             return self._take(unit - self.sequencers)
         self._read_epochs_to_end()
-        start = self.log.start_offset(self.topics.requests, unit)
-        if start <= first_needed(self.node.ledger, unit):  # else epochs have ended meanwhile: at the next look
+        needed, window = first_needed(self.node.ledger, unit), self.node.config.id_window
+        if self.log.start_offset(self.topics.requests, unit) <= needed:  # else epochs have ended: at the next look
+            start = ids_from(self.log, self.topics, self.program, unit, needed, window)
             self._tell(n.SequencerTaken(unit, start))
         return True
 

@@ -1,12 +1,16 @@
-"""What earlier owners of a state partition have left on the log, for who takes it over."""
+"""What earlier owners of a partition have left on the log, for who takes it over."""
 
 from __future__ import annotations
 
 from nodes.log.contract import Log
 from nodes.transactions.topics import TransactionTopics
 from transactional.messages import BadMessage, reply_message
+from transactional.operators import Program
+from transactional.requests import Admission
 
 TAIL_RECORDS = 100
+BACK_RECORDS = 100
+"""First step back in a request partition; each is twice as long as the one before."""
 
 
 def commits_from(log: Log, topics: TransactionTopics, partition: int, offset: int) -> list[bytes]:
@@ -35,3 +39,28 @@ def last_reply(log: Log, topics: TransactionTopics, partition: int) -> tuple[int
             last = max(last, (record.epoch, record.first + len(record.replies) - 1))
         start = max(chunk.next_offset, start + 1)
     return last
+
+
+def ids_from(log: Log, topics: TransactionTopics, program: Program, sequencer: int, needed: int, id_window: int) -> int:
+    """Where to begin to read requests so that from ``needed`` on all ids are known that count.
+
+    They count for so many offsets, and so many requests. A record may hold a list of them: then far fewer records do.
+    """
+    first = max(log.start_offset(topics.requests, sequencer), needed - id_window)
+    at, known, step = needed, 0, BACK_RECORDS
+    while at > first and known < id_window:
+        end, at = at, max(first, at - step)
+        known += _in_lists(log, topics, Admission(program, sequencer, id_window), at, end)
+        step *= 2
+    return at
+
+
+def _in_lists(log: Log, topics: TransactionTopics, admission: Admission, offset: int, end: int) -> int:
+    """Requests of these records whose ids are remembered; of single ones no offset has more than one."""
+    while offset < end:
+        chunk = log.read(topics.requests, admission.sequencer, offset, max_records=end - offset)
+        for at, value in zip(chunk.offsets.tolist(), chunk.values, strict=True):
+            if at < end and bytes(value[:1]) == b"[":
+                admission.admit(at, value)
+        offset = max(chunk.next_offset, offset + 1)
+    return admission.known

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from random import Random
 
 import pytest
 
+from nodes.log.contract import Chunk
+from nodes.log.memory import MemoryLog
 from nodes.machine import messages as m
-from nodes.transactions.topics import FIRST_INCARNATION
+from nodes.transactions import left_behind
+from nodes.transactions.topics import FIRST_INCARNATION, create_topics
 from tests.unit.txn_stage import SEQUENCERS, Stage, counters
-from transactional.requests import WireRequest, partition_of, request_record
+from transactional.requests import Admission, WireRequest, partition_of, request_record
 from transactional.sequencer import READ_AHEAD_CUTS
 
 MAX_REQUESTS = 20
@@ -86,3 +90,70 @@ def test_what_nodes_said_before_this_one_began_is_no_sign_of_life() -> None:
     assert (
         detector.silence_ms("before", stage.now_ms) is None and detector.silence_ms("since", stage.now_ms) is not None
     )
+
+
+def records_of(draw: Random, count: int) -> list[bytes]:
+    """Requests in lists and alone, of which some come again, are refused, or are none at all."""
+    found: list[bytes] = []
+    for _ in range(count):
+        wires = [
+            WireRequest(f"r{draw.randrange(200)}", "count", "a", draw.choice(["add"] * 5 + ["ad"]), [draw.randrange(2)])
+            for _ in range(draw.choice([1, 1, 2, 12]))
+        ]
+        found.append(b"[{" if draw.random() < 0.1 else request_record(wires[0] if len(wires) == 1 else wires))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_an_admission_that_begins_late_decides_as_one_that_has_read_all(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(left_behind, "BACK_RECORDS", 1)
+    draw, window = Random(seed), 30
+    log, program = MemoryLog(), counters("late", 2)
+    topics = create_topics(log, program, 1)
+    log.append(topics.requests, 0, records_of(draw, 400))
+    needed = draw.randrange(100, 400)
+    start = left_behind.ids_from(log, topics, program, 0, needed, window)
+    assert needed - window <= start < needed
+    decided = []
+    for begin in (0, start):
+        admission = Admission(program, 0, window)
+        chunk = log.read(topics.requests, 0, begin)
+        made = [admission.admit(at, value) for at, value in zip(chunk.offsets.tolist(), chunk.values, strict=True)]
+        decided.append(made[needed - begin :])
+    assert decided[0] == decided[1]
+
+
+def test_a_sequencer_that_is_taken_over_reads_few_records_where_each_holds_many_requests(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(left_behind, "BACK_RECORDS", 2)
+    stage = Stage(counters("lists", 2), interval_ms=50, id_window=200)
+    stage.start("a")
+    stage.turn(20)
+    names = asked(stage, 8_000, 40)
+    stage.client._waiting.update(names)
+    while not all(name in stage.client.answered for name in names):
+        stage.turn()
+        stage.client.poll()
+    stage.turn(200)
+    del stage.nodes["a"]
+    read: Counter[str] = Counter()
+    plain = stage.log.read
+
+    def counted(topic: str, partition: int, offset: int, **limits: int) -> Chunk:
+        chunk = plain(topic, partition, offset, **limits)
+        read[topic] += len(chunk)
+        return chunk
+
+    monkeypatch.setattr(stage.log, "read", counted)
+    driver = stage.start("b")
+    stage.turn(200)
+    assert len(driver.claiming.owned) == 4
+    records = 8_000 // 40
+    assert 0 < read[stage.topics.requests] <= records // 4, read
+    again = stage.client.ask(WireRequest(names[-1], "count", f"k{(len(names) - 1) % 50}", "add", [1]))
+    stage.turn(50)
+    stage.client.poll()
+    assert stage.client.take(again) == len(names) // 50
