@@ -9,8 +9,8 @@ from transactional.operators import Program
 from transactional.requests import Admission
 
 TAIL_RECORDS = 100
-BACK_RECORDS = 100
-"""First step back in a request partition; each is twice as long as the one before."""
+BACK_RECORDS = 20
+"""First step back in a request partition; the others are as long as what was found lets expect."""
 
 
 def commits_from(log: Log, topics: TransactionTopics, partition: int, offset: int) -> list[bytes]:
@@ -50,8 +50,10 @@ def ids_from(log: Log, topics: TransactionTopics, program: Program, sequencer: i
     at, known, step = needed, 0, BACK_RECORDS
     while at > first and known < id_window:
         end, at = at, max(first, at - step)
-        known += _in_lists(log, topics, Admission(program, sequencer, id_window), at, end)
-        step *= 2
+        found = _in_lists(log, topics, Admission(program, sequencer, id_window), at, end)
+        known += found
+        lacking = -(-(id_window - known) * (end - at) // found) if found else 2 * step
+        step = min(max(1, lacking), 8 * step)
     return at
 
 
