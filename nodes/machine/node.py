@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from holon.errors import UserFunctionError
+from nodes.code_check import is_recorded
 from nodes.machine import events as e
 from nodes.machine import facts as f
 from nodes.machine import messages as m
@@ -292,6 +293,8 @@ class Node:
         match fact:
             case f.StopAsked(nodes):
                 self.work.stopping |= self.config.node in nodes
+            case f.CodeAccepted() if not is_recorded(self.run.job.program.version, self.ownership.codes):
+                self._leave(Ending.FAILED, f"job {self.run.job.name!r} has gone on with other code; this node leaves")
             case f.PartitionClaimed(partition, node, _, previous) if node == self.config.node:
                 self.sharing.claimed(fact, self._now_ms)
                 if previous is not None:

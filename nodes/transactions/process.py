@@ -85,18 +85,24 @@ def wall_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def _claiming(number: int, groups: tuple[int, int], settings: Settings, rule: CodeRule) -> Claiming:
+    """Every life of a node has a name of its own."""
+    return Claiming(
+        f"{number}-{uuid.uuid4().hex[:12]}",
+        number,
+        FIRST_INCARNATION,
+        sum(groups),
+        suspect_after_ms=settings.node.suspect_after_ms,
+        groups=groups,
+        rule=rule,
+    )
+
+
 class TransactionProcess:
     """Runs one node until it is told to stop. ``parent``: it leaves when this process has gone."""
 
     def __init__(
-        self,
-        program: Program,
-        log: Log,
-        settings: Settings,
-        number: int,
-        sequencers: int,
-        *,
-        accept_code: bool = False,
+        self, program: Program, log: Log, settings: Settings, number: int, sequencers: int, *, accept_code: bool = False
     ) -> None:
         log.prefer_latency(build=True)
         self.topics = create_topics(log, program, sequencers)
@@ -108,17 +114,9 @@ class TransactionProcess:
         plain_log, log = log, cast("Log", MeteredTransactionLog(log, self.topics, counted))
         self.log = log
         self.parent = os.getppid()
-        units = sequencers + program.partitions
-        node = f"{number}-{uuid.uuid4().hex[:12]}"
-        claiming = Claiming(
-            node,
-            number,
-            FIRST_INCARNATION,
-            units,
-            suspect_after_ms=settings.node.suspect_after_ms,
-            groups=(sequencers, program.partitions),  # they cost differently
-            rule=CodeRule(program.name, version, accept=accept_code),
-        )
+        groups = sequencers, program.partitions  # they cost differently
+        claiming = _claiming(number, groups, settings, CodeRule(program.name, version, accept=accept_code))
+        node = claiming.node
         self._codes: list[str] = []
         self._stop = threading.Event()
         spills = spills_of(settings)

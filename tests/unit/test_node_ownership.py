@@ -5,10 +5,13 @@ from __future__ import annotations
 import zlib
 from textwrap import dedent
 
+import msgspec
+
 from nodes.machine import effects as x
 from nodes.machine import messages as m
 from nodes.machine.events import ControlRead, StopRequested
-from tests.unit.node_dialogue import Dialogue, joined, running
+from nodes.machine.ownership import CODE
+from tests.unit.node_dialogue import Dialogue, count_job, joined, running
 
 
 def said(dialogue: Dialogue, text: str) -> None:
@@ -225,6 +228,18 @@ def test_a_node_that_is_asked_to_stop_before_it_has_work_leaves_at_once() -> Non
           leave: stopped
         """,
     )
+
+
+def test_a_node_whose_code_the_job_has_left_behind_leaves() -> None:
+    """Results of both would mix; its own code, or one that the history holds, is none of its business."""
+    mine = count_job().program.version
+    node = running()
+    node.control(m.Command(0, CODE, mine.encode()))
+    assert node.node.left is None
+    node.control(m.Command(0, CODE, msgspec.structs.replace(mine, code="other").encode()))
+    assert node.node.left is not None and node.node.left.ending is x.Ending.FAILED
+    joining = Dialogue(history=[m.Command(0, CODE, "an earlier one")])
+    assert joining.node.left is None
 
 
 def test_a_newer_incarnation_ends_the_node() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -80,32 +81,42 @@ def process(event: Bid, ctx: Any) -> None:
     try:
         ctx.emit(price(event) + shop_helpers.LIMIT + decorated(event) + added(event) + defaults(event))
         ctx.emit([Line(), Point(), Pair(), Extra(key=1), RULES.scaled(1), RATES, NAME, halved, cached(1), Bid])
-        ctx.emit([lazy(event), (lambda one: one + 5)(1), {1, 2}, Color.RED])
+        ctx.emit([lazy(event), (lambda one: one + 5)(1), {1, 2}, Color.RED, event in {"red", "green", "blue"}])
     except ValueError:
         pass
 def unreached(event): return 1
 """
 
 
-@pytest.fixture(autouse=True)
-def modules() -> Iterator[None]:
-    yield
+class Shop:
+    """Makes the two modules anew, each time in another folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._made = 0
+
+    def module(self, name: str, source: str) -> ModuleType:
+        self._made += 1
+        path = self._folder / str(self._made) / f"{name}.py"
+        path.parent.mkdir()
+        path.write_text(source)
+        spec = importlib.util.spec_from_file_location(name, path)
+        assert spec is not None and spec.loader is not None
+        sys.modules[name] = made = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(made)
+        return made
+
+    def __call__(self, job: str = JOB, helper: str = HELPER) -> CodePrint:
+        self.module(HELPERS, helper)
+        process = self.module(MAIN, job).process
+        return code_print({"function": process}, [process])
+
+
+@pytest.fixture
+def printed(tmp_path: Path) -> Iterator[Shop]:
+    yield Shop(tmp_path)
     for name in (HELPERS, MAIN):
         sys.modules.pop(name, None)
-
-
-def module(name: str, source: str) -> ModuleType:
-    made = ModuleType(name)
-    made.__file__ = f"/app/{name}.py"
-    sys.modules[name] = made
-    exec(compile(source, f"/app/{name}.py", "exec"), vars(made))
-    return made
-
-
-def printed(job: str = JOB, helper: str = HELPER, root: str = "process") -> CodePrint:
-    module(HELPERS, helper)
-    process = getattr(module(MAIN, job), root)
-    return code_print({"function": process}, [process])
 
 
 def changed(source: str, old: str, new: str) -> str:
@@ -150,7 +161,7 @@ def changed(source: str, old: str, new: str) -> str:
         ("from shop_helpers import price", "from shop_helpers import unused as price", "shop_helpers.unused"),
     ],
 )
-def test_what_a_function_reaches_is_part_of_it_and_named(old: str, new: str, named: str) -> None:
+def test_what_a_function_reaches_is_part_of_it_and_named(old: str, new: str, named: str, printed: Shop) -> None:
     before, after = printed(), printed(changed(JOB, old, new))
     assert before.digest != after.digest
     assert named in after.changed(before.parts)
@@ -164,12 +175,12 @@ def test_what_a_function_reaches_is_part_of_it_and_named(old: str, new: str, nam
         ("def rarely(event): return 1", "def rarely(event): return 2", "shop_helpers.rarely"),
     ],
 )
-def test_so_are_functions_and_constants_of_modules_that_are_imported_also_late(old: str, new: str, named: str) -> None:
+def test_so_are_functions_and_constants_of_imported_modules(old: str, new: str, named: str, printed: Shop) -> None:
     before, after = printed(), printed(helper=changed(HELPER, old, new))
     assert before.digest != after.digest and named in after.changed(before.parts)
 
 
-def test_what_is_not_reached_is_no_part_nor_are_comments_lines_and_places() -> None:
+def test_what_is_not_reached_is_no_part_nor_are_comments_lines_and_places(printed: Shop) -> None:
     before = printed()
     assert printed().digest == before.digest and before.unknown == ()
     assert printed(changed(JOB, "def unreached(event): return 1", "def unreached(event): return 2")) == before
@@ -177,7 +188,7 @@ def test_what_is_not_reached_is_no_part_nor_are_comments_lines_and_places() -> N
     assert printed(JOB.replace("class Color", "\n\n# how it looks\nclass Color")) == before
 
 
-def test_functions_of_one_name_are_told_apart_and_circles_end() -> None:
+def test_functions_of_one_name_are_told_apart_and_circles_end(printed: Shop) -> None:
     source = "def maker(n):\n    def made(event): return n\n    return made\none, two = maker(1), maker(2)\n"
     source += "ring = []\nring.append(ring)\nclass Node:\n    pass\nnode = Node()\nnode.next = node\n"
     source += "def process(event): return one(event), two(event), ring, node, process\n"
@@ -195,19 +206,19 @@ def test_functions_of_one_name_are_told_apart_and_circles_end() -> None:
         ("import random\nD = random.Random(1)\ndef process(e): return D", "Random"),
     ],
 )
-def test_what_cannot_be_known_is_said_once(code: str, said: str) -> None:
+def test_what_cannot_be_known_is_said_once(code: str, said: str, printed: Shop) -> None:
     unknown = printed(code).unknown
     assert len(unknown) == 1 and said in unknown[0] and "shop_job.process" in unknown[0]
 
 
-def test_a_module_that_is_looked_into_by_name_counts_as_a_whole() -> None:
+def test_a_module_that_is_looked_into_by_name_counts_as_a_whole(printed: Shop) -> None:
     code = "import shop_helpers\ndef process(event): return getattr(shop_helpers, event)(event)"
     before = printed(code)
     after = printed(code, changed(HELPER, "def unused(event): return 1", "def unused(event): return 2"))
     assert after.changed(before.parts) == ["shop_helpers.unused"]
 
 
-def test_a_library_counts_by_its_version(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_library_counts_by_its_version(monkeypatch: pytest.MonkeyPatch, printed: Shop) -> None:
     code = "import numpy as np\ndef process(event): return np.add(event, 1)"
     before = printed(code)
     monkeypatch.setattr("numpy.__version__", "0.0.1")
