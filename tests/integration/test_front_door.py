@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from examples.bank import program
@@ -26,9 +27,12 @@ from nodes.transactions.serving import serve
 from nodes.transactions.topics import create_topics
 from tests.integration.processes import PLENTY_S, ROOT
 from tests.integration.txn_processes import SEQUENCERS, nodes
+from tests.integration.txn_odd import program as odd
 from transactional import Aborted
+from transactional.requests import since_of
 
 BANK = "examples.bank:program"
+ODD = "tests.integration.txn_odd:program"
 
 
 @contextmanager
@@ -92,6 +96,79 @@ def test_calls_over_http_run_once_and_say_what_is_wrong(tmp_path: Path) -> None:
         assert ask(f"{url}/healthz", None) == (200, {"status": "ok"})
         process.send_signal(signal.SIGTERM)
         assert process.wait(PLENTY_S) == 0
+
+
+def test_http_says_what_ids_promise_and_changes_no_value(tmp_path: Path) -> None:
+    folder = tmp_path / "log"
+    with open_log(f"embedded:{folder}") as log:
+        create_topics(log, odd, SEQUENCERS)
+    options = ("--log-dir", str(folder))
+    with front_door(*options) as (url, _):
+        status, made = ask(f"{url}/v1/id", {})
+        assert status == 200 and since_of(made["id"]) == 0
+        status, found = ask(f"{url}/v1/call", asking("a", "echo", 1, timeout_s=0.1))
+        assert status == 504 and since_of(found["id"]) == found["since"] == 0, "no node runs"
+        status, found = ask(f"{url}/v1/call", asking("a", "echo", 1, timeout_s=0.1, id="order 17"))
+        assert (status, found["id"], found["since"]) == (504, "order 17", 0)
+        with nodes(1, ODD, *options):
+            call = f"{url}/v1/call"
+            assert ask(call, asking("a", "echo", 1, id="order 17", since=0)) == (200, {"id": "order 17", "result": 1})
+            assert ask(call, asking("a", "echo", 5, id=made["id"])) == (200, {"id": made["id"], "result": 5})
+            status, found = ask(call, asking("a", "echo", 1, id="x", since=10**9))
+            assert (status, found["aborted"]) == (422, "MalformedRequest"), "an offset that the log does not have"
+            assert ask(call, asking("a", "echo", 1, id="x", since=-1))[0] == 422
+            for name in ("x" * 201, ""):
+                assert ask(call, asking("a", "echo", 1, id=name))[0] == (422 if name else 200)
+            status, found = ask(call, asking("a", "odd", "bytes", id="b"))
+            assert status == 406 and "has committed" in found["error"] and "result.odd[0]: bytes" in found["error"]
+            assert packed(call, asking("a", "odd", "bytes", id="b")) == {"id": "b", "result": {"odd": [b"x"]}}
+            status, found = ask(call, asking("a", "odd", "nan"))
+            assert status == 406 and "nan cannot travel in JSON" in found["error"]
+            status, found = ask(call, asking("a", "odd", "decimal"))
+            assert (status, found["aborted"]) == (422, "BadValue") and "odd[0]: Decimal" in found["arguments"][0]
+            status, found = ask(call, asking("a", "fail", "pen"))
+            assert (status, found["aborted"], found["fields"]) == (409, "OutOfStock", {"item": "pen", "left": 3})
+
+
+def test_the_command_takes_ids_and_since_and_changes_no_value(tmp_path: Path) -> None:
+    folder = tmp_path / "log"
+    with open_log(f"embedded:{folder}") as log:
+        create_topics(log, odd, SEQUENCERS)
+    options = ("--log-dir", str(folder))
+    name = run_command("id", "--json", *options)
+    assert name.returncode == 0 and since_of(made := json.loads(name.stdout)["id"]) == 0
+    late = run_command("call", "odd", "a", "echo", "[1]", "--id", "order 17", "--timeout", "0.1", *options)
+    assert late.returncode == 4 and "order 17" in late.stderr and "since=0" in late.stderr
+    bad = run_command("call", "odd", "a", "echo", f"[{2**70}]", *options)
+    assert bad.returncode == 2 and "odd.echo: [0]: int cannot travel" in bad.stderr
+    with nodes(1, ODD, *options):
+        for given in ((made,), ("order 17", "--since", "0")):
+            again = [
+                run_command("call", "odd", "a", "echo", "[1]", "--json", "--id", *given, *options) for _ in range(2)
+            ]
+            assert [json.loads(each.stdout) for each in again] == [{"result": 1}] * 2
+        shown = run_command("call", "odd", "a", "odd", '["bytes"]', *options)
+        assert (shown.returncode, shown.stdout.strip()) == (0, "{'odd': [b'x']}")
+        shown = run_command("call", "odd", "a", "odd", '["bytes"]', "--json", *options)
+        assert shown.returncode == 1 and "the transaction has committed" in shown.stderr
+        failed = run_command("call", "odd", "a", "fail", '["pen"]', "--json", *options)
+        assert json.loads(failed.stdout)["fields"] == {"item": "pen", "left": 3}
+
+
+def asking(key: str, function: str, value: Any, **more: Any) -> dict[str, Any]:
+    return {"operator": "odd", "key": key, "function": function, "args": [value], "timeout_s": PLENTY_S, **more}
+
+
+def packed(url: str, body: Any) -> Any:
+    headers = {"Content-Type": "application/json", "Accept": "application/msgpack"}
+    request = urllib.request.Request(url, json.dumps(body).encode(), headers)
+    with urllib.request.urlopen(request, timeout=PLENTY_S) as reply:
+        return msgspec.msgpack.decode(reply.read())
+
+
+def run_command(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "nodes.cli", "txn", *words]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PLENTY_S, check=False)
 
 
 def test_a_token_is_asked_for_where_one_is_given(tmp_path: Path) -> None:

@@ -99,5 +99,12 @@ def speak(client: PlainClient) -> None:
     assert client.answer("too much")[0][1] == ["InsufficientFunds", ["alice", 95]]
     client.send({**deposit, "args": [7]})
     assert client.answer("first", 3)[2] == (-1, ["RequestIdReused", ["first"]])
+    client.send({**deposit, "since": 10**9})
+    assert client.answer("first", 4)[3][1][0] == "MalformedRequest", "no such offset"
+    client.send(call("7", "dora", "deposit", [1]), call("6", "dora", "deposit", [1]))
+    assert client.answer("6")[0] == (-1, ["WrongPartition", ["6", 1, 0]]), "a list, of ids of two partitions"
+    assert client.answer("7")[0][1] == 1
+    client.send({**call("packed", "dora", "deposit", None), "packed": "kQE="})  # [1]
+    assert client.answer("packed")[0][1] == 2
     client.send(call("0", "carol", "deposit", [1]), call("2", "carol", "deposit", [1]))
     assert sorted(client.answer(name)[0][1] for name in ("0", "2")) == [1, 2], "a list, of ids of one partition"

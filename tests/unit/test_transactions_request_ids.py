@@ -196,11 +196,10 @@ def test_since_does_the_same_for_an_id_of_ones_own(stage: Stage) -> None:
 
 def test_without_a_reply_the_error_says_how_to_ask_again() -> None:
     stage = Stage(counters("ids", 2))  # no node
-    for request_id in (None, "order 17"):
+    for name in (None, "order 17"):
         with pytest.raises(NoReply, match="at most once") as raised:
-            stage.client.call("count", "a", "add", [1], request_id=request_id, timeout_s=0.01)
-        named = raised.value.request_id
-        assert named == request_id or (request_id is None and since_of(named) == 0)
+            stage.client.call("count", "a", "add", [1], request_id=name, timeout_s=0.01)
+        assert raised.value.request_id == name or (name is None and since_of(raised.value.request_id) == 0)
     with pytest.raises(NoReply) as raised:
         stage.client.call("count", "a", "add", [1], request_id="x", since=3, timeout_s=0.01)
     assert raised.value.since == 3

@@ -353,6 +353,8 @@ def test_what_json_keeps_is_json_on_the_log_and_the_rest_is_packed() -> None:
     packed = sendable(WireRequest("x", "it", "a", "echo", [b"x", NAN]))
     assert packed.args is None and packed.packed == encode([b"x", NAN])
     assert sendable(packed) == packed
+    record = msgspec.json.decode(request_record(WireRequest("x", "it", "a", "echo", [b"x", NAN])))
+    assert "args" not in record and "packed" in record
 
 
 def test_a_packed_request_that_is_none_is_told_so(stage: Stage) -> None:
