@@ -26,8 +26,8 @@ from nodes.transactions.openapi import OPENAPI
 from nodes.transactions.serving import serve
 from nodes.transactions.topics import create_topics
 from tests.integration.processes import PLENTY_S, ROOT
-from tests.integration.txn_processes import SEQUENCERS, nodes
 from tests.integration.txn_odd import program as odd
+from tests.integration.txn_processes import SEQUENCERS, nodes
 from transactional import Aborted
 from transactional.requests import since_of
 
@@ -136,7 +136,9 @@ def test_the_command_takes_ids_and_since_and_changes_no_value(tmp_path: Path) ->
         create_topics(log, odd, SEQUENCERS)
     options = ("--log-dir", str(folder))
     name = run_command("id", "--json", *options)
-    assert name.returncode == 0 and since_of(made := json.loads(name.stdout)["id"]) == 0
+    assert name.returncode == 0, name.stderr
+    made = json.loads(name.stdout)["id"]
+    assert since_of(made) == 0
     late = run_command("call", "odd", "a", "echo", "[1]", "--id", "order 17", "--timeout", "0.1", *options)
     assert late.returncode == 4 and "order 17" in late.stderr and "since=0" in late.stderr
     bad = run_command("call", "odd", "a", "echo", f"[{2**70}]", *options)
