@@ -260,4 +260,26 @@ MACHINE = (
         "if False:",
         tests=(NODE + "test_a_control_record_of_a_newer_release_stops_the_node",),
     ),
+    # --- outages ---
+    Mutant(
+        "a writer that has lost its place is an error for good",
+        "nodes/log/kafka_remedies.py",
+        "        KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER,\n",
+        "",
+        tests=("tests/unit/test_kafka_remedies.py",),
+    ),
+    Mutant(
+        "signs of life have a place at the broker",
+        "nodes/log/kafka_loose.py",
+        '{"enable.idempotence": False, "acks": "1"}',
+        '{"enable.idempotence": True, "acks": "all"}',
+        tests=("tests/unit/test_kafka_remedies.py",),
+    ),
+    Mutant(
+        "nodes without their log use up their restarts",
+        "nodes/supervisor.py",
+        "elif code == ENVIRONMENT:",
+        "elif code < 0:",
+        tests=("tests/unit/test_run_supervisor.py",),
+    ),
 )

@@ -119,6 +119,27 @@ STATE = (
         case="query1",
     ),
     Mutant(
+        "a stage goes by what an earlier life of its partition has answered",
+        "holon/window_track.py",
+        "return min(self.replica.answered_ms(stage - 1), self.scope.answers[stage - 1].position[0])",
+        "return self.replica.answered_ms(stage - 1)",
+        tests=("tests/laws/test_recut_stages.py",),
+    ),
+    Mutant(
+        "results of a stage do not wait for those of earlier windows",
+        "holon/outbox.py",
+        "self._into, counts = held.runs, held.counts",
+        "self._into, counts = self.runs, held.counts",
+        tests=("tests/unit/test_holon_stages.py",),
+    ),
+    Mutant(
+        "results that wait for later stages are not in the snapshot",
+        "holon/task.py",
+        "self.outbox.held_parts(),",
+        "[],",
+        tests=("tests/unit/test_holon_stages.py",),
+    ),
+    Mutant(
         "the window track's Locals are not in the snapshot",
         "holon/task.py",
         'self.scope.encode_locals("window")',

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from nodes.errors import RunFailed, SettingsError, UnknownName, Unreachable
-from nodes.log import Log, LogError
+from nodes.log import Log, LogError, LogUnavailable
 from nodes.transactions.client import RepliesTrimmed, TransactionClient, never_ran
 from nodes.transactions.request_ids import NoReply
 from transactional.requests import WireRequest, sendable
@@ -61,6 +61,10 @@ class _Asked:
     waiting: list[asyncio.Future[Any]] = field(default_factory=list)
 
 
+class _LogAway(Exception):
+    """The log went away while a reply was awaited."""
+
+
 class AsyncTransactionClient:
     """``async with AsyncTransactionClient(open_log) as client: await client.call(...)``.
 
@@ -74,6 +78,8 @@ class AsyncTransactionClient:
         self._asked: dict[str, _Asked] = {}
         self._later: deque[_Call] = deque()
         self._failed: Exception | None = None
+        self._opened = False
+        self._first: _Call | _Left | _NewId | None = None  # what made it worth to open the log again
         self._thread = threading.Thread(target=self._run, name="holon-transactions", daemon=True)
 
     async def __aenter__(self) -> Self:
@@ -134,23 +140,53 @@ class AsyncTransactionClient:
                 raise Unreachable(f"a request was not sent within {timeout_s:g} s, and will not be") from None
             text = f"no reply to request {call.request.id} in {timeout_s:g} s; do nodes run?"
             raise NoReply(text, call.request.id, call.since) from None
+        except _LogAway as error:
+            if call.since is None:
+                raise Unreachable(f"{error}; the request was not sent") from None
+            raise NoReply(f"no reply to request {call.request.id}: {error}.", call.request.id, call.since) from None
 
     # --- in the thread ----------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         try:
-            with self._open_log() as log:
-                log.prefer_latency()
-                client = TransactionClient(log, self._job)
-                self._tell(self._ready, None, None)
-                while self._turn(client):
-                    pass
+            while not self._serve():
+                pass
         except (LogError, RunFailed, SettingsError, UnknownName, Unreachable, OSError) as error:
             self._fail(error)
 
+    def _serve(self) -> bool:
+        """Open the log and answer until it is time to end. False if the log went away: it may come back."""
+        try:
+            with self._open_log() as log:
+                log.prefer_latency()
+                client = TransactionClient(log, self._job)
+                self._opened = True
+                self._tell(self._ready, None, None)
+                while self._turn(client):
+                    pass
+                return True
+        except LogUnavailable as error:
+            if not self._opened:
+                raise
+            return not self._interrupted(error)
+
+    def _interrupted(self, error: LogUnavailable) -> bool:
+        """Tell all who wait, and wait for a call that makes it worth to open the log again; False if it is to end."""
+        told = _LogAway(str(error))
+        self._give_up(told)
+        for call in self._later:
+            self._tell(call.reply, None, told)
+        self._later.clear()
+        while isinstance(self._first, _Left | None):
+            self._first = self._calls.get()
+            if self._first is None:
+                return False
+        return True
+
     def _turn(self, client: TransactionClient) -> bool:
         """Take new calls, send them together, read replies; False when it is time to end."""
-        new = [] if self._asked or self._later else [self._calls.get()]
+        first, self._first = self._first, None
+        new = [first] if first is not None else [] if self._asked or self._later else [self._calls.get()]
         while not self._calls.empty():
             new.append(self._calls.get())
         for each in new:
@@ -211,7 +247,7 @@ class AsyncTransactionClient:
                 del self._asked[name]
         self._later = deque(each for each in self._later if not each.reply.done())
 
-    def _give_up(self, error: RepliesTrimmed) -> None:
+    def _give_up(self, error: Exception) -> None:
         """Their replies may be gone; what is asked from now on is answered."""
         for asked in self._asked.values():
             for reply in asked.waiting:
