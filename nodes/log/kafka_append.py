@@ -127,8 +127,9 @@ class Appender:
             deadline = time.monotonic() + self._timeout_s + 1.0
             while self._producer.flush(_SLICE_S) and time.monotonic() < deadline:
                 pass  # in slices, so that signals get their turn
-        except (KafkaException, BufferError) as error:
-            problem = reason(error) if isinstance(error, KafkaException) else KafkaError(KafkaError._QUEUE_FULL)
+        except (KafkaException, BufferError, SystemError) as error:
+            code = KafkaError._FATAL if isinstance(error, SystemError) else KafkaError._QUEUE_FULL
+            problem = reason(error) if isinstance(error, KafkaException) else KafkaError(code, str(error))
             raise self._stop(problem, where) from error
         if problems or len(reports) < min(len(rows), 2):
             raise self._stop(problems[0] if problems else KafkaError(KafkaError._MSG_TIMED_OUT), where)

@@ -95,8 +95,10 @@ class LooseWriter:
     def poll(self) -> None:
         """Take what was reported meanwhile."""
         if self._producer is not None:
-            with contextlib.suppress(KafkaException):  # what it concerns is reported too
+            try:
                 self._producer.poll(0)
+            except (KafkaException, SystemError):  # the client raises so what its producer cannot go on from
+                self._broken = True
 
     def close(self) -> None:
         """What is still on its way may arrive."""
@@ -108,7 +110,7 @@ class LooseWriter:
     def _leave(self) -> None:
         producer, self._producer = self._producer, None
         if producer is not None:
-            with contextlib.suppress(KafkaException):
+            with contextlib.suppress(KafkaException, SystemError):
                 producer.purge()
                 producer.flush(1.0)
 

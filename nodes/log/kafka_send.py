@@ -96,6 +96,9 @@ class Sender:
             producer.poll(timeout_s)
         except KafkaException as error:  # a report, if there is one, says more
             self._failed = self._failed or self._connection.translated(reason(error), "sending")
+        except SystemError as error:  # how the client raises what its producer cannot go on from
+            fatal = KafkaError(KafkaError._FATAL, str(error))
+            self._failed = self._failed or self._connection.translated(fatal, "sending")
 
     def close(self) -> None:
         """What is still on its way may arrive, but nobody will hear of it."""

@@ -185,6 +185,27 @@ def test_where_order_counts_the_first_failure_ends_the_sender(
     assert [producer.sent for producer in producers] == [[b"0"]]
 
 
+def test_what_the_client_raises_of_a_fatal_error_is_one_that_a_new_producer_mends(
+    monkeypatch: pytest.MonkeyPatch, producers: list[FakeProducer]
+) -> None:
+    def crash(self: FakeProducer, timeout_s: float) -> int:
+        raise SystemError("exception <class 'str'> is not a BaseException subclass")
+
+    writer, sender, appender = loose(), Sender({}, Connection("h:1"), 1.0), Appender({}, Connection("h:1"), 1.0)
+    beat(writer, b"0")
+    beat(sender, b"0")
+    with monkeypatch.context() as patch:
+        patch.setattr(FakeProducer, "poll", crash)
+        writer.poll()
+        with pytest.raises(LogInterrupted):
+            sender.delivered(wait=False)
+        with pytest.raises(LogInterrupted):
+            appender.append("beats", 0, [b"x"], None, None, np.array([1]), 1 << 20)
+    made = len(producers)
+    beat(writer, b"1")
+    assert producers[made].sent == [b"1"] and writer.renewed == 1
+
+
 @pytest.mark.parametrize("renews", [True, False])
 def test_an_append_that_failed_stops_all_later_ones_but_where_gaps_do_no_harm(
     renews: bool, producers: list[FakeProducer]
