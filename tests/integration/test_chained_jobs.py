@@ -15,6 +15,8 @@ from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.kafka_stage import KafkaStage
 from tests.integration.processes import until
 
+pytestmark = pytest.mark.timeout(900)  # many commands, each of which starts processes
+
 PARTITIONS = 2
 STAGES: dict[str, Callable[[Path], Stage]] = {
     "embedded": lambda folder: Stage(folder, partitions=PARTITIONS),

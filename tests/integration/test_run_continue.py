@@ -14,6 +14,8 @@ from tests.integration.fleet_support import Stage, run_command
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.kafka_stage import KafkaStage
 
+pytestmark = pytest.mark.timeout(900)  # many commands, each of which starts processes
+
 PARTITIONS = 2
 STAGES: dict[str, Callable[[Path], Stage]] = {
     "embedded": lambda folder: Stage(folder, partitions=PARTITIONS),
