@@ -166,8 +166,8 @@ def draw(
     if not calm and rng.random() < 0.15:
         options = _with_losses(options)
     options = _with_loads(_with_merging(options if calm else _with_isolation(_with_arrivals(_with_cuts(options)))))
-    options = _with_upstream(options)
-    return with_backlog(options if calm else stressed(_with_truncation(options)), calm)
+    options = _with_upstream(options if calm else _with_truncation(options))
+    return with_backlog(options if calm else stressed(options), calm)
 
 
 def _stream(options: Options, name: str) -> random.Random:
@@ -242,9 +242,13 @@ def _with_loads(options: Options) -> Options:
 
 
 def _with_upstream(options: Options) -> Options:
-    """Some seeds read what another job has written, with all that its nodes, zombies and its reset have left there."""
+    """Some seeds read what another job has written, with all that its nodes, zombies and its reset have left there.
+
+    Not where the input loses its end: a first copy that is lost, and written again behind later ones, is a duplicate.
+    """
     rng = _stream(options, "upstream")
-    return replace(options, upstream=rng.choice([0.1, 0.5])) if rng.random() < 0.12 else options
+    drawn = rng.random() < 0.12 and options.truncation != "input"
+    return replace(options, upstream=rng.choice([0.1, 0.5])) if drawn else options
 
 
 def _with_truncation(options: Options) -> Options:

@@ -174,14 +174,13 @@ class AsyncTransactionClient:
         """Tell all who wait, and wait for a call that makes it worth to open the log again; False if it is to end."""
         told = _LogAway(str(error))
         self._give_up(told)
-        for call in self._later:
+        for call in (*self._later, *([] if isinstance(self._first, _Left | None) else [self._first])):
             self._tell(call.reply, None, told)
         self._later.clear()
-        while isinstance(self._first, _Left | None):
+        self._first = self._calls.get()
+        while isinstance(self._first, _Left):
             self._first = self._calls.get()
-            if self._first is None:
-                return False
-        return True
+        return self._first is not None
 
     def _turn(self, client: TransactionClient) -> bool:
         """Take new calls, send them together, read replies; False when it is time to end."""

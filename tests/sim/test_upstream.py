@@ -16,7 +16,7 @@ SEEDS = (50_003, 50_006, 50_011)
 @pytest.mark.parametrize("case", sorted(CASES))
 def test_each_output_of_the_upstream_job_counts_once(case: str) -> None:
     for seed in SEEDS[: 1 if CASES[case].idle else 2]:
-        options = replace(draw(seed, case=case), upstream=0.5, records=120)
+        options = replace(draw(seed, case=case), upstream=0.5, records=120, truncation="")
         verdict = run(options)
         assert verdict.problem is None, f"{verdict.problem}\n{options.describe()}"
 
