@@ -24,13 +24,18 @@ from wcrdt.windows import END_OF_TIME_MS
 
 
 class Counts(msgspec.Struct, array_like=True):
-    """How many records became what; ``taken`` = accepted + filtered + late + dead + duplicates."""
+    """How many records became what; ``taken`` = accepted + filtered + late + dead + duplicates.
+
+    ``late_inserts``: how often a closed window of one state refused what an accepted record inserted, since another
+    state has windows that take it.
+    """
 
     accepted: int = 0
     filtered: int = 0
     late: int = 0
     dead: int = 0
     duplicates: int = 0
+    late_inserts: int = 0
 
     @property
     def taken(self) -> int:

@@ -226,6 +226,7 @@ class RecordTrack:
             self._batch_failed(run, error)
             return
         self.counts.accepted += len(admitted.batch)
+        self.counts.late_inserts += self.scope.take_late_inserts()
         self._settle(run, admitted)
 
     def _feed_records(self, run: Input, admitted: Admitted, row: int) -> None:
@@ -271,6 +272,8 @@ class RecordTrack:
 
     def _record_done(self, admitted: Admitted, row: int) -> None:
         self.counts.accepted += 1
+        if self.scope.late_inserts:
+            self.counts.late_inserts += self.scope.take_late_inserts()
         if self.scope.next_watermark_ms > admitted.next_watermarks_ms[row]:  # increment_watermark was called
             self.scope.record.watermark_ms = max(self.scope.record.watermark_ms, self.scope.next_watermark_ms)
 

@@ -59,6 +59,7 @@ class Scope:
         self.entered_ms = BEFORE_TIME_MS
         self.row_watermarks: NDArray[np.int64] | None = None
         self.awaits = 0
+        self.late_inserts = 0  # of the record track, since they were taken last
         self.now: tuple[Window, int] = (Window(BEFORE_TIME_MS, BEFORE_TIME_MS), 0)
         self._taint = ""
         self.reads: dict[SafeRead[Any], None] = {}
@@ -110,6 +111,7 @@ class Scope:
         for window in decl.windows.windows_for(checked_time(name, ts_ms)):
             if self._is_closed(name, window):
                 taken = False
+                self.late_inserts += self.track_name == "record"
             else:
                 track.insert(name, window, element, actor)
         return taken
@@ -129,7 +131,13 @@ class Scope:
                 if len(taken) == 0:
                     continue
             track.insert_many(name, window, take_rows(elements, taken, len(times)), actor)
+        self.late_inserts += late * (self.track_name == "record")
         return late
+
+    def take_late_inserts(self) -> int:
+        """How many there were since the last call."""
+        taken, self.late_inserts = self.late_inserts, 0
+        return taken
 
     def _writable(self, name: str) -> tuple[OwnTrack, int]:
         decl = self.windowed[name]

@@ -45,6 +45,7 @@ class Undo:
         kept, self._kept = self._kept, None
         self.scope.record.roll_back()
         self.scope.private.roll_back()
+        self.scope.take_late_inserts()
         self.scope.locals.update(self.scope.decode_locals(kept.locals))
         self.outbox.cut_back(kept.emitted)
         return kept.counts

@@ -48,6 +48,9 @@ METRICS: dict[str, Metric] = {
         "what became of them: accepted, filtered, late, dead or duplicates; the five add up to records_taken",
         ("partition", "outcome"),
     ),
+    "holon_partition_late_inserts": Metric(
+        "gauge", "inserts of accepted records that a closed window of one state has refused", PARTITION
+    ),
     "holon_duplicates_suppressed": Metric("counter", "results made again and found on the log already, so not written"),
     # --- event time ---
     "holon_currentInputWatermark": Metric("gauge", "event time of an owned partition, ms since 1970 UTC", PARTITION),

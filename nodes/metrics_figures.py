@@ -177,6 +177,7 @@ def _of_partitions(running: list[Runner], meter: Meter, now_s: float) -> dict[st
     values: dict[str, dict[Labels, float]] = {
         "holon_partition_records_taken": {},
         "holon_partition_records": {},
+        "holon_partition_late_inserts": {},
         "holon_currentInputWatermark": {},
         "holon_checkpoint_size_bytes": {},
         "holon_checkpoint_age_seconds": {},
@@ -186,6 +187,7 @@ def _of_partitions(running: list[Runner], meter: Meter, now_s: float) -> dict[st
         values["holon_partition_records_taken"][label] = float(runner.taken)
         for outcome in OUTCOMES:
             values["holon_partition_records"][(*label, outcome)] = float(getattr(counts, outcome))
+        values["holon_partition_late_inserts"][label] = float(counts.late_inserts)
         if BEFORE_TIME_MS < runner.task.watermark_ms < END_OF_TIME_MS:
             values["holon_currentInputWatermark"][label] = float(runner.task.watermark_ms)
         if runner.partition in meter.checkpoint_bytes:

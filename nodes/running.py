@@ -44,7 +44,8 @@ class RunResult(msgspec.Struct, kw_only=True):
     """The account of a run. Counts are those of the job's whole incarnation; steals, suppressed, restarts of this run.
 
     ``taken``: records of the input up to the checkpoints, by the log's offsets. ``outputs``: results on the output
-    topics, each once, without late and dead letters. ``metrics_ports``: the port at which each node served its metrics.
+    topics, each once, without late and dead letters. ``late_inserts``: see ``holon.admit.Counts``.
+    ``metrics_ports``: the port at which each node served its metrics.
     ``unread``: by partition, records behind the end of the input that was declared before this run.
     """
 
@@ -58,6 +59,7 @@ class RunResult(msgspec.Struct, kw_only=True):
     late: int
     dead: int
     duplicates: int
+    late_inserts: int = 0
     taken: int
     conserved: bool
     steals: int
@@ -272,6 +274,7 @@ def account(
         late=counts.late,
         dead=counts.dead,
         duplicates=counts.duplicates,
+        late_inserts=counts.late_inserts,
         # Where the log has offsets without records, and the account holds, the records are those that were counted.
         taken=counts.taken if conserved else sum(monitor.taken()),
         conserved=conserved,

@@ -41,6 +41,7 @@ def identity(taken: int, counts: Counts) -> str:
     return (
         f"in {taken:,} {sign} accepted {counts.accepted:,} + filtered {counts.filtered:,} "
         f"+ late {counts.late:,} + dead {counts.dead:,}{duplicates}"
+        + (f"; {counts.late_inserts:,} inserts into closed windows were dropped" if counts.late_inserts else "")
     )
 
 

@@ -217,6 +217,13 @@ MACHINE = (
         case="idle",
     ),
     Mutant(
+        "inserts into closed windows are not counted",
+        "holon/scope.py",
+        '        self.late_inserts += late * (self.track_name == "record")\n',
+        "",
+        tests=("tests/unit/test_holon_late_inserts.py::test_they_are_counted_wherever_a_batch_is_cut",),
+    ),
+    Mutant(
         "a fast partition waits for nobody",
         "nodes/machine/workload.py",
         "return runner.task.watermark_ms - last_ms > self.config.watermark_max_ahead_ms",

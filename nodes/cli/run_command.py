@@ -160,7 +160,8 @@ def _report(result: RunResult, as_json: bool) -> None:
     from holon.admit import Counts
     from nodes.view import identity
 
-    counts = Counts(result.accepted, result.filtered, result.late, result.dead, result.duplicates)
+    outcomes = (result.accepted, result.filtered, result.late, result.dead, result.duplicates)
+    counts = Counts(*outcomes, result.late_inserts)
     topics = ", ".join(f"{topic} {count:,}" for topic, count in result.outputs_by_topic.items())
     verdict = "holds on the log" if result.conserved else "DOES NOT HOLD on the log"
     for line in (

@@ -131,7 +131,8 @@ class CheckpointSaved(Message, frozen=True, tag="saved"):
 
     ``version``: the claim under which it was made (0: none, a standby). ``(offset, step)`` is the record track's
     position, ``(answered_ms, answered_stage)`` the window track's; ``done``: the input has ended and all is answered.
-    ``counts``: records accepted, filtered, late and dead so far; since version 2 also duplicates, where there are some.
+    ``counts``: records accepted, filtered, late and dead so far; since version 2 also duplicates, then late inserts (as in
+    ``holon.admit.Counts``), where there are some.
     """
 
     node: Name
@@ -144,11 +145,16 @@ class CheckpointSaved(Message, frozen=True, tag="saved"):
     answered_stage: Natural = 0
     done: bool = False
     step: Natural = 0
-    counts: Annotated[tuple[Natural, ...], msgspec.Meta(min_length=4, max_length=5)] = (0, 0, 0, 0)
+    counts: Annotated[tuple[Natural, ...], msgspec.Meta(min_length=4, max_length=6)] = (0, 0, 0, 0)
 
     @property
     def format(self) -> int:
         return 2 if len(self.counts) > 4 else FIRST_VERSION
+
+    @property
+    def late_inserts(self) -> int:
+        """Inserts into closed windows that were dropped."""
+        return self.counts[5] if len(self.counts) > 5 else 0
 
     @property
     def record_position(self) -> Position:
@@ -298,6 +304,8 @@ def seal(value: object, limit: int, version: int = FIRST_VERSION) -> bytes:
 def counted(counts: Counts) -> tuple[int, ...]:
     """What became of the records, as ``CheckpointSaved`` says it."""
     found = counts.accepted, counts.filtered, counts.late, counts.dead
+    if counts.late_inserts:
+        return *found, counts.duplicates, counts.late_inserts
     return (*found, counts.duplicates) if counts.duplicates else found
 
 

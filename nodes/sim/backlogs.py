@@ -1,7 +1,7 @@
 """Backlogs where a job allows idleness: input in which no partition is idle before its end, and nodes that are busy.
 
 Two rules for this file: what is drawn here leaves the draws of all other cases as they were; the input is such that a
-punctuation can make no record late, so that the answers are those of a job without an idle timeout.
+punctuation makes no record late, so that the answers are those of a job without an idle timeout.
 """
 
 from __future__ import annotations
@@ -45,8 +45,6 @@ def with_backlog(options: Options, calm: bool) -> Options:
     return replace(
         options,
         records=250 if steady else rng.choice([40, 120, 250, 400]),
-        late=0.0,
-        future=0.0,
         feed_ms=2500 if steady else 0,
         preloaded=0.0 if steady else 1.0,
         safety_ms=6000,

@@ -102,7 +102,7 @@ def check_results(world: Checked) -> Expected:
         _demand_equal("results", got, wanted.results)
         _demand_equal("late records", Counter(late), Counter(wanted.late))
         _demand_equal("dead records", Counter(dead), Counter(wanted.dead))
-        _check_counts(world, len(wanted.accepted), len(late), len(dead))
+        _check_counts(world, len(wanted.accepted), len(late), len(dead), wanted.late_inserts)
     return wanted
 
 
@@ -216,7 +216,7 @@ def check_unsent(world: Checked) -> None:
             )
 
 
-def _check_counts(world: Checked, accepted: int, late: int, dead: int) -> None:
+def _check_counts(world: Checked, accepted: int, late: int, dead: int, late_inserts: int = 0) -> None:
     """O7: what the final checkpoints count is what went in and what came out."""
     ownership = read_ownership(world.log, world.run.job)
     assert ownership is not None
@@ -226,6 +226,9 @@ def _check_counts(world: Checked, accepted: int, late: int, dead: int) -> None:
     repeated = sum(payload is None for given in input_of(world.log, world.options.partitions) for _, payload in given)
     if sums != [accepted, 0, late, dead, repeated] or sum(sums) != records:
         raise InvariantBroken(f"counts {sums} for {records} records: {accepted} accepted, {late} late, {dead} dead")
+    dropped = sum(saved.late_inserts for saved in final if saved is not None)
+    if dropped != late_inserts:
+        raise InvariantBroken(f"{dropped} late inserts, and not {late_inserts}")
 
 
 def _check_idle(

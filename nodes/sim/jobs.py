@@ -383,7 +383,7 @@ CASES: dict[str, Case] = {
     "guard": Case(_count, guarded=True),
     "idle": Case(_count, idle=True),
     "idle-backlog": Case(_count, idle=True, backlog=True),
-    "idle-backlog-all": Case(_count_all, idle=True, backlog=True),
+    "idle-backlog-all": Case(_count_all, windowed=False, idle=True, backlog=True),
     "idle-backlog-running": Case(_running, idle=True, backlog=True),
     "idle-running": Case(_running, idle=True),
     "late": Case(_count, late_by=1),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holon import Job, Json, Source
+from holon import WCRDT, Context, Global, Job, Json, ProcessingFunction, Source, Tumbling, Window, on_window
 from nodes.driver import Driver
 from nodes.jobs import declare_end, open_job
 from nodes.log.memory import MemoryLog
@@ -21,6 +21,7 @@ from nodes.monitor import Monitor
 from nodes.reader import OutputReader
 from nodes.sim.store import MemoryCheckpoints
 from tests.unit.node_dialogue import CountPerWindow, Dialogue, joined, running
+from wcrdt.lattices.counters import GCounter
 from wcrdt.replica import Punctuation, Replica, SlotDelta
 from wcrdt.slots import WINDOW_START, TrackDelta
 from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
@@ -94,6 +95,27 @@ def test_ordered_backlogs_lose_nothing_however_long_a_turn_is(cost_ms: float, ba
     monitor = work_off(1000, cost_ms, batch_max_records)
     assert monitor.counts().late == 0
     assert results_of(monitor) == [{"end": end, "count": 20} for end in range(10, 1010, 10)]
+
+
+class CountAndAll(ProcessingFunction[dict[str, Any]]):
+    """Beside the counts a state that never closes: no record as a whole is ever late."""
+
+    count = WCRDT(GCounter(), Tumbling(10))
+    everything = WCRDT(GCounter(), Global())
+
+    def process(self, event: dict[str, Any], ctx: Context) -> None:
+        self.count.insert(1, event["ts"])
+        self.everything.insert(1, event["ts"])
+
+    @on_window(count, once=True)
+    async def report(self, window: Window, ctx: Context) -> None:
+        ctx.emit({"end": window.end_ms, "count": await self.count.window_value(window)})
+
+
+def test_beside_a_global_window_nothing_is_missing_in_silence() -> None:
+    monitor = work_off(1000, 2.0, 200, CountAndAll)
+    assert results_of(monitor) == [{"end": end, "count": 20} for end in range(10, 1010, 10)]
+    assert monitor.counts().late_inserts == 0
 
 
 # --- what is silent ---------------------------------------------------------------------------------------------------
