@@ -6,12 +6,14 @@ Names of classes are for people; shapes are compared (``fitting.py``). A type is
 from __future__ import annotations
 
 import base64
+import hashlib
 from typing import Any
 
 import msgspec
 from msgspec import inspect as mi
 
 _LIMITS = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern", "tz")
+_SHORT = 1_000
 _RECORDS = (mi.StructType, mi.DataclassType, mi.TypedDictType, mi.NamedTupleType)
 
 
@@ -63,7 +65,8 @@ def shape_of(type_: Any) -> Shape:
 def plain(value: Any) -> str:
     """A default or an initial value as text."""
     try:
-        return msgspec.json.encode(value, order="deterministic", enc_hook=_named).decode()
+        text = msgspec.json.encode(value, order="deterministic", enc_hook=_named)
+        return text.decode() if len(text) <= _SHORT else hashlib.blake2b(text, digest_size=16).hexdigest()
     except (msgspec.MsgspecError, TypeError, ValueError, RecursionError):
         return type(value).__qualname__
 

@@ -17,8 +17,8 @@ from holon.schema import Shape
 FORMAT = 2
 """Of the fingerprint. The first one (of releases that recorded none) saw the functions of the job and no types."""
 _SHOWN = 8
-_PARTS_BYTES = 1 << 18
-"""Of all names and digests of definitions: a record of the control topic has to hold them."""
+_MOST_PARTS, _MOST_NAMES = 5_000, 200_000
+"""A version has to fit into a control record."""
 
 
 class JobVersion(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -33,8 +33,8 @@ class JobVersion(msgspec.Struct, frozen=True, omit_defaults=True):
     @classmethod
     def of(cls, code: CodePrint, states: Mapping[str, Shape], initial: Mapping[str, Any] | None = None) -> JobVersion:
         """As the program is now."""
-        size = sum(len(name) + len(digest) for name, digest in code.parts.items())
-        parts = code.parts if size <= _PARTS_BYTES else {}
+        size = sum(len(name) for name in code.parts)
+        parts = code.parts if len(code.parts) <= _MOST_PARTS and size <= _MOST_NAMES else {}
         return cls(code.digest, dict(states), dict(initial or {}), parts, FORMAT)
 
     def encode(self) -> str:
