@@ -209,9 +209,6 @@ class Admission:
         if since is not None and since > offset:
             text = f"since {since} is beyond the end of the request partition, {offset}: it is none of this job's life"
             return self._refuse(offset, index, name, Aborted("MalformedRequest", (text,)))
-        if since is not None and self._is_too_old(offset, since):
-            reason = Aborted(TOO_OLD, (name, offset - since, self._id_window))
-            return self._refuse(offset, index, name, reason)
         try:
             target = self.program.target(wire.operator, wire.key, wire.function, _arguments(wire))
         except (UnknownFunction, TypeError, BadValue) as error:
@@ -220,9 +217,17 @@ class Admission:
             Kind.RUN, name, target.operator, target.key, target.function, target.arguments,
             self.sequencer, offset, index,
         )  # fmt: skip
+        # What is remembered must not depend on older records: one that begins late has not read them.
+        is_too_old = since is not None and self._is_too_old(offset, since)
         self._order.append((offset, name))
-        if self._seen.setdefault(name, mine := (offset, keepsake(request))) is not mine:
-            return self._judge_again(request, mine)
+        is_first = self._seen.setdefault(name, mine := (offset, keepsake(request))) is mine
+        if not is_first:
+            self._again.setdefault(name, deque()).append(mine)
+        if is_too_old:
+            assert since is not None
+            return self._refuse(offset, index, name, Aborted(TOO_OLD, (name, offset - since, self._id_window)))
+        if not is_first:
+            return self._judge_again(request)
         return self.program.operators[target.operator].partition_of(target.key), request
 
     def _go_on(self, offset: int, index: int, wire: WireRequest, data: bytes) -> tuple[int, Request]:
@@ -238,9 +243,8 @@ class Admission:
         )  # fmt: skip
         return self.program.operators[target.operator].partition_of(target.key), request
 
-    def _judge_again(self, request: Request, mine: tuple[int, Request | bytes]) -> tuple[int, Request]:
+    def _judge_again(self, request: Request) -> tuple[int, Request]:
         """Of an id that is known."""
-        self._again.setdefault(request.id, deque()).append(mine)
         if not same_call(self._seen[request.id][1], request):
             return self._refuse(request.offset, request.index, request.id, reused(request.id))
         return self.program.place(request.operator, request.key), msgspec.structs.replace(request, kind=Kind.REPEAT)

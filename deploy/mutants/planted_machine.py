@@ -140,11 +140,10 @@ MACHINE = (
     ),
     Mutant(
         "a gap is closed where the delta that did not fit begins",
-        "nodes/machine/node.py",
-        "            to = RECORD_START if record is None else record.to\n"
-        "            self.gaps.noticed(delta.partition, (to, [track.to[0] for track in delta.stages]))",
-        "            to = RECORD_START if record is None else record.since\n"
-        "            self.gaps.noticed(delta.partition, (to, [track.since[0] for track in delta.stages]))",
+        "nodes/machine/gaps.py",
+        "    return to, [track.to[0] for track in delta.stages]",
+        "    to = RECORD_START if delta.record is None else delta.record.since\n"
+        "    return to, [track.since[0] for track in delta.stages]",
         tests=(GAPS + "test_what_a_delta_held_that_did_not_fit_is_asked_for_until_the_slot_reaches_its_end",),
     ),
     Mutant(

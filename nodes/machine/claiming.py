@@ -14,6 +14,7 @@ from nodes.machine.assignment import heirs, target
 from nodes.machine.code_rule import CodeRule
 from nodes.machine.control_state import ControlState
 from nodes.machine.detector import Detector
+from nodes.machine.orphans import Orphans
 from nodes.machine.ownership import Ownership
 from nodes.machine.returning import Returning
 
@@ -55,6 +56,7 @@ class Claiming:
         self.ownership = Ownership(units)
         self.detector = Detector(suspect_after_ms)
         self._returning = Returning(node, suspect_after_ms)
+        self._orphans = Orphans(suspect_after_ms)
         self.bad_messages = 0
         self.steals = 0
         self.joined = False
@@ -205,12 +207,15 @@ class Claiming:
         live, owners = self._live(now_ms), self.ownership.owners()
         keeping = self.detector.pace.unproven()
         wanted = shares(self._groups, live, owners, keeping)
+        running_ms = self.detector.running_ms
+        self._orphans.look((unit for unit, owner in owners.items() if owner not in live), running_ms)
         written: list[bytes] = []
         for unit, node in wanted.items():
             owner, version = owners[unit], self.ownership.version(unit)
             # Its owner may find that this node keeps pace again before it does so itself.
             offered = owner is None and self.node in keeping and self.ownership.released_to(unit) == self.node
-            if offered or (node == self.node and owner not in live and self._may_take(owner, now_ms)):
+            mine = node == self.node and owner not in live and self._may_take(owner, now_ms)
+            if offered or mine or self._orphans.may_take(unit, running_ms):
                 if self._claimed.get(unit) != version + 1:
                     self._claimed[unit] = version + 1
                     written.append(m.encode(m.Claim(self.incarnation, self.node, unit, version + 1)))

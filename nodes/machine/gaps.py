@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import starmap, zip_longest
 
 from nodes.machine.ownership import Ownership
-from wcrdt.replica import Replica
+from wcrdt.replica import Replica, SlotDelta
 from wcrdt.slots import RECORD_START, Position
 from wcrdt.windows import BEFORE_TIME_MS
 
@@ -116,6 +116,12 @@ class Gaps:
     def _place(self, partition: int) -> Place:
         slot = self.replica.slots[partition]
         return slot.record.position, slot.answered_ms
+
+
+def end_of(delta: SlotDelta) -> Place:
+    """Where a slot stands that has taken the delta."""
+    to = RECORD_START if delta.record is None else delta.record.to
+    return to, [track.to[0] for track in delta.stages]
 
 
 def _reaches(place: Place, target: Place) -> bool:

@@ -22,7 +22,7 @@ from nodes.machine.config import JobRun, NodeConfig, Wanted
 from nodes.machine.control_state import ControlCheckpoint, encode_control_checkpoint
 from nodes.machine.detector import Detector
 from nodes.machine.effects import Effect, Ending, Leave, RewindBroadcast, WriteControlCheckpoint
-from nodes.machine.gaps import Gaps
+from nodes.machine.gaps import Gaps, end_of
 from nodes.machine.merging import Merging
 from nodes.machine.news import NewsTooLarge
 from nodes.machine.ownership import Ownership
@@ -32,7 +32,6 @@ from nodes.machine.sharing import Sharing
 from nodes.machine.workload import Workload
 from wcrdt.codec import DecodeError
 from wcrdt.replica import Replica, SlotDelta
-from wcrdt.slots import RECORD_START
 
 MAX_REREADS = 30
 """Of one gap: what is damaged on the log itself stays so."""
@@ -243,8 +242,7 @@ class Node:
         """False if what is missing may be found by reading again: whoever sent the full slot itself is behind."""
         record = delta.record
         if self.replica.receive(delta).gap:
-            to = RECORD_START if record is None else record.to
-            self.gaps.noticed(delta.partition, (to, [track.to[0] for track in delta.stages]))
+            self.gaps.noticed(delta.partition, end_of(delta))
             return True
         return record is None or not record.full or self.gaps.full_slot(delta.partition)
 

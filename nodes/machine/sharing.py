@@ -14,6 +14,7 @@ from nodes.machine.assignment import target
 from nodes.machine.config import NodeConfig
 from nodes.machine.detector import Detector
 from nodes.machine.merging import Merging
+from nodes.machine.orphans import Orphans
 from nodes.machine.ownership import Ownership
 from nodes.machine.returning import Returning
 from nodes.machine.workload import Workload
@@ -31,6 +32,7 @@ class Sharing:
         self.work = work
         self.merging = merging
         self.returning = Returning(config.node, config.suspect_after_ms)
+        self.orphans = Orphans(config.suspect_after_ms)
         self._claimed: dict[int, int] = {}
         self._others: tuple[int, list[str]] = (-1, [])
         self._situation: tuple[int, list[str], frozenset[str]] | None = None
@@ -43,7 +45,8 @@ class Sharing:
             return
         found = self.suspects(now_ms)
         situation = self.ownership.changes, found, self.detector.pace.unproven()
-        if situation != self._situation or self.config.replicas > 1:
+        due = self.orphans.are_due(self.detector.running_ms)
+        if situation != self._situation or self.config.replicas > 1 or due:
             self._situation = situation
             self._share_out(set(found), code_hash, now_ms)
         for node in found:
@@ -61,6 +64,8 @@ class Sharing:
         alive = {n for n in members if n not in suspects}
         live = sorted(n for n in alive if not self.ownership.is_stopping(n))
         owners, keeping = self.ownership.owners(), self.detector.pace.unproven()
+        running_ms = self.detector.running_ms
+        self.orphans.look((p for p, owner in owners.items() if owner not in alive), running_ms)
         for partition, node in target(self.ownership.partitions, live, owners, keeping).items():
             owner = owners[partition]
             if owner is None and self._is_offered(partition, keeping):
@@ -70,6 +75,8 @@ class Sharing:
                     self._claim(partition, code_hash)
                 else:
                     self._situation = None  # later, if it stays silent
+            elif self.config.node in live and self.orphans.may_take(partition, running_ms):
+                self._claim(partition, code_hash)
             elif owner == self.config.node and node != owner:
                 self._situation = None  # it may have to be offered again
                 self._offer(partition, node)

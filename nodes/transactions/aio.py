@@ -185,7 +185,9 @@ class AsyncTransactionClient:
     def _turn(self, client: TransactionClient) -> bool:
         """Take new calls, send them together, read replies; False when it is time to end."""
         first, self._first = self._first, None
-        new = [first] if first is not None else [] if self._asked or self._later else [self._calls.get()]
+        new: list[_Call | _Left | _NewId | None] = [] if first is None else [first]
+        if not (new or self._asked or self._later):
+            new.append(self._calls.get())
         while not self._calls.empty():
             new.append(self._calls.get())
         for each in new:

@@ -321,7 +321,8 @@ class TransactionDriver:
         self._read_epochs_to_end()
         needed, window = first_needed(self.node.ledger, unit), self.node.config.id_window
         if self.log.start_offset(self.topics.requests, unit) <= needed:  # else epochs have ended: at the next look
-            start = ids_from(self.log, self.topics, self.program, unit, needed, window)
+            among, log = self.sequencers, self.log
+            start = ids_from(log, self.topics, self.program, unit, sequencers=among, needed=needed, id_window=window)
             self._tell(n.SequencerTaken(unit, start))
         return True
 

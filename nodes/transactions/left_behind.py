@@ -41,7 +41,16 @@ def last_reply(log: Log, topics: TransactionTopics, partition: int) -> tuple[int
     return last
 
 
-def ids_from(log: Log, topics: TransactionTopics, program: Program, sequencer: int, needed: int, id_window: int) -> int:
+def ids_from(
+    log: Log,
+    topics: TransactionTopics,
+    program: Program,
+    sequencer: int,
+    *,
+    sequencers: int,
+    needed: int,
+    id_window: int,
+) -> int:
     """Where to begin to read requests so that from ``needed`` on all ids are known that count.
 
     They count for so many offsets, and so many requests. A record may hold a list of them: then far fewer records do.
@@ -50,7 +59,7 @@ def ids_from(log: Log, topics: TransactionTopics, program: Program, sequencer: i
     at, known, step = needed, 0, BACK_RECORDS
     while at > first and known < id_window:
         end, at = at, max(first, at - step)
-        found = _in_lists(log, topics, Admission(program, sequencer, id_window), at, end)
+        found = _in_lists(log, topics, Admission(program, sequencer, sequencers, id_window), at, end)
         known += found
         lacking = -(-(id_window - known) * (end - at) // found) if found else 2 * step
         step = min(max(1, lacking), 8 * step)

@@ -58,7 +58,8 @@ def test_an_id_is_known_for_a_window_and_an_older_retry_is_refused_by_name() -> 
     kinds = [admission.admit(offset, asked("x"))[0][1].kind for offset in (0, 5, 11)]
     assert kinds == [Kind.RUN, Kind.REPEAT, Kind.RUN]
     assert admission.admit(20, asked("x", since=14))[0][1].kind is Kind.REFUSE
-    assert admission.admit(21, asked("x", since=16))[0][1].kind is Kind.RUN
+    assert admission.admit(21, asked("x", since=16))[0][1].kind is Kind.REPEAT, "its partition says that it expired"
+    assert admission.admit(33, asked("x", since=28))[0][1].kind is Kind.RUN
 
 
 @pytest.mark.parametrize("value", [b"", b"{", b"\xff", b'{"id": 5}', b'{"id":"' + b"i" * 300 + b'"}', b"[" * 100_000])

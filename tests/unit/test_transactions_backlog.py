@@ -93,11 +93,14 @@ def test_what_nodes_said_before_this_one_began_is_no_sign_of_life() -> None:
 
 
 def records_of(draw: Random, count: int) -> list[bytes]:
-    """Requests in lists and alone, of which some come again, are refused, or are none at all."""
+    """Requests in lists and alone, of which some come again, are refused, or too old, or are none at all."""
     found: list[bytes] = []
-    for _ in range(count):
+    for offset in range(count):
         wires = [
-            WireRequest(f"r{draw.randrange(200)}", "count", "a", draw.choice(["add"] * 5 + ["ad"]), [draw.randrange(2)])
+            WireRequest(
+                *(f"r{draw.randrange(200)}", "count", "a", draw.choice(["add"] * 5 + ["ad"]), [draw.randrange(2)]),
+                since=draw.choice([None, max(0, offset - draw.randrange(40))]),
+            )
             for _ in range(draw.choice([1, 1, 2, 12]))
         ]
         found.append(b"[{" if draw.random() < 0.1 else request_record(wires[0] if len(wires) == 1 else wires))
@@ -114,11 +117,11 @@ def test_an_admission_that_begins_late_decides_as_one_that_has_read_all(
     topics = create_topics(log, program, 1)
     log.append(topics.requests, 0, records_of(draw, 400))
     needed = draw.randrange(100, 400)
-    start = left_behind.ids_from(log, topics, program, 0, needed, window)
+    start = left_behind.ids_from(log, topics, program, 0, sequencers=1, needed=needed, id_window=window)
     assert needed - window <= start < needed
     decided = []
     for begin in (0, start):
-        admission = Admission(program, 0, window)
+        admission = Admission(program, 0, 1, window)
         chunk = log.read(topics.requests, 0, begin)
         made = [admission.admit(at, value) for at, value in zip(chunk.offsets.tolist(), chunk.values, strict=True)]
         decided.append(made[needed - begin :])

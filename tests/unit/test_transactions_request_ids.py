@@ -191,6 +191,9 @@ def test_since_does_the_same_for_an_id_of_ones_own(stage: Stage) -> None:
     fill(stage)
     outcome = stage.client.call("count", "a", "add", [1], request_id="order 17", since=since)
     assert isinstance(outcome, Aborted) and outcome.kind == "RequestTooOld"
+    outcome = stage.client.call("count", "a", "add", [1], request_id="order 17")
+    assert isinstance(outcome, Aborted) and outcome.kind == "RequestExpired", "it may have run, as was said already"
+    fill(stage)
     assert stage.client.call("count", "a", "add", [1], request_id="order 17") == 2, "without since the id is new again"
 
 

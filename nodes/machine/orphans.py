@@ -1,0 +1,34 @@
+"""Units that nobody owns for long: then whoever sees it first takes them, whoever should.
+
+Observers may know different things of who keeps pace (one that joined later has not seen whom was taken from), so each
+may think that another one should take a unit, for ever. Claims are compared on the control topic: that several try costs
+nothing but the trying.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+ORPHANED_TIMES = 32
+"""So many suspicions' times without a living owner: the failover of a node that is not believed is over by then."""
+
+
+class Orphans:
+    """What one observer sees; times in its running time."""
+
+    def __init__(self, suspect_after_ms: int) -> None:
+        self._patience_ms = ORPHANED_TIMES * suspect_after_ms
+        self._since_ms: dict[int, int] = {}
+
+    def look(self, units: Iterable[int], now_ms: int) -> None:
+        """These have no living owner now."""
+        self._since_ms = {unit: self._since_ms.get(unit, now_ms) for unit in units}
+
+    def are_due(self, now_ms: int) -> bool:
+        """Whether any node may take one."""
+        return any(now_ms - since_ms >= self._patience_ms for since_ms in self._since_ms.values())
+
+    def may_take(self, unit: int, now_ms: int) -> bool:
+        """Whether nobody has taken it for so long that any node may."""
+        since_ms = self._since_ms.get(unit)
+        return since_ms is not None and now_ms - since_ms >= self._patience_ms
