@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+USER_ERRORS = (Exception, SystemExit)
+"""What the user's own code may raise without taking the node along."""
+
 
 class HolonError(Exception):
     """Base of the errors that a job's author can fix."""

@@ -16,7 +16,7 @@ import msgspec
 from holon.admit import Admission, Admitted, Counts, Diverted, Refused, late_reason, place_in_run
 from holon.context import Context
 from holon.duplicates import Duplicates
-from holon.errors import HolonError, JobError, UpstreamReset, UserFunctionError
+from holon.errors import USER_ERRORS, HolonError, JobError, UpstreamReset, UserFunctionError
 from holon.formats import AtomFormat, count_events
 from holon.handles import SafeRead
 from holon.input import Input
@@ -26,9 +26,6 @@ from holon.scope import Scope, Standing
 from holon.snapshot import RecordPart
 from holon.undo import Undo
 from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
-
-USER_ERRORS = (Exception, SystemExit)
-"""What the user's own code may raise without taking the node along."""
 
 
 @dataclass(slots=True, frozen=True)

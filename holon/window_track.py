@@ -12,10 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 from holon.context import Context, elected_partition
-from holon.errors import JobError, UserFunctionError
+from holon.errors import USER_ERRORS, JobError, UserFunctionError
 from holon.outbox import Outbox
 from holon.program import Program, WindowHandler
-from holon.record_track import USER_ERRORS
 from holon.scope import Scope
 from wcrdt.ends import EndIndex
 from wcrdt.replica import Replica

@@ -162,9 +162,24 @@ TRANSACTIONS = (
     Mutant(
         "a request is never too old",
         "transactional/requests.py",
-        "        if since is not None and self._is_too_old(offset, since):\n",
-        "        if since is not None and self._is_too_old(offset, since) and offset < since:\n",
+        "        is_too_old = since is not None and self._is_too_old(offset, since)\n",
+        "        is_too_old = since is not None and self._is_too_old(offset, since) and offset < since\n",
         tests=(IDS + "test_since_does_the_same_for_an_id_of_ones_own",),
+    ),
+    Mutant(
+        "what was too old is not remembered",
+        "transactional/requests.py",
+        "        if not is_first:\n            self._again.setdefault",
+        "        if is_too_old:\n            self._order.pop()\n            if is_first:\n                del self._seen[name]\n"
+        "        elif not is_first:\n            self._again.setdefault",
+        tests=(BACKLOG + "test_an_admission_that_begins_late_decides_as_one_that_has_read_all",),
+    ),
+    Mutant(
+        "a unit that nobody owns is nobody's for ever",
+        "nodes/machine/orphans.py",
+        "return since_ms is not None and now_ms - since_ms >= self._patience_ms",
+        "return False",
+        tests=("tests/unit/test_orphans.py",),
     ),
     Mutant(
         "an id expires by offsets alone, and not by the requests of a list",

@@ -131,8 +131,8 @@ class CheckpointSaved(Message, frozen=True, tag="saved"):
 
     ``version``: the claim under which it was made (0: none, a standby). ``(offset, step)`` is the record track's
     position, ``(answered_ms, answered_stage)`` the window track's; ``done``: the input has ended and all is answered.
-    ``counts``: records accepted, filtered, late and dead so far; since version 2 also duplicates, then late inserts (as in
-    ``holon.admit.Counts``), where there are some.
+    ``counts``: records accepted, filtered, late and dead so far; since version 2 also duplicates, then late inserts (as
+    in ``holon.admit.Counts``), where there are some.
     """
 
     node: Name

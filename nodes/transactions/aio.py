@@ -184,12 +184,7 @@ class AsyncTransactionClient:
 
     def _turn(self, client: TransactionClient) -> bool:
         """Take new calls, send them together, read replies; False when it is time to end."""
-        first, self._first = self._first, None
-        new: list[_Call | _Left | _NewId | None] = [] if first is None else [first]
-        if not (new or self._asked or self._later):
-            new.append(self._calls.get())
-        while not self._calls.empty():
-            new.append(self._calls.get())
+        new = self._taken()
         for each in new:
             if isinstance(each, _Left):
                 self._abandon(each.call.request.id)
@@ -213,6 +208,16 @@ class AsyncTransactionClient:
                 for reply in () if asked is None else asked.waiting:
                     self._tell(reply, outcome, None)
         return True
+
+    def _taken(self) -> list[_Call | _Left | _NewId | None]:
+        """What callers have put there; waits for it where nothing else is to be done."""
+        first, self._first = self._first, None
+        new: list[_Call | _Left | _NewId | None] = [] if first is None else [first]
+        if not (new or self._asked or self._later):
+            new.append(self._calls.get())
+        while not self._calls.empty():
+            new.append(self._calls.get())
+        return new
 
     def _is_named(self, client: TransactionClient, call: _Call) -> bool:
         """Give the call what it needs to be asked again; False: it is not to be sent."""
