@@ -170,7 +170,8 @@ TRANSACTIONS = (
         "what was too old is not remembered",
         "transactional/requests.py",
         "        if not is_first:\n            self._again.setdefault",
-        "        if is_too_old:\n            self._order.pop()\n            if is_first:\n                del self._seen[name]\n"
+        "        if is_too_old:\n            self._order.pop()\n"
+        "            if is_first:\n                del self._seen[name]\n"
         "        elif not is_first:\n            self._again.setdefault",
         tests=(BACKLOG + "test_an_admission_that_begins_late_decides_as_one_that_has_read_all",),
     ),
