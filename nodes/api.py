@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from nodes.cli.node_command import add_working_directory
 from nodes.cli.options import (
     ConfigOption,
     DefineOption,
@@ -24,6 +23,7 @@ from nodes.log import EmbeddedLog, Log, LogAddress, LogError, MemoryLog, open_lo
 from nodes.memory import private_bytes
 from nodes.monitor import Monitor
 from nodes.opening import drop_topics, local_kafka, log_address, open_job_log, open_settings_log, use_columns
+from nodes.python_process import child_environment, module_command
 from nodes.reader import OutputReader
 from nodes.settings import Settings, load_settings, refined
 
@@ -48,9 +48,9 @@ __all__ = [
     "SettingsError",
     "UnknownName",
     "Unreachable",
-    "add_working_directory",
     "ask_stop",
     "begin",
+    "child_environment",
     "console",
     "declare_end",
     "drop_topics",
@@ -60,6 +60,7 @@ __all__ = [
     "load_settings",
     "local_kafka",
     "log_address",
+    "module_command",
     "nearest",
     "new_command",
     "new_group",

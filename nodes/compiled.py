@@ -13,7 +13,6 @@ import importlib.util
 import logging
 import os
 import subprocess
-import sys
 from collections.abc import Callable, Iterable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -21,6 +20,7 @@ from typing import Any
 
 from holon.columnar.loops import install, installed
 from nodes.kafka_jars import cache_folder
+from nodes.python_process import child_environment, module_command
 
 logger = logging.getLogger(__name__)
 
@@ -199,8 +199,10 @@ def _build(path: Path) -> None:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if path.exists():
                 return
-            command = [sys.executable, "-m", "nodes.compiled_build", str(path)]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False)
+            command = module_command("nodes.compiled_build", str(path))
+            done = subprocess.run(
+                command, env=child_environment(), capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False
+            )
     except (OSError, subprocess.TimeoutExpired) as error:
         logger.warning("the compiled loops could not be made (%s); decoding is slower without them", error)
         return

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nodes.compiled import NAMES, load, packed, write
+from nodes.python_process import module_command
 
 TRY = "--try"
 CANDIDATE = ".candidate"
@@ -23,7 +24,7 @@ def main(arguments: list[str]) -> int:
     candidate = path.with_suffix(CANDIDATE)
     write(candidate, packed({name: _compiled(name) for name in NAMES}))
     # Code that lacks a symbol would end the process that loads it: so another one does that first.
-    command = [sys.executable, "-m", "nodes.compiled_build", TRY, str(candidate)]
+    command = module_command("nodes.compiled_build", TRY, str(candidate))
     done = subprocess.run(command, check=False)
     if done.returncode == 0:
         candidate.replace(path)

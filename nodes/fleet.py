@@ -20,6 +20,7 @@ import psutil
 
 from nodes.errors import RunFailed
 from nodes.memory import private_bytes
+from nodes.python_process import child_environment, module_command
 from nodes.settings import Settings
 
 STOP_TIMEOUT_S = 30.0
@@ -82,10 +83,10 @@ class Fleet:
 
     def add(self, number: int, expected: int = 1) -> Member:
         """Start one node."""
-        command = [sys.executable, "-m", "nodes.cli", "node", self.job, "--number", str(number)]
+        command = module_command("nodes.cli", "node", self.job, "--number", str(number))
         command += ["--expect", str(expected), "--parent", str(os.getpid())]
         command += ["--accept-code"] if self.accept_code else []
-        environment = {**os.environ, **self.settings.environment(), **self.environment}
+        environment = child_environment(self.settings.environment(), self.environment)
         if number in self.crashpoints:
             environment["CRASHPOINT"] = self.crashpoints.pop(number)
         captured = self.lines is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import importlib.util
 import pkgutil
 import re
@@ -25,6 +24,7 @@ from nodes.machine.config import Continued, JobRun, other_partitions
 from nodes.machine.control_state import NO_INCARNATION
 from nodes.machine.ownership import CODE, RETRY, VERSION, Ownership
 from nodes.upstream import upstream_incarnations
+from nodes.user_modules import import_user_module
 
 HEARTBEAT_RETENTION_MS = 60_000
 TOPIC_LOOKS, TOPIC_LOOK_S = 10, 0.1
@@ -299,7 +299,7 @@ def load_job(reference: str) -> Job:
     if not colon or not module_name or not name:
         raise UnknownName("job", f"{reference} (expected MODULE:JOB)")
     try:
-        module = importlib.import_module(module_name)
+        module = import_user_module(module_name)
     except ModuleNotFoundError as error:
         if error.name is None or not module_name.startswith(error.name):
             raise

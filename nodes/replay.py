@@ -7,7 +7,6 @@ byte for byte the same: takeovers, repeats and standbys rest on it.
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -18,6 +17,7 @@ import msgspec
 
 from nodes.errors import RunFailed
 from nodes.log.contract import Log
+from nodes.python_process import child_environment, module_command
 from nodes.replay_child import Given, Step
 
 WAYS = ({"PYTHONHASHSEED": "1", "TZ": "UTC"}, {"PYTHONHASHSEED": "2", "TZ": "Asia/Kathmandu"})
@@ -96,8 +96,8 @@ def _replay(
     records = [(place.partition, place.stamp_ms, place.value) for place in places]
     given = Given(reference, on_error, sys.path, partitions, records, loses_state=number > 0)
     (folder / "given").write_bytes(msgspec.msgpack.encode(given))
-    command = [sys.executable, "-m", "nodes.replay_child", str(folder / "given"), str(folder / "steps")]
-    ran = subprocess.run(command, env={**os.environ, **WAYS[number]}, stdout=subprocess.DEVNULL, check=False)
+    command = module_command("nodes.replay_child", str(folder / "given"), str(folder / "steps"))
+    ran = subprocess.run(command, env=child_environment(WAYS[number]), stdout=subprocess.DEVNULL, check=False)
     lines = (folder / "steps").read_bytes().splitlines() if (folder / "steps").exists() else []
     steps = [msgspec.json.decode(line, type=Step) for line in lines]
     if ran.returncode:

@@ -39,7 +39,7 @@ class Step(msgspec.Struct):
 def main() -> None:
     """Read ``Given`` from the first file, write a ``Step`` a line to the second."""
     given = msgspec.msgpack.decode(Path(sys.argv[1]).read_bytes(), type=Given)
-    sys.path[:0] = [entry for entry in given.path if entry not in sys.path]
+    sys.path += [entry for entry in given.path if entry not in sys.path]
     from nodes.jobs import load_job, with_policy
 
     job = with_policy(load_job(given.reference), given.on_error)  # type: ignore[arg-type]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -18,7 +16,19 @@ from nexmark.latency.figures import Delays, delays, differences, read_input
 from nexmark.latency.jobs import input_topic, windowed_job
 from nexmark.latency.load import Load, LoadMeter
 from nexmark.latency.plan import Plan
-from nodes.api import Fleet, Log, Monitor, OutputReader, RunFailed, Settings, declare_end, open_job, open_job_log
+from nodes.api import (
+    Fleet,
+    Log,
+    Monitor,
+    OutputReader,
+    RunFailed,
+    Settings,
+    child_environment,
+    declare_end,
+    module_command,
+    open_job,
+    open_job_log,
+)
 
 LOOK_S = 0.05
 MONITOR_S = 1.0
@@ -91,8 +101,8 @@ class Producer:
     """The producer's process."""
 
     def __init__(self, spec: FeedSpec, settings: Settings) -> None:
-        self._command = [sys.executable, "-m", "nexmark.latency.feed", msgspec.json.encode(spec).decode()]
-        self._environment = {**os.environ, **settings.environment()}
+        self._command = module_command("nexmark.latency.feed", msgspec.json.encode(spec).decode())
+        self._environment = child_environment(settings.environment())
         self.process: subprocess.Popen[str] | None = None
 
     def __enter__(self) -> Producer:

@@ -49,9 +49,10 @@ def _own_errors() -> list[tuple[tuple[type[Exception], ...], int]]:
     from nodes.checkpoint_format import CheckpointError
     from nodes.log.contract import LogError, LogUnavailable, TopicExists, UnknownTopic
     from nodes.reader import PositionError
+    from nodes.user_modules import ModuleHidden
 
     return [
-        ((SettingsError, UnknownName, UnknownTopic, TopicExists), 2),
+        ((SettingsError, UnknownName, ModuleHidden, UnknownTopic, TopicExists), 2),
         ((MissingDependency,), 3),
         ((Unreachable, LogUnavailable), 4),
         ((RunFailed, LogError, CheckpointError, IdentityError, PositionError), 1),

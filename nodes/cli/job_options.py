@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 import traceback
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from nodes.cli.output import Failure, note
 from nodes.errors import UnknownName
+from nodes.user_modules import ModuleHidden
 
 if TYPE_CHECKING:
     from holon.job import Job
@@ -43,10 +42,9 @@ def job_named(reference: str, settings: Settings) -> Job:
     from holon.errors import HolonError
     from nodes.jobs import load_job, with_policy
 
-    add_working_directory()
     try:
         return with_policy(load_job(reference), settings.node.on_error)
-    except UnknownName:
+    except (UnknownName, ModuleHidden):
         raise
     except HolonError as error:
         raise Failure(2, f"{reference}: {error}") from error
@@ -60,9 +58,3 @@ def note_unknown(unknown: Sequence[str]) -> None:
     if unknown:
         shown = "; ".join(unknown[:SHOWN]) + (f"; and {len(unknown) - SHOWN} more" if len(unknown) > SHOWN else "")
         note(f"not part of the code's fingerprint, so that a change is not noticed: {shown}")
-
-
-def add_working_directory() -> None:
-    """Let MODULE be found beside the person who calls, as ``python -m`` does."""
-    if "" not in sys.path and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))

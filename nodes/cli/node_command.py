@@ -13,7 +13,6 @@ from nodes.cli.job_options import (
     JobArgument,
     OnErrorOption,
     ReplicasOption,
-    add_working_directory,
     job_named,
     node_definitions,
 )
@@ -65,4 +64,4 @@ def node(
         note(f"node {ran.config.node}: {ending.value}")
 
 
-__all__ = ["add_working_directory", "app"]
+__all__ = ["app"]

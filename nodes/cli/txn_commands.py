@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from nodes.cli.job_options import (
-    AcceptCodeOption,
-    ReplicasOption,
-    add_working_directory,
-    node_definitions,
-    note_unknown,
-)
+from nodes.cli.job_options import AcceptCodeOption, ReplicasOption, node_definitions, note_unknown
 from nodes.cli.options import Given, JsonOption, new_group, with_log_options
 from nodes.cli.output import emit_json, fail, note
 from nodes.cli.txn_bench_command import EXAMPLE, bench, options_of_children
@@ -23,6 +16,7 @@ from nodes.cli.txn_doctor_command import EXAMPLE as DOCTOR_EXAMPLE
 from nodes.cli.txn_doctor_command import doctor
 from nodes.cli.txn_replay_command import EXAMPLE as REPLAY_EXAMPLE
 from nodes.cli.txn_replay_command import replay
+from nodes.python_process import module_command
 
 app = new_group(
     "Run transactional functions, and call them.",
@@ -47,7 +41,6 @@ def node(
 ) -> None:
     """Work on a transactional job as one more node, until SIGTERM or Ctrl-C."""
     settings = given.settings(*node_definitions(None, replicas))
-    add_working_directory()
     from nodes.transactions.process import load_program, run_transaction_node
 
     run_transaction_node(load_program(program), settings, number=number, sequencers=sequencers, accept_code=accept_code)
@@ -65,13 +58,12 @@ def run(
 ) -> None:
     """Start node processes and stay with them; one that crashes is started again. Ctrl-C stops them."""
     given.settings(*node_definitions(None, replicas))
-    add_working_directory()
     from nodes.transactions.process import load_program
     from nodes.transactions.running import TransactionFleet, stay
     from transactional.describing import code_of
 
     note_unknown(code_of(load_program(program)).unknown)
-    command = [sys.executable, "-m", "nodes.cli", "txn", "node", program, "--sequencers", str(sequencers)]
+    command = module_command("nodes.cli", "txn", "node", program, "--sequencers", str(sequencers))
     command += [*options_of_children(given), *([] if replicas is None else ["--replicas", str(replicas)])]
     command += ["--accept-code"] if accept_code else []
     fleet = TransactionFleet(command, nodes)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nodes.cli.job_options import add_working_directory
 from nodes.cli.options import Given, JsonOption, with_log_options
 from nodes.cli.output import emit_json
 
@@ -29,7 +28,6 @@ def doctor(
     Ends with 1 if a node with this program would be refused, whether others are at work or not.
     """
     settings = given.settings()
-    add_working_directory()
     from nodes.opening import open_settings_log
     from nodes.transactions.diagnosis import diagnose
     from nodes.transactions.process import load_program

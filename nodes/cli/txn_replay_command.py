@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nodes.cli.job_options import add_working_directory
 from nodes.cli.options import Given, JsonOption, with_log_options
 from nodes.cli.output import console, emit_json
 
@@ -32,7 +31,6 @@ def replay(
     Exit code 1 if a function is not deterministic, or if records that are needed are gone.
     """
     settings = given.settings()
-    add_working_directory()
     from nodes.errors import RunFailed
     from nodes.opening import open_settings_log
     from nodes.transactions.process import load_program

@@ -49,7 +49,7 @@ def _find_damage(paths: list[Path]) -> dict[Path, str]:
     left = list(paths)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
     while left:
-        command = [sys.executable, "-c", _CHILD, *map(str, left)]
+        command = [sys.executable, "-P", "-c", _CHILD, *map(str, left)]
         done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=False)
         lines = done.stdout.splitlines()
         damage |= {path: line for path, line in zip(left, lines, strict=False) if line != "fine"}

@@ -117,6 +117,7 @@ def _worker_environment() -> dict[str, str]:
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONSAFEPATH": "1",  # a module of the current folder must not shadow one that a worker imports
     }
 
 

@@ -17,6 +17,7 @@ import msgspec
 from nodes.checkpoint_format import CheckpointDamaged, CheckpointError, CheckpointMissing
 from nodes.checkpoints import CheckpointStore
 from nodes.checkpoints_opening import open_checkpoints
+from nodes.python_process import child_environment, module_command
 from nodes.settings import Settings, load_settings
 from nodes.transactions.chains import SEGMENT_BYTES, Part, merge_files
 
@@ -82,7 +83,7 @@ class CompactingChild:
         small_bytes: int = SMALL_BYTES,
         idle_s: float = IDLE_S,
     ) -> None:
-        self._environment = os.environ | settings.environment()
+        self._environment = child_environment(settings.environment())
         self._here = compact_here(store)
         self._small_bytes = small_bytes
         self._idle_s = idle_s
@@ -111,7 +112,7 @@ class CompactingChild:
     def _asked(self, wish: Wish) -> _Answer | None:
         """None: there is no process any more."""
         if self._process is None:
-            command = [sys.executable, "-m", "nodes.transactions.compaction", str(self._idle_s)]
+            command = module_command("nodes.transactions.compaction", str(self._idle_s))
             pipe, environment = subprocess.PIPE, self._environment
             # In a group of its own, since Ctrl-C at the terminal is not for it.
             self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment, process_group=0)

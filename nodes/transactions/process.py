@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 import os
 import sys
@@ -40,6 +39,7 @@ from nodes.transactions.spill import spills_of
 from nodes.transactions.topics import FIRST_INCARNATION, create_topics
 from nodes.transactions.trimming import Trimming
 from nodes.transactions.watch import FunctionWatch
+from nodes.user_modules import import_user_module
 from transactional.describing import version_of
 from transactional.errors import RerunHangs
 from transactional.nondeterminism import Nondeterministic
@@ -67,7 +67,7 @@ def load_program(reference: str) -> Program:
     """``MODULE:NAME`` of a ``Program``. Raises ``UnknownName`` or ``RunFailed``."""
     module_name, _, attribute = reference.partition(":")
     try:
-        module = importlib.import_module(module_name)
+        module = import_user_module(module_name)
     except ModuleNotFoundError as error:
         raise RunFailed(f"cannot import {module_name!r} for {reference!r}: {error}") from None
     programs = {name: value for name, value in vars(module).items() if isinstance(value, Program)}

@@ -6,7 +6,6 @@ commits are compared with the log, and what functions did, call by call, of one 
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -17,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from nodes.errors import RunFailed
+from nodes.python_process import child_environment, module_command
 from nodes.replay import WAYS
 from nodes.settings import Settings
 from nodes.transactions.replay_child import FAILED_EXIT, Given
@@ -84,8 +84,8 @@ def _run(folder: Path, given: Given, settings: Settings, way: int, show: Callabl
     folder.mkdir()
     (folder / "given").write_bytes(msgspec.json.encode(given))
     out = folder / "epochs"
-    command = [sys.executable, "-m", "nodes.transactions.replay_child", str(folder / "given"), str(out)]
-    environment = os.environ | settings.environment() | WAYS[way]
+    command = module_command("nodes.transactions.replay_child", str(folder / "given"), str(out))
+    environment = child_environment(settings.environment(), WAYS[way])
     with (folder / "said").open("wb") as said, (folder / "printed").open("wb") as printed:
         process = subprocess.Popen(command, env=environment, stdout=printed, stderr=said)
         try:

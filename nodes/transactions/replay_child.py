@@ -32,7 +32,7 @@ class Given(msgspec.Struct):
 def main() -> int:
     """Read ``Given`` from the first file, write an ``EpochRun`` a line to the second."""
     given = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Given)
-    sys.path[:0] = [entry for entry in given.path if entry not in sys.path]
+    sys.path += [entry for entry in given.path if entry not in sys.path]
     program = load_program(given.reference)
     settings = load_settings(needs_bootstrap=False)
     watch = FunctionWatch(settings.node.function_timeout_ms)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from nodes.fleet import Member
+from nodes.python_process import child_environment
 from nodes.supervisor import Supervisor
 
 LOOK_S = 0.05
@@ -25,7 +26,7 @@ class TransactionFleet:
     def add(self, number: int) -> Member:
         """Start one node."""
         # A group of its own: Ctrl-C at the terminal reaches the parent alone, which asks it to leave.
-        process = subprocess.Popen([*self._command, "--number", str(number)], process_group=0)
+        process = subprocess.Popen([*self._command, "--number", str(number)], env=child_environment(), process_group=0)
         member = Member(number, process)
         self.members.append(member)
         return member

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ import psutil
 
 from nodes.errors import RunFailed
 from nodes.log import Log
+from nodes.python_process import child_environment, module_command
 from nodes.transactions.bench.figures import Replied, counts, log_latencies_ms, spread
 from nodes.transactions.bench.saved_state import newest_checkpoints, wait_for_checkpoints
 from nodes.transactions.client import TransactionClient
@@ -187,10 +187,12 @@ def _figures(plan: BenchPlan, asked: History, cpu_s: float) -> dict[str, object]
 
 @contextmanager
 def _nodes(plan: BenchPlan) -> Iterator[list[subprocess.Popen[bytes]]]:
-    command = [sys.executable, "-m", "nodes.cli", "txn", "node", plan.workload.reference]
+    command = module_command("nodes.cli", "txn", "node", plan.workload.reference)
     # The figures are of the whole log.
     command += ["--sequencers", str(plan.sequencers), *plan.options, "-D", "node.trim=false"]
-    processes = [subprocess.Popen([*command, "--number", str(number)]) for number in range(plan.nodes)]
+    processes = [
+        subprocess.Popen([*command, "--number", str(number)], env=child_environment()) for number in range(plan.nodes)
+    ]
     try:
         yield processes
     finally:

@@ -1,0 +1,52 @@
+"""The user's own modules: where they are found, and which of them an installed package hides."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+
+class ModuleHidden(Exception):
+    """A module of the current folder has the name of an installed package, which is imported instead (exit code 2)."""
+
+
+def add_working_directory() -> None:
+    """Make modules beside the caller importable; installed packages come first."""
+    folder = str(Path.cwd())
+    if "" not in sys.path and folder not in sys.path:
+        sys.path.append(folder)
+
+
+def import_user_module(name: str) -> ModuleType:
+    """Import a module that the user has named, from the current folder or from what is installed.
+
+    Raises ``ModuleHidden`` where an installed package hides it, or a module of the same folder that it imports;
+    ``ModuleNotFoundError`` as Python does.
+    """
+    add_working_directory()
+    _check_hidden(name, Path.cwd())
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        if error.name is not None and not isinstance(error, ModuleNotFoundError):
+            _check_hidden(error.name, Path.cwd())
+        elif error.name is not None and "." in error.name:  # a sub-module that only the user's package has
+            _check_hidden(error.name.partition(".")[0], Path.cwd())
+        raise
+
+
+def _check_hidden(name: str, folder: Path) -> None:
+    top = name.partition(".")[0]
+    mine = next((path for path in (folder / f"{top}.py", folder / top / "__init__.py") if path.is_file()), None)
+    if mine is None:
+        return
+    spec = importlib.util.find_spec(top)
+    if spec is None or spec.origin is None or Path(spec.origin).resolve() == mine.resolve():
+        return
+    raise ModuleHidden(
+        f"{mine.relative_to(folder)} in {folder} has the name of an installed module ({spec.origin}), which is "
+        f"imported instead of it: rename your module"
+    )
