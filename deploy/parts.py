@@ -38,7 +38,7 @@ class Outcome:
 def parts(nightly: bool = False, seeds: int = 100_000) -> list[Part]:
     """All parts in their order; ``seeds``: how many the night simulates."""
     found = [Part("lint", ("make", "--no-print-directory", "-k", "lint"))]
-    names = {"quick": "unit", "laws": "laws", "tests": "integration", "sim": "sim", "faults": "faults"}
+    names = {"quick": "unit", "laws": "laws", "tests": "integration", "attack": "attack", "sim": "sim"}
     for name, folder in names.items():
         if list((ROOT / "tests" / folder).glob("test_*.py")):
             found.append(Part(name, _pytest(folder, nightly), folder))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import msgspec
@@ -42,10 +43,17 @@ class Counts(msgspec.Struct, array_like=True):
         return self.accepted + self.filtered + self.late + self.dead + self.duplicates
 
 
+WHOLE_LETTER_BYTES = 1 << 19
+"""A larger payload is not whole in its letter: with base64 it could exceed the limit of a record on the log."""
+LETTER_HEAD_BYTES = 1 << 16
+
+
 class Diverted(msgspec.Struct, omit_defaults=True):
     """What the late and dead-letter outputs hold: the raw payload (base64 in JSON), where it came from, and why.
 
     Of an atom that can be read, only the event: ``place`` is its place there, and the payload an atom of it alone.
+    Of a payload above ``WHOLE_LETTER_BYTES``, the first ``LETTER_HEAD_BYTES``: ``size`` and ``digest`` (BLAKE2b, 16
+    bytes, hexadecimal) are those of the whole, which stands in the input.
     """
 
     topic: str
@@ -55,6 +63,31 @@ class Diverted(msgspec.Struct, omit_defaults=True):
     reason: str
     payload: bytes
     place: int | None = None
+    size: int | None = None
+    digest: str | None = None
+
+    @property
+    def whole_bytes(self) -> int:
+        """The size of the payload as it was."""
+        return len(self.payload) if self.size is None else self.size
+
+    def shortened(self) -> Diverted:
+        """The letter that the log takes, whatever the size of the payload and of the reason."""
+        reason = self.reason if len(self.reason) <= LETTER_HEAD_BYTES else f"{self.reason[:LETTER_HEAD_BYTES]} [...]"
+        if len(self.payload) <= WHOLE_LETTER_BYTES:
+            return self if reason is self.reason else msgspec.structs.replace(self, reason=reason)
+        return msgspec.structs.replace(
+            self,
+            reason=reason,
+            payload=self.payload[:LETTER_HEAD_BYTES],
+            size=len(self.payload),
+            digest=payload_digest(self.payload),
+        )
+
+
+def payload_digest(payload: bytes) -> str:
+    """Names a payload in its letter."""
+    return blake2b(payload, digest_size=16).hexdigest()
 
 
 class Refused(NamedTuple):

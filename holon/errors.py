@@ -42,6 +42,15 @@ class UpstreamReset(HolonError):
     """The input holds results of a newer incarnation of an upstream job than those that are counted already."""
 
 
+def described(error: BaseException) -> str:
+    """Type and text of an exception, as text that can be encoded whatever its ``__str__`` does."""
+    try:
+        text = str(error)
+    except USER_ERRORS:
+        text = "(its __str__ raised)"
+    return f"{type(error).__name__}: {text}".encode("utf-8", "backslashreplace").decode()
+
+
 class UserFunctionError(HolonError):
     """The job's own code raised; ``details`` is the traceback's text.
 
@@ -60,7 +69,7 @@ class UserFunctionError(HolonError):
         what: str = "the processing function",
         offset: int | None = None,
     ) -> None:
-        super().__init__(f"job {job!r}: {what} raised {type(cause).__name__}: {cause} on partition {partition} at {at}")
+        super().__init__(f"job {job!r}: {what} raised {described(cause)} on partition {partition} at {at}")
         self.partition = partition
         self.offset = offset
         self.at = at

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holon.batch import Columns, take_columns
-from holon.errors import JobError
+from holon.errors import JobError, described
 
 MAX_TS_MS = 2**53
 """Event times at or beyond this (year 287396) are refused; also keeps arithmetic far from overflow."""
@@ -101,4 +101,4 @@ def _checked(ts: Any, position: int, bad: Bad) -> int:
 
 
 def _no_time(error: Exception) -> str:
-    return f"no event time: {type(error).__name__}: {error}"
+    return f"no event time: {described(error)}"

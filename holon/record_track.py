@@ -16,7 +16,7 @@ import msgspec
 from holon.admit import Admission, Admitted, Counts, Diverted, Refused, late_reason, place_in_run
 from holon.context import Context
 from holon.duplicates import Duplicates
-from holon.errors import USER_ERRORS, HolonError, JobError, UpstreamReset, UserFunctionError
+from holon.errors import USER_ERRORS, HolonError, JobError, UpstreamReset, UserFunctionError, described
 from holon.formats import AtomFormat, count_events
 from holon.handles import SafeRead
 from holon.input import Input
@@ -341,7 +341,7 @@ class RecordTrack:
 
     def _bury(self, failed: _Failed) -> None:
         """The record goes to the dead-letter output; it moves nothing but the position."""
-        reason = f"the processing function raised {type(failed.error).__name__}: {failed.error}"
+        reason = f"the processing function raised {described(failed.error)}"
         self._divert(DEAD, failed.run, [Refused(0, None, reason)])
         events = count_events(self.job.source.format, failed.run.payloads)
         self.counts.dead += events
@@ -386,7 +386,8 @@ class RecordTrack:
             if place is not None:
                 assert isinstance(format, AtomFormat), "places, but no atoms"
                 payload = format.single(record, place)
-            self.outbox.divert(output, offset, n, encode_json(Diverted(*source, offset, ts, reason, payload, place)))
+            letter = Diverted(*source, offset, ts, reason, payload, place)
+            self.outbox.divert(output, offset, n, encode_json(letter.shortened()))
 
 
 def _refuse_awaitable(outcome: Any, name: str) -> None:

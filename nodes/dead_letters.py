@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from holon.admit import Diverted
+from holon.admit import Diverted, payload_digest
 from holon.job import DEAD, Job
 from nodes.errors import RunFailed, UnknownName
-from nodes.log.contract import Log
+from nodes.log.contract import Log, OffsetOutOfRange
 from nodes.reader import OutputReader
 
 Place = tuple[int, int]
@@ -42,6 +42,20 @@ def found(log: Log, job: Job, places: list[Place]) -> list[Diverted]:
     return [known[place] for place in places]
 
 
+def whole_payload(log: Log, letter: Diverted) -> bytes:
+    """The raw bytes of a letter: a long payload is read from the input. Raises ``RunFailed`` if it is gone there."""
+    if letter.size is None:
+        return letter.payload
+    where = f"{letter.topic}[{letter.partition}] offset {letter.offset}"
+    try:
+        chunk = log.read(letter.topic, letter.partition, letter.offset, max_records=1)
+    except OffsetOutOfRange as error:
+        raise RunFailed(f"dead letter of {where}: the input does not hold its {letter.size} bytes any more") from error
+    if list(chunk.offsets[:1]) != [letter.offset] or payload_digest(chunk.values[0]) != letter.digest:
+        raise RunFailed(f"dead letter of {where}: the input holds another record there now")
+    return chunk.values[0]
+
+
 def replay(log: Log, job: Job, letters: list[Diverted]) -> dict[int, int]:
     """Append the raw records to the input again, each to its partition; gives how many went where.
 
@@ -50,7 +64,7 @@ def replay(log: Log, job: Job, letters: list[Diverted]) -> dict[int, int]:
     counts: dict[int, int] = {}
     topic = job.source.topic
     for partition in sorted({letter.partition for letter in letters}):
-        rows = [letter.payload for letter in letters if letter.partition == partition]
+        rows = [whole_payload(log, letter) for letter in letters if letter.partition == partition]
         if partition >= log.partitions(topic):
             raise RunFailed(f"input {topic} has no partition {partition} any more; nothing more was appended")
         log.append(topic, partition, rows)

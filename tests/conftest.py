@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, settings
 from nodes.sim.many import fresh_base_seed
 
 TESTS = Path(__file__).parent
-FOLDERS = ("unit", "laws", "sim", "integration", "faults", "browser")
+FOLDERS = ("unit", "laws", "sim", "integration", "attack", "browser")
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
 # No deadlines: the machine is shared, and a slow example is not a wrong one. Slow data generation is no fault either.

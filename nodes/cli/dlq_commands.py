@@ -31,7 +31,7 @@ def list_letters(given: Given, job: JobArgument, as_json: JsonOption = False) ->
     if as_json:
         emit_json({"job": declared.name, "letters": [_row(letter) for letter in letters]})
     elif letters:
-        cells = [[f"{x.partition}:{x.offset}", len(x.payload), x.reason.splitlines()[0][:100]] for x in letters]
+        cells = [[f"{x.partition}:{x.offset}", x.whole_bytes, x.reason.splitlines()[0][:100]] for x in letters]
         typer.echo(table(["PLACE", "BYTES", "REASON"], cells))
     else:
         note(f"job {declared.name!r} has no dead letters")
@@ -48,17 +48,18 @@ def show(
     """Print the raw bytes of one letter; why it is one goes to standard error."""
     settings = given.settings()
     declared = job_named(job, settings)
-    from nodes.dead_letters import found, place_of
+    from nodes.dead_letters import found, place_of, whole_payload
     from nodes.opening import open_settings_log
 
     with open_settings_log(settings) as log:
         (letter,) = found(log, declared, [place_of(place)])
+        payload = whole_payload(log, letter)
     if as_json:
-        emit_json({**_row(letter), "payload": {"base64": letter.payload}})
+        emit_json({**_row(letter), "payload": {"base64": payload}})
         return
     note(letter.reason)
     with byte_stdout() as out:
-        out.write(letter.payload)
+        out.write(payload)
 
 
 @app.command("replay", epilog="Example: holon dlq replay examples.query1:job 0:1234")
@@ -93,6 +94,6 @@ def _row(letter: Diverted) -> dict[str, Any]:
         "partition": letter.partition,
         "offset": letter.offset,
         "timestamp_ms": letter.timestamp_ms,
-        "bytes": len(letter.payload),
+        "bytes": letter.whole_bytes,
         "reason": letter.reason,
     }
