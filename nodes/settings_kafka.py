@@ -3,24 +3,42 @@
 from __future__ import annotations
 
 import ipaddress
-import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
 
-from nodes.errors import SettingsError
-from nodes.settings_sources import KAFKA, Given, resolve_reference
+from nodes.errors import SettingsError, nearest
+from nodes.settings_sources import KAFKA, Given, looks_secret, resolve_reference
 
-_SECRET = re.compile(r"password|secret|key\.pem|token|oauthbearer\.config|jaas")
-# What may be passed through: security, the network, names that brokers see. Everything else is the log's own affair,
-# because exactness rests on it (acks, idempotence, offsets, isolation, batches).
-_ALLOWED = re.compile(
-    r"security\.protocol|sasl\.[a-z.]+|ssl\.[a-z0-9.]+|enable\.(ssl\.certificate\.verification|sasl\.oauthbearer\.unsecure\.jwt)"
-    r"|https\.ca\.(location|pem)|client\.(id|rack|dns\.lookup)|group\.id|broker\.address\.(family|ttl)|socket\.[a-z.]+"
-    r"|connections\.max\.idle\.ms|(reconnect|retry)\.backoff\.(max\.)?ms|metadata\.max\.age\.ms"
-    r"|topic\.metadata\.refresh\.interval\.ms|compression\.(codec|type|level)|receive\.message\.max\.bytes|debug"
+PASSED_THROUGH = frozenset(
+    """
+    security.protocol sasl.mechanism sasl.mechanisms sasl.username sasl.password sasl.kerberos.service.name
+    sasl.kerberos.principal sasl.kerberos.keytab sasl.kerberos.min.time.before.relogin sasl.oauthbearer.config
+    sasl.oauthbearer.method sasl.oauthbearer.client.id sasl.oauthbearer.client.secret
+    sasl.oauthbearer.client.credentials.client.id sasl.oauthbearer.client.credentials.client.secret
+    sasl.oauthbearer.scope sasl.oauthbearer.extensions sasl.oauthbearer.token.endpoint.url sasl.oauthbearer.grant.type
+    sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.private.key.file
+    sasl.oauthbearer.assertion.private.key.passphrase sasl.oauthbearer.assertion.private.key.pem
+    sasl.oauthbearer.assertion.file sasl.oauthbearer.assertion.claim.aud sasl.oauthbearer.assertion.claim.exp.seconds
+    sasl.oauthbearer.assertion.claim.iss sasl.oauthbearer.assertion.claim.jti.include
+    sasl.oauthbearer.assertion.claim.nbf.seconds sasl.oauthbearer.assertion.claim.sub
+    sasl.oauthbearer.assertion.jwt.template.file sasl.oauthbearer.metadata.authentication.type
+    sasl.oauthbearer.sub.claim.name enable.sasl.oauthbearer.unsecure.jwt
+    ssl.cipher.suites ssl.curves.list ssl.sigalgs.list ssl.key.location ssl.key.password ssl.key.pem
+    ssl.certificate.location ssl.certificate.pem ssl.ca.location ssl.ca.pem ssl.ca.certificate.stores ssl.crl.location
+    ssl.keystore.location ssl.keystore.password ssl.engine.id ssl.endpoint.identification.algorithm
+    enable.ssl.certificate.verification https.ca.location https.ca.pem
+    client.id client.rack client.dns.lookup group.id broker.address.family broker.address.ttl socket.timeout.ms
+    socket.blocking.max.ms socket.send.buffer.bytes socket.receive.buffer.bytes socket.keepalive.enable
+    socket.nagle.disable socket.max.fails socket.connection.setup.timeout.ms connections.max.idle.ms
+    reconnect.backoff.ms reconnect.backoff.max.ms retry.backoff.ms retry.backoff.max.ms metadata.max.age.ms
+    topic.metadata.refresh.interval.ms compression.codec compression.type compression.level receive.message.max.bytes
+    debug
+    """.split()
 )
+"""Properties of security and of the network, and names that brokers see. Everything else is the log's own affair,
+because exactness rests on it (acks, idempotence, offsets, isolation, batches)."""
 _OWN = {"holon.writer": ("batches", "librdkafka"), "holon.reader": ("source", "all", "librdkafka")}
 """Not librdkafka's: how Holon itself uses Kafka (``nodes/log/kafka_config.py``)."""
 _REFUSED = {
@@ -42,13 +60,13 @@ def kafka_property(given: Given, environ: Mapping[str, str]) -> str | SecretStr:
         if given.value not in _OWN[name]:
             raise SettingsError(f"{given.key} (from {given.origin}) is one of {', '.join(_OWN[name])}")
         return str(given.value)
-    if not _ALLOWED.fullmatch(name):
+    if name not in PASSED_THROUGH:
         raise SettingsError(
-            f"{given.key} (from {given.origin}) is refused: properties of security (security.protocol, sasl.*, ssl.*), "
-            "of the network (socket.*, client.id, ...) and compression.* pass through; the others are set by Holon "
-            "itself"
+            f"{given.key} (from {given.origin}) is refused{nearest(name, PASSED_THROUGH)}: properties of security "
+            "(security.protocol, sasl.*, ssl.*), of the network (socket.*, client.id, ...) and compression.* pass "
+            "through; the others are set by Holon itself"
         )
-    secret = _SECRET.search(name) is not None
+    secret = looks_secret(name)
     value = resolve_reference(given, environ) if secret else given.value
     if isinstance(value, bool):
         value = "true" if value else "false"

@@ -6,6 +6,7 @@ Nothing is read at import: the environment and the directory are arguments.
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,6 +18,18 @@ PREFIX = "HOLON__"
 DEFAULT_FILE = "holon.toml"
 KAFKA = "log.kafka."
 """What follows this prefix is the name of a librdkafka property, dots included."""
+
+
+_SECRET = re.compile(
+    r"pass(word|wd|phrase)|secret|token|credential|jaas|oauthbearer\.config|(^|\.)(\w*key|keys|key\.pem)$"
+)
+_PUBLIC_ENDINGS = (".location", ".file", ".id")
+
+
+def looks_secret(name: str) -> bool:
+    """Whether a setting of this name is never shown: a password, passphrase, token, key or secret, known or not."""
+    name = name.lower().replace("_", ".").replace("-", ".")
+    return _SECRET.search(name) is not None and not name.endswith(_PUBLIC_ENDINGS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +47,8 @@ def from_definitions(definitions: Iterable[str]) -> Iterator[Given]:
     for text in definitions:
         key, equals, value = text.partition("=")
         if not equals or "." not in key.strip():
-            raise SettingsError(f"-D {text!r}: write -D section.key=value, such as -D log.path=/var/lib/holon")
+            shown = "..." if looks_secret(text) else text
+            raise SettingsError(f"-D {shown!r}: write -D section.key=value, such as -D log.path=/var/lib/holon")
         yield Given(key.strip(), value.strip(), f"-D {key.strip()}", typed=False)
 
 

@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from nodes.errors import SettingsError
 from nodes.settings import Settings, known_keys, load_settings
+from nodes.settings_kafka import PASSED_THROUGH
 
 DOCS = Path(__file__).parents[2] / "docs" / "settings.md"
 
@@ -160,6 +161,50 @@ def test_secrets_come_by_reference_and_are_never_shown(load, tmp_path: Path):
     shown = repr(settings) + str(settings) + str(settings.items()) + settings.model_dump_json()
     assert "hunter2" not in shown and "swordfish" not in shown
     assert "store:6379" in shown
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sasl.password", "ssl.key.password", "ssl.keystore.password", "ssl.key.pem", "sasl.oauthbearer.client.secret",
+        "sasl.oauthbearer.client.credentials.client.secret", "sasl.oauthbearer.config",
+        "sasl.oauthbearer.assertion.private.key.passphrase", "sasl.oauthbearer.assertion.private.key.pem",
+    ],
+)  # fmt: skip
+def test_every_secret_of_librdkafka_is_hidden_and_taken_by_reference(load, tmp_path: Path, name: str):
+    (tmp_path / "secret").write_text("hunter2\n")
+    by_file = load(f"log.kafka.{name}=file:{tmp_path}/secret")
+    by_variable = load(f"log.kafka.{name}=env:MINE", environ={"MINE": "hunter2"})
+    for settings in (by_file, by_variable):
+        assert settings.kafka_properties()[name] == "hunter2"
+        assert "hunter2" not in repr(settings) + str(settings.items()) + settings.model_dump_json()
+
+
+@pytest.mark.parametrize("name", ["sasl.pasword", "ssl.passphrase", "broker.api_key", "my-token", "client.secrets"])
+def test_an_unknown_property_is_refused_without_its_value(load, name: str):
+    message = refused(load, f"log.kafka.{name}=hunter2")
+    assert name in message and "hunter2" not in message
+
+
+def test_an_unknown_property_is_refused_with_the_nearest(load):
+    assert "nearest: sasl.password" in refused(load, "log.kafka.sasl.pasword=hunter2")
+    assert "nearest: ssl.ca.location" in refused(load, "log.kafka.ssl.ca.locations=/tmp/ca")
+
+
+@pytest.mark.parametrize(
+    "text", ["passwordhunter2", "log.kafka.sasl.password hunter2", "log.kafka.sasl.password:hunter2"]
+)
+def test_a_definition_without_a_value_does_not_show_what_looks_secret(load, text: str):
+    assert "hunter2" not in refused(load, text)
+
+
+@pytest.mark.parametrize("name", sorted(PASSED_THROUGH))
+def test_properties_that_pass_through_are_those_of_librdkafka(name: str):
+    confluent_kafka = pytest.importorskip("confluent_kafka")
+    try:
+        confluent_kafka.Producer({"log_level": 0, name: "odd"}).flush(0)
+    except confluent_kafka.KafkaException as error:
+        assert "No such configuration property" not in str(error)
 
 
 def test_a_reference_that_leads_nowhere_names_key_and_reference(load):
