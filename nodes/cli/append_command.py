@@ -36,6 +36,8 @@ def append(
 ) -> None:
     """Append each line of a file as a record, without its line feed; empty lines are empty records.
 
+    Of a file that has a line that is too large, or lacks a key, nothing is appended; of a pipe, what came before.
+
     Line n (from 0) goes to partition n mod P, or to one partition, or by key: then a line is KEY, tab, payload, and
     murmur2 of the key chooses, as in Kafka.
     """
@@ -49,6 +51,8 @@ def append(
             log.create_topic(topic, partitions or 1)
         count = log.partitions(topic)
         place = _placement(partition, count, key_separator.encode(), topic)
+        if lines.seekable():
+            _check_all(lines, place, log.max_record_bytes(topic), file)
         appended = _append_all(log, topic, lines, place, count)
     if as_json:
         emit_json({"topic": topic, "appended": sum(appended), "partitions": appended})
@@ -88,6 +92,18 @@ def _by_key(number: int, line: bytes, separator: bytes, count: int) -> tuple[int
     if not found:
         fail(2, f"line {number + 1} has no key: {separator.decode()!r} does not occur in {line[:60]!r}")
     return (murmur2(key) & 0x7FFFFFFF) % count, (key, payload)
+
+
+def _check_all(lines: BinaryIO, place: Callable[[int, bytes], tuple[int, _Row]], limit: int, file: str) -> None:
+    """Read the file once before, so that nothing of it is appended if one of its lines cannot be."""
+    number = 0
+    for batch in _batches(lines):
+        for line in batch:
+            _, (key, payload) = place(number, line)
+            number += 1
+            if (size := len(payload) + len(key or b"")) > limit:
+                fail(1, f"line {number} of {file} has {size} bytes, the limit of a record is {limit}: nothing appended")
+    lines.seek(0)
 
 
 def _append_all(

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from holon.columnar.payloads import Payloads
 from nodes.log.contract import OffsetOutOfRange, RecordTooLarge, TopicExists
 
-MAX_RECORD_BYTES = 16 << 20
 _FEW = 16
 _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
 

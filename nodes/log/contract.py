@@ -72,6 +72,9 @@ class Chunk:
         return None if self.bare or not any(self.headers) else self.headers
 
 
+MAX_RECORD_BYTES = 16 << 20
+
+
 class LogError(Exception):
     """Any failure of the log; the message says what, where (topic, partition, offset) and what to do."""
 
@@ -254,6 +257,10 @@ class Log(ABC):
     @abstractmethod
     def close(self) -> None:
         """Release everything; safe to call twice."""
+
+    def max_record_bytes(self, topic: str) -> int:
+        """The most bytes of value, header and key that a record of this topic may have."""
+        return MAX_RECORD_BYTES
 
     def partitions(self, topic: str) -> int:
         """Number of partitions; raises ``UnknownTopic`` with the nearest names."""

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
-from nodes.log.checks import MAX_RECORD_BYTES, check_topic_name
-from nodes.log.contract import Appended, Chunk, Log, LogError, LogFull, TopicPartition, UnknownTopic
+from nodes.log.checks import check_topic_name
+from nodes.log.contract import MAX_RECORD_BYTES, Appended, Chunk, Log, LogError, LogFull, TopicPartition, UnknownTopic
 from nodes.log.doorbell import SLICE_S, Doorbell
 from nodes.log.embedded_block import encode_bodies
 from nodes.log.embedded_boot import verify_once_a_boot
@@ -101,6 +101,9 @@ class EmbeddedLog(Log):
             done = store.append(bodies, self._clock_ms, retention_ms)
         self._bell.ring()
         return done
+
+    def max_record_bytes(self, topic: str) -> int:
+        return self._max_record_bytes
 
     def read(
         self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20

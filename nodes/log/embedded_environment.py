@@ -8,6 +8,7 @@ this process is alive.
 from __future__ import annotations
 
 import mmap
+import os
 import threading
 import time
 from pathlib import Path
@@ -20,7 +21,7 @@ from nodes.log.embedded_errors import damaged, translate
 from nodes.log.embedded_folder import ENGINE, LOCK_FILE_BYTES, create_lock_file
 from nodes.log.embedded_lockfile import READER_LOCK, WRITER_LOCK, LockFile
 from nodes.log.embedded_stall import wait_until_free
-from nodes.log.embedded_verify import check_length, read_all
+from nodes.log.embedded_verify import check_length, check_meta_pages, read_all
 
 if TYPE_CHECKING:
     from nodes.log.embedded_keeper import LockWatcher
@@ -34,9 +35,20 @@ _META_PAGES = 2
 
 
 class Environment:
-    """LMDB environment with named errors. Safe to use from several threads; every method may raise ``LogError``."""
+    """LMDB environment with named errors. Safe to use from several threads; every method may raise ``LogError``.
 
-    def __init__(self, path: Path, where: str, *, sync_commits: bool, watcher: LockWatcher | None = None) -> None:
+    ``may_lack_commits``: the machine was restarted since, so the newest commits need not have reached the disk.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        where: str,
+        *,
+        sync_commits: bool,
+        watcher: LockWatcher | None = None,
+        may_lack_commits: bool = False,
+    ) -> None:
         self.path = path
         self.where = where
         self.closed = False
@@ -52,11 +64,14 @@ class Environment:
         self._next_reader_check = time.monotonic() + STALE_READERS_S
         self._check_data_file()
         self.locks = self._map_locks()
+        recorded = 0 if may_lack_commits else self.locks.recorded_commits()
         try:
-            self._env = self._open(sync_commits)
+            self._env = self._open(sync_commits, recorded)
+            self._data = os.open(path / "data.mdb", os.O_RDONLY | os.O_CLOEXEC)
         except BaseException:
             self._close_locks()
             raise
+        self._size = 0
         self.locks.check_commits(lambda: self._env.info()["last_txnid"])
         self._map_bytes = self._env.info()["map_size"]
 
@@ -71,6 +86,7 @@ class Environment:
     def begin_read(self) -> lmdb.Transaction[memoryview]:
         """A read transaction; the caller holds ``using``. Raises ``MapResizedError``: then ``adopt_map``."""
         self._check_open()
+        self._check_size()
         self._wait_begins(READER_LOCK)
         try:
             return self._env.begin(buffers=True)
@@ -80,6 +96,7 @@ class Environment:
     def begin_write(self) -> lmdb.Transaction[memoryview]:
         """A write transaction; the caller holds ``writing``. Raises ``MapResizedError``: then ``adopt_map``."""
         self._check_open()
+        self._check_size()
         self._check_disk()
         self._wait_begins(WRITER_LOCK)
         try:
@@ -126,6 +143,7 @@ class Environment:
                 return
             self.closed = True
             self._env.close()
+            os.close(self._data)
             self._close_locks()
 
     def _set_map(self, size: int) -> None:
@@ -180,6 +198,19 @@ class Environment:
         if note is not None:
             raise damaged(data, self.where, note)
 
+    def _check_commits(self, found: int, recorded: int) -> None:
+        """LMDB falls back to the commit before where the page of the newest one is damaged; the lock file knows more.
+
+        A note stays, since opening it has made the lock file forget.
+        """
+        if found < recorded:
+            reason = (
+                f"it ends with commit {found}, and commit {recorded} was made: acknowledged records are gone (a "
+                f"damaged page, or an older copy of the file; to go on without them, remove {DAMAGE_NOTE} beside it)"
+            )
+            (self.path / DAMAGE_NOTE).write_text(reason)
+            raise damaged(self.path / "data.mdb", self.where, reason)
+
     def _map_locks(self) -> LockFile:
         try:
             create_lock_file(self.path / "lock.mdb")
@@ -195,7 +226,16 @@ class Environment:
             self._watcher.remove(self.locks)
         self.locks.close()
 
-    def _open(self, sync_commits: bool) -> lmdb.Environment:
+    def _check_size(self) -> None:
+        """The file never becomes smaller; a look behind the end of one that was cut off would kill the process."""
+        size = os.fstat(self._data).st_size
+        if size < self._size:
+            raise damaged(
+                self.path / "data.mdb", self.where, f"it was cut off from {self._size} to {size} bytes in use"
+            )
+        self._size = size
+
+    def _open(self, sync_commits: bool, recorded: int) -> lmdb.Environment:
         data = self.path / "data.mdb"
         self._await_reader_lock()
         try:
@@ -213,7 +253,9 @@ class Environment:
         except (OSError, lmdb.Error) as error:
             raise translate(error, self.path, self.where) from error
         try:
+            check_meta_pages(data, self.where)
             check_length(env, data, self.where)
+            self._check_commits(env.info()["last_txnid"], recorded)
         except BaseException:
             env.close()
             raise

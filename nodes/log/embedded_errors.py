@@ -36,7 +36,7 @@ def translate(error: lmdb.Error | OSError, path: Path, where: str) -> LogError:
     if isinstance(error, lmdb.MapFullError) or code == errno.ENOMEM:
         return LogFull(f"{where}: the address space for {path} is used up ({error}); raise `ulimit -v`")
     if code in (errno.EMFILE, errno.ENFILE):
-        return LogUnavailable(f"{where}: too many open files; raise `ulimit -n` (4 a partition are needed)")
+        return LogUnavailable(f"{where}: too many open files; raise `ulimit -n` (5 a partition are needed)")
     if isinstance(error, lmdb.ReadersFullError):
         return LogUnavailable(f"{where}: too many processes read {path} at once; close some of them")
     return LogUnavailable(f"{where}: {path} cannot be used: {error}. Check that it exists and may be read and written")

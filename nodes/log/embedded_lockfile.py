@@ -35,6 +35,10 @@ class LockFile:
         self._commits_known = False
         self._owners_known: bool | None = None  # None: no own write yet that could prove it
 
+    def recorded_commits(self) -> int:
+        """Number of the last commit that any process has noted here, 0 if none: to be asked before LMDB opens it."""
+        return self._words[_COMMITS] if self._halfs[0] == _MAGIC else 0
+
     def check_commits(self, ask: Callable[[], int]) -> None:
         """Compare with what LMDB says, once it is open."""
         for _ in range(100):  # others may commit between two looks

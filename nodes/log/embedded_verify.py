@@ -2,13 +2,32 @@
 
 from __future__ import annotations
 
+import mmap
 import os
+import struct
 from pathlib import Path
 
 import lmdb
 
 from nodes.log import embedded_block as block
 from nodes.log.embedded_errors import damaged, translate
+
+_COMMIT = struct.Struct("<Q")
+_COMMIT_AT = 144
+"""In a meta page of LMDB 0.9 on 64 bits, behind the page's head, sizes, two trees, and the last page's number."""
+
+
+def check_meta_pages(data: Path, where: str) -> None:
+    """Raise ``LogDamaged`` if a meta page names a commit that belongs on the other one: LMDB would read an older state.
+
+    Even commits are on page 0, odd ones on page 1; both begin with commit 0.
+    """
+    with data.open("rb") as file:
+        for page in (0, 1):
+            file.seek(page * mmap.PAGESIZE + _COMMIT_AT)
+            (commit,) = _COMMIT.unpack(file.read(_COMMIT.size))
+            if commit and commit % 2 != page:
+                raise damaged(data, where, f"meta page {page} names commit {commit}")
 
 
 def check_length(env: lmdb.Environment, data: Path, where: str) -> None:

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from nodes import compiled
 from nodes.log import kafka_config, kafka_transactions
-from nodes.log.checks import MAX_RECORD_BYTES, are_small, check_batch, check_new_topic, out_of_range
-from nodes.log.contract import Appended, Chunk, Log, LogError, TopicPartition, UnknownTopic
+from nodes.log.checks import are_small, check_batch, check_new_topic, out_of_range
+from nodes.log.contract import MAX_RECORD_BYTES, Appended, Chunk, Log, LogError, TopicPartition, UnknownTopic
 from nodes.log.kafka_append import BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, Appender
 from nodes.log.kafka_batch_send import BatchSender
 from nodes.log.kafka_errors import Connection
@@ -325,6 +325,11 @@ class KafkaLog(Log):
         if self._pid == OWN.id:
             with self._lock:
                 self._finalizer()
+
+    def max_record_bytes(self, topic: str) -> int:
+        self._check()
+        with self._lock:
+            return self._largest(self._topics.limit(topic))
 
     def _largest(self, limit_bytes: int) -> int:
         """That a record may be, where a batch may have so many bytes."""

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from nodes.log.checks import MAX_RECORD_BYTES, check_batch, check_new_topic, check_same_partitions, out_of_range
+from nodes.log.checks import check_batch, check_new_topic, check_same_partitions, out_of_range
 from nodes.log.contract import (
+    MAX_RECORD_BYTES,
     Appended,
     Chunk,
     Log,
@@ -100,6 +101,9 @@ class MemoryLog(Log):
             records.keys.extend(keys if keys is not None else [None] * count)
             self._expire(topic, records, count)
         return Appended(first, count, timestamp_ms)
+
+    def max_record_bytes(self, topic: str) -> int:
+        return self._max_record_bytes
 
     def read(
         self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20

@@ -14,7 +14,7 @@ from holon.testing import JobTest
 from nodes.dead_letters import dead_letters, replay, whole_payload
 from nodes.errors import RunFailed
 from nodes.jobs import load_job
-from nodes.log.checks import MAX_RECORD_BYTES
+from nodes.log.contract import MAX_RECORD_BYTES
 from tests.integration import poison
 from tests.integration.fleet_support import Command, Stage, run_command
 from tests.integration.jobs_mixed import INPUT, Event, time_of
