@@ -10,7 +10,6 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import TypeAlias
 
-from nodes.errors import Unreachable
 from nodes.log.contract import Log, LogError, OffsetOutOfRange
 from nodes.machine import messages as m
 from nodes.machine.control_state import ControlCheckpoint
@@ -26,8 +25,8 @@ Wish: TypeAlias = tuple[str, int, int]
 """Topic, partition, and the first offset that stays."""
 
 
-class TopicsTrimmed(OffsetOutOfRange, Unreachable):
-    """What a node needs of the job's own topics was deleted: it has to start again (exit code 4)."""
+class TopicsTrimmed(OffsetOutOfRange):
+    """What a node needs of the job's own topics was deleted: no start helps while its checkpoints are bad (exit code 1)."""
 
 
 class Trimming:

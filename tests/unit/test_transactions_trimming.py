@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from nodes.cli.errors import classify
 from nodes.errors import Unreachable
 from nodes.transactions.client import RepliesTrimmed, TransactionClient
 from nodes.transactions.trimming import TopicsTrimmed
@@ -100,8 +101,9 @@ def test_a_job_without_an_intact_checkpoint_says_what_is_gone(trimmed: Trimmed) 
     stage.store.files.clear()
     stage.now_ms += 10_000
     stage.start("b")
-    with pytest.raises(TopicsTrimmed, match=r"job 'trimmed'.*node\.trim"):
+    with pytest.raises(TopicsTrimmed, match=r"job 'trimmed'.*node\.trim") as raised:
         stage.turn(500)
+    assert classify(raised.value)[0] == 1, "a fleet starts a node with exit code 4 as often as it takes"
 
 
 def test_a_client_that_is_late_is_told_so_and_asks_again(trimmed: Trimmed) -> None:
