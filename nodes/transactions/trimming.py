@@ -26,7 +26,7 @@ Wish: TypeAlias = tuple[str, int, int]
 
 
 class TopicsTrimmed(OffsetOutOfRange):
-    """What a node needs of the job's own topics was deleted: no start helps while its checkpoints are bad (exit code 1)."""
+    """What a node needs of the job's own topics was deleted: starting again does not help (exit code 1)."""
 
 
 class Trimming:
