@@ -130,7 +130,7 @@ class Run:
         self.screen = screen
         self.lines: SimpleQueue[tuple[int, str]] = SimpleQueue()
         self.fleet = Fleet(options.reference, settings, options.nodes, options.accept_code, lines=self.lines)
-        self.supervisor = Supervisor(self.fleet, screen.say)
+        self.supervisor = Supervisor(self.fleet, screen.say, self._has_begun)
         self.progress = ProgressReader(monitor, self.fleet, settings.node.suspect_after_ms)
         self._measured_s = float("-inf")
         self._moved: tuple[object, float] = (None, 0.0)

@@ -17,8 +17,12 @@ RESTARTS_A_MINUTE = 3
 LONGEST_PAUSE_S = 30.0
 QUIET_S = 60.0
 ENVIRONMENT = 4
-"""Exit code of a node whose log or store did not answer. It may come back at any time, so such a node is started again
-as often as it takes, after pauses that double, and that is not counted against it."""
+"""Exit code of a node whose log or store did not answer. What has answered once may come back at any time: then such a
+node is started again as often as it takes, after pauses that double, and that is not counted against it."""
+STARTS_IN_VAIN = 5
+"""Of each node, while log and store have answered no node of the fleet yet: an address may be wrong."""
+RAN_S = 20.0
+"""Log and store have answered a node that ran for so long, whatever else is known of it."""
 UNFORESEEN = 70
 """Exit code of a node that ended by an error that nobody foresaw."""
 
@@ -37,12 +41,17 @@ class Restarting(Protocol):
 class Supervisor:
     """Call ``look`` now and then.
 
-    Args: ``say`` gets a line for each thing that happens.
+    Args: ``say`` gets a line for each thing that happens. ``has_begun`` says whether a node of the fleet has joined its
+    job: then log and store have answered.
     """
 
     fleet: Restarting
     say: Callable[[str], None]
+    has_begun: Callable[[], bool] = lambda: False
     restarts: int = 0
+    _began: bool = False
+    _first_s: dict[int, float] = field(default_factory=dict)  # of the members, by identity: when they were first seen
+    _in_vain: dict[int, int] = field(default_factory=dict)
     _due: list[tuple[float, int]] = field(default_factory=list)
     _times: dict[int, list[float]] = field(default_factory=dict)
     _pauses: dict[int, tuple[float, float]] = field(default_factory=dict)  # of the last: when, how long
@@ -57,6 +66,9 @@ class Supervisor:
         """
         self._watched += self.fleet.members[self._seen :]
         self._seen = len(self.fleet.members)
+        for member in self._watched:
+            self._began |= now_s - self._first_s.setdefault(id(member), now_s) >= RAN_S
+        self._began |= not self._began and self.has_begun()
         ended = [member for member in self._watched if member.process.poll() is not None]
         self._watched = [member for member in self._watched if member not in ended]
         over = is_over()
@@ -87,6 +99,10 @@ class Supervisor:
         if code == 0:
             how += ", although the job is not done (does the job's code end the process?)"
         elif code == ENVIRONMENT:
+            self._in_vain[number] = 0 if self._began else self._in_vain.get(number, 0) + 1
+            if self._in_vain[number] > STARTS_IN_VAIN:
+                self.say(f"{how}; given up, as log or store have not answered any node since the start")
+                return
             self._start_again(number, now_s, self._pause_s(number, now_s), how)
             return
         elif code > 0 and code != UNFORESEEN:

@@ -119,6 +119,31 @@ def test_a_node_whose_log_does_not_answer_is_started_again_as_often_as_it_takes(
     assert watch.said[-1].endswith("starting it again in 1 s"), "it had run for long"
 
 
+def in_vain(watch: Watch) -> None:
+    """Both nodes end at once, whenever they are started."""
+    for at_s in range(0, 400):
+        for member in watch.fleet.members:
+            process: Any = member.process
+            process.returncode = 4
+        watch.supervisor.look(float(at_s), is_over=never)
+
+
+def test_a_log_that_has_never_answered_is_given_up() -> None:
+    watch = Watch()
+    in_vain(watch)
+    assert watch.supervisor.exhausted and watch.numbers.count(0) == watch.numbers.count(1) == 6
+    assert watch.said[-1].endswith("given up, as log or store have not answered any node since the start")
+
+
+def test_a_log_that_has_answered_a_node_once_is_not_given_up() -> None:
+    watch = Watch()
+    watch.supervisor.has_begun = lambda: True
+    watch.supervisor.look(0.0, is_over=never)
+    watch.supervisor.has_begun = lambda: False
+    in_vain(watch)
+    assert not watch.supervisor.exhausted and len(watch.numbers) > 20
+
+
 def test_restarts_for_want_of_the_log_do_not_use_up_those_for_crashes() -> None:
     watch, member = Watch(), 0
     for round, code in enumerate([4, -6, 4, -6, 4, -6]):
