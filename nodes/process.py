@@ -114,7 +114,8 @@ class NodeProcess:
             merger=ThreadSaver("merger"),
             control_at=history.offset,
         )
-        log.tolerate_loss([self.driver.topics.heartbeats, self.driver.topics.group_heartbeats])
+        topics = self.driver.topics
+        log.tolerate_loss([topics.heartbeats, topics.group_heartbeats], essential=[topics.control])
         self._topics = TopicWatch(log, run)
         self._guardian = Guardian(
             Watched(

@@ -183,10 +183,13 @@ class Log(ABC):
         compiled on this machine's first use where ``build``.
         """
 
-    def tolerate_loss(self, topics: Collection[str]) -> None:  # noqa: B027  # nothing to do where a writer has no place
+    def tolerate_loss(  # noqa: B027  # nothing to do where a writer has no place
+        self, topics: Collection[str], essential: Collection[str] = ()
+    ) -> None:
         """Records of these topics may be lost, repeated or reordered: where that helps, a writer begins anew there.
 
-        A failure to ``send`` to them concerns nothing else, and is not told.
+        A failure to ``send`` to them concerns nothing else, and is not told. They are not written at all while other
+        writes, or those to ``essential`` topics, wait in vain for an answer: heartbeats are to say that a node works.
         """
 
     def delivered(self, *, wait: bool = False) -> None:  # noqa: B027  # nothing to do where ``send`` waits

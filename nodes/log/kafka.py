@@ -7,7 +7,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -18,7 +18,15 @@ from numpy.typing import NDArray
 from nodes import compiled
 from nodes.log import kafka_config, kafka_transactions
 from nodes.log.checks import are_small, check_batch, check_new_topic, out_of_range
-from nodes.log.contract import MAX_RECORD_BYTES, Appended, Chunk, Log, LogError, TopicPartition, UnknownTopic
+from nodes.log.contract import (
+    MAX_RECORD_BYTES,
+    Appended,
+    Chunk,
+    Log,
+    LogError,
+    TopicPartition,
+    UnknownTopic,
+)
 from nodes.log.kafka_append import BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, Appender
 from nodes.log.kafka_batch_send import BatchSender
 from nodes.log.kafka_errors import Connection
@@ -30,6 +38,7 @@ from nodes.log.kafka_native_send import NativeSender
 from nodes.log.kafka_send import Sender
 from nodes.log.kafka_swift import SwiftConsumer
 from nodes.log.kafka_topics import Topics
+from nodes.log.kafka_unanswered import Unanswered
 from nodes.log.own_process import OWN
 
 CONNECT_TIMEOUT_S = 5.0
@@ -87,7 +96,8 @@ class KafkaLog(Log):
         self._transactional: dict[str, Sender] = {}
         self._limited: dict[int, Sender] = {}
         loose_appender = partial(Appender, without_memory(writer), connection, timeout_s, renews=True)
-        self._loose = LooseWriter(self._sending, connection, loose_appender)
+        self._unanswered = Unanswered()
+        self._loose = LooseWriter(self._sending, connection, loose_appender, self._unanswered)
         parts = (self._topics, self._follower, self._appender, self._sender, self._transactional, self._limited)
         self._parts = (*parts, self._loose)
         self._finalizer = weakref.finalize(self, _release, *self._parts, self._pid)
@@ -202,8 +212,10 @@ class KafkaLog(Log):
         if not values:
             return Appended(self.end_offset(*where), 0, time.time_ns() // 1_000_000)
         name = self.prefix + topic
-        appender = self._loose.appender() if topic in self._loose.topics else self._appender
-        appended = appender.append(name, partition, values, headers, keys, sizes, limit_bytes)
+        loose = topic in self._loose.topics
+        appender = self._loose.appender() if loose else self._appender
+        with nullcontext() if loose else self._unanswered.waits(topic):
+            appended = appender.append(name, partition, values, headers, keys, sizes, limit_bytes)
         self._follower.appended(where)
         return appended
 
@@ -224,7 +236,8 @@ class KafkaLog(Log):
         if values:
             loose = self._loose if topic in self._loose.topics else None
             sender = loose or self._transactional.get(topic) or self._sender_for(limit_bytes)
-            sender.send(self.prefix + topic, partition, values, headers, keys, done)
+            told = done if loose else self._unanswered.then(topic, done)
+            sender.send(self.prefix + topic, partition, values, headers, keys, told)
         else:
             done(self.end_offset(*where))
 
@@ -249,8 +262,9 @@ class KafkaLog(Log):
             for sender in senders:
                 sender.release()
 
-    def tolerate_loss(self, topics: Collection[str]) -> None:
+    def tolerate_loss(self, topics: Collection[str], essential: Collection[str] = ()) -> None:
         self._loose.topics.update(topics)
+        self._unanswered.watch(essential)
 
     def delivered(self, *, wait: bool = False) -> None:
         self._check()

@@ -17,9 +17,11 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from nodes.log.contract import LogUnavailable
 from nodes.log.kafka_append import HEADER, Appender
 from nodes.log.kafka_errors import Connection, reason
 from nodes.log.kafka_remedies import Remedy, remedy
+from nodes.log.kafka_unanswered import Unanswered
 
 logger = logging.getLogger(__name__)
 
@@ -38,6 +40,7 @@ class LooseWriter:
         config: Mapping[str, Any],
         connection: Connection,
         new_appender: Callable[[], Appender],
+        unanswered: Unanswered,
         new_producer: Callable[[dict[str, Any]], Producer] = Producer,
     ) -> None:
         self.topics: set[str] = set()
@@ -47,6 +50,7 @@ class LooseWriter:
         self._connection = connection
         self._new_producer = new_producer
         self._new_appender = new_appender
+        self._unanswered = unanswered
         self._appender: Appender | None = None
         self._lock = threading.Lock()
         self._producer: Producer | None = None
@@ -61,7 +65,13 @@ class LooseWriter:
         keys: Sequence[bytes | None] | None,
         done: Callable[[int], None],
     ) -> None:
-        """Hand records over, without waiting; ``done`` is called if the last of them arrives."""
+        """Hand records over, without waiting; ``done`` is called if the last of them arrives.
+
+        They are dropped while other writes wait in vain.
+        """
+        if self._unanswered.in_vain:
+            self.dropped += len(values)
+            return
         producer = self._ready()
 
         def reported(error: KafkaError | None, message: Message) -> None:
@@ -86,7 +96,9 @@ class LooseWriter:
                 self._failed(reason(error))
 
     def appender(self) -> Appender:
-        """For appends that wait, from any thread."""
+        """For appends that wait, from any thread. Raises ``LogUnavailable`` while other writes wait in vain."""
+        if self._unanswered.in_vain:
+            raise LogUnavailable("other writes to Kafka wait in vain for an answer")
         with self._lock:
             if self._appender is None:
                 self._appender = self._new_appender()

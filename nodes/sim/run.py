@@ -16,6 +16,7 @@ from nodes.errors import RunFailed
 from nodes.log.contract import LogError
 from nodes.machine.effects import Ending
 from nodes.machine.messages import BadMessage
+from nodes.machine.pace import MOST_TIMES
 from nodes.sim.checks import check_idle_progress, check_replicas, check_results
 from nodes.sim.life import InvariantBroken, Life
 from nodes.sim.options import Options, draw
@@ -129,7 +130,8 @@ def _bound_ms(options: Options) -> int:
     """Liveness: within so much virtual time after the last fault, everything is done."""
     stands_ms = 2 * LONGEST_TURN_MS if options.faults.pressure else 0
     waits_ms = 20 * (options.load_ms + 2 * options.save_ms * options.partitions)
-    once_ms = 60 * options.suspect_after_ms + 20 * options.checkpoint_interval_ms + 20 * options.records
+    patience = 60 + 2 * MOST_TIMES  # a node that was taken for dead by mistake is believed for longer
+    once_ms = patience * options.suspect_after_ms + 20 * options.checkpoint_interval_ms + 20 * options.records
     return 5_000 + once_ms + waits_ms + stands_ms
 
 

@@ -338,7 +338,12 @@ class World:
             return False
         if self.truncating.refuses:
             return True
-        return self.all_fed and (self.failed or (bool(self.lives) and self.now_ms - self.appended_ms > wait_ms))
+        if not self.all_fed or self.failed:
+            return self.all_fed
+        names = {life.name for life in self.lives}
+        if not names or self.now_ms - self.appended_ms <= wait_ms:
+            return False
+        return names.issuperset(self.folded().owners().values())  # what a dead node leaves is taken, if late
 
     def all_done(self) -> bool:
         """True once the log says that everything is answered, and every node has left."""

@@ -106,7 +106,7 @@ class TransactionProcess:
     ) -> None:
         log.prefer_latency(build=True)
         self.topics = create_topics(log, program, sequencers)
-        log.tolerate_loss([self.topics.heartbeats])
+        log.tolerate_loss([self.topics.heartbeats], essential=[self.topics.control])
         version = version_of(program)
         begin(log, self.topics, program, sequencers, version)
         counted = TransactionMeter()

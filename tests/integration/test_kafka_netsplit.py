@@ -63,10 +63,28 @@ def test_a_node_that_hears_nothing_or_is_not_heard_splits_nothing(stage: KafkaSt
     stage.assert_exact()
 
 
-def test_a_node_whose_signs_of_life_alone_are_lost_does_no_harm(stage: KafkaStage, proxy: Proxy) -> None:
-    """What it appends to the heartbeat topic, or to the control topic, is held; all else goes through."""
-    topics = [f"{stage.prefix}_holon.mixed.{name}" for name in ("heartbeats", "control")]
-    cut_off(stage, proxy, [lambda t=t: proxy.hold("request", key=PRODUCE, topic=t) for t in topics], least_s=2.0)
+def test_a_node_whose_control_records_alone_are_lost_does_no_harm(stage: KafkaStage, proxy: Proxy) -> None:
+    """What it appends to the control topic is held: it falls silent, although heartbeats have a client of their own."""
+    control = f"{stage.prefix}_holon.mixed.control"
+    cut_off(stage, proxy, [lambda: proxy.hold("request", key=PRODUCE, topic=control)], least_s=2.0)
+    stage.assert_exact()
+
+
+def test_a_node_that_is_heard_by_its_control_records_alone_works_on(stage: KafkaStage, proxy: Proxy) -> None:
+    """Heartbeats alone are held."""
+    run = stage.open()
+    monitor = stage.monitor(run)
+    with stage.fleet(0) as fleet:
+        stage.add(fleet, 0, f"log.bootstrap={proxy.bootstrap}", expected=2)
+        stage.add(fleet, 1, expected=2)
+        with stage.feeding():
+            stage.until(monitor, lambda: set(owners(monitor)) == {0, 1}, "both own partitions", fleet)
+            rule = proxy.hold("request", key=PRODUCE, topic=f"{stage.prefix}_holon.mixed.heartbeats")
+            before = monitor.consumed
+            stage.until(monitor, lambda: monitor.consumed > before + 2000, "they work on", fleet)
+            rule.release()
+        assert len(fleet.running()) == 2
+        stage.finish(run, fleet)
     stage.assert_exact()
 
 

@@ -80,7 +80,9 @@ def test_a_run_whose_nodes_cannot_start_ends_no_input(stage: Stage) -> None:
     nowhere = stage.path / "file"
     stage.path.mkdir(exist_ok=True)
     nowhere.write_text("no folder")
-    code, _, err = _finished(stage, "--bounded", "-D", f"checkpoints.url={nowhere / 'in-it'}")
+    usable, stage.definitions = stage.definitions, (*stage.definitions, f"checkpoints.url={nowhere / 'in-it'}")
+    code, _, err = _finished(stage, "--bounded")
+    stage.definitions = usable
     assert code not in (0, 2), err
     monitor = stage.monitor(run)
     assert [monitor.ownership.end_offset(partition) for partition in range(PARTITIONS)] == [None] * PARTITIONS

@@ -20,6 +20,7 @@ from nodes.log.kafka_loose import LooseWriter
 from nodes.log.kafka_records import Records
 from nodes.log.kafka_remedies import SENT_AGAIN, Remedy, remedy
 from nodes.log.kafka_send import Sender
+from nodes.log.kafka_unanswered import Unanswered
 from nodes.supervisor import ENVIRONMENT
 
 CODES = {
@@ -95,7 +96,8 @@ def loose() -> LooseWriter:
     new_producer: Any = FakeProducer
     config = {"enable.idempotence": True, "enable.gapless.guarantee": True, "acks": "all"}
     connection = Connection("h:1")
-    return LooseWriter(config, connection, lambda: Appender(config, connection, 1.0, renews=True), new_producer)
+    new_appender = lambda: Appender(config, connection, 1.0, renews=True)  # noqa: E731
+    return LooseWriter(config, connection, new_appender, Unanswered(), new_producer)
 
 
 def beat(writer: LooseWriter | Sender, value: bytes) -> list[int]:

@@ -121,7 +121,7 @@ def test_a_node_whose_log_does_not_answer_is_started_again_as_often_as_it_takes(
 
 def in_vain(watch: Watch) -> None:
     """Both nodes end at once, whenever they are started."""
-    for at_s in range(0, 400):
+    for at_s in range(400):
         for member in watch.fleet.members:
             process: Any = member.process
             process.returncode = 4
