@@ -67,7 +67,7 @@ class Environment:
         recorded = 0 if may_lack_commits else self.locks.recorded_commits()
         try:
             self._env = self._open(sync_commits, recorded)
-            self._data = os.open(path / "data.mdb", os.O_RDONLY | os.O_CLOEXEC)
+            self._data = self._open_data()
         except BaseException:
             self._close_locks()
             raise
@@ -225,6 +225,14 @@ class Environment:
         if self._watcher is not None:
             self._watcher.remove(self.locks)
         self.locks.close()
+
+    def _open_data(self) -> int:
+        """A descriptor by which the file's length can be asked for."""
+        try:
+            return os.open(self.path / "data.mdb", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError as error:
+            self._env.close()
+            raise translate(error, self.path, self.where) from error
 
     def _check_size(self) -> None:
         """The file never becomes smaller; a look behind the end of one that was cut off would kill the process."""

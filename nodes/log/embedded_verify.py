@@ -22,12 +22,15 @@ def check_meta_pages(data: Path, where: str) -> None:
 
     Even commits are on page 0, odd ones on page 1; both begin with commit 0.
     """
-    with data.open("rb") as file:
-        for page in (0, 1):
-            file.seek(page * mmap.PAGESIZE + _COMMIT_AT)
-            (commit,) = _COMMIT.unpack(file.read(_COMMIT.size))
-            if commit and commit % 2 != page:
-                raise damaged(data, where, f"meta page {page} names commit {commit}")
+    try:
+        with data.open("rb") as file:
+            head = file.read(2 * mmap.PAGESIZE)
+    except OSError as error:
+        raise translate(error, data.parent, where) from error
+    for page in (0, 1):
+        (commit,) = _COMMIT.unpack_from(head, page * mmap.PAGESIZE + _COMMIT_AT)
+        if commit and commit % 2 != page:
+            raise damaged(data, where, f"meta page {page} names commit {commit}")
 
 
 def check_length(env: lmdb.Environment, data: Path, where: str) -> None:
