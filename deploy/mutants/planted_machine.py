@@ -127,7 +127,7 @@ MACHINE = (
         "nodes/machine/runner.py",
         "        if not self.idle_allowed:\n            return new\n",
         "        if True:\n            return new\n",
-        case="idle-running",
+        tests=("tests/unit/test_runner_results.py",),
     ),
     # --- what is kept and what is asked for ---
     Mutant(
