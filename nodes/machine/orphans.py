@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-ORPHANED_TIMES = 32
+from nodes.machine.pace import LAST_RESORT_TIMES
+
+ORPHANED_TIMES = LAST_RESORT_TIMES
 """So many suspicions' times without a living owner: the failover of a node that is not believed is over by then."""
 
 
