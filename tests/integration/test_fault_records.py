@@ -13,7 +13,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holon import Context, Job, Json, ProcessingFunction, Source
+from holon.admit import LETTER_HEAD_BYTES, WHOLE_LETTER_BYTES, payload_digest
 from holon.testing import JobTest
+from nodes.dead_letters import dead_letters, whole_payload
+from nodes.jobs import load_job
 from nodes.reader import OutputReader
 from tests.integration import poison
 from tests.integration.fleet_support import Command, Stage, run_command
@@ -43,6 +46,12 @@ def letters(job: JobTest) -> list[bytes]:
     return [base64.b64decode(letter["payload"]) for letter in job.dead()]
 
 
+def is_head(payload: bytes, letter: dict[str, object], row: bytes) -> bool:
+    """Whether a letter keeps the start of a long record, and enough to know the record again."""
+    named = (letter["size"], letter["digest"]) == (len(row), payload_digest(row))
+    return named and payload == row[:LETTER_HEAD_BYTES]
+
+
 def test_corpus_goes_to_the_dead_letters_with_its_bytes_and_the_rest_is_untouched(stage: Stage) -> None:
     bad, rows = list(poison.BAD.values()), []
     for number, row in enumerate([*bad, *poison.GOOD.values()]):
@@ -60,7 +69,12 @@ def test_corpus_goes_to_the_dead_letters_with_its_bytes_and_the_rest_is_untouche
     assert len(kept) == len(bad) and all(letter["reason"] for letter in kept.values())
     halves = rows[: len(rows) // 2], rows[len(rows) // 2 :]
     for (partition, offset), letter in kept.items():
-        assert base64.b64decode(letter["payload"]) == halves[partition][offset] in bad
+        row, payload = halves[partition][offset], base64.b64decode(letter["payload"])
+        assert row in bad
+        assert payload == row if len(row) <= WHOLE_LETTER_BYTES else is_head(payload, letter, row)
+    stored = dead_letters(stage.log, load_job(SMALL))
+    whole = {(letter.partition, letter.offset): whole_payload(stage.log, letter) for letter in stored}
+    assert whole == {(partition, offset): halves[partition][offset] for partition, offset in kept}
 
 
 def test_fuzzed_records_are_taken_or_kept_as_the_standard_library_would(stage: Stage) -> None:
