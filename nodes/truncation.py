@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from nodes.jobs import Topics
-from nodes.log.contract import TRUNCATION_CAUSES, Log, LogError, LogTruncated, OffsetOutOfRange
+from nodes.log.contract import TRUNCATION_CAUSES, Log, LogError, LogTruncated, OffsetOutOfRange, TopicPartition
 from nodes.machine import messages as m
 from nodes.machine.config import Wanted
 from nodes.machine.events import OutputPartition
@@ -34,6 +34,7 @@ class Truncation:
         self._told = False
         self._looked_ms: int | None = None
         self._tails: dict[int, int] = {}
+        self._begun: dict[int, int] = {}
 
     def check(self) -> None:
         """Raise what an acknowledgement has shown."""
@@ -92,6 +93,7 @@ class Truncation:
         Who takes up a partition from a checkpoint reads up to where the log ends now, and would wait there, or go on
         with what is appended meanwhile. One question each time: a node that catches up on many has work to do.
         """
+        self._look_at_begun()
         if self._looked_ms is not None and 0 <= now_ms - self._looked_ms < PATIENCE_MS // 10:
             return
         self._looked_ms = now_ms
@@ -110,6 +112,23 @@ class Truncation:
             runner = running[partition]
             how = f"ends at {end}; the job knows it up to offset {needed[partition]}"
             raise self.input_lost(Wanted(partition, runner.key, runner.task.next_offset, None), how)
+
+    def _look_at_begun(self) -> None:
+        """Partitions that this node has just taken up: does the log reach to where it goes on?
+
+        Who waits there, for time or for checkpoints, reads nothing, and would go on behind a loss that was overgrown.
+        """
+        running = {runner.partition: runner for runner in self.node.work.running()}
+        begun = [runner for p, runner in running.items() if self._begun.get(p) != runner.key]
+        self._begun = {partition: runner.key for partition, runner in running.items()}
+        places = {TopicPartition(self.topics.source, r.partition): r for r in begun if r.task.next_offset}
+        if not places:
+            return
+        for place, end in self.log.written_ends(places).items():
+            runner = places[place]
+            if end < runner.task.next_offset:
+                how = f"ends at {end}; the job goes on at offset {runner.task.next_offset}"
+                raise self.input_lost(Wanted(runner.partition, runner.key, runner.task.next_offset, None), how)
 
     def _known_offset(self, partition: int) -> int:
         """How far the input went, by outputs, the broadcast, the checkpoints and the declared end."""

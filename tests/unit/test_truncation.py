@@ -60,10 +60,14 @@ class Fleet:
         self.run: JobRun = open_job(self.log, count_job())
         self.topics = Topics.of(self.run)
         self.born = 0
+        self.max_ahead_ms = 0
 
     def node(self) -> Driver:
         self.born += 1
-        config = NodeConfig(node=f"n{self.born}", expect_ms=0, checkpoint_interval_ms=10, suspect_after_ms=50)
+        config = NodeConfig(
+            node=f"n{self.born}", expect_ms=0, checkpoint_interval_ms=10, suspect_after_ms=50,
+            watermark_max_ahead_ms=self.max_ahead_ms,
+        )  # fmt: skip
         history = History(self.log, self.run.job)
         node = Node(config, self.run, history.ownership)
         return Driver(node, self.log, self.store, lambda: self.now_ms, control_at=history.offset)
@@ -128,6 +132,18 @@ def test_an_input_that_lost_its_end_while_no_node_ran_is_named_where_the_checkpo
     fleet.log.truncate("in", 0, 20)
     with pytest.raises(LogTruncated, match=r"input in\[0\] has lost its end"):
         fleet.turn(fleet.node(), lambda: False)
+
+
+def test_an_input_that_lost_its_end_is_named_at_once_though_it_waits_for_another_partition() -> None:
+    """Who waited read nothing, and went on behind what had overgrown the loss."""
+    fleet = Fleet(partitions=2)
+    fleet.log.append("in", 1, [b'{"ts": 0}'])
+    worked(fleet)
+    fleet.max_ahead_ms = 100
+    fleet.log.truncate("in", 0, 20)
+    driver = fleet.node()
+    with pytest.raises(LogTruncated, match=r"input in\[0\] has lost its end, and ends at 20; .* goes on at offset 30"):
+        fleet.turn(driver, lambda: driver.node.work.wanted() != [])
 
 
 def test_an_input_is_asked_for_although_every_checkpoint_that_reached_so_far_is_gone(fleet: Fleet) -> None:
