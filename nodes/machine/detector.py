@@ -38,6 +38,7 @@ class Detector:
         self._longest_ms = LONGEST_TIMES * suspect_after_ms
         self._blind = False
         self._heard: dict[str, tuple[int, int]] = {}  # in running time, and as it elapsed
+        self._beaten_ms: dict[str, int] = {}
         self._graced: set[str] = set()
         self._members: list[str] = []
         self._suspects: list[str] | None = None  # of these members, as long as nothing can have changed
@@ -50,11 +51,19 @@ class Detector:
         return self._running_ms
 
     def heard(self, node: str, now_ms: int) -> None:
-        """A record of the node was read (any record is a sign of life)."""
+        """A heartbeat of the node was read."""
+        self.wrote(node, now_ms)
+        self._beaten_ms[node] = self._running_ms
+        self.pace.heard(node, self._running_ms)
+
+    def wrote(self, node: str, now_ms: int) -> None:
+        """Another record of the node was read: a sign of life, but perhaps of long ago, so no proof that it keeps pace.
+
+        A write is retried behind a cut, until it is answered; a heartbeat is not.
+        """
         self._step(now_ms)
         self._heard[node] = self._running_ms, self._elapsed_ms
         self._graced.discard(node)
-        self.pace.heard(node, self._running_ms)
         if self._suspects and node in self._suspects:
             self._suspects = None
 
@@ -62,6 +71,7 @@ class Detector:
         """Somebody has heard all of these."""
         self._step(now_ms)
         self._heard.update(dict.fromkeys(nodes, (self._running_ms, self._elapsed_ms)))
+        self._beaten_ms.update(dict.fromkeys(nodes, self._running_ms))
         self._graced.difference_update(nodes)
         self.pace.heard_all(nodes, self._running_ms)
         if self._suspects and not set(self._suspects).isdisjoint(nodes):
@@ -70,6 +80,7 @@ class Detector:
     def forget(self, node: str) -> None:
         """The node has left."""
         self._heard.pop(node, None)
+        self._beaten_ms.pop(node, None)
         self._graced.discard(node)
         self.pace.forget(node)
         self._suspects = None
@@ -112,9 +123,13 @@ class Detector:
         self._suspects.sort()
 
     def claimed(self, fact: PartitionClaimed, now_ms: int) -> None:
-        """A claim has won: its node may have taken the work of one that lives."""
+        """A claim has won: its node may have taken the work of one that lives.
+
+        One without a heartbeat for as long as a suspicion takes was on its way for long, and proves nothing.
+        """
         self._step(now_ms)
-        self.pace.claimed(fact, self._running_ms)
+        if self._running_ms - self._beaten_ms.get(fact.node, self._running_ms) < self.suspect_after_ms:
+            self.pace.claimed(fact, self._running_ms)
 
     def may_take(self, me: str, owner: str, now_ms: int) -> bool:
         """Whether this observer may take a suspect's work already."""

@@ -10,7 +10,7 @@ recovery as "stealing" from a checkpoint. Deviation: who works on what is settle
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from holon.errors import UserFunctionError
 from nodes.code_check import is_recorded
@@ -163,7 +163,7 @@ class Node:
                     self._leave(Ending.FAILED, f"the control topic holds a record of a newer Holon: {error}")
                     return
                 continue
-            self._heard(message)
+            self._heard(message, self.detector.wrote)
             for fact in self.ownership.apply(message):
                 self._learn(fact)
         self._folded(read)
@@ -196,16 +196,16 @@ class Node:
 
     def _hear(self, message: m.ControlMessage) -> None:
         """A sign of life."""
-        self._heard(message)
+        self._heard(message, self.detector.heard)
         if isinstance(message, m.Alive) and message.incarnation == self.run.incarnation:
             self.detector.heard_all(message.nodes, self._now_ms)
         elif isinstance(message, m.Heartbeat):
             self.beats.heard(message.node)
 
-    def _heard(self, message: m.ControlMessage) -> None:
+    def _heard(self, message: m.ControlMessage, tell: Callable[[str, int], None]) -> None:
         node = getattr(message, "node", None)
         if node is not None and message.incarnation == self.run.incarnation:
-            self.detector.heard(node, self._now_ms)
+            tell(node, self._now_ms)
 
     def _broadcast_read(self, partition: int, values: Sequence[bytes]) -> None:
         unfit = behind = False

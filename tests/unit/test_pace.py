@@ -128,6 +128,26 @@ def test_a_node_that_was_taken_from_takes_from_others_only_as_the_last_resort() 
     assert observer.waits() >= p.LAST_RESORT_TIMES * SUSPECT_MS
 
 
+def test_a_claim_that_arrives_from_behind_a_cut_after_its_node_was_given_up_proves_nothing() -> None:
+    """Else who lives waits for long to take its work back from one that is dead."""
+    observer = Observer()
+    observer.silence(SUSPECT_MS)
+    observer.detector.wrote("b", observer.now_ms)
+    observer.claimed("b", "a")
+    assert not observer.detector.pace.unproven()
+    assert observer.waits() == SUSPECT_MS
+
+
+def test_what_a_node_wrote_is_no_proof_that_it_keeps_pace() -> None:
+    observer = Observer()
+    observer.claimed("a", "b")
+    for _ in range(2 * p.PROOF_TIMES * SUSPECT_MS // STEP_MS):
+        observer.silence(STEP_MS)
+        observer.detector.wrote("b", observer.now_ms)
+    assert observer.detector.pace.unproven() == {"b"}
+    assert observer.waits() == SUSPECT_MS
+
+
 def test_an_observer_whose_steps_are_long_waits_for_several_of_them() -> None:
     observer = Observer()
     observer.hears(6_000, step_ms=600)
