@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 USER_ERRORS = (Exception, SystemExit)
 """What the user's own code may raise without taking the node along."""
 
@@ -34,6 +36,10 @@ class NondeterminismError(HolonError):
     """A value that depends on timing (``peek``, ``global_watermark``) would flow into state or results."""
 
 
+class UnserializableState(HolonError):
+    """A ``Local`` holds what no checkpoint can hold."""
+
+
 class DecodeFailure(HolonError):
     """A format refuses a record; the runtime sends the record to the dead-letter output with this reason."""
 
@@ -49,6 +55,15 @@ def described(error: BaseException) -> str:
     except USER_ERRORS:
         text = "(its __str__ raised)"
     return f"{type(error).__name__}: {text}".encode("utf-8", "backslashreplace").decode()
+
+
+def refuse_returned(outcome: object, name: str) -> NoReturn:
+    """What a function of the job returns would be lost without a word; so would a coroutine that nobody awaits."""
+    kind = type(outcome).__name__
+    if hasattr(outcome, "send"):
+        outcome.close()  # type: ignore[attr-defined]
+        raise JobError(f"{name} returned a {kind}, which nobody runs: write it as async def and await")
+    raise JobError(f"{name} returned a {kind}, which nobody reads: results leave through ctx.emit")
 
 
 class UserFunctionError(HolonError):

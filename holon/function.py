@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from holon.batch import Batch
@@ -36,6 +37,15 @@ class ProcessingFunction(Generic[E]):
                 f"failure: declare it as Local (or assign to Local.value)"
             )
         super().__setattr__(name, value)
+
+
+@dataclass(slots=True, frozen=True)
+class Functions:
+    """The partition's own bound functions; exactly one of ``record`` and ``batch``."""
+
+    record: Callable[..., Any] | None
+    batch: Callable[..., Any] | None
+    is_async: bool
 
 
 class WindowMark(NamedTuple):

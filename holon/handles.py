@@ -123,6 +123,7 @@ class LocalHandle(Generic[T]):
         self._scope.locals[self.name] = value
 
     def _check(self) -> None:
+        self._scope.checkpointable.used[self.name] = None
         if self._decl.track != self._scope.track_name:
             raise TrackError(
                 f"Local {self.name!r} belongs to the {self._decl.track} track and was used on the "

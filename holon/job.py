@@ -15,6 +15,7 @@ import numpy as np
 from holon.batch import Batch
 from holon.context import Context
 from holon.errors import JobError
+from holon.finite import refuse_not_finite
 from holon.function import ProcessingFunction
 from holon.program import Program
 from holon.source import ManualWatermarks, Source
@@ -41,14 +42,26 @@ def incarnation_of(topic: str) -> tuple[str, int] | None:
 
 
 def encode_json(value: Any) -> bytes:
-    """Default output encoding: bytes as they are, everything else as JSON (msgspec; numpy values as plain ones)."""
-    return value if isinstance(value, bytes) else _JSON.encode(value)
+    """Default output encoding: bytes as they are, everything else as JSON (msgspec; numpy values as plain ones).
+
+    Raises ``ValueError`` on NaN and infinite numbers, which JSON cannot hold.
+    """
+    if isinstance(value, bytes):
+        return value
+    encoded = _JSON.encode(value)
+    if b"null" in encoded:  # msgspec writes it for a number that JSON cannot hold
+        refuse_not_finite(value, _plain)
+    return encoded
 
 
 def encode_json_column(values: Sequence[Any]) -> list[bytes]:
     """``encode_json`` of each, without a call for each."""
     encode = _JSON.encode
-    return [value if isinstance(value, bytes) else encode(value) for value in values]
+    encoded = [value if isinstance(value, bytes) else encode(value) for value in values]
+    for value, each in zip(values, encoded, strict=True):
+        if b"null" in each and each is not value:
+            refuse_not_finite(value, _plain)
+    return encoded
 
 
 def _plain(value: Any) -> Any:

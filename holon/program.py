@@ -69,6 +69,7 @@ class Program:
                 )
             self._collect(self.root, "")
             self._find_methods(self.root)
+            instantiate(self.root)  # what no partition could get a copy of is an error of the declaration
         else:
             self.record_function = process
             self._collect_functions(states, on_window)

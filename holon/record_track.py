@@ -7,7 +7,7 @@ partitions or the window track did, except through awaited, completed windows.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,8 +16,17 @@ import msgspec
 from holon.admit import Admission, Admitted, Counts, Diverted, Refused, late_reason, place_in_run
 from holon.context import Context
 from holon.duplicates import Duplicates
-from holon.errors import USER_ERRORS, HolonError, JobError, UpstreamReset, UserFunctionError, described
+from holon.errors import (
+    USER_ERRORS,
+    HolonError,
+    JobError,
+    UnserializableState,
+    UpstreamReset,
+    UserFunctionError,
+    described,
+)
 from holon.formats import AtomFormat, count_events
+from holon.function import Functions
 from holon.handles import SafeRead
 from holon.input import Input
 from holon.job import DEAD, LATE, Job, encode_json
@@ -26,15 +35,6 @@ from holon.scope import Scope, Standing
 from holon.snapshot import RecordPart
 from holon.undo import Undo
 from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
-
-
-@dataclass(slots=True, frozen=True)
-class Functions:
-    """The partition's own bound functions; exactly one of ``record`` and ``batch``."""
-
-    record: Callable[..., Any] | None
-    batch: Callable[..., Any] | None
-    is_async: bool
 
 
 @dataclass(slots=True, frozen=True)
@@ -146,8 +146,6 @@ class RecordTrack:
         self.outbox.resume_record(self.ctx.offset, waiting.counts)
         try:
             done = self._drive(waiting.coroutine, waiting.run, admitted, row, waiting.first_step)
-            if done and self.scope.reads:
-                self.scope.refuse_forgotten_reads("process")
         except USER_ERRORS as error:
             raise self._error(self.ctx.offset, error) from error
         if done:
@@ -198,7 +196,10 @@ class RecordTrack:
             return
         self._awaited = False
         if self.buries:
-            self._undo.keep(self.counts)
+            try:
+                self._undo.keep(self.counts)
+            except UnserializableState as error:
+                raise self.unserializable(error) from error
         if self.functions.batch is not None:
             self._feed_batch(run, admitted)
         else:
@@ -215,9 +216,7 @@ class RecordTrack:
                 self.ctx.offset = self.ctx.timestamp_ms = -1
                 self.scope.enter_rows(admitted.watermarks_ms, admitted.watermark_ms)
                 self.outbox.enter_batch(admitted.batch.offsets)
-                _refuse_awaitable(self.functions.batch(admitted.batch, self.ctx), "process_batch")
-                if self.scope.reads:
-                    self.scope.refuse_forgotten_reads("process_batch")
+                self.scope.left("process_batch", self.functions.batch(admitted.batch, self.ctx))
                 self.outbox.leave_batch()
         except USER_ERRORS as error:
             self._batch_failed(run, error)
@@ -237,10 +236,8 @@ class RecordTrack:
                     if is_async:
                         if not self._drive(outcome, run, admitted, row, self._first_step()):
                             return
-                    elif outcome is not None:
-                        _refuse_awaitable(outcome, "process")
-                    if self.scope.reads:
-                        self.scope.refuse_forgotten_reads("process")
+                    else:
+                        self.scope.left("process", outcome)
                 except USER_ERRORS as error:
                     self._record_failed(run, int(admitted.index[row]), error)
                     return
@@ -285,7 +282,8 @@ class RecordTrack:
         """Run an async ``process`` to its end (True) or to a safe read that is not complete yet (False)."""
         try:
             read = coroutine.send(None)
-        except StopIteration:
+        except StopIteration as done:
+            self.scope.left("process", done.value)
             return True
         if not isinstance(read, SafeRead):
             coroutine.close()
@@ -348,6 +346,13 @@ class RecordTrack:
         self.events += events
         self._move(failed.run)
 
+    def unserializable(self, error: UnserializableState) -> UserFunctionError:
+        """A Local that was large when it was checked last, so that the record is not known that has changed it."""
+        offset = max(self.scope.record.position[0] - 1, 0)
+        return UserFunctionError(
+            self.job.name, self.scope.partition, f"offset {offset} or before", error, "", offset=offset
+        )
+
     def _error(
         self, offset: int, error: BaseException, what: str = "the processing function", last_offset: int | None = None
     ) -> UserFunctionError:
@@ -388,12 +393,3 @@ class RecordTrack:
                 payload = format.single(record, place)
             letter = Diverted(*source, offset, ts, reason, payload, place)
             self.outbox.divert(output, offset, n, encode_json(letter.shortened()))
-
-
-def _refuse_awaitable(outcome: Any, name: str) -> None:
-    """A coroutine that nobody awaits would do nothing, silently."""
-    if hasattr(outcome, "send"):
-        outcome.close()
-        raise JobError(
-            f"{name} returned a {type(outcome).__name__}, which nobody runs: write it as async def and await"
-        )

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holon.arguments import check_heights, checked_time, checked_times, count_rows, take_rows
+from holon.checkpointable import CheckpointableLocals, encoded
 from holon.errors import (
     JobError,
     NondeterminismError,
@@ -17,6 +18,7 @@ from holon.errors import (
     TrackError,
     WindowForgotten,
     WindowNotAwaited,
+    refuse_returned,
 )
 from holon.program import Program
 from wcrdt.lattice import Lattice
@@ -52,6 +54,7 @@ class Scope:
         ]
         self.private = OwnTrack(RECORD_START, _only(zeros, [n for n, d in self.windowed.items() if not d.shared]))
         self.locals: dict[str, Any] = {}
+        self.checkpointable = CheckpointableLocals(program.locals())
         self.reset_locals({})
         self.track_name: Literal["record", "window"] = "record"
         self.watermark_ms = BEFORE_TIME_MS
@@ -326,9 +329,18 @@ class Scope:
         return {name: msgspec.msgpack.decode(value, type=types[name]) for name, value in encoded.items()}
 
     def encode_locals(self, track: str) -> dict[str, bytes]:
-        """Encoded values of the Locals of one track."""
+        """Encoded values of the Locals of one track. Raises ``UnserializableState``."""
         chosen = (name for name, decl in self.program.locals().items() if decl.track == track)
-        return {name: msgspec.msgpack.encode(self.locals[name]) for name in chosen}
+        return {name: encoded(name, self.locals[name]) for name in chosen}
+
+    def left(self, function: str, outcome: Any = None) -> None:
+        """A function has ended: it awaits nothing any more, returns nothing, and leaves what can be checkpointed."""
+        if self.reads:
+            self.refuse_forgotten_reads(function)
+        if outcome is not None:
+            refuse_returned(outcome, function)
+        if self.checkpointable.used:
+            self.checkpointable.check(self.locals)
 
 
 def _at(decl: Any, stage: int) -> bool:

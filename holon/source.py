@@ -89,6 +89,11 @@ class Source(Generic[E]):
     idle_timeout_ms: int | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.topic, str) or not self.topic:
+            raise JobError(
+                f"Source reads one topic, named by its text, got {self.topic!r:.200}: for several topics use a job for "
+                f"each, all with the same output topic, and read that one"
+            )
         if self.skew_guard_ms is not None and self.skew_guard_ms < 0:
             raise JobError(f"skew_guard_ms must be 0 or more, got {self.skew_guard_ms}")
         if self.idle_timeout_ms is not None and self.idle_timeout_ms <= 0:

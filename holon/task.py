@@ -13,11 +13,13 @@ import msgspec
 
 from holon.admit import Counts
 from holon.context import Context
+from holon.errors import UnserializableState
+from holon.function import Functions
 from holon.handles import LocalHandle, WindowedHandle
 from holon.job import Job
 from holon.outbox import Outbox
 from holon.program import WindowHandler, instantiate, paths
-from holon.record_track import Functions, Input, RecordTrack
+from holon.record_track import Input, RecordTrack
 from holon.runs import Run
 from holon.scope import Scope
 from holon.snapshot import RecordPart, Snapshot, WindowPart
@@ -149,8 +151,17 @@ class PartitionTask:
     # --- snapshots ------------------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
-        """The state of both tracks at this record boundary; not while ``waiting``."""
+        """The state of both tracks at this record boundary; not while ``waiting``.
+
+        Raises ``UserFunctionError`` where a Local cannot be checkpointed.
+        """
         assert not self.waiting, "a snapshot inside of a record"
+        try:
+            return self._snapshot()
+        except UnserializableState as error:
+            raise self.records.unserializable(error) from error
+
+    def _snapshot(self) -> Snapshot:
         first, *later = [track.full_delta() for track in self.scope.answers]
         answers = WindowPart(
             first,

@@ -177,20 +177,19 @@ class WindowTrack:
         try:
             outcome = self.handlers[handler](window, self.ctx)
             if hasattr(outcome, "send"):
-                self._finish(outcome)
-            if self.scope.reads:
-                self.scope.refuse_forgotten_reads(f"{handler.path}{handler.method}")
+                outcome = self._finish(outcome)
+            self.scope.left(f"{handler.path}{handler.method}", outcome)
         except USER_ERRORS as error:
             at = f"window [{window.start_ms}, {window.end_ms}) in {handler.path}{handler.method}"
             details = "".join(traceback.format_exception(error))
             raise UserFunctionError(self.job_name, self.ctx.partition, at, error, details) from error
 
-    def _finish(self, coroutine: Any) -> None:
-        """Every value that a handler may await is there already, so it never stands still."""
+    def _finish(self, coroutine: Any) -> Any:
+        """What it returns. Every value that a handler may await is there already, so it never stands still."""
         try:
             awaited = coroutine.send(None)
-        except StopIteration:
-            return
+        except StopIteration as done:
+            return done.value
         coroutine.close()
         raise JobError(f"an on_window handler may only await window_value, not {awaited!r}")
 

@@ -220,8 +220,8 @@ TRANSACTIONS = (
     Mutant(
         "a window that is not awaited goes unnoticed behind one that is",
         "holon/record_track.py",
-        "            if done and self.scope.reads:\n",
-        "            if done and self.scope.reads and not self.buries and self.ended:\n",
+        '            self.scope.left("process", done.value)\n',
+        '            if not self._awaited:\n                self.scope.left("process", done.value)\n',
         tests=("tests/unit/test_holon_forgotten_awaits.py",),
     ),
     Mutant(

@@ -42,6 +42,19 @@ def poisoned() -> Job[Event]:
     return Job("poisoned", Source(INPUT, Json(Event), timestamp=time_of), Poisoned, output=OUTPUT)
 
 
+class Locked(ProcessingFunction[Event]):
+    """Keeps what no checkpoint can hold."""
+
+    doors = Local[dict[str, object]]({})
+
+    def process(self, event: Event, ctx: Context) -> None:
+        self.doors.value["front"] = threading.Lock()
+
+
+def locked() -> Job[Event]:
+    return Job("locked", Source(INPUT, Json(Event), timestamp=time_of), Locked, output=OUTPUT)
+
+
 class Small(ProcessingFunction[Event]):
     seen = Local(0)
 

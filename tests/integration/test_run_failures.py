@@ -19,6 +19,7 @@ from tests.integration.fleet_support import UNTRIMMED, Command, Stage, run_comma
 from tests.integration.jobs_mixed import INPUT, Event
 
 POISONED = "tests.integration.jobs_odd:poisoned"
+LOCKED = "tests.integration.jobs_odd:locked"
 SMALL = "tests.integration.jobs_odd:small"
 GUARDED = "tests.integration.jobs_odd:guarded"
 
@@ -90,6 +91,19 @@ def test_a_function_that_never_returns_fails_the_job_and_shows_where_it_stands(s
     assert "has not returned for 2000 ms (node.hang_after_ms)" in err and f"partition 1 at offset {at}" in err
     assert "time.sleep(0.01)" in err
     assert sum(isinstance(message, m.Failed) for message in control_messages(stage, "poisoned")) == 1
+
+
+def test_state_that_no_checkpoint_can_hold_is_one_error_at_the_first_record(stage: Stage) -> None:
+    """It names state and job, no node is started again, and no policy sets the record aside."""
+    stage.feed(50)
+    with run_command(stage, "--nodes", "2", "--bounded", "--on-error", "dead-letter", job=LOCKED) as command:
+        code, out, _ = command.finish()
+    result = json.loads(out)
+    assert code == 1 and result["ending"] == "failed" and result["restarts"] == 0
+    assert "job 'locked'" in result["error"] and "Local 'doors' cannot be checkpointed" in result["error"]
+    assert "value['front'] is a lock" in result["error"] and "at offset 0" in result["error"]
+    failures = [x for x in control_messages(stage, "locked") if isinstance(x, m.Failed)]
+    assert 1 <= len(failures) <= 2, "at most one for each partition"
 
 
 def test_a_slow_function_does_not_hang(stage: Stage) -> None:
