@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from holon.batch import Batch
 from holon.errors import JobError
-from holon.event_time import MAX_TS_MS, times_of_columns, times_of_events
+from holon.event_time import out_of_range, times_of_columns, times_of_events
 from holon.formats import Decoded
 from holon.source import Source
 from holon.states import Windowed
+from holon.time_units import MAX_TS_MS, USUAL_MS, unusual_time
 from wcrdt.windows import END_OF_TIME_MS
 
 
@@ -46,6 +47,8 @@ class Counts(msgspec.Struct, array_like=True):
 WHOLE_LETTER_BYTES = 1 << 19
 """A larger payload is not whole in its letter: with base64 it could exceed the limit of a record on the log."""
 LETTER_HEAD_BYTES = 1 << 16
+FIRST_RECORDS = 100
+"""Among so many events of a partition, one with an unusual time is worth a warning."""
 
 
 class Diverted(msgspec.Struct, omit_defaults=True):
@@ -174,9 +177,9 @@ class Admission:
         if timestamp is None or count == 0:
             times, bad = log_ts_ms, []
         elif decoded.columns or isinstance(timestamp, str):
-            times, bad = times_of_columns(timestamp, decoded.columns, count)
+            times, bad = times_of_columns(timestamp, decoded.columns, count, self.source.timestamp_unit)
         else:
-            times, bad = times_of_events(timestamp, decoded.events)
+            times, bad = times_of_events(timestamp, decoded.events, self.source.timestamp_unit)
         refused = (times >= MAX_TS_MS) | (times <= -MAX_TS_MS)
         guard_ms = self.source.skew_guard_ms
         if guard_ms is not None:  # one record must not close all windows
@@ -189,9 +192,18 @@ class Admission:
 
     def _refusal(self, ts_ms: int, log_ts_ms: int) -> str:
         if not -MAX_TS_MS < ts_ms < MAX_TS_MS:
-            return f"event time {ts_ms} is out of range"
+            return out_of_range(ts_ms, self.source.timestamp_unit)
         ahead, guard = ts_ms - log_ts_ms, self.source.skew_guard_ms
         return f"event time {ts_ms} is {ahead} ms ahead of the log's timestamp; the skew guard allows {guard} ms"
+
+    def unusual_time(self, batch: Batch[Any], partition: int) -> str:
+        """Warns of a time among the first events that is probably in another unit; no result follows from it."""
+        times = batch.ts_ms[:FIRST_RECORDS]
+        rows = np.flatnonzero((times < USUAL_MS.start) | (times >= USUAL_MS.stop))
+        if len(rows) == 0 or self.source.timestamp is None:
+            return ""
+        where = f"{self.source.topic}[{partition}] offset {int(batch.offsets[rows[0]])}"
+        return f"{where}: {unusual_time(int(times[rows[0]]), self.source.timestamp_unit)}"
 
     def _watermarks(self, ts_ms: NDArray[np.int64], start_ms: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Watermark before and after each row: the running maximum of what each row justifies."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.event_time import MAX_TS_MS
+from holon.time_units import MAX_TS_MS
 
 
 def checked_time(what: str, ts_ms: Any) -> int:

@@ -10,9 +10,7 @@ from numpy.typing import NDArray
 
 from holon.batch import Columns, take_columns
 from holon.errors import JobError, described
-
-MAX_TS_MS = 2**53
-"""Event times at or beyond this (year 287396) are refused; also keeps arithmetic far from overflow."""
+from holon.time_units import MAX_TS_MS, NoTime, column_to_ms, to_ms, unit_hint
 
 Times = NDArray[np.int64]
 Bad = list[tuple[int, str]]
@@ -22,7 +20,7 @@ _REFUSALS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError
 """What an extractor may raise for a record that has no time."""
 
 
-def times_of_events(extract: Callable[[Any], Any], events: Sequence[Any]) -> tuple[Times, Bad]:
+def times_of_events(extract: Callable[[Any], Any], events: Sequence[Any], unit: str | None = None) -> tuple[Times, Bad]:
     """Event time of each event, 0 where there is none."""
     times: list[int] = []
     bad: Bad = []
@@ -33,11 +31,13 @@ def times_of_events(extract: Callable[[Any], Any], events: Sequence[Any]) -> tup
             bad.append((position, _no_time(error)))
             times.append(0)
             continue
-        times.append(_checked(ts, position, bad))
+        times.append(_checked(ts, position, bad, unit))
     return np.array(times, dtype=np.int64), bad
 
 
-def times_of_columns(timestamp: str | Callable[[Columns], Any], columns: Columns, count: int) -> tuple[Times, Bad]:
+def times_of_columns(
+    timestamp: str | Callable[[Columns], Any], columns: Columns, count: int, unit: str | None = None
+) -> tuple[Times, Bad]:
     """Event time of each row, 0 where there is none, from a column's name or a function of the columns.
 
     Raises ``JobError`` where the job is wrong rather than a row: no such column, or not one time a row.
@@ -46,13 +46,15 @@ def times_of_columns(timestamp: str | Callable[[Columns], Any], columns: Columns
         if timestamp not in columns:
             there = ", ".join(columns) or "no columns: this format gives events, so timestamp must be a function"
             raise JobError(f"timestamp names the column {timestamp!r}; the format gives {there}")
-        return _checked_column(columns[timestamp])
+        return _checked_column(columns[timestamp], unit)
     bad: Bad = []
-    times = _by_function(timestamp, columns, np.arange(count), bad)
+    times = _by_function(timestamp, columns, np.arange(count), bad, unit)
     return times, bad
 
 
-def _by_function(timestamp: Callable[[Columns], Any], columns: Columns, rows: NDArray[np.intp], bad: Bad) -> Times:
+def _by_function(
+    timestamp: Callable[[Columns], Any], columns: Columns, rows: NDArray[np.intp], bad: Bad, unit: str | None
+) -> Times:
     """A function of columns that raises is asked for halves, until each bad row stands alone."""
     try:
         found = timestamp(columns if len(rows) == _height(columns, rows) else take_columns(columns, rows))
@@ -61,10 +63,11 @@ def _by_function(timestamp: Callable[[Columns], Any], columns: Columns, rows: ND
             bad.append((int(rows[0]), _no_time(error)))
             return np.zeros(1, dtype=np.int64)
         half = len(rows) // 2
-        return np.concatenate([_by_function(timestamp, columns, part, bad) for part in (rows[:half], rows[half:])])
+        halves = rows[:half], rows[half:]
+        return np.concatenate([_by_function(timestamp, columns, part, bad, unit) for part in halves])
     if not hasattr(found, "__len__") or len(found) != len(rows):
         raise JobError(f"timestamp must give one time for each of {len(rows)} rows, got {found!r:.200}")
-    times, refused = _checked_column(found)
+    times, refused = _checked_column(found, unit)
     bad += [(int(rows[position]), reason) for position, reason in refused]
     return times
 
@@ -73,31 +76,34 @@ def _height(columns: Columns, rows: NDArray[np.intp]) -> int:
     return next((len(column) for column in columns.values()), len(rows))
 
 
-def _checked_column(column: Any) -> tuple[Times, Bad]:
-    """Times from integers or numpy datetimes; anything else is looked at one by one."""
-    kind = column.dtype.kind if isinstance(column, np.ndarray) else "O"
-    if kind == "i":
-        return column.astype(np.int64, copy=False), []
-    if kind == "M":
-        nat = np.isnat(column)
-        times = np.where(nat, np.int64(0), column.astype("datetime64[ms]").astype(np.int64))
-        return times, [(position, "no event time: NaT") for position in np.flatnonzero(nat).tolist()]
+def _checked_column(column: Any, unit: str | None) -> tuple[Times, Bad]:
+    """Times from numbers or numpy datetimes; anything else is looked at one by one."""
+    found = column_to_ms(column, unit) if isinstance(column, np.ndarray) else None
+    if found is not None:
+        times, none = found
+        value = "NaT" if column.dtype.kind == "M" else "NaN or infinite"
+        return times, [(position, f"no event time: {value}") for position in np.flatnonzero(none).tolist()]
     bad: Bad = []
     values = column.tolist() if isinstance(column, np.ndarray) else column
-    times = [_checked(value, position, bad) for position, value in enumerate(values)]
+    times = [_checked(value, position, bad, unit) for position, value in enumerate(values)]
     return np.array(times, dtype=np.int64), bad
 
 
-def _checked(ts: Any, position: int, bad: Bad) -> int:
-    if isinstance(ts, np.integer):
-        ts = int(ts)
-    if not isinstance(ts, int) or isinstance(ts, bool):
-        bad.append((position, f"no event time: got {ts!r:.200}, not an int (ms since 1970 UTC)"))
+def _checked(value: Any, position: int, bad: Bad, unit: str | None) -> int:
+    try:
+        ts = to_ms(value, unit)
+    except NoTime as error:
+        bad.append((position, f"no event time: {error}"))
         return 0
     if not -MAX_TS_MS < ts < MAX_TS_MS:
-        bad.append((position, f"event time {ts} is out of range"))
+        bad.append((position, out_of_range(ts, unit)))
         return 0
     return ts
+
+
+def out_of_range(ts_ms: int, unit: str | None) -> str:
+    """Why a time that far away is refused."""
+    return f"event time {ts_ms} is out of range{unit_hint(ts_ms, unit)}"
 
 
 def _no_time(error: Exception) -> str:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from holon.admit import Admission, Admitted, Counts, Diverted, Refused, late_reason, place_in_run
+from holon.admit import FIRST_RECORDS, Admission, Admitted, Counts, Diverted, Refused, late_reason, place_in_run
 from holon.context import Context
 from holon.duplicates import Duplicates
 from holon.errors import (
@@ -94,6 +94,7 @@ class RecordTrack:
         self._rest: list[Input | _Failed] = []
         self._end_asked = False
         self.events = 0
+        self.unusual_time = ""
         self._awaited = False
 
     @property
@@ -195,6 +196,8 @@ class RecordTrack:
             self._admission_failed(run, error)
             return
         self._awaited = False
+        if self.events < FIRST_RECORDS and not self.unusual_time:
+            self.unusual_time = self.admission.unusual_time(admitted.batch, self.scope.partition)
         if self.buries:
             try:
                 self._undo.keep(self.counts)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from holon.errors import JobError
 from holon.formats import Format, JsonColumns
+from holon.time_units import UNITS, TimeUnit
 from wcrdt.windows import BEFORE_TIME_MS
 
 E = TypeVar("E")
@@ -67,8 +68,11 @@ class Source(Generic[E]):
     Args:
         topic: name on the log.
         format: payload bytes to events or columns, e.g. ``Json(Bid)``.
-        timestamp: event time in ms since 1970 UTC: a function of the event, or for columnar formats a column's name or
-            a function of the columns. None: the log's own timestamp.
+        timestamp: event time: a function of the event, or for columnar formats a column's name or a function of the
+            columns. None: the log's own timestamp.
+        timestamp_unit: what ``timestamp`` gives. None: integers, ms since 1970 UTC. ``"s"``, ``"ms"``, ``"us"``,
+            ``"ns"``: integers or floats since 1970 UTC. ``"datetime"``: datetimes, UTC where they have no zone.
+            ``"iso"``: texts that ``datetime.fromisoformat`` takes, UTC where they have no zone.
         where: keeps only what the job is about; the rest counts as filtered but still moves the watermark.
             A function of the event giving bool, or of the columns giving a mask.
         watermarks: how far event time has come.
@@ -87,6 +91,7 @@ class Source(Generic[E]):
     start: Literal["earliest", "latest"] = "earliest"
     skew_guard_ms: int | None = None
     idle_timeout_ms: int | None = None
+    timestamp_unit: TimeUnit | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.topic, str) or not self.topic:
@@ -98,6 +103,10 @@ class Source(Generic[E]):
             raise JobError(f"skew_guard_ms must be 0 or more, got {self.skew_guard_ms}")
         if self.idle_timeout_ms is not None and self.idle_timeout_ms <= 0:
             raise JobError(f"idle_timeout_ms must be more than 0, got {self.idle_timeout_ms}")
+        if self.timestamp_unit is not None and self.timestamp_unit not in UNITS:
+            raise JobError(f"timestamp_unit must be one of {', '.join(UNITS)}, got {self.timestamp_unit!r}")
+        if self.timestamp_unit is not None and self.timestamp is None:
+            raise JobError("timestamp_unit is of what timestamp= gives; the log's own timestamps are in ms")
         if self.start not in ("earliest", "latest"):
             raise JobError(f'start must be "earliest" or "latest", got {self.start!r}')
         if isinstance(self.timestamp, str) and isinstance(self.format, JsonColumns):
@@ -105,7 +114,8 @@ class Source(Generic[E]):
 
     def describe(self) -> str:
         """Canonical text, part of the job's fingerprint."""
+        unit = "" if self.timestamp_unit is None else f" unit {self.timestamp_unit}"
         return (
             f"source {self.topic} {self.format.describe()} {self.watermarks.describe()} start {self.start} "
-            f"skew {self.skew_guard_ms} idle {self.idle_timeout_ms is not None}"
+            f"skew {self.skew_guard_ms} idle {self.idle_timeout_ms is not None}{unit}"
         )

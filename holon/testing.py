@@ -117,6 +117,10 @@ class JobTest:
         """Records that could not be decoded or processed, as ``late``."""
         return self.outputs(DEAD)
 
+    def warnings(self) -> list[str]:
+        """What a node would log about the job: event times that are probably in another unit than declared."""
+        return [task.records.unusual_time for task in self.tasks if task.records.unusual_time]
+
     def raw_outputs(self, output: str = MAIN) -> list[tuple[int, OutputId | None, bytes]]:
         """(output partition, identity, bytes) of what was emitted so far."""
         return [(partition, identity, value) for name, partition, identity, value in self._emitted if name == output]

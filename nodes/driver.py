@@ -24,6 +24,7 @@ from nodes.machine import events as e
 from nodes.machine.config import Wanted
 from nodes.machine.node import Node
 from nodes.machine.pieces import PIECE_BYTES
+from nodes.notices import Notices
 from nodes.saver import DirectSaver, Saver
 from nodes.sending import Sending
 from nodes.storing import Storing
@@ -87,7 +88,7 @@ class Driver:
         self.truncation = Truncation(node, log, report)
         self._sending = Sending(log, node.run, self.truncation, crashpoint, piece_bytes)
         self._begun = False
-        self._full = False
+        self._notices = Notices(node, report)
         self.hearing = Hearing(log, self.topics)
         self._control = TopicPartition(self.topics.control, 0)
         self._broadcast = [TopicPartition(self.topics.broadcast, p) for p in range(node.run.partitions)]
@@ -133,7 +134,7 @@ class Driver:
         moved |= self._turn_input(ready) or self.hurry
         if ready is None:
             self._ask_ends()
-        self._tell_uncovered()
+        self._notices.look()
         if not self._told:
             self.tell(e.Ticked())
         return moved
@@ -281,18 +282,6 @@ class Driver:
                 end = ends[self._source[wanted.partition]]
                 self._news.append(e.InputEndAsked(wanted.partition, wanted.version, wanted.offset, end))
             self._tell_news()
-
-    def _tell_uncovered(self) -> None:
-        """Once when input begins to wait for checkpoints, and once when it goes on."""
-        uncovered = self.node.work.uncovered
-        if uncovered.over != self._full:
-            self._full = uncovered.over
-            self.report(
-                f"input waits: {uncovered.total_bytes >> 20} MB of deltas are in no checkpoint, above the "
-                f"{uncovered.limit_bytes >> 20} MB of node.uncovered_max_mb; it goes on when checkpoints are saved"
-                if self._full
-                else "input goes on: checkpoints cover what was broadcast"
-            )
 
     def _wanted(self) -> list[Wanted]:
         """None while all slots are on their way: what they hold decides who can go on here."""

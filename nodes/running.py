@@ -11,8 +11,9 @@ from types import FrameType
 
 import msgspec
 
-from holon.job import DEAD, LATE, UNSTABLE
+from holon.job import DEAD, LATE, UNSTABLE, Job
 from nodes.bounding import Bounds
+from nodes.dead_letters import dead_letters
 from nodes.errors import RunFailed, Unreachable
 from nodes.fleet import PID, STOP_TIMEOUT_S, Fleet
 from nodes.log.contract import Log
@@ -29,6 +30,7 @@ MEASURE_S = 1.0
 LEAVE_S = 5.0
 """How long nodes may take to leave by themselves once the job is over."""
 STUCK_S = 30.0
+SHOWN_REASON = 500
 
 
 class RunEnding(Enum):
@@ -46,6 +48,7 @@ class RunResult(msgspec.Struct, kw_only=True):
     ``taken``: records of the input up to the checkpoints, by the log's offsets. ``outputs``: results on the output
     topics, each once, without late and dead letters. ``late_inserts``: see ``holon.admit.Counts``.
     ``metrics_ports``: the port at which each node served its metrics.
+    ``first_dead``: partition, offset and reason of the first dead letter of the lowest partition that has one.
     ``unread``: by partition, records behind the end of the input that was declared before this run.
     """
 
@@ -73,6 +76,12 @@ class RunResult(msgspec.Struct, kw_only=True):
     outputs_by_topic: dict[str, int] = {}
     metrics_ports: dict[int, int] = {}
     unread: dict[int, int] = {}
+    first_dead: str | None = None
+
+    @property
+    def all_dead(self) -> bool:
+        """True if there was input, and nothing of it could be used."""
+        return self.dead > 0 and not (self.accepted or self.filtered or self.late)
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +294,16 @@ def account(
         ending=ending,
         wall_s=round(wall_s, 3),
         error=monitor.failure,
+        first_dead=first_dead(log, run.job) if counts.dead else None,
     )
+
+
+def first_dead(log: Log, job: Job) -> str | None:
+    """Place and reason of a dead letter, for people."""
+    letter = next(dead_letters(log, job), None)
+    if letter is None:
+        return None
+    return f"{letter.topic}[{letter.partition}] offset {letter.offset}: {letter.reason[:SHOWN_REASON]}"
 
 
 def count_outputs(log: Log, run: JobRun) -> tuple[dict[str, int], int]:

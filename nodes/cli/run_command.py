@@ -164,14 +164,17 @@ def _report(result: RunResult, as_json: bool) -> None:
     counts = Counts(*outcomes, result.late_inserts)
     topics = ", ".join(f"{topic} {count:,}" for topic, count in result.outputs_by_topic.items())
     verdict = "holds on the log" if result.conserved else "DOES NOT HOLD on the log"
+    letters = f"dead letters: the first is {result.first_dead}" if result.first_dead else None
     for line in (
         f"job {result.job} incarnation {result.incarnation}: {result.ending.value} after {result.wall_s:.1f} s; "
         f"{result.nodes} nodes, {result.partitions} partitions",
         f"outputs {result.outputs:,} ({topics or 'no output topic'}); {result.repeats_dropped:,} repeats dropped",
         f"{identity(result.taken, counts)}: {verdict}",
         f"steals {result.steals}, suppressed {result.suppressed}, restarts {result.restarts}",
+        letters,
     ):
-        print(line, flush=True)
+        if line is not None:
+            print(line, flush=True)
 
 
 def _end(result: RunResult, topic: str) -> None:
@@ -186,6 +189,11 @@ def _end(result: RunResult, topic: str) -> None:
         _fail(
             f"job {result.job!r}: the records taken by the log's offsets ({result.taken}) are not those that the job "
             f"has counted: this is a fault of Holon, please report it with the log"
+        )
+    if result.all_dead and result.ending is RunEnding.DONE:
+        _fail(
+            f"job {result.job!r}: nothing of {topic} could be used: all {result.dead:,} records are dead letters; the "
+            f"first is {result.first_dead}; holon dlq list names the others"
         )
     if result.unread:
         from nodes.bounding import unread_text

@@ -43,6 +43,8 @@ class Workload:
         self.effects: list[Effect] = []
         self.now_ms = 0
         self.stopping = False
+        self.unusual_time = ""
+        """A warning: the first event time here that is probably in another unit than declared."""
         self._suppressed = 0
         self._emitted = 0
 
@@ -173,6 +175,7 @@ class Workload:
         if read.run.next_offset > runner.task.next_offset:
             self.copies.fed(runner, read)
             runner.feed(read.run)
+            self.unusual_time = self.unusual_time or runner.task.records.unusual_time
 
     def _checkpoint_loaded(self, loaded: e.CheckpointLoaded) -> None:
         runner = self.runner(loaded.partition, loaded.version)

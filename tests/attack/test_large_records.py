@@ -53,7 +53,7 @@ def test_a_long_letter_is_put_back_whole_or_refused_by_name(stage: Stage) -> Non
     job = load_job(SMALL)
     stage.log.append(INPUT, 0, [LARGEST])
     with run_command(stage, "--nodes", "1", "--bounded", job=SMALL) as command:
-        assert command.json()["dead"] == 1
+        assert command.json(exit_code=1)["dead"] == 1, "nothing of the input could be used, and that is an error"
     letters = list(dead_letters(stage.log, job))
     assert replay(stage.log, job, letters) == {0: 1}
     assert stage.log.read(INPUT, 0, 1).values[0] == LARGEST

@@ -187,6 +187,26 @@ def test_state_is_not_shared_with_other_code_or_another_declaration(stage: Stage
     assert sorted(value["id"] for value in read(stage, "t") if "new" in value) == list(range(100))
 
 
+def test_an_input_of_dead_letters_alone_is_an_error_that_names_the_first(stage: Stage) -> None:
+    for partition in range(2):
+        stage.log.append(INPUT, partition, [msgspec.json.encode({"ts": "soon"})] * 3)
+    with run_command(stage, "--nodes", "1", "--bounded", job=SMALL) as command:
+        code, out, err = command.finish()
+    result = json.loads(out)
+    assert (code, result["ending"], result["dead"], result["taken"]) == (1, "done", 6, 6)
+    assert result["first_dead"].startswith(f"{INPUT}[0] offset 0: ") and result["first_dead"] in err
+    assert "all 6 records are dead letters" in err and "holon dlq list" in err
+
+
+def test_event_times_in_another_unit_are_a_warning_of_the_node(stage: Stage) -> None:
+    stage.log.append(INPUT, 1, [msgspec.json.encode(Event(ts=1_750_000_000, id=n, amount=0)) for n in range(3)])
+    with run_command(stage, "--nodes", "1", "--bounded", job=SMALL) as command:
+        code, _, err = command.finish()
+    assert code == 0
+    assert err.count(f"{INPUT}[1] offset 0: event time 1750000000 ms, read in milliseconds") == 1
+    assert 'declare Source(timestamp_unit="s")' in err
+
+
 def test_bad_records_are_counted_and_kept(stage: Stage) -> None:
     """Not JSON, of another shape, far in the future, late, filtered: each counts once, and the job goes on."""
     now_ms = 1_700_000_000_000
