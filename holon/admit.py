@@ -21,7 +21,7 @@ from holon.event_time import out_of_range, times_of_columns, times_of_events
 from holon.formats import Decoded
 from holon.source import Source
 from holon.states import Windowed
-from holon.time_units import MAX_TS_MS, USUAL_MS, unusual_time
+from holon.time_units import MAX_TS_MS, USUAL_MS, unit_hint, unusual_time
 from wcrdt.windows import END_OF_TIME_MS
 
 
@@ -126,10 +126,20 @@ class Admitted:
 
 
 class Admission:
-    """The rules of one job; pure, the same for all partitions."""
+    """The rules of one job; pure, the same for all partitions.
 
-    def __init__(self, source: Source[Any], record_states: Sequence[Windowed[Any, Any]], lateness_ms: int) -> None:
+    ``live_guard_ms``: the skew guard of a source that declares ``"live"``.
+    """
+
+    def __init__(
+        self,
+        source: Source[Any],
+        record_states: Sequence[Windowed[Any, Any]],
+        lateness_ms: int,
+        live_guard_ms: int | None = None,
+    ) -> None:
         self.source = source
+        self.guard_ms = source.guard_ms(live_guard_ms)
         self.assigners = [state.windows for state in record_states]
         self.lateness_ms = lateness_ms
 
@@ -181,9 +191,8 @@ class Admission:
         else:
             times, bad = times_of_events(timestamp, decoded.events, self.source.timestamp_unit)
         refused = (times >= MAX_TS_MS) | (times <= -MAX_TS_MS)
-        guard_ms = self.source.skew_guard_ms
-        if guard_ms is not None:  # one record must not close all windows
-            refused |= times > log_ts_ms + guard_ms
+        if self.guard_ms is not None:  # one record must not close all windows; below 0: it has no log timestamp
+            refused |= (times > log_ts_ms + self.guard_ms) & (log_ts_ms >= 0)
         if not refused.any():
             return times, bad
         known = {row for row, _ in bad}
@@ -193,8 +202,11 @@ class Admission:
     def _refusal(self, ts_ms: int, log_ts_ms: int) -> str:
         if not -MAX_TS_MS < ts_ms < MAX_TS_MS:
             return out_of_range(ts_ms, self.source.timestamp_unit)
-        ahead, guard = ts_ms - log_ts_ms, self.source.skew_guard_ms
-        return f"event time {ts_ms} is {ahead} ms ahead of the log's timestamp; the skew guard allows {guard} ms"
+        default = " (Source(skew_guard_ms=) sets it, None turns it off)" if self.source.skew_guard_ms == "live" else ""
+        return (
+            f"event time {ts_ms} is {ts_ms - log_ts_ms} ms ahead of the log's timestamp; the skew guard allows "
+            f"{self.guard_ms} ms{default}{unit_hint(ts_ms, self.source.timestamp_unit)}"
+        )
 
     def unusual_time(self, batch: Batch[Any], partition: int) -> str:
         """Warns of a time among the first events that is probably in another unit; no result follows from it."""

@@ -75,6 +75,7 @@ class RecordTrack:
         ctx: Context,
         functions: Functions,
         upstream: Mapping[str, int] | None,
+        live_guard_ms: int | None = None,
     ) -> None:
         self.job = job
         self.scope = scope
@@ -82,7 +83,7 @@ class RecordTrack:
         self.ctx = ctx
         self.functions = functions
         record_states = [decl for decl in scope.windowed.values() if decl.stage == 0]
-        self.admission = Admission(job.source, record_states, job.allowed_lateness_ms)
+        self.admission = Admission(job.source, record_states, job.allowed_lateness_ms, live_guard_ms)
         self.counts = Counts()
         self.duplicates = Duplicates(upstream)
         self.ended = False

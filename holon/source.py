@@ -16,6 +16,9 @@ from wcrdt.windows import BEFORE_TIME_MS
 
 E = TypeVar("E")
 
+LIVE_SKEW_GUARD_MS = 86_400_000
+"""A day: clocks and zones are wrong by hours, the event times that close all windows by years."""
+
 
 class WatermarkStrategy(Protocol):
     """How far event time has certainly come after each record.
@@ -78,7 +81,8 @@ class Source(Generic[E]):
         watermarks: how far event time has come.
         start: ``"earliest"`` or ``"latest"`` (the end of the topic when the job's incarnation starts).
         skew_guard_ms: an event time further than this ahead of the record's log timestamp goes to the dead-letter
-            output. None (default) for replayed or synthetic time.
+            output. ``"live"`` (default): a day where the job follows its topic, none where its incarnation was started
+            on a bounded input. None for replayed or synthetic time.
         idle_timeout_ms: a partition without records for so long is advanced by punctuation. None: it holds windows
             open until it gets a record.
     """
@@ -89,7 +93,7 @@ class Source(Generic[E]):
     where: Callable[[Any], Any] | None = None
     watermarks: WatermarkStrategy = BoundedOutOfOrderness(0)
     start: Literal["earliest", "latest"] = "earliest"
-    skew_guard_ms: int | None = None
+    skew_guard_ms: int | Literal["live"] | None = "live"
     idle_timeout_ms: int | None = None
     timestamp_unit: TimeUnit | None = None
 
@@ -99,8 +103,9 @@ class Source(Generic[E]):
                 f"Source reads one topic, named by its text, got {self.topic!r:.200}: for several topics use a job for "
                 f"each, all with the same output topic, and read that one"
             )
-        if self.skew_guard_ms is not None and self.skew_guard_ms < 0:
-            raise JobError(f"skew_guard_ms must be 0 or more, got {self.skew_guard_ms}")
+        guard = self.skew_guard_ms
+        if guard not in (None, "live") and (not isinstance(guard, int) or guard < 0):
+            raise JobError(f'skew_guard_ms must be 0 or more, "live" or None, got {guard!r:.100}')
         if self.idle_timeout_ms is not None and self.idle_timeout_ms <= 0:
             raise JobError(f"idle_timeout_ms must be more than 0, got {self.idle_timeout_ms}")
         if self.timestamp_unit is not None and self.timestamp_unit not in UNITS:
@@ -111,6 +116,10 @@ class Source(Generic[E]):
             raise JobError(f'start must be "earliest" or "latest", got {self.start!r}')
         if isinstance(self.timestamp, str) and isinstance(self.format, JsonColumns):
             self.format.check_column(self.timestamp)
+
+    def guard_ms(self, live_guard_ms: int | None) -> int | None:
+        """The skew guard that holds in an incarnation; ``live_guard_ms`` is what its start has recorded for "live"."""
+        return live_guard_ms if self.skew_guard_ms == "live" else self.skew_guard_ms
 
     def describe(self) -> str:
         """Canonical text, part of the job's fingerprint."""

@@ -34,7 +34,8 @@ class PartitionTask:
     """Runs a job on one partition.
 
     Args: ``partitions`` of the input; ``output_partitions`` by output name (for outputs that route by key);
-    ``start_offset`` where a task without a snapshot begins; ``upstream`` as in ``Duplicates``.
+    ``start_offset`` where a task without a snapshot begins; ``upstream`` as in ``Duplicates``; ``live_guard_ms`` as in
+    ``Admission``.
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class PartitionTask:
         output_partitions: Mapping[str, int] | None = None,
         start_offset: int = 0,
         upstream: Mapping[str, int] | None = None,
+        live_guard_ms: int | None = None,
     ) -> None:
         self.job = job
         self.partition = partition
@@ -59,7 +61,7 @@ class PartitionTask:
         handles: dict[Any, Any] = {}
         self.ctx = Context(self.scope, self.outbox, handles, partitions)
         functions, window_functions = self._bind(handles)
-        self.records = RecordTrack(job, self.scope, self.outbox, self.ctx, functions, upstream)
+        self.records = RecordTrack(job, self.scope, self.outbox, self.ctx, functions, upstream, live_guard_ms)
         self.windows = WindowTrack(job.name, program, self.scope, replica, self.outbox, self.ctx, window_functions)
         self.punctuations = 0
 

@@ -13,6 +13,7 @@ from holon.identity import OutputId, RepeatFilter
 from holon.input import Input
 from holon.job import DEAD, LATE, MAIN, Job, encode_json
 from holon.snapshot import Snapshot
+from holon.source import LIVE_SKEW_GUARD_MS
 from holon.task import PartitionTask
 from wcrdt.replica import Punctuation, Replica
 
@@ -26,10 +27,12 @@ class JobTest:
     >>> test.outputs()
 
     Args: ``clock_ms`` is the log timestamp that fed records get; assign ``test.clock_ms`` to move it.
+    ``live``: the skew guard of a job that follows its topic holds, as it does on nodes unless the input is bounded.
     """
 
-    def __init__(self, job: Job[Any], partitions: int = 1, clock_ms: int = 0) -> None:
+    def __init__(self, job: Job[Any], partitions: int = 1, clock_ms: int = 0, *, live: bool = False) -> None:
         self.job = job
+        self.live_guard_ms = LIVE_SKEW_GUARD_MS if live else None
         self.clock_ms = clock_ms
         self.replica = Replica(partitions, job.program.shapes(), job.allowed_lateness_ms)
         self.tasks = [self._task(p, partitions) for p in range(partitions)]
@@ -41,7 +44,16 @@ class JobTest:
 
     def _task(self, partition: int, partitions: int) -> PartitionTask:
         sizes = {name: output.partitions or partitions for name, output in self.job.outputs.items()}
-        return PartitionTask(self.job, 0, partition, partitions, self.replica, output_partitions=sizes, upstream={})
+        return PartitionTask(
+            self.job,
+            0,
+            partition,
+            partitions,
+            self.replica,
+            output_partitions=sizes,
+            upstream={},
+            live_guard_ms=self.live_guard_ms,
+        )
 
     # --- what happens to the job ----------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from nodes.checkpoint_format import CheckpointDamaged, CheckpointMissing
 from nodes.checkpoints import CheckpointStore
 from nodes.errors import RunFailed
 from nodes.history import History
-from nodes.jobs import create_topics
+from nodes.jobs import Description, create_topics, live_guard_ms
 from nodes.log.contract import Log
 from nodes.machine import messages as m
 from nodes.machine.config import Continued, origin_of
@@ -24,8 +24,10 @@ from wcrdt.codec import DecodeError
 from wcrdt.windows import END_OF_TIME_MS
 
 
-def continue_job(log: Log, job: Job, store: CheckpointStore) -> None:
+def continue_job(log: Log, job: Job, store: CheckpointStore, *, bounded: bool = False) -> None:
     """Start the incarnation that goes on where the job has ended. If somebody else did so first, that one counts.
+
+    ``bounded``: whether what it goes on with has an end, as for ``open_job``.
 
     Raises ``RunFailed`` where what has ended cannot be gone on with.
     """
@@ -35,6 +37,10 @@ def continue_job(log: Log, job: Job, store: CheckpointStore) -> None:
         return
     continued = Continued(origin_of(started), *_taken_over(job, ended, store))
     described = started.description | {m.CONTINUES: msgspec.json.encode(continued).decode()}
+    run = msgspec.json.decode(described["run"], type=Description)
+    if run.live_guard_ms is not msgspec.UNSET:
+        run.live_guard_ms = live_guard_ms(bounded)
+        described["run"] = msgspec.json.encode(run).decode()
     if ended.codes:
         described[VERSION] = ended.codes[-1]  # as the state is now, whatever code began the job
     following = m.JobStarted(ended.incarnation + 1, started.fingerprint, started.partitions, described)

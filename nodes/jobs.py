@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from holon.job import Job
+from holon.source import LIVE_SKEW_GUARD_MS
 from nodes.code_check import ACCEPT, check_state, check_unknown, is_recorded, last_recorded
 from nodes.errors import UnknownName, nearest
 from nodes.history import History, JobMismatch, control_checkpoints_topic, heartbeat_topic
@@ -66,6 +67,13 @@ class Description(msgspec.Struct):
     code: str
     start_offsets: list[int]
     output_partitions: dict[str, int]
+    live_guard_ms: int | msgspec.UnsetType | None = msgspec.UNSET
+    """The skew guard of a source that declares "live". A release that knew no such source has left it out."""
+
+
+def live_guard_ms(bounded: bool) -> int | None:
+    """What the start of an incarnation records: whoever replays it has to set the same records aside."""
+    return None if bounded else LIVE_SKEW_GUARD_MS
 
 
 def read_ownership(log: Log, job: Job) -> Ownership | None:
@@ -73,17 +81,20 @@ def read_ownership(log: Log, job: Job) -> Ownership | None:
     return History(log, job).ownership if job.control_topic in log.topics() else None
 
 
-def open_job(log: Log, job: Job, *, reset: bool = False, accept_code: bool = False) -> JobRun:
+def open_job(log: Log, job: Job, *, reset: bool = False, accept_code: bool = False, bounded: bool = False) -> JobRun:
     """Start the job on this log, or resume it where it was; safe when several processes do it at once.
 
     ``reset`` starts the next incarnation with empty state. ``accept_code`` resumes with changed code as long as the
-    declared states, source and outputs are the same. Raises ``JobMismatch`` with what differs, ``UnknownTopic`` if the
+    declared states, source and outputs are the same. An incarnation that is started ``bounded`` has no skew guard but
+    a declared one. Raises ``JobMismatch`` with what differs, ``UnknownTopic`` if the
     input does not exist.
     """
-    return open_history(log, job, reset=reset, accept_code=accept_code)[0]
+    return open_history(log, job, reset=reset, accept_code=accept_code, bounded=bounded)[0]
 
 
-def open_history(log: Log, job: Job, *, reset: bool = False, accept_code: bool = False) -> tuple[JobRun, History]:
+def open_history(
+    log: Log, job: Job, *, reset: bool = False, accept_code: bool = False, bounded: bool = False
+) -> tuple[JobRun, History]:
     """As ``open_job``; also gives the control topic as it was read for that, so that a node need not read it again."""
     partitions = input_partitions(log, job)
     _check_control(log, job)
@@ -93,7 +104,8 @@ def open_history(log: Log, job: Job, *, reset: bool = False, accept_code: bool =
     history = History(log, job)
     incarnation = history.ownership.incarnation
     if incarnation == NO_INCARNATION or reset:
-        start = m.JobStarted(incarnation + 1, job.fingerprint(), partitions, _described(log, job, partitions))
+        described = _described(log, job, partitions, bounded)
+        start = m.JobStarted(incarnation + 1, job.fingerprint(), partitions, described)
         # Before the record: whoever finds an incarnation on the log finds its topics, or they were deleted.
         create_topics(log, job, start.incarnation, partitions)
         log.append(job.control_topic, 0, [m.encode(start)])
@@ -143,10 +155,11 @@ def ask_stop(log: Log, run: JobRun) -> None:
     log.append(run.job.control_topic, 0, [m.encode(m.Command(run.incarnation, "stop"))])
 
 
-def _described(log: Log, job: Job, partitions: int) -> dict[str, str]:
+def _described(log: Log, job: Job, partitions: int, bounded: bool) -> dict[str, str]:
     topic, latest = job.source.topic, job.source.start == "latest"
     offsets = [(log.end_offset if latest else log.start_offset)(topic, p) for p in range(partitions)]
-    described = Description(job.describe(), job.program.code_hash(), offsets, _output_sizes(job, partitions))
+    sizes, guard = _output_sizes(job, partitions), live_guard_ms(bounded)
+    described = Description(job.describe(), job.program.code_hash(), offsets, sizes, guard)
     upstream = upstream_incarnations(log, topic)
     upstream.pop(job.name, None)  # it reads nothing of its own
     return {
@@ -177,6 +190,8 @@ def _checked(job: Job, ownership: Ownership, partitions: int, accept_code: bool)
         raise JobMismatch(other_partitions(job, started.partitions, partitions))
     if VERSION not in started.description:
         described.job = _as_described_now(described.job, job)
+    if described.live_guard_ms is msgspec.UNSET and job.source.skew_guard_ms == "live":
+        described.job = described.job.replace(" skew None idle ", " skew live idle ", 1)
     if _but_policy(described.job) != _but_policy(job.describe()):
         raise JobMismatch(
             f"job {job.name!r} has state of another declaration on this log: {_difference(described.job, job)}; use "
@@ -192,6 +207,7 @@ def _checked(job: Job, ownership: Ownership, partitions: int, accept_code: bool)
         dict(described.output_partitions),
         None if upstream is None else msgspec.json.decode(upstream, type=dict[str, int]),
         None if continued is None else msgspec.json.decode(continued, type=Continued),
+        None if described.live_guard_ms is msgspec.UNSET else described.live_guard_ms,
     )
 
 

@@ -74,7 +74,7 @@ def run(
     from nodes.running import RunOptions
 
     with open_settings_log(settings) as log:
-        opened = open_job(log, declared, reset=reset, accept_code=accept_code)
+        opened = open_job(log, declared, reset=reset, accept_code=accept_code, bounded=bounded)
         if retry:
             ask_retry(log, opened)
         ran = _Ran(log, settings, RunOptions(job, nodes, accept_code), bounded, started_s)
@@ -107,7 +107,7 @@ class _Ran:
             monitor.poll()
             bounds = Bounds(self.log, opened, monitor)
             if monitor.done and continues and (bounds.unread or not self.bounded):
-                continue_job(self.log, opened.job, open_checkpoints(self.settings))
+                continue_job(self.log, opened.job, open_checkpoints(self.settings), bounded=self.bounded)
                 opened = open_job(self.log, opened.job, accept_code=self.options.accept_code)
                 continue
             result = self._once(opened, monitor, bounds, no_view)

@@ -72,6 +72,7 @@ class JobRun:
     """One incarnation of a job on its topics: what JobStarted recorded, the same for all nodes.
 
     ``upstream``: of jobs that may write its input, the incarnation that counted then; None where none was recorded.
+    ``live_guard_ms``: the skew guard where the source declares ``"live"``; None where the input was bounded.
     """
 
     job: Job
@@ -81,6 +82,7 @@ class JobRun:
     output_partitions: dict[str, int]
     upstream: Mapping[str, int] | None = None
     continued: Continued | None = None
+    live_guard_ms: int | None = None
 
     @property
     def origin(self) -> int:

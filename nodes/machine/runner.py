@@ -31,8 +31,6 @@ from wcrdt.windows import BEFORE_TIME_MS
 
 GATHER_MS = 5
 """How long a delta that closes a window waits for those of the node's other partitions."""
-
-
 SavedPosition = tuple[Position, list[int]]
 """Of the record track, and through which end each stage has answered."""
 
@@ -83,6 +81,7 @@ class Runner:
         key: int | None = None,
         upstream: Mapping[str, int] | None = None,
         origin: int | None = None,
+        live_guard_ms: int | None = None,
     ) -> None:
         self.job = job
         self.incarnation = incarnation
@@ -101,6 +100,7 @@ class Runner:
             output_partitions=sizes,
             start_offset=start_offset,
             upstream=upstream,
+            live_guard_ms=live_guard_ms,
         )
         self.phase = Phase.LOADING
         self.releasing_to: str | None = None

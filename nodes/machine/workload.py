@@ -105,6 +105,7 @@ class Workload:
             key,
             run.upstream,
             run.origin,
+            run.live_guard_ms,
         )
 
     def load(self, runner: Runner) -> None:

@@ -94,9 +94,10 @@ class Guarded(ProcessingFunction[Event]):
         ctx.emit({"end": window.end_ms, "count": await self.count.window_value(window)})
 
 
-def guarded() -> Job[Event]:
-    """With a skew guard of a minute; events of odd amounts are filtered."""
-    source = Source(INPUT, Json(Event), timestamp=time_of, where=lambda e: e.amount % 2 == 0, skew_guard_ms=60_000)
+def guarded(default: int = 0) -> Job[Event]:
+    """With a skew guard of a minute, or the default one; events of odd amounts are filtered."""
+    guard = "live" if default else 60_000
+    source = Source(INPUT, Json(Event), timestamp=time_of, where=lambda e: e.amount % 2 == 0, skew_guard_ms=guard)
     return Job("guarded", source, Guarded, output=OUTPUT)
 
 
