@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from holon.tracebacks import all_frames, encodable, own_frames, shortened, shown_record
+
 USER_ERRORS = (Exception, SystemExit)
 """What the user's own code may raise without taking the node along."""
 
@@ -54,7 +56,7 @@ def described(error: BaseException) -> str:
         text = str(error)
     except USER_ERRORS:
         text = "(its __str__ raised)"
-    return f"{type(error).__name__}: {text}".encode("utf-8", "backslashreplace").decode()
+    return encodable(f"{type(error).__name__}: {text}")
 
 
 def refuse_returned(outcome: object, name: str) -> NoReturn:
@@ -67,10 +69,12 @@ def refuse_returned(outcome: object, name: str) -> NoReturn:
 
 
 class UserFunctionError(HolonError):
-    """The job's own code raised; ``details`` is the traceback's text.
+    """The job's own code raised. The message is one line: what raised which exception, and where.
 
     Args: ``at`` is where: an offset, some offsets, or a window; ``what`` of the job's code it was; ``offset`` is the
-    (first) input offset, None on the window track.
+    (first) input offset, None on the window track; ``topic`` and ``record``: the input, and the record at that offset.
+
+    ``details``: the beginning of the record and the user's own frames; ``trace``: the traceback with Holon's frames.
     """
 
     def __init__(
@@ -79,13 +83,17 @@ class UserFunctionError(HolonError):
         partition: int,
         at: str,
         cause: BaseException,
-        details: str,
         *,
         what: str = "the processing function",
         offset: int | None = None,
+        topic: str | None = None,
+        record: bytes | None = None,
     ) -> None:
-        super().__init__(f"job {job!r}: {what} raised {described(cause)} on partition {partition} at {at}")
+        place = f"partition {partition} at {at}" + ("" if topic is None else f" of topic {topic!r}")
+        super().__init__(f"job {job!r}: {what} raised {shortened(described(cause))} on {place}")
         self.partition = partition
         self.offset = offset
         self.at = at
-        self.details = details
+        shown = "" if record is None else f"record at offset {offset}: {shown_record(record)}\n"
+        self.details = shown + own_frames(cause)
+        self.trace = all_frames(cause)

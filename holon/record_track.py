@@ -6,7 +6,6 @@ partitions or the window track did, except through awaited, completed windows.
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -128,7 +127,7 @@ class RecordTrack:
         try:
             kept = self.duplicates.first_copies(headers)
         except UpstreamReset as error:
-            raise self._error(int(run.offsets[0]), error, "the source", last_offset=int(run.offsets[-1])) from error
+            raise self._error(run, 0, error, "the source", last=len(run) - 1) from error
         if kept is None:
             return run
         removed = count_events(self.job.source.format, run.take(~kept).payloads)
@@ -149,7 +148,7 @@ class RecordTrack:
         try:
             done = self._drive(waiting.coroutine, waiting.run, admitted, row, waiting.first_step)
         except USER_ERRORS as error:
-            raise self._error(self.ctx.offset, error) from error
+            raise self._error(waiting.run, int(admitted.index[row]), error) from error
         if done:
             self._record_done(admitted, row)
             self._feed_records(waiting.run, admitted, row + 1)
@@ -318,13 +317,13 @@ class RecordTrack:
             self._rest[:0] = [left, right]
             return
         if not self._is_buried(error):
-            raise self._error(int(run.offsets[0]), error, "the format, timestamp or where function") from error
+            raise self._error(run, 0, error, "the format, timestamp or where function") from error
         self._rest.insert(0, _Failed(run, error))
 
     def _batch_failed(self, run: Input, error: BaseException) -> None:
         """Halve the run until the one record stands alone; where the job stops anyway, name the run."""
         if not self._is_buried(error):
-            raise self._error(int(run.offsets[0]), error, last_offset=int(run.offsets[-1])) from error
+            raise self._error(run, 0, error, last=len(run) - 1) from error
         self.counts = self._undo.roll_back()
         half = len(run) // 2
         self._rest[:0] = [run.cut(0, half), run.cut(half, len(run))] if half else [_Failed(run, error)]
@@ -332,7 +331,7 @@ class RecordTrack:
     def _record_failed(self, run: Input, index: int, error: BaseException) -> None:
         """Do everything from the start of the run again, without the record: the function is deterministic."""
         if not self._is_buried(error) or self.scope.awaits or self._awaited:
-            raise self._error(self.ctx.offset, error) from error
+            raise self._error(run, index, error) from error
         self.counts = self._undo.roll_back()
         bad = _Failed(run.cut(index, index + 1), error)
         self._rest[:0] = [run.cut(0, index), bad, run.cut(index + 1, len(run))]
@@ -354,15 +353,18 @@ class RecordTrack:
         """A Local that was large when it was checked last, so that the record is not known that has changed it."""
         offset = max(self.scope.record.position[0] - 1, 0)
         return UserFunctionError(
-            self.job.name, self.scope.partition, f"offset {offset} or before", error, "", offset=offset
+            self.job.name, self.scope.partition, f"offset {offset} or before", error, offset=offset
         )
 
     def _error(
-        self, offset: int, error: BaseException, what: str = "the processing function", last_offset: int | None = None
+        self, run: Input, index: int, error: BaseException, what: str = "the processing function", last: int = -1
     ) -> UserFunctionError:
-        details = "".join(traceback.format_exception(error))
-        at = f"offset {offset}" if last_offset in (None, offset) else f"offsets {offset} to {last_offset} (a batch)"
-        return UserFunctionError(self.job.name, self.scope.partition, at, error, details, what=what, offset=offset)
+        """At the record in a row of the run, or in the rows from it to ``last``."""
+        offset, until = int(run.offsets[index]), int(run.offsets[max(index, last)])
+        at = f"offset {offset}" if until == offset else f"offsets {offset} to {until} (a batch)"
+        job, topic, record = self.job.name, self.job.source.topic, bytes(run.payloads[index])
+        named = {"what": what, "topic": topic}
+        return UserFunctionError(job, self.scope.partition, at, error, offset=offset, record=record, **named)
 
     # --- after a run ----------------------------------------------------------------------------------------------
 

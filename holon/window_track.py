@@ -7,7 +7,6 @@ ends, all windows that are complete; how far it is ahead of the next stage is an
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -181,8 +180,7 @@ class WindowTrack:
             self.scope.left(f"{handler.path}{handler.method}", outcome)
         except USER_ERRORS as error:
             at = f"window [{window.start_ms}, {window.end_ms}) in {handler.path}{handler.method}"
-            details = "".join(traceback.format_exception(error))
-            raise UserFunctionError(self.job_name, self.ctx.partition, at, error, details) from error
+            raise UserFunctionError(self.job_name, self.ctx.partition, at, error) from error
 
     def _finish(self, coroutine: Any) -> Any:
         """What it returns. Every value that a handler may await is there already, so it never stands still."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import importlib.util
-import pkgutil
 import re
 import time
 from collections.abc import Mapping
@@ -25,7 +23,7 @@ from nodes.machine.config import Continued, JobRun, other_partitions
 from nodes.machine.control_state import NO_INCARNATION
 from nodes.machine.ownership import CODE, RETRY, VERSION, Ownership
 from nodes.upstream import upstream_incarnations
-from nodes.user_modules import import_user_module
+from nodes.user_modules import import_user_module, modules_near
 
 HEARTBEAT_RETENTION_MS = 60_000
 TOPIC_LOOKS, TOPIC_LOOK_S = 10, 0.1
@@ -319,7 +317,7 @@ def load_job(reference: str) -> Job:
     except ModuleNotFoundError as error:
         if error.name is None or not module_name.startswith(error.name):
             raise
-        raise UnknownName("module", module_name, _modules_near(module_name)) from error
+        raise UnknownName("module", module_name, modules_near(module_name)) from error
     found: Any = getattr(module, name, None)
     if callable(found) and not isinstance(found, Job):
         found = found(**arguments)
@@ -333,20 +331,6 @@ def _gives_job(value: object) -> bool:
     """True for a function that says that it returns a job."""
     given = getattr(value, "__annotations__", {}).get("return", "") if callable(value) else ""
     return str(given).partition("[")[0].rpartition(".")[2] == "Job" or given is Job
-
-
-def _modules_near(name: str) -> list[str]:
-    """Modules beside the one that was asked for."""
-    parent = name.rpartition(".")[0]
-    try:
-        spec = importlib.util.find_spec(parent) if parent else None
-    except ModuleNotFoundError:
-        return []
-    paths = None if spec is None else spec.submodule_search_locations
-    if parent and not paths:
-        return []
-    prefix = f"{parent}." if parent else ""
-    return [prefix + module.name for module in pkgutil.iter_modules(paths)]
 
 
 __all__ = [

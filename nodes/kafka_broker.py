@@ -64,7 +64,7 @@ def up(
     """Start the broker of that folder, or find it running; returns when it answers. Safe to call at once.
 
     It listens on loopback only: on ``port``, else the one it had before, else a free one. Raises ``MissingDependency``
-    without Java, pyspark or confluent-kafka, ``RunFailed`` with the end of its log where it does not come up.
+    without Java, jgo or confluent-kafka, ``RunFailed`` with the end of its log where it does not come up.
     """
     require_client()
     folder = folder.absolute()
@@ -80,7 +80,7 @@ def up(
             _wait_until_ready(folder, state, None, timeout_s)
             return _broker(folder, state)
         java = find_java()
-        jars = kafka_jars(java)
+        jars = kafka_jars()
         for attempt in range(_ATTEMPTS):
             try:
                 state = _start(java, jars, folder, port or _port_for(folder, attempt), heap_mb, timeout_s, properties)
@@ -100,7 +100,7 @@ def down(folder: Path, *, delete: bool = False, timeout_s: float = STOP_TIMEOUT_
         state = _running(folder)
         if state is not None and _stop(state, timeout_s) and (folder / OWN_CLASSES).exists():
             java = find_java()
-            keep_classes(java, kafka_jars(java), folder)
+            keep_classes(java, kafka_jars(), folder)
         if delete:
             for name in ("data", "broker.json", "broker.log", "server.properties", OWN_CLASSES):
                 path = folder / name

@@ -1,9 +1,8 @@
-"""Jars of a local Kafka broker, and of Spark's connector to Kafka: fetched once into a cache by the Ivy in pyspark."""
+"""Jars of a local Kafka broker, and of Spark's and Flink's connectors to Kafka: fetched once into a cache by jgo."""
 
 from __future__ import annotations
 
 import fcntl
-import importlib.util
 import os
 import subprocess
 import tempfile
@@ -18,8 +17,8 @@ from nodes.java import INSTALL_JAVA, JAVA_VERSION, java_program, version_of
 KAFKA_VERSION = "4.1.1"
 _SCALA = "2.13"
 _SLF4J_VERSION = "1.7.36"
-FETCH_TIMEOUT_S = 240
-_DEPENDENCY = '<dependency org="{}" name="{}" rev="{}" conf="default->{}" transitive="{}"/>'
+REQUEST_TIMEOUT_S = 30
+_NOT_AT_RUN_TIME = frozenset(["test", "provided"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +36,6 @@ class Bundle:
     def folder(self) -> str:
         _, name, version = self.modules[0]
         return f"{name}-{version}"
-
-    def ivy(self) -> str:
-        """The file that tells Ivy what to fetch."""
-        kind = ("default", "true") if self.transitive else ("master", "false")
-        rows = "".join(_DEPENDENCY.format(*module, *kind) for module in self.modules)
-        info = '<info organisation="holon" module="bundle"/>'
-        return f'<ivy-module version="2.0">{info}<dependencies>{rows}</dependencies></ivy-module>'
 
 
 BROKER = Bundle(
@@ -79,10 +71,10 @@ def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
     return Path(base) / "holon"
 
 
-def kafka_jars(java: str, cache: Path | None = None, bundle: Bundle = BROKER) -> Path:
-    """The folder of the jars; fetched if it is not there yet (a broker: 45 jars, 43 MB, up to a minute).
+def kafka_jars(cache: Path | None = None, bundle: Bundle = BROKER) -> Path:
+    """The folder of the jars; fetched if it is not there yet (a broker: 46 jars, 43 MB, up to a minute).
 
-    Safe to call at once. Raises ``MissingDependency`` without pyspark, ``Unreachable`` where they cannot be fetched.
+    Safe to call at once. Raises ``MissingDependency`` without jgo, ``Unreachable`` where they cannot be fetched.
     """
     base = (cache or cache_folder()) / "kafka"
     folder = base / bundle.folder
@@ -94,47 +86,41 @@ def kafka_jars(java: str, cache: Path | None = None, bundle: Bundle = BROKER) ->
         raise Unreachable(f"cannot make the cache {base} ({error.strerror}); set XDG_CACHE_HOME to another") from error
     with locked(base / "lock"):
         if not folder.is_dir():
-            _fetch(java, base, folder, bundle)
+            _fetch(base, folder, bundle)
     return folder
 
 
-def _fetch(java: str, base: Path, folder: Path, bundle: Bundle) -> None:
-    ivy = _ivy_jar()
+def _fetch(base: Path, folder: Path, bundle: Bundle) -> None:
     with tempfile.TemporaryDirectory(prefix="fetching-", dir=base) as temporary:
         work = Path(temporary)
-        (work / "ivy.xml").write_text(bundle.ivy(), encoding="utf-8")
-        command = [java, "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", str(ivy), "org.apache.ivy.Main"]
-        command += ["-cache", str(work / "cache"), "-ivy", str(work / "ivy.xml")]
-        command += ["-retrieve", str(work / "jars" / "[artifact]-[revision](-[classifier]).[ext]")]
+        jars = work / "jars"
+        jars.mkdir()
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S, check=False)
-        except subprocess.TimeoutExpired as error:
+            for path in _fetched(work / "repository", bundle):
+                path.rename(jars / path.name)
+        except (OSError, RuntimeError, ValueError) as error:  # of requests, and what jgo makes of an answer
             raise Unreachable(
-                f"the jars of {bundle.title} did not arrive within {FETCH_TIMEOUT_S} s; check the connection to "
-                f"Maven Central and try again"
+                f"the jars of {bundle.title} could not be fetched from Maven Central; check the connection (a proxy: "
+                f"HTTPS_PROXY) and try again: {type(error).__name__}: {error}"
             ) from error
-        if done.returncode != 0 or not list((work / "jars").glob(f"{bundle.modules[0][1]}-*.jar")):
-            said = "\n".join(line for line in (done.stdout + done.stderr).splitlines() if line.strip(". \t"))
-            raise Unreachable(
-                f"the jars of {bundle.title} could not be fetched from Maven Central; check the connection "
-                f"(a proxy: JAVA_TOOL_OPTIONS=-Dhttps.proxyHost=...). Ivy says:\n{said[-1500:]}"
-            )
-        (work / "jars").rename(folder)
+        jars.rename(folder)
 
 
-def _ivy_jar() -> Path:
-    found = importlib.util.find_spec("pyspark")
-    jars = (
-        [jar for place in (found.submodule_search_locations or ()) for jar in Path(place).glob("jars/ivy-*.jar")]
-        if found
-        else []
-    )
-    if not jars:
+def _fetched(repository: Path, bundle: Bundle) -> list[Path]:
+    """The modules and, of a transitive bundle, all that they need when they run."""
+    try:
+        from jgo.maven import MavenContext
+    except ImportError as error:
         raise MissingDependency(
-            "the Ivy inside pyspark fetches Kafka's jars, and pyspark is not here; install it: "
-            "pip install 'holon-streams[spark]'"
-        )
-    return max(jars)
+            f"jgo fetches the jars of {bundle.title}, and is not here ({error}); install it: "
+            f"pip install 'holon-streams[broker]'"
+        ) from error
+    context = MavenContext(repo_cache=repository, timeout=REQUEST_TIMEOUT_S)
+    wanted = [context.create_dependency(":".join(module)) for module in bundle.modules]
+    if bundle.transitive:
+        inputs, needed = context.resolver.resolve(wanted)
+        wanted = [each for each in (*inputs, *needed) if each.scope not in _NOT_AT_RUN_TIME]
+    return sorted({each.artifact.resolve() for each in wanted})
 
 
 @contextmanager

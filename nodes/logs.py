@@ -40,6 +40,16 @@ def undo_logging() -> None:
         logger.propagate = True
 
 
+def line_as_json(text: str, level: int = logging.INFO, **context: object) -> str | None:
+    """A line for people as the JSON that records have, whatever the level that is logged; None: records are no JSON."""
+    logger = logging.getLogger(OWN[0])
+    formatters = [handler.formatter for handler in logger.handlers if isinstance(handler, _OwnHandler)]
+    shape = next((found for found in formatters if isinstance(found, _LazyFormatter) and found.kind == "json"), None)
+    if shape is None:
+        return None
+    return shape.format(logger.makeRecord(logger.name, level, "", 0, text, (), None, extra=context))
+
+
 def bound_logger(name: str, **context: object) -> Any:
     """A structlog logger with context of its own (such as ``partition=2``), beside the process's."""
     import structlog
@@ -63,6 +73,7 @@ class _OwnHandler(logging.StreamHandler[IO[str]]):
 class _LazyFormatter(logging.Formatter):
     def __init__(self, kind: str, context: dict[str, object], colors: bool) -> None:
         super().__init__()
+        self.kind = kind
         self._arguments = (kind, context, colors)
         self._inner: logging.Formatter | None = None
 

@@ -96,6 +96,7 @@ class NodeProcess:
         history = History(log, run.job) if history is None else history
         self.node = Node(config, run, history.ownership)
         self.node.code_hash = history.failure_key(run.job)
+        self._parent = parent
         self._stop = threading.Event()
         self._leaving = threading.Event()
         self.node.extra_stats[PID] = os.getpid()
@@ -160,8 +161,10 @@ class NodeProcess:
             self._topics.stop()
         left = self.node.left
         assert left is not None
-        if left.ending is Ending.FAILED:
-            raise RunFailed(left.reason)
+        if self.node.failing:
+            logger.debug("node %s: %s", self.config.node, self.node.failing)
+        if left.ending is Ending.FAILED:  # the whole text is shown once, by the process that all its nodes belong to
+            raise RunFailed(left.reason if self._parent is None else left.reason.partition("\n")[0])
         return left.ending
 
     def _turn_until_left(self) -> None:
@@ -200,7 +203,8 @@ class NodeProcess:
         """Tell everybody, as where the function raises, and end: nobody can leave a call from outside."""
         text = (
             f"job {self.run.job.name!r}: a call of the job's code has not returned for "
-            f"{self.settings.node.hang_after_ms} ms (node.hang_after_ms) on partition {place.partition} at {place.at}\n"
+            f"{self.settings.node.hang_after_ms} ms (node.hang_after_ms) on partition {place.partition} at {place.at} "
+            f"of topic {self.run.job.source.topic!r}\n"
             f"It stands at:\n{stack}"
         )
         failed = m.Failed(

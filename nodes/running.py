@@ -260,7 +260,7 @@ class Run:
                 number, line = self.lines.get_nowait()
             except Empty:
                 return
-            self.screen.say(f"node {number} | {line}")
+            self.screen.say_of(number, line)
 
 
 def account(

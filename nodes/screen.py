@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import Protocol, Self
 
+import msgspec
 from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from nodes.logs import line_as_json
 from nodes.progress import JobProgress
 from nodes.view import one_line, render
 
@@ -30,6 +33,7 @@ class Screen(Protocol):
     def due(self) -> bool: ...
     def show(self, progress: JobProgress) -> None: ...
     def say(self, line: str) -> None: ...
+    def say_of(self, node: int, line: str) -> None: ...
 
 
 class LiveScreen:
@@ -60,6 +64,9 @@ class LiveScreen:
     def say(self, line: str) -> None:
         self._console.print(Text(line))
 
+    def say_of(self, node: int, line: str) -> None:
+        self.say(f"node {node} | {line}")
+
 
 class LineScreen:
     """One line every few seconds, and what is said."""
@@ -86,3 +93,33 @@ class LineScreen:
 
     def say(self, line: str) -> None:
         self._write(line)
+
+    def say_of(self, node: int, line: str) -> None:
+        self._write(f"node {node} | {line}")
+
+
+class JsonScreen(LineScreen):
+    """For ``logging.format = json``: each line is one object; those that nodes log are that already."""
+
+    def __init__(self) -> None:
+        super().__init__(_write_json)
+
+    def say_of(self, node: int, line: str) -> None:
+        if line:
+            _print(line if _is_object(line) else line_as_json(line, node=node))
+
+
+def _write_json(line: str) -> None:
+    _print(line_as_json(line))
+
+
+def _print(line: str | None) -> None:
+    assert line is not None, "records are no JSON"
+    print(line, file=sys.stderr, flush=True)
+
+
+def _is_object(line: str) -> bool:
+    try:
+        return isinstance(msgspec.json.decode(line), dict)
+    except msgspec.DecodeError:
+        return False

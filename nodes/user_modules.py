@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import pkgutil
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -50,3 +51,17 @@ def _check_hidden(name: str, folder: Path) -> None:
         f"{mine.relative_to(folder)} in {folder} has the name of an installed module ({spec.origin}), which is "
         f"imported instead of it: rename your module"
     )
+
+
+def modules_near(name: str) -> list[str]:
+    """Modules beside the one that was asked for."""
+    parent = name.rpartition(".")[0]
+    try:
+        spec = importlib.util.find_spec(parent) if parent else None
+    except ModuleNotFoundError:
+        return []
+    paths = None if spec is None else spec.submodule_search_locations
+    if parent and not paths:
+        return []
+    prefix = f"{parent}." if parent else ""
+    return [prefix + module.name for module in pkgutil.iter_modules(paths)]

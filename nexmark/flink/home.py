@@ -44,7 +44,7 @@ class FlinkHome:
 def flink_home(cache: Path | None = None) -> FlinkHome:
     """Find the jars, or fetch them (330 MB, a minute or two). Safe to call at once.
 
-    Raises ``MissingDependency`` without Java, pip, pyspark or the source tree, ``Unreachable`` where they cannot be
+    Raises ``MissingDependency`` without Java, pip, jgo or the source tree, ``Unreachable`` where they cannot be
     fetched or are not those that the peer's folder asks for.
     """
     if not PEER.is_dir():
@@ -56,12 +56,12 @@ def flink_home(cache: Path | None = None) -> FlinkHome:
         base.mkdir(parents=True, exist_ok=True)
         with locked(base / "lock"):
             if not folder.is_dir():
-                _fetch(java, cache, base, folder)
+                _fetch(cache, base, folder)
     return FlinkHome(java, folder)
 
 
-def _fetch(java: str, cache: Path, base: Path, folder: Path) -> None:
-    connector = kafka_jars(java, cache, _CONNECTOR)
+def _fetch(cache: Path, base: Path, folder: Path) -> None:
+    connector = kafka_jars(cache, _CONNECTOR)
     check_hashes(PEER / "jars.sha256", connector)
     with tempfile.TemporaryDirectory(prefix="fetching-", dir=base) as temporary:
         work = Path(temporary)

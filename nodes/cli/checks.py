@@ -20,6 +20,7 @@ from nodes.settings import Settings
 CORE = ("lmdb", "msgspec", "numpy", "obstore", "psutil", "pydantic", "rich", "structlog", "typer")
 EXTRAS = {
     "arrow": ("pyarrow",),
+    "broker": ("confluent-kafka", "jgo"),
     "fast": ("numba",),
     "kafka": ("confluent-kafka",),
     "metrics": ("prometheus-client",),

@@ -14,6 +14,7 @@ UNEXPECTED = "unexpected "
 EXTRAS = {
     "confluent_kafka": "kafka",
     "datasketches": "sketches",
+    "jgo": "broker",
     "matplotlib": "plots",
     "pandas": "spark",
     "prometheus_client": "metrics",
@@ -37,11 +38,20 @@ def classify(error: Exception) -> tuple[int, str]:
         return 130, "aborted"
     if isinstance(error, Failure):
         return error.exit_code, str(error)
-    if isinstance(error, ModuleNotFoundError) and (extra := EXTRAS.get((error.name or "").partition(".")[0])):
-        return 3, f"the package {error.name} is not installed: pip install 'holon-streams[{extra}]'"
+    if isinstance(error, ImportError) and (missing := missing_extra(error)):
+        return 3, missing
     if isinstance(error, OSError):
         return 1, str(error)
     return 1, f"{UNEXPECTED}{type(error).__name__}: {error} (add --log-level debug for the traceback)"
+
+
+def missing_extra(error: ImportError) -> str | None:
+    """What to install, where the module is of an extra of Holon's."""
+    extra = EXTRAS.get((error.name or "").partition(".")[0])
+    if extra is not None:
+        return f"the package {error.name} is not installed: pip install 'holon-streams[{extra}]'"
+    # A type that needs an extra says so itself.
+    return str(error) if isinstance(error.__cause__, ImportError) and missing_extra(error.__cause__) else None
 
 
 def _own_errors() -> list[tuple[tuple[type[Exception], ...], int]]:

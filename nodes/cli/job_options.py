@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 import typer
 
+from nodes.cli.errors import missing_extra
 from nodes.cli.output import Failure, note
 from nodes.errors import UnknownName
 from nodes.user_modules import ModuleHidden
@@ -15,7 +15,9 @@ from nodes.user_modules import ModuleHidden
 if TYPE_CHECKING:
     from holon.job import Job
     from nodes.settings import Settings
+    from transactional.operators import Program
 
+T = TypeVar("T")
 JobArgument = Annotated[str, typer.Argument(metavar="MODULE:JOB", help="A Job, or a function that gives one.")]
 AcceptCodeOption = Annotated[
     bool, typer.Option("--accept-code", help="Go on with changed code on the state that the old code made.")
@@ -39,18 +41,40 @@ def node_definitions(on_error: Literal["fail", "dead-letter"] | None, replicas: 
 
 def job_named(reference: str, settings: Settings) -> Job:
     """Import the job, under the settings' policy. What is wrong with it ends the command with 2 and its traceback."""
-    from holon.errors import HolonError
     from nodes.jobs import load_job, with_policy
 
+    return imported(reference, lambda: with_policy(load_job(reference), settings.node.on_error))
+
+
+def program_named(reference: str) -> Program:
+    """Import a transactional program, as ``job_named`` does a job."""
+    from nodes.transactions.process import load_program
+
+    return imported(reference, lambda: load_program(reference))
+
+
+def imported(reference: str, load: Callable[[], T]) -> T:
+    """What ``load`` gives. An error of the user's module ends the command with 2 and shows the user's frames."""
+    from holon.errors import HolonError
+
     try:
-        return with_policy(load_job(reference), settings.node.on_error)
+        return load()
     except (UnknownName, ModuleHidden):
         raise
     except HolonError as error:
         raise Failure(2, f"{reference}: {error}") from error
+    except ImportError as error:
+        missing = missing_extra(error)
+        raise Failure(2 if missing is None else 3, missing or _not_imported(reference, error)) from error
     except (Exception, SystemExit) as error:  # the user's module runs while it is imported
-        trace = "".join(traceback.format_exception(error)).rstrip()
-        raise Failure(2, f"{reference} could not be imported: {type(error).__name__}: {error}\n{trace}") from error
+        raise Failure(2, _not_imported(reference, error)) from error
+
+
+def _not_imported(reference: str, error: BaseException) -> str:
+    from holon.errors import described
+    from holon.tracebacks import own_frames
+
+    return f"{reference} could not be imported: {described(error)}\n{own_frames(error)}"
 
 
 def note_unknown(unknown: Sequence[str]) -> None:

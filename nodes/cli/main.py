@@ -16,7 +16,7 @@ from typing import NoReturn
 import typer
 
 from nodes.cli.options import ConfigOption, DefineOption, LogLevelOption, Options
-from nodes.cli.output import emit_error, json_only_stdout
+from nodes.cli.output import emit_error, json_only_stdout, note
 from nodes.cli.registry import LazyGroup, distribution_version
 
 HELP = """Holon: a leaderless stream processor.
@@ -64,11 +64,12 @@ def run(arguments: Sequence[str]) -> int:
             if exit_code != 130:  # typer turns an interrupt into this code
                 return exit_code
         except Exception as error:
-            from nodes.cli.errors import classify
+            from nodes.cli.errors import UNEXPECTED, classify
 
             exit_code, message = classify(error)
-            if logging.getLogger("holon").isEnabledFor(logging.DEBUG):
-                traceback.print_exc()
+            told_why = not message.startswith(UNEXPECTED) and error.__cause__ is None
+            if not told_why and logging.getLogger("holon").isEnabledFor(logging.DEBUG):
+                note("".join(traceback.format_exception(error)).rstrip())
         emit_error(exit_code, message, as_json=as_json)
         return exit_code
 

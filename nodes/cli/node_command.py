@@ -43,7 +43,7 @@ def node(
 
     SIGTERM or Ctrl-C: finish what is in hand, checkpoint, hand over, leave.
     """
-    settings = given.settings(*node_definitions(on_error, replicas))
+    settings = given.settings(*node_definitions(on_error, replicas), node=number)
     declared = job_named(job, settings)
     from nodes.process import run_node
 

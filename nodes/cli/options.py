@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -65,16 +65,26 @@ class Given:
     define: tuple[str, ...] = ()
     log_level: Level | None = None
 
-    def settings(self, *definitions: str, find_broker: Callable[[], str] | None = None) -> Settings:
+    @property
+    def root(self) -> Options:
+        """The global options."""
+        return self.ctx.obj if isinstance(self.ctx.obj, Options) else Options()
+
+    def settings(
+        self, *definitions: str, find_broker: Callable[[], str] | None = None, node: int | None = None
+    ) -> Settings:
         """As ``begin``; the options about the log, and ``definitions``, become settings, which child processes get too.
 
         ``find_broker`` gives the address of a broker where the log is on Kafka and nothing says where that is; without
-        it that is a ``SettingsError``.
+        it that is a ``SettingsError``. ``node``: the number that log records show, of a process that is one.
         """
         from nodes.settings import refined
 
         given = [*self.define, *self.log_definitions(), *definitions]
-        settings = begin(self.ctx, self.config, given, self.log_level, needs_bootstrap=find_broker is None)
+        context = {} if node is None else {"node": node}
+        settings = begin(
+            self.ctx, self.config, given, self.log_level, needs_bootstrap=find_broker is None, context=context
+        )
         if find_broker is None or settings.log.kind != "kafka" or settings.log.bootstrap:
             return settings
         return refined(settings, [f"log.bootstrap={find_broker()}"])
@@ -131,21 +141,30 @@ def begin(
     log_level: Level | None,
     *,
     needs_bootstrap: bool = True,
+    context: Mapping[str, Any] | None = None,
 ) -> Settings:
-    """Load the settings, set logging up, and warn of unsafe settings. Raises ``SettingsError``."""
+    """Load the settings, set logging up, and warn of unsafe settings. Raises ``SettingsError``.
+
+    ``context`` is part of every record that this process logs.
+    """
     from nodes.logs import set_up_logging
     from nodes.settings import load_settings
 
     root = ctx.obj if isinstance(ctx.obj, Options) else Options()
     settings = load_settings(
         config=config if config is not None else root.config,
-        definitions=(*root.define, *(define or ())),
+        definitions=(*root.define, *(define or ()), *level_definition(log_level or root.log_level)),
         needs_bootstrap=needs_bootstrap,
     )
-    set_up_logging(log_level or root.log_level or settings.logging.level, settings.logging.format)
+    set_up_logging(settings.logging.level, settings.logging.format, **(context or {}))
     for warning in settings.warnings():
         logging.getLogger(__name__).warning(warning)
     return settings
+
+
+def level_definition(log_level: Level | None) -> list[str]:
+    """``--log-level`` as a setting, so that child processes get it too."""
+    return [] if log_level is None else [f"logging.level={log_level}"]
 
 
 def new_group(help_text: str, example: str) -> typer.Typer:

@@ -6,6 +6,7 @@ that print; only ``emit_json`` reaches the real one.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,6 +17,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 import typer
+
+from nodes.logs import line_as_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -66,16 +69,18 @@ def emit_error(exit_code: int, message: str, *, as_json: bool) -> None:
     """One line on standard error; with ``--json`` also ``{"error": ...}``, unless the result is out already."""
     if message.startswith("Usage: "):  # no command was given: the message is the help
         note(message)
+    elif exit_code == 130:
+        note(f"holon: {message}")
     else:
-        note(f"holon: {message}" if exit_code == 130 else f"holon: error: {message}")
+        print(line_as_json(message, logging.ERROR) or f"holon: error: {message}", file=sys.stderr, flush=True)
     output = _json_output.get()
     if as_json and output is not None and not output.emitted:
         emit_json({"error": {"exit_code": exit_code, "message": message}})
 
 
 def note(text: str) -> None:
-    """One line for the person at the keyboard."""
-    print(text, file=sys.stderr, flush=True)
+    """One line for the person at the keyboard, or as JSON where records are (``logging.format``)."""
+    print(line_as_json(text) or text, file=sys.stderr, flush=True)
 
 
 def fail(exit_code: int, message: str) -> NoReturn:

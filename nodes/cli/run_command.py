@@ -126,7 +126,7 @@ class _Ran:
             result.already_done = True
             return result
         _refuse_failed(opened, monitor)
-        screen, end = _screen(no_view), bounds if self.bounded else None
+        screen, end = _screen(no_view, self.settings), bounds if self.bounded else None
         running = Run(self.log, opened, monitor, self.settings, self.options, screen, end)
         ending = running.execute()
         return account(self.log, opened, monitor, nodes, ending, self._wall_s(), running.supervisor.restarts)
@@ -135,9 +135,11 @@ class _Ran:
         return time.monotonic() - self.started_s
 
 
-def _screen(no_view: bool) -> Screen:
-    from nodes.screen import LineScreen, LiveScreen
+def _screen(no_view: bool, settings: Settings) -> Screen:
+    from nodes.screen import JsonScreen, LineScreen, LiveScreen
 
+    if settings.logging.format == "json":
+        return JsonScreen()
     return LineScreen(note) if no_view or not console().is_terminal else LiveScreen(console())
 
 

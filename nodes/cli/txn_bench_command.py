@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from nodes.cli.job_options import ReplicasOption
-from nodes.cli.options import Given, JsonOption, with_log_options
+from nodes.cli.options import Given, JsonOption, level_definition, with_log_options
 from nodes.cli.output import emit_json, fail, note
 from nodes.errors import MissingDependency, UnknownName
 
@@ -228,9 +228,13 @@ def _place(given: Given) -> Iterator[tuple[Settings, tuple[str, ...]]]:
 
 
 def options_of_children(given: Given) -> list[str]:
-    """What tells a child process of the same log and settings."""
-    options = [part for each in (*given.define, *given.log_definitions()) for part in ("-D", each)]
-    return options if given.config is None else [*options, "--config", str(given.config)]
+    """What tells a child process of the same log and settings, those before the command's name included."""
+    root = given.root
+    level = level_definition(given.log_level or root.log_level)
+    define = (*root.define, *given.define, *given.log_definitions(), *level)
+    options = [part for each in define for part in ("-D", each)]
+    config = given.config or root.config
+    return options if config is None else [*options, "--config", str(config)]
 
 
 def _count(transactions: int | None, rate: float, seconds: float) -> int:

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from nodes.cli.job_options import AcceptCodeOption, ReplicasOption, node_definitions, note_unknown
+from nodes.cli.job_options import AcceptCodeOption, ReplicasOption, node_definitions, note_unknown, program_named
 from nodes.cli.options import Given, JsonOption, new_group, with_log_options
 from nodes.cli.output import emit_json, fail, note
-from nodes.cli.txn_bench_command import EXAMPLE, bench, options_of_children
+from nodes.cli.txn_bench_command import EXAMPLE, bench
 from nodes.cli.txn_doctor_command import EXAMPLE as DOCTOR_EXAMPLE
 from nodes.cli.txn_doctor_command import doctor
 from nodes.cli.txn_replay_command import EXAMPLE as REPLAY_EXAMPLE
@@ -40,10 +40,11 @@ def node(
     accept_code: AcceptCodeOption = False,
 ) -> None:
     """Work on a transactional job as one more node, until SIGTERM or Ctrl-C."""
-    settings = given.settings(*node_definitions(None, replicas))
-    from nodes.transactions.process import load_program, run_transaction_node
+    settings = given.settings(*node_definitions(None, replicas), node=number)
+    loaded = program_named(program)
+    from nodes.transactions.process import run_transaction_node
 
-    run_transaction_node(load_program(program), settings, number=number, sequencers=sequencers, accept_code=accept_code)
+    run_transaction_node(loaded, settings, number=number, sequencers=sequencers, accept_code=accept_code)
 
 
 @app.command("run", epilog="Example: holon txn run examples.bank:program --nodes 2 --log-dir ./holon-log")
@@ -57,16 +58,15 @@ def run(
     accept_code: AcceptCodeOption = False,
 ) -> None:
     """Start node processes and stay with them; one that crashes is started again. Ctrl-C stops them."""
-    given.settings(*node_definitions(None, replicas))
-    from nodes.transactions.process import load_program
+    settings = given.settings(*node_definitions(None, replicas))
+    loaded = program_named(program)
     from nodes.transactions.running import TransactionFleet, stay
     from transactional.describing import code_of
 
-    note_unknown(code_of(load_program(program)).unknown)
+    note_unknown(code_of(loaded).unknown)
     command = module_command("nodes.cli", "txn", "node", program, "--sequencers", str(sequencers))
-    command += [*options_of_children(given), *([] if replicas is None else ["--replicas", str(replicas)])]
     command += ["--accept-code"] if accept_code else []
-    fleet = TransactionFleet(command, nodes)
+    fleet = TransactionFleet(command, nodes, settings.environment())
     note(f"{nodes} nodes: {', '.join(str(member.process.pid) for member in fleet.members)}")
     failed = stay(fleet, note)
     if failed:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nodes.cli.job_options import program_named
 from nodes.cli.options import Given, JsonOption, with_log_options
 from nodes.cli.output import emit_json
 
@@ -30,9 +31,8 @@ def doctor(
     settings = given.settings()
     from nodes.opening import open_settings_log
     from nodes.transactions.diagnosis import diagnose
-    from nodes.transactions.process import load_program
 
-    loaded = load_program(program)
+    loaded = program_named(program)
     with open_settings_log(settings) as log:
         found = diagnose(log, loaded)
     if as_json:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from nodes.cli.job_options import program_named
 from nodes.cli.options import Given, JsonOption, with_log_options
 from nodes.cli.output import console, emit_json
 
@@ -33,11 +34,10 @@ def replay(
     settings = given.settings()
     from nodes.errors import RunFailed
     from nodes.opening import open_settings_log
-    from nodes.transactions.process import load_program
     from nodes.transactions.replay import replay_log_twice
     from nodes.transactions.topics import job_on
 
-    name = load_program(program).name
+    name = program_named(program).name
     with open_settings_log(settings) as log:
         job_on(log, name)
     with console().status("run 1 of 2") as status:

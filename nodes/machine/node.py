@@ -38,7 +38,7 @@ MAX_REREADS = 30
 
 
 class Node:
-    """One life of one node of one job. ``left`` is set once it is over.
+    """One life of one node of one job. ``left`` is set once it is over; ``failing``: the traceback that it met, if any.
 
     ``history``: the control topic, folded up to where the shell begins to read it; it is this node's from now on.
     """
@@ -68,7 +68,7 @@ class Node:
         self._last_beat_ms: int | None = None
         self._hello_ms: int | None = None
         self._present = False
-        self._failing = False
+        self.failing = ""
         self._control_checkpoint_due = False
 
     def _make_replica(self) -> Replica:
@@ -97,7 +97,7 @@ class Node:
             for one in event.events if isinstance(event, e.Together) else (event,):
                 if self.left is None:
                     self._handle(one)
-            if self.left is None and not self._failing:
+            if self.left is None and not self.failing:
                 self.work.settle()
                 self._maybe_merge(effects)
         except UserFunctionError as error:
@@ -111,11 +111,11 @@ class Node:
 
     def wanted(self) -> list[Wanted]:
         """Input that the shell should read next."""
-        return [] if self.left is not None or self.work.stopping or self._failing else self.work.wanted()
+        return [] if self.left is not None or self.work.stopping or self.failing else self.work.wanted()
 
     def silent_inputs(self) -> list[Wanted]:
         """Inputs that have been silent for long: of these the shell should ask the log how far they go."""
-        stands = self.left is not None or self.work.stopping or self._failing
+        stands = self.left is not None or self.work.stopping or self.failing
         return [] if stands else self.work.idleness.silent_inputs()
 
     def needs_end(self) -> bool:
@@ -180,7 +180,7 @@ class Node:
                 self._leave(Ending.FAILED, reason)
             self._greet()
             self.detector.caught_up(self._now_ms)
-            if self._present and not (self.work.stopping or self._failing or self.left is not None):
+            if self._present and not (self.work.stopping or self.failing or self.left is not None):
                 waited_ms = self._now_ms - (self._hello_ms or 0)
                 self.sharing.assign(self.code_hash, self._now_ms, waited_ms)
             self._ask_missing()
@@ -374,13 +374,13 @@ class Node:
         """Tell everybody, so that the same record does not take one node after the other."""
         if self.work.copies.give_up(error.partition):
             return  # its owner meets the record too
-        self._failed(error.partition, error.offset, f"{error}\n{error.details}"[:100_000])
+        self._failed(error.partition, error.offset, f"{error}\n{error.details}", error.trace)
 
-    def _failed(self, partition: int, offset: int | None, text: str) -> None:
+    def _failed(self, partition: int, offset: int | None, text: str, trace: str = "") -> None:
         runner = self.work.runners.get(partition)
         if offset is None:  # a window's failure is no record's
             offset = 0 if runner is None else runner.task.next_offset
-        self._failing = True
+        self.failing = trace or text
         self.work.drop(partition)
         self.work.control(m.Failed(self.run.incarnation, self.config.node, partition, offset, self.code_hash, text))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodes.errors import SettingsError
-from nodes.kafka_jars import find_java, kafka_jars, spark_connector
+from nodes.kafka_jars import kafka_jars, spark_connector
 from nodes.log import LogAddress
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def connector_jars() -> list[Path]:
     import pyspark
 
     own = {jar.name for jar in Path(pyspark.__file__).parent.glob("jars/*.jar")}
-    folder = kafka_jars(find_java(needed_by="Spark's connector to Kafka"), bundle=spark_connector(pyspark.__version__))
+    folder = kafka_jars(bundle=spark_connector(pyspark.__version__))
     return sorted(jar for jar in folder.glob("*.jar") if jar.name not in own)
 
 

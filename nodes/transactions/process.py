@@ -39,7 +39,7 @@ from nodes.transactions.spill import spills_of
 from nodes.transactions.topics import FIRST_INCARNATION, create_topics
 from nodes.transactions.trimming import Trimming
 from nodes.transactions.watch import FunctionWatch
-from nodes.user_modules import import_user_module
+from nodes.user_modules import import_user_module, modules_near
 from transactional.describing import version_of
 from transactional.errors import RerunHangs
 from transactional.nondeterminism import Nondeterministic
@@ -64,12 +64,16 @@ What a transaction makes that lives on is remembered for long, and is in no cycl
 
 
 def load_program(reference: str) -> Program:
-    """``MODULE:NAME`` of a ``Program``. Raises ``UnknownName`` or ``RunFailed``."""
-    module_name, _, attribute = reference.partition(":")
+    """``MODULE:NAME`` of a ``Program``. Raises ``UnknownName``."""
+    module_name, colon, attribute = reference.partition(":")
+    if not colon or not module_name or not attribute:
+        raise UnknownName("program", f"{reference} (expected MODULE:PROGRAM)")
     try:
         module = import_user_module(module_name)
     except ModuleNotFoundError as error:
-        raise RunFailed(f"cannot import {module_name!r} for {reference!r}: {error}") from None
+        if error.name is None or not module_name.startswith(error.name):
+            raise
+        raise UnknownName("module", module_name, modules_near(module_name)) from error
     programs = {name: value for name, value in vars(module).items() if isinstance(value, Program)}
     if attribute not in programs:
         raise UnknownName("program", reference, [f"{module_name}:{name}" for name in programs])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from nodes.fleet import Member
 from nodes.python_process import child_environment
@@ -15,10 +15,11 @@ LOOK_S = 0.05
 
 
 class TransactionFleet:
-    """``command`` starts a node, with its number behind ``--number``."""
+    """``command`` starts a node, with its number behind ``--number``; ``environment``: the settings that it gets."""
 
-    def __init__(self, command: Sequence[str], nodes: int) -> None:
+    def __init__(self, command: Sequence[str], nodes: int, environment: Mapping[str, str] | None = None) -> None:
         self._command = list(command)
+        self._environment = child_environment(environment or {})
         self.members: list[Member] = []
         for number in range(nodes):
             self.add(number)
@@ -26,7 +27,7 @@ class TransactionFleet:
     def add(self, number: int) -> Member:
         """Start one node."""
         # A group of its own: Ctrl-C at the terminal reaches the parent alone, which asks it to leave.
-        process = subprocess.Popen([*self._command, "--number", str(number)], env=child_environment(), process_group=0)
+        process = subprocess.Popen([*self._command, "--number", str(number)], env=self._environment, process_group=0)
         member = Member(number, process)
         self.members.append(member)
         return member

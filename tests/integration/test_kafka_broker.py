@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from nodes import kafka_jars
-from nodes.errors import MissingDependency
+from nodes.errors import MissingDependency, Unreachable
 from nodes.log import LogDamaged, LogUnavailable
 from nodes.log.kafka import KafkaLog
 from tests.integration.processes import ROOT, until
@@ -144,9 +144,36 @@ def test_what_is_missing_is_named_with_what_to_install(tmp_path: Path, monkeypat
     code, said = holon(tmp_path, "up", JAVA_HOME="", PATH="/nowhere")
     assert code == 3
     assert "Java 17" in said["error"]["message"] and "install" in said["error"]["message"]
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(MissingDependency, match=r"holon-streams\[spark\]"):
-        kafka_jars.kafka_jars("java", tmp_path)
+    monkeypatch.setitem(sys.modules, "jgo.maven", None)
+    with pytest.raises(MissingDependency, match=r"holon-streams\[broker\]"):
+        kafka_jars.kafka_jars(tmp_path)
+
+
+def test_a_broker_needs_no_spark(tmp_path: Path) -> None:
+    """Where no module can be imported that comes with it."""
+    script = "import sys; sys.modules.update(dict.fromkeys(['pyspark', 'pandas', 'pyarrow', 'py4j']))\n"
+    script += "from nodes.cli.main import main; main(['kafka', *sys.argv[1:], '--json'])"
+    up = ["up", "--heap-mb", "256", "--dir", str(tmp_path)]
+    done = subprocess.run([sys.executable, "-c", script, *up], cwd=ROOT, capture_output=True, timeout=280, check=False)
+    holon(tmp_path, "down", "--delete")
+    assert done.returncode == 0 and msgspec.json.decode(done.stdout)["fresh"], done.stderr
+
+
+def test_jars_that_cannot_be_fetched_leave_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("jgo")
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    with pytest.raises(Unreachable, match=r"the jars of Kafka .* could not be fetched.*HTTPS_PROXY"):
+        kafka_jars.kafka_jars(tmp_path)
+    assert [path.name for path in (tmp_path / "kafka").iterdir()] == ["lock"]
+
+
+@pytest.mark.nightly
+def test_the_jars_of_a_broker_and_of_a_connector_are_fetched(tmp_path: Path) -> None:
+    """What the bundles name and all that it needs: as many jars as Kafka's own distribution has for its server."""
+    jars = {path.name for path in kafka_jars.kafka_jars(tmp_path).glob("*.jar")}
+    assert len(jars) == 46 and {"kafka_2.13-4.1.1.jar", "kafka-clients-4.1.1.jar", "slf4j-simple-1.7.36.jar"} <= jars
+    connector = kafka_jars.kafka_jars(tmp_path, kafka_jars.spark_connector("4.0.0"))
+    assert {path.name.partition("_")[0] for path in connector.glob("spark-*kafka*.jar")} >= {"spark-sql-kafka-0-10"}
 
 
 def test_a_broker_that_does_not_come_up_says_why(folder: Path, tmp_path: Path) -> None:

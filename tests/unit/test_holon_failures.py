@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 import sys
 
 import numpy as np
@@ -22,11 +23,12 @@ from holon import (
     on_window,
 )
 from holon.testing import JobTest
+from holon.tracebacks import own_frames
 from tests.unit.holon_jobs import Base, Event, Reading, feeding, job
 from wcrdt import GCounter
 
 
-def test_an_exception_names_job_partition_and_offset_and_keeps_the_traceback() -> None:
+def test_an_exception_names_job_topic_partition_offset_and_record_and_shows_the_users_frames_alone() -> None:
     class Fails(Base):
         def process(self, event: Event, ctx: Context) -> None:
             if event["ts"] == 3:
@@ -35,10 +37,74 @@ def test_an_exception_names_job_partition_and_offset_and_keeps_the_traceback() -
     test = JobTest(job(Fails), partitions=2)
     with pytest.raises(UserFunctionError) as caught:
         test.feed(1, {"ts": 1}, {"ts": 3})
-    message = "job 'test': the processing function raised KeyError: 'nothing there' on partition 1 at offset 1"
+    message = (
+        "job 'test': the processing function raised KeyError: 'nothing there' on partition 1 at offset 1 of "
+        "topic 'events'"
+    )
     assert str(caught.value) == message
     assert (caught.value.partition, caught.value.offset) == (1, 1)
-    assert 'raise KeyError("nothing there")' in caught.value.details
+    lines = caught.value.details.splitlines()
+    assert lines[:2] == ['record at offset 1: {"ts":3}', "Traceback (most recent call last):"]
+    assert f'File "{__file__}"' in lines[2] and lines[2].endswith("in process")
+    assert lines[3:] == ['    raise KeyError("nothing there")', "KeyError: 'nothing there'"]
+    assert "record_track.py" in caught.value.trace and lines[3] in caught.value.trace
+
+
+def test_frames_of_libraries_are_left_out_behind_the_users_own_and_kept_where_there_are_none() -> None:
+    class Fails(Base):
+        def process(self, event: Event, ctx: Context) -> None:
+            statistics.mean([])
+
+    with pytest.raises(UserFunctionError) as caught:
+        feeding(Fails, {"ts": 1})
+    lines = caught.value.details.splitlines()
+    assert lines[3:] == ["    statistics.mean([])", "statistics.StatisticsError: mean requires at least one data point"]
+    assert "statistics.py" in caught.value.trace
+    with pytest.raises(statistics.StatisticsError) as raised:
+        statistics.mean([])
+    trace = raised.value.__traceback__
+    assert trace is not None
+    assert "statistics.py" in own_frames(raised.value.with_traceback(trace.tb_next))
+
+
+def test_the_text_of_a_failure_stays_short_whatever_it_holds() -> None:
+    def a(n: int) -> int:
+        return b(n)
+
+    def b(n: int) -> int:
+        return a(n + 1)
+
+    class Fails(Base):
+        def process(self, event: Event, ctx: Context) -> None:
+            if event["do"] == "deep":
+                a(0)
+            try:
+                raise ValueError("first \ud800")
+            except ValueError as error:
+                raise TypeError("x" * 1_000_000) from error
+
+    with pytest.raises(UserFunctionError) as caught:
+        feeding(Fails, {"ts": 1, "do": "deep"})
+    assert "more frames)" in caught.value.details and len(caught.value.details) < 5_000
+    with pytest.raises(UserFunctionError) as caught:
+        feeding(Fails, {"ts": 1, "do": "é\n" * 1_000})
+    text = f"{caught.value}\n{caught.value.details}"
+    assert len(text) < 6_000 and text.encode()
+    assert "first \\ud800" in text and "direct cause" in text and "(1,000,011 characters in all)" in text
+    record = next(line for line in text.splitlines() if line.startswith("record at offset 0: "))
+    assert record.startswith('record at offset 0: {"ts":1,"do":"é\\né') and record.endswith("bytes in all)")
+
+
+def test_a_window_handler_that_fails_names_its_window_and_shows_its_own_frames() -> None:
+    class Fails(Base):
+        @on_window(Base.count)
+        def answer(self, window: Window, ctx: Context) -> None:
+            raise ValueError("no such window")
+
+    with pytest.raises(UserFunctionError, match=r"on partition 0 at window \[0, 10\) in answer$") as caught:
+        feeding(Fails, {"ts": 1}, {"ts": 25})
+    assert "window_track.py" in caught.value.trace and "window_track.py" not in caught.value.details
+    assert caught.value.details.endswith("ValueError: no such window")
 
 
 def test_leaving_the_interpreter_is_a_failure_like_any_other() -> None:

@@ -1,0 +1,77 @@
+"""What commands and their nodes write to standard error: the level and the format that were asked for."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.integration.fleet_support import Command, Stage, run_command
+from tests.integration.jobs_mixed import Event
+
+POISONED = "tests.integration.jobs_odd:poisoned"
+AS_JSON = ("-D", "logging.format=json")
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    stage = Stage(tmp_path, partitions=2)
+    yield stage
+    stage.log.close()
+
+
+def objects(err: str) -> list[dict[str, Any]]:
+    """Every line is one JSON object."""
+    return [json.loads(line) for line in err.splitlines()]
+
+
+def test_level_and_format_reach_the_nodes_and_every_line_is_an_object(stage: Stage) -> None:
+    stage.feed(100)
+    with run_command(stage, "--nodes", "2", "--bounded", "--log-level", "info", *AS_JSON) as command:
+        code, out, err = command.finish()
+    assert code == 0 and json.loads(out)["ending"] == "done"
+    lines = objects(err)
+    serving = {line["node"] for line in lines if line["logger"] == "nodes.metrics_node" and line["level"] == "info"}
+    assert serving == {0, 1}
+    with run_command(stage, "--bounded", "--reset", "--log-level", "warning", *AS_JSON) as command:
+        code, _, err = command.finish()
+    assert code == 0 and all(line["logger"] == "holon" for line in objects(err))
+
+
+def test_a_failure_shows_the_users_frames_once_and_all_frames_with_debug(stage: Stage) -> None:
+    stage.feed(100)
+    at = stage.log.end_offset("in", 1)
+    stage.log.append("in", 1, [msgspec.json.encode(Event(ts=0, id=-1, amount=0, poison="raise"))])
+    with run_command(stage, "--nodes", "2", "--bounded", job=POISONED) as command:
+        code, _, err = command.finish()
+    assert code == 1 and f"partition 1 at offset {at} of topic 'in'" in err
+    assert err.count(f'record at offset {at}: {{"ts":0,') == err.count("Traceback (most recent call last):") == 1
+    assert "jobs_odd.py" in err and "record_track.py" not in err
+
+    arguments = ("--bounded", "--retry", "--log-level", "debug", *AS_JSON)
+    with run_command(stage, *arguments, job=POISONED) as command:
+        code, _, err = command.finish()
+    assert code == 1
+    (met,) = [line for line in objects(err) if line["level"] == "debug" and "record_track.py" in line["event"]]
+    assert met["node"] == 0 and "jobs_odd.py" in met["event"]
+    assert objects(err)[-1]["level"] == "error" and "cannot stand event -1" in objects(err)[-1]["event"]
+
+
+def test_transactional_nodes_get_what_stands_before_the_command_too(stage: Stage) -> None:
+    command = Command(
+        "--log-level", "info", *AS_JSON, "txn", "run", "examples.bank:program", "--nodes", "1", stage=stage
+    )
+    with command:
+        assert command.process.stderr is not None
+        for text in command.process.stderr:
+            line = json.loads(text)
+            if line["logger"] != "holon":
+                break
+        assert (line["logger"], line["level"], line["node"]) == ("nodes.metrics_node", "info", 0), line
+        command.signal(signal.SIGTERM)
+        assert command.finish()[0] == 0
