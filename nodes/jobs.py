@@ -22,6 +22,7 @@ from nodes.machine import messages as m
 from nodes.machine.config import Continued, JobRun, other_partitions
 from nodes.machine.control_state import NO_INCARNATION
 from nodes.machine.ownership import CODE, RETRY, VERSION, Ownership
+from nodes.own_topics import INTERNAL
 from nodes.upstream import upstream_incarnations
 from nodes.user_modules import import_user_module, modules_near
 
@@ -172,7 +173,7 @@ def input_partitions(log: Log, job: Job) -> int:
     topic = job.source.topic
     topics = log.topics()
     if topic not in topics:
-        inputs = [name for name in topics if not name.startswith("_holon.")]
+        inputs = [name for name in topics if not name.startswith(INTERNAL)]
         raise UnknownTopic(
             f"the input of job {job.name!r}: no topic {topic!r} in this log{nearest(topic, inputs)}; "
             f"make it: holon log append FILE --topic {topic} --create [--partitions P]"

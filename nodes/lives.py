@@ -7,67 +7,38 @@ parent waits longer.
 from __future__ import annotations
 
 import logging
-import signal
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from types import FrameType
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from nodes.log import Log, LogInterrupted
+from nodes.stop_signals import StopSignals
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
 LIVES_A_MINUTE = 6
 MINUTE_S = 60.0
-
-
-class Stoppable(Protocol):
-    """A node in its process."""
-
-    def request_stop(self, signum: int = 0, frame: FrameType | None = None) -> None:
-        """Leave in order; a second time at once."""
-        ...
-
-
-class StopSignals:
-    """SIGTERM and SIGINT, for whichever life there is; before the first they do what they always do."""
-
-    def __init__(self) -> None:
-        self.asked = False
-        self._node: Stoppable | None = None
-
-    def concern(self, node: Stoppable) -> None:
-        """This is the one that lives now."""
-        self._node = node
-        for number in SIGNALS:
-            signal.signal(number, self._note)
-
-    def ignore(self) -> None:
-        """The process is leaving already."""
-        if self._node is not None:
-            for number in SIGNALS:
-                signal.signal(number, signal.SIG_IGN)
-
-    def _note(self, signum: int, frame: FrameType | None) -> None:
-        self.asked = True
-        if self._node is not None:
-            self._node.request_stop(signum, frame)
 
 
 def live(
     opened: Callable[[], AbstractContextManager[Log]],
     one_life: Callable[[Log, StopSignals], T],
     clock_s: Callable[[], float] = time.monotonic,
+    stops: StopSignals | None = None,
 ) -> T:
-    """One life after the other, each on a log that was opened for it. Raises what ends the last of them."""
-    stops, ended_s = StopSignals(), list[float]()
+    """One life after the other, each on a log that was opened for it. Raises what ends the last of them.
+
+    Raises ``StoppedEarly`` if ``stops`` were asked before the first.
+    """
+    stops, ended_s = StopSignals() if stops is None else stops, list[float]()
+    stops.leave_early()
     try:
         while True:
             try:
                 with opened() as log:
+                    stops.leave_early()
                     ended = one_life(log, stops)
                     stops.ignore()
                     return ended

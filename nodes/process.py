@@ -21,7 +21,7 @@ from nodes.guardian import Guardian, Place, Watched
 from nodes.history import History
 from nodes.jobs import heartbeat_topic, open_history, with_policy
 from nodes.joining import FellBehind
-from nodes.lives import StopSignals, live
+from nodes.lives import live
 from nodes.log import Log, LogError, LogInterrupted, LogTruncated, TopicPartition, UnknownTopic
 from nodes.machine import messages as m
 from nodes.machine.config import JobRun, NodeConfig
@@ -32,9 +32,10 @@ from nodes.meter import MeteredCheckpoints
 from nodes.metrics_node import NodeMetrics
 from nodes.opening import outputs_in_transactions
 from nodes.patience import PatientCheckpoints
-from nodes.process_start import IDLE_WAIT_S, INTERRUPTED_EXIT, monotonic_ms, node_log
+from nodes.process_start import IDLE_WAIT_S, monotonic_ms, node_log
 from nodes.saver import ThreadSaver
 from nodes.settings import Settings
+from nodes.stop_signals import INTERRUPTED_EXIT, StopSignals
 from nodes.topic_watch import TopicWatch
 
 logger = logging.getLogger(__name__)
@@ -226,8 +227,12 @@ def run_node(
     expected: int = 1,
     accept_code: bool = False,
     parent: int | None = None,
+    stops: StopSignals | None = None,
 ) -> tuple[Ending, Node]:
-    """Open the log, join the job, work until it is over; signals SIGTERM and SIGINT drain."""
+    """Open the log, join the job, work until it is over; signals SIGTERM and SIGINT drain.
+
+    Raises ``StoppedEarly`` where ``stops`` were asked before the log was open.
+    """
 
     def one_life(log: Log, stops: StopSignals) -> tuple[Ending, Node]:
         attempts = 0
@@ -245,7 +250,7 @@ def run_node(
                     raise
                 logger.info("the job's own topics were trimmed while this node began to read them; once more")
 
-    return live(lambda: node_log(settings), one_life)
+    return live(lambda: node_log(settings), one_life, stops=stops)
 
 
 def _run(process: NodeProcess, stops: StopSignals) -> Ending:

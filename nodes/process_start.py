@@ -17,7 +17,6 @@ from nodes.settings import Settings
 IDLE_WAIT_S = 0.02
 GC_THRESHOLDS = (20_000, 20, 50)
 """Collect cycles more rarely than Python's 700 objects: a batch makes far more, nearly none of them in cycles."""
-INTERRUPTED_EXIT = 130
 
 
 def monotonic_ms() -> int:

@@ -7,9 +7,12 @@ child that needs the user's modules adds the folder itself, behind what is insta
 from __future__ import annotations
 
 import os
+import signal
 import site
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = str(Path(__file__).resolve().parent.parent)
@@ -30,3 +33,16 @@ def child_environment(*changes: Mapping[str, str]) -> dict[str, str]:
         paths = [ROOT, *filter(None, environment.get("PYTHONPATH", "").split(os.pathsep))]
         environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(paths))
     return environment
+
+
+@contextmanager
+def deaf_children() -> Iterator[None]:
+    """Processes that are started within do not hear a Ctrl-C at the terminal: their parent ends them."""
+    if threading.current_thread() is not threading.main_thread():  # only that one may set it
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

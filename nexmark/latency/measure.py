@@ -107,7 +107,9 @@ class Producer:
 
     def __enter__(self) -> Producer:
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(self._command, env=self._environment, stdin=pipe, stdout=pipe, text=True)
+        self.process = subprocess.Popen(  # a group of its own: Ctrl-C is the parent's, which ends it
+            self._command, env=self._environment, stdin=pipe, stdout=pipe, text=True, process_group=0
+        )
         return self
 
     def __exit__(self, *exc: object) -> None:

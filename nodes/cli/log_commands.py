@@ -23,13 +23,17 @@ app.command("append", epilog="Example: holon log append bids.jsonl --topic bids 
 @with_log_options
 def list_topics(
     given: Given,
+    everything: Annotated[bool, typer.Option("--all", help="The jobs' internal topics too.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """List topics and partitions with offsets and sizes on disk."""
     settings = given.settings()
     from nodes.opening import log_address, open_settings_log
+    from nodes.own_topics import internal_topics
 
     with open_settings_log(settings) as log:
+        topics = log.topics()
+        hidden = frozenset[str]() if everything else internal_topics(topics)
         on_kafka, folder = settings.log.kind == "kafka", Path(settings.log.path)
         place = str(log_address(settings))
         rows = [
@@ -40,16 +44,20 @@ def list_topics(
                 "end_offset": log.end_offset(topic, partition),
                 "bytes": None if on_kafka else _bytes_on_disk(folder / "topics" / topic / str(partition)),
             }
-            for topic, partitions in log.topics().items()
+            for topic, partitions in topics.items()
+            if topic not in hidden
             for partition in range(partitions)
         ]
     if as_json:
-        emit_json({"log": place, "partitions": rows})
-    elif rows:
+        emit_json({"log": place, "partitions": rows, "internal_hidden": len(hidden)})
+        return
+    if rows:
         cells = [["-" if cell is None else cell for cell in row.values()] for row in rows]
         typer.echo(table(["TOPIC", "PARTITION", "START", "END", "BYTES"], cells))
-    else:
+    elif not hidden:
         note(f"no topics in {place}")
+    if hidden:
+        note(f"{len(hidden)} internal topics of jobs are not shown; --all shows them")
 
 
 @app.command("tail", epilog="Example: holon log tail bids -p 0 -n 3 --follow")

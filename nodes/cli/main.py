@@ -7,17 +7,19 @@ interrupted. With ``--json`` standard output holds one line of JSON whatever hap
 from __future__ import annotations
 
 import logging
-import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import nullcontext
-from typing import NoReturn
+from typing import TYPE_CHECKING
 
 import typer
 
 from nodes.cli.options import ConfigOption, DefineOption, LogLevelOption, Options
 from nodes.cli.output import emit_error, json_only_stdout, note
 from nodes.cli.registry import LazyGroup, distribution_version
+
+if TYPE_CHECKING:
+    from nodes.stop_signals import StopSignals
 
 HELP = """Holon: a leaderless stream processor.
 
@@ -29,7 +31,7 @@ app = typer.Typer(
     help=HELP,
     epilog="Example: holon doctor",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -50,19 +52,24 @@ def root(
     version: bool = typer.Option(False, "--version", is_eager=True, callback=_show_version, help="Print the version."),
 ) -> None:
     """Keep the global options for the command that follows."""
-    ctx.obj = Options(config, tuple(define or ()), log_level)
+    ctx.obj = Options(config, tuple(define or ()), log_level, ctx.obj)
 
 
-def run(arguments: Sequence[str]) -> int:
-    """Run one command line and return its exit code; errors are reported here, and nowhere else."""
+def run(arguments: Sequence[str], stops: StopSignals | None = None) -> int:
+    """Run one command line and return its exit code; errors are reported here, and nowhere else.
+
+    ``stops``: what listens to signals already, in the process of a node.
+    """
     as_json = "--json" in arguments[: arguments.index("--")] if "--" in arguments else "--json" in arguments
     with json_only_stdout() if as_json else nullcontext():
         try:
             command = typer.main.get_command(app)
-            result = command.main(args=list(arguments), prog_name="holon", standalone_mode=False)
+            result = command.main(args=list(arguments), prog_name="holon", standalone_mode=False, obj=stops)
             exit_code, message = (result if isinstance(result, int) else 0), "interrupted"
             if exit_code != 130:  # typer turns an interrupt into this code
                 return exit_code
+        except KeyboardInterrupt:  # outside of what typer runs
+            exit_code, message = 130, "interrupted"
         except Exception as error:
             from nodes.cli.errors import UNEXPECTED, classify
 
@@ -72,8 +79,3 @@ def run(arguments: Sequence[str]) -> int:
                 note("".join(traceback.format_exception(error)).rstrip())
         emit_error(exit_code, message, as_json=as_json)
         return exit_code
-
-
-def main(argv: Sequence[str] | None = None) -> NoReturn:
-    """The console script."""
-    sys.exit(run(sys.argv[1:] if argv is None else argv))

@@ -18,6 +18,8 @@ from nodes.cli.job_options import (
 )
 from nodes.cli.options import Given, JsonOption, new_command, with_log_options
 from nodes.cli.output import Failure, emit_json, note
+from nodes.cli.stopping import end_early, end_if_interrupted
+from nodes.stop_signals import StoppedEarly
 
 app = new_command()
 logger = logging.getLogger(__name__)
@@ -43,14 +45,19 @@ def node(
 
     SIGTERM or Ctrl-C: finish what is in hand, checkpoint, hand over, leave.
     """
+    stops = given.root.stops
     settings = given.settings(*node_definitions(on_error, replicas), node=number)
     declared = job_named(job, settings)
     from nodes.process import run_node
 
     try:
         ending, ran = run_node(
-            declared, settings, number=number, expected=expect, accept_code=accept_code, parent=parent
+            declared, settings, number=number, expected=expect, accept_code=accept_code, parent=parent, stops=stops
         )
+    except StoppedEarly:
+        if as_json:
+            emit_json({"node": None, "number": number, "ending": "stopped"})
+        end_early(stops)
     except Exception as error:
         from nodes.cli.errors import UNEXPECTED, classify
 
@@ -62,6 +69,7 @@ def node(
         emit_json({"node": ran.config.node, "number": number, "ending": ending.value, **ran.stats()})
     else:
         note(f"node {ran.config.node}: {ending.value}")
+    end_if_interrupted(stops)
 
 
 __all__ = ["app"]

@@ -21,6 +21,7 @@ from nodes.errors import SettingsError
 
 if TYPE_CHECKING:
     from nodes.settings import Settings
+    from nodes.stop_signals import StopSignals
 
 Level = Literal["debug", "info", "warning", "error"]
 
@@ -46,11 +47,15 @@ LogDirOption = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Global options given before the command's name; those after it outrank them."""
+    """Global options given before the command's name; those after it outrank them.
+
+    ``stops``: what listens to signals, in the process of a node.
+    """
 
     config: Path | None = None
     define: tuple[str, ...] = ()
     log_level: Level | None = None
+    stops: StopSignals | None = None
 
 
 @dataclass(frozen=True, slots=True)

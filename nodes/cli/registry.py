@@ -74,8 +74,17 @@ class LazyGroup(TyperGroup):
         row = rows().get(cmd_name)
         return None if row is None else _load(row)
 
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Names by the rows: the one that is being typed need not be imported, nor all the others for their help."""
+        if incomplete and not incomplete[0].isalnum():
+            return super().shell_complete(ctx, incomplete)
+        from typer._click.shell_completion import CompletionItem
+
+        found = [row for row in rows().values() if row.name.startswith(incomplete)]
+        return [CompletionItem(row.name, help=row.help or _first_line(row.place)) for row in found]
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args[0] not in rows():
+        if args[0] not in rows() and not ctx.resilient_parsing:  # else it is being completed
             raise UnknownName("command", args[0], rows())
         return super().resolve_command(ctx, args)
 

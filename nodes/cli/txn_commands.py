@@ -11,12 +11,14 @@ import typer
 from nodes.cli.job_options import AcceptCodeOption, ReplicasOption, node_definitions, note_unknown, program_named
 from nodes.cli.options import Given, JsonOption, new_group, with_log_options
 from nodes.cli.output import emit_json, fail, note
+from nodes.cli.stopping import end_early, end_if_interrupted
 from nodes.cli.txn_bench_command import EXAMPLE, bench
 from nodes.cli.txn_doctor_command import EXAMPLE as DOCTOR_EXAMPLE
 from nodes.cli.txn_doctor_command import doctor
 from nodes.cli.txn_replay_command import EXAMPLE as REPLAY_EXAMPLE
 from nodes.cli.txn_replay_command import replay
 from nodes.python_process import module_command
+from nodes.stop_signals import INTERRUPTED_EXIT, StoppedEarly
 
 app = new_group(
     "Run transactional functions, and call them.",
@@ -44,7 +46,15 @@ def node(
     loaded = program_named(program)
     from nodes.transactions.process import run_transaction_node
 
-    run_transaction_node(loaded, settings, number=number, sequencers=sequencers, accept_code=accept_code)
+    stops = given.root.stops
+    try:
+        run_transaction_node(
+            loaded, settings, number=number, sequencers=sequencers, accept_code=accept_code, stops=stops
+        )
+    except StoppedEarly:
+        end_early(stops)
+    note(f"node {number}: stopped")
+    end_if_interrupted(stops)
 
 
 @app.command("run", epilog="Example: holon txn run examples.bank:program --nodes 2 --log-dir ./holon-log")
@@ -68,9 +78,11 @@ def run(
     command += ["--accept-code"] if accept_code else []
     fleet = TransactionFleet(command, nodes, settings.environment())
     note(f"{nodes} nodes: {', '.join(str(member.process.pid) for member in fleet.members)}")
-    failed = stay(fleet, note)
+    failed, interrupted = stay(fleet, note)
     if failed:
         fail(1, f"{failed} of {nodes} nodes ended with an error")
+    if interrupted:
+        raise typer.Exit(INTERRUPTED_EXIT)
 
 
 @app.command("call", epilog="""Example: holon txn call account alice transfer '{"to": "bob", "amount": 5}'""")
@@ -185,7 +197,7 @@ def serve(
         else:
             typer.echo(url)
 
-    run(
+    interrupted = run(
         lambda: open_settings_log(settings),
         job,
         host=host,
@@ -194,6 +206,8 @@ def serve(
         names=allow_host or [],
         listening=listening,
     )
+    if interrupted:
+        raise typer.Exit(INTERRUPTED_EXIT)
 
 
 app.command("bench", epilog=EXAMPLE)(bench)

@@ -99,9 +99,14 @@ def _serve(kept: RedisView, topic: str, settings: Settings, rebuild: bool, as_js
     from nodes.opening import open_settings_log
     from nodes.results_follower import ViewFollower
 
-    over = threading.Event()
+    over, came = threading.Event(), list[int]()
+
+    def stop(number: int, frame: object) -> None:
+        came.append(number)
+        over.set()
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: over.set())
+        signal.signal(number, stop)
     with open_settings_log(settings) as log:
         log.partitions(topic)
         if rebuild:
@@ -114,6 +119,8 @@ def _serve(kept: RedisView, topic: str, settings: Settings, rebuild: bool, as_js
         emit_json({"topic": topic, "written": follower.written, "skipped": follower.skipped})
     else:
         note(f"{follower.written} results written; {follower.skipped} outputs that belong to no window left out")
+    if came[:1] == [signal.SIGINT]:
+        raise typer.Exit(130)
 
 
 def _show_log(topic: str, settings: Settings, last: int, follow: bool, as_json: bool) -> None:

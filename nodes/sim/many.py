@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 
+from nodes.python_process import deaf_children
 from nodes.sim.run import MAX_NODES, Verdict, simulate
 from nodes.sim.stress import FIRST_SEED
 
@@ -34,7 +35,8 @@ def simulate_all(
         return
     with ExitStack() as stack:
         # spawn: a fork would copy threads that the caller may have (a progress display, a logger)
-        pool = stack.enter_context(multiprocessing.get_context("spawn").Pool(processes))
+        with deaf_children():
+            pool = stack.enter_context(multiprocessing.get_context("spawn").Pool(processes))
         yield from pool.imap(_simulate, jobs, chunksize=4)
 
 

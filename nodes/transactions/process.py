@@ -16,16 +16,17 @@ from nodes.checkpoints_opening import open_checkpoints
 from nodes.code_check import JobMismatch
 from nodes.errors import RunFailed, UnknownName
 from nodes.guardian import Guardian, Place, Watched
-from nodes.lives import StopSignals, live
+from nodes.lives import live
 from nodes.log import Log, LogError, LogInterrupted, UnknownTopic
 from nodes.machine import messages as m
 from nodes.machine.claiming import Claiming
 from nodes.machine.code_rule import CodeRule
 from nodes.meter import MeteredCheckpoints
 from nodes.patience import PatientCheckpoints
-from nodes.process_start import IDLE_WAIT_S, INTERRUPTED_EXIT, monotonic_ms, node_log
+from nodes.process_start import IDLE_WAIT_S, monotonic_ms, node_log
 from nodes.saver import ThreadSaver
 from nodes.settings import Settings
+from nodes.stop_signals import INTERRUPTED_EXIT, StopSignals
 from nodes.transactions.beginning import begin
 from nodes.transactions.blame import blamed
 from nodes.transactions.checkpointing import TransactionCheckpoints
@@ -255,9 +256,18 @@ class TransactionProcess:
 
 
 def run_transaction_node(
-    program: Program, settings: Settings, *, number: int, sequencers: int, accept_code: bool = False
+    program: Program,
+    settings: Settings,
+    *,
+    number: int,
+    sequencers: int,
+    accept_code: bool = False,
+    stops: StopSignals | None = None,
 ) -> None:
-    """Open the log, join the job, work until told to stop (SIGTERM, SIGINT)."""
+    """Open the log, join the job, work until told to stop (SIGTERM, SIGINT).
+
+    Raises ``StoppedEarly`` where ``stops`` were asked before the log was open.
+    """
     sys.setswitchinterval(SWITCH_S)
 
     def one_life(log: Log, stops: StopSignals) -> None:
@@ -265,4 +275,4 @@ def run_transaction_node(
         stops.concern(process)
         process.loop()
 
-    live(lambda: node_log(settings, GC_THRESHOLDS), one_life)
+    live(lambda: node_log(settings, GC_THRESHOLDS), one_life, stops=stops)

@@ -40,13 +40,17 @@ class TransactionFleet:
                 member.process.send_signal(signal.SIGTERM)
 
 
-def stay(fleet: TransactionFleet, say: Callable[[str], None]) -> int:
-    """Until all nodes have ended or SIGTERM or SIGINT asked them to; gives how many ended with an error for good."""
-    asked = False
+def stay(fleet: TransactionFleet, say: Callable[[str], None]) -> tuple[int, bool]:
+    """Until all nodes have ended or SIGTERM or SIGINT asked them to.
+
+    Gives how many ended with an error for good, and whether it was Ctrl-C that asked.
+    """
+    asked = interrupted = False
 
     def stop(signum: int, frame: object) -> None:
-        nonlocal asked
+        nonlocal asked, interrupted
         fleet.ask_stop(again=asked)
+        interrupted |= not asked and signum == signal.SIGINT
         asked = True
 
     before = [(each, signal.signal(each, stop)) for each in (signal.SIGTERM, signal.SIGINT)]
@@ -63,7 +67,7 @@ def stay(fleet: TransactionFleet, say: Callable[[str], None]) -> int:
         for signum, handler in before:
             signal.signal(signum, handler)
     newest = {member.number: member for member in fleet.members}
-    return sum(_has_failed(member) for member in newest.values() if member.asked or not asked)
+    return sum(_has_failed(member) for member in newest.values() if member.asked or not asked), interrupted
 
 
 def _has_failed(member: Member) -> bool:

@@ -7,6 +7,7 @@ import signal
 import socket
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 from nodes.errors import RunFailed, SettingsError
 from nodes.log import Log
@@ -24,8 +25,8 @@ def serve(
     token: str | None,
     names: Collection[str],
     listening: Callable[[str], None],
-) -> None:
-    """Tell ``listening`` the address once it is open. ``port`` 0: a free one.
+) -> bool:
+    """Tell ``listening`` the address once it is open; True if Ctrl-C has ended it. ``port`` 0: a free one.
 
     Raises ``SettingsError`` for a host that others can reach without a token, ``RunFailed`` where the port is taken.
     """
@@ -38,23 +39,31 @@ def serve(
     from nodes.transactions.front_door import FrontDoor
 
     class Server(uvicorn.Server):
+        interrupted = False
+
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            self.interrupted |= not self.should_exit and sig == signal.SIGINT
+            super().handle_exit(sig, frame)
+
         @contextmanager
         def capture_signals(self) -> Iterator[None]:
-            """Ending on a signal is this command's ordinary end."""
+            """Ending on SIGTERM is this command's ordinary end."""
             loop = asyncio.get_running_loop()
             for signum in (signal.SIGTERM, signal.SIGINT):
                 loop.add_signal_handler(signum, self.handle_exit, signum, None)
             yield
 
-    async def run(opened: socket.socket) -> None:
+    async def run(opened: socket.socket) -> bool:
         async with AsyncTransactionClient(open_log, job) as client:
             app = FrontDoor(client, token=token, names=(host, *names)).app
             config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", server_header=False)
             listening(_url(opened))
-            await Server(config).serve(sockets=[opened])
+            server = Server(config)
+            await server.serve(sockets=[opened])
+        return server.interrupted
 
     with _opened(host, port) as opened:
-        asyncio.run(run(opened))
+        return asyncio.run(run(opened))
 
 
 def _opened(host: str, port: int) -> socket.socket:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from nodes.errors import UnknownName
@@ -67,9 +68,14 @@ def create_topics(log: Log, program: Program, sequencers: int) -> TransactionTop
     return topics
 
 
+def jobs_among(topics: Iterable[str]) -> list[str]:
+    """The transactional jobs that these are the topics of."""
+    return [topic.removesuffix(_SUFFIX) for topic in topics if topic.endswith(_SUFFIX)]
+
+
 def job_on(log: Log, name: str | None) -> TransactionTopics:
     """The topics of the named job, or of the only one on this log. Raises ``UnknownName``."""
-    jobs = [topic.removesuffix(_SUFFIX) for topic in log.topics() if topic.endswith(_SUFFIX)]
+    jobs = jobs_among(log.topics())
     if name is None and len(jobs) == 1:
         return TransactionTopics(jobs[0])
     if name not in jobs:

@@ -178,6 +178,26 @@ def test_ls_shows_offsets_and_sizes(log_dir: Path, capfd):
     ]
 
 
+def test_ls_hides_the_topics_that_jobs_keep_for_themselves_unless_asked(log_dir: Path, capfd):
+    own = ["_holon.j.control", "_holon.j.0.broadcast"]
+    own += [
+        f"bank-txn-{name}" for name in ("epochs", "calls", "commits", "control", "control-checkpoints", "heartbeats")
+    ]
+    public = ["bank-txn-replies", "bank-txn-requests", "in", "j.dead", "other-txn-calls"]
+    with EmbeddedLog(log_dir) as log:
+        for topic in (*own, *public):
+            log.create_topic(topic, 1)
+    assert run(["log", "ls", "--log-dir", str(log_dir), "--json"]) == 0
+    listed = json.loads(capfd.readouterr().out)
+    assert [row["topic"] for row in listed["partitions"]] == public and listed["internal_hidden"] == len(own)
+    assert run(["log", "ls", "--log-dir", str(log_dir), "--all", "--json"]) == 0
+    listed = json.loads(capfd.readouterr().out)
+    assert [row["topic"] for row in listed["partitions"]] == sorted((*own, *public)) and not listed["internal_hidden"]
+    assert run(["log", "ls", "--log-dir", str(log_dir)]) == 0
+    out, err = capfd.readouterr()
+    assert "_holon" not in out and f"{len(own)} internal topics of jobs are not shown; --all shows them" in err
+
+
 def test_tail_shows_the_last_records_of_each_partition(log_dir: Path, capfd):
     with EmbeddedLog(log_dir) as log:
         log.create_topic("t", 2)

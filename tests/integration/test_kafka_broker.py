@@ -152,7 +152,7 @@ def test_what_is_missing_is_named_with_what_to_install(tmp_path: Path, monkeypat
 def test_a_broker_needs_no_spark(tmp_path: Path) -> None:
     """Where no module can be imported that comes with it."""
     script = "import sys; sys.modules.update(dict.fromkeys(['pyspark', 'pandas', 'pyarrow', 'py4j']))\n"
-    script += "from nodes.cli.main import main; main(['kafka', *sys.argv[1:], '--json'])"
+    script += "from nodes.cli.entry import main; main(['kafka', *sys.argv[1:], '--json'])"
     up = ["up", "--heap-mb", "256", "--dir", str(tmp_path)]
     done = subprocess.run([sys.executable, "-c", script, *up], cwd=ROOT, capture_output=True, timeout=280, check=False)
     holon(tmp_path, "down", "--delete")

@@ -222,6 +222,25 @@ def test_the_help_of_every_command_has_an_example(capfd, path):
     assert f"Example: holon {path[0]}" in capfd.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("holon no", ["node"]),
+        ("holon txn c", ["call"]),
+        ("holon run --repl", ["--replicas"]),
+        ("holon run --on-error ", ["fail", "dead-letter"]),
+        ("holon lgo ta", []),
+    ],
+)
+def test_shells_complete_commands_options_and_choices(typed, words):
+    asked = {"_HOLON_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split(" ")) - 1)}
+    done = subprocess.run(
+        [sys.executable, "-m", "nodes.cli"], cwd=ROOT, env={**os.environ, **asked}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, words, "")
+
+
 def test_global_options_stand_before_the_command_or_after_it(capfd):
     key = "node.checkpoint_interval_ms"
     assert run(["-D", f"{key}=2", "-D", "log.path=/a", "config", "show", "--json", "-D", f"{key}=3"]) == 0

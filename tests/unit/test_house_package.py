@@ -50,7 +50,7 @@ def test_wheel_brings_the_licence_and_the_command(wheel: zipfile.ZipFile) -> Non
     assert b"Apache License" in wheel.read(licence)
     (points,) = (name for name in wheel.namelist() if name.endswith("/entry_points.txt"))
     text = wheel.read(points).decode()
-    assert "holon = nodes.cli.main:main" in text
+    assert "holon = nodes.cli.entry:main" in text
     assert "[holon.commands]\nnexmark = nexmark.cli:app" in text
 
 

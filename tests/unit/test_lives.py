@@ -9,9 +9,10 @@ from types import FrameType
 
 import pytest
 
-from nodes.lives import LIVES_A_MINUTE, StopSignals, live
+from nodes.lives import LIVES_A_MINUTE, live
 from nodes.log import Log, LogError, LogInterrupted, LogTruncated, LogUnavailable, MemoryLog
 from nodes.log.memory import MemoryLog as Opened
+from nodes.stop_signals import StoppedEarly, StopSignals, starts_node
 
 
 class Lives:
@@ -97,3 +98,39 @@ def test_a_log_in_memory_has_no_place_to_lose() -> None:
     log.tolerate_loss(["beats"])
     log.append("beats", 0, [b"x"])
     assert log.end_offset("beats", 0) == 1
+
+
+def test_a_signal_before_there_is_a_node_is_kept_for_it() -> None:
+    stops, lives = StopSignals(), Lives()
+    stops.listen()
+    signal.raise_signal(signal.SIGINT)
+    assert stops.asked and stops.interrupted
+    stops.concern(lives)
+    assert lives.asked == 1
+
+
+def test_a_process_that_is_asked_to_leave_before_it_is_a_node_opens_no_log() -> None:
+    stops, lives = StopSignals(), Lives()
+    stops.listen()
+    signal.raise_signal(signal.SIGTERM)
+    with pytest.raises(StoppedEarly):
+        live(lives.opened, lives.one_life, lambda: 0.0, stops)
+    assert not lives.logs and not stops.interrupted
+
+
+@pytest.mark.parametrize(
+    ("words", "is_node"),
+    [
+        ("node m:j", True),
+        ("-D node.trim=false --log-level debug --config node.toml node m:j --json", True),
+        ("txn node m:p --number 3", True),
+        ("--log-level debug txn node m:p", True),
+        ("run node:job", False),
+        ("-D a=b run m:j", False),
+        ("txn call node k f", False),
+        ("log tail node", False),
+        ("", False),
+    ],
+)
+def test_only_the_commands_of_nodes_listen_to_signals_from_their_first_line(words: str, is_node: bool) -> None:
+    assert starts_node(words.split()) is is_node

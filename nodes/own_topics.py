@@ -1,0 +1,19 @@
+"""Which topics of a log are internal: jobs keep them for themselves, and nobody else reads or writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from nodes.transactions.topics import TransactionTopics, jobs_among
+
+INTERNAL = "_holon."
+"""Names of internal topics of streaming jobs begin so."""
+
+
+def internal_topics(topics: Collection[str]) -> frozenset[str]:
+    """Those of streaming jobs, and those of transactional ones but for requests and replies."""
+    found = {topic for topic in topics if topic.startswith(INTERNAL)}
+    for job in jobs_among(topics):
+        own = TransactionTopics(job)
+        found |= {own.epochs, own.calls, own.commits, own.control, own.control_checkpoints, own.heartbeats}
+    return frozenset(found)

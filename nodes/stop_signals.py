@@ -1,0 +1,89 @@
+"""SIGTERM and SIGINT of a process that is a node, from its first line on.
+
+A rule for this file: it imports nothing that takes time, because a signal that comes before it is heard kills.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from types import FrameType
+from typing import Protocol
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+INTERRUPTED_EXIT = 130
+
+
+class Stoppable(Protocol):
+    """A node in its process."""
+
+    def request_stop(self, signum: int = 0, frame: FrameType | None = None) -> None:
+        """Leave in order; a second time at once."""
+        ...
+
+
+class StoppedEarly(Exception):
+    """The process was asked to leave before it was a node: it has nothing to hand over."""
+
+
+class StopSignals:
+    """A request to stop is kept until there is a node that can leave, and holds for all its lives.
+
+    ``first`` is the first signal that came, if any. A second one ends the process at once.
+    """
+
+    def __init__(self) -> None:
+        self.first: int | None = None
+        self._node: Stoppable | None = None
+
+    @property
+    def asked(self) -> bool:
+        """True once a signal has come."""
+        return self.first is not None
+
+    @property
+    def interrupted(self) -> bool:
+        """True if it was Ctrl-C."""
+        return self.first == signal.SIGINT
+
+    def listen(self) -> None:
+        """From now on signals are requests to leave in order."""
+        for number in SIGNALS:
+            signal.signal(number, self._note)
+
+    def leave_early(self) -> None:
+        """Raises ``StoppedEarly`` if a signal has come."""
+        if self.asked:
+            raise StoppedEarly
+
+    def concern(self, node: Stoppable) -> None:
+        """This is the one that lives now."""
+        self._node = node
+        self.listen()
+        if self.asked:
+            node.request_stop()
+
+    def ignore(self) -> None:
+        """The process is leaving already."""
+        if self._node is not None:
+            for number in SIGNALS:
+                signal.signal(number, signal.SIG_IGN)
+
+    def _note(self, signum: int, frame: FrameType | None) -> None:
+        early, again = self._node is None, self.asked
+        self.first = signum if self.first is None else self.first
+        if self._node is not None:
+            self._node.request_stop(signum, frame)
+        elif early and again:
+            os._exit(INTERRUPTED_EXIT)
+
+
+def starts_node(arguments: list[str]) -> bool:
+    """Whether a command line is that of a node: ``holon node`` or ``holon txn node``, options before it or not."""
+    words, rest = [], iter(arguments)
+    for argument in rest:
+        if argument in ("-D", "--config", "--log-level"):
+            next(rest, None)
+        elif not argument.startswith("-"):
+            words.append(argument)
+    return words[:1] == ["node"] or words[:2] == ["txn", "node"]

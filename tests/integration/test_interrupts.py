@@ -1,0 +1,99 @@
+"""Ctrl-C and SIGTERM, whatever a command is at: exit codes 130 and 0, and no traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.integration.fleet_support import Command, Stage
+from tests.integration.processes import until
+
+BANK = "examples.bank:program"
+NODES = (("node", "tests.integration.jobs_mixed:job", "--json"), ("txn", "node", BANK))
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    stage = Stage(tmp_path, partitions=2)
+    stage.feed(10)
+    yield stage
+    stage.log.close()
+
+
+def interrupt(command: Command) -> tuple[int, str, str]:
+    """As a terminal does it: everything in the foreground gets the signal."""
+    os.killpg(command.process.pid, signal.SIGINT)
+    return command.finish()
+
+
+def listens(command: Command, number: int) -> bool:
+    """Whether the process handles this signal by now."""
+    status = Path(f"/proc/{command.process.pid}/status").read_text()
+    (caught,) = (line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:"))
+    return bool(int(caught, 16) >> (number - 1) & 1)
+
+
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+@pytest.mark.parametrize("arguments", NODES, ids=["streams", "transactions"])
+def test_a_node_that_is_asked_to_leave_while_it_starts_says_so(
+    stage: Stage, arguments: tuple[str, ...], number: int, exit_code: int
+) -> None:
+    with Command(*arguments, stage=stage) as command:
+        until(lambda: listens(command, signal.SIGTERM), "it listens")
+        command.signal(number)
+        code, out, err = command.finish()
+    assert code == exit_code, err
+    assert "stopped before it had joined the job" in err and "Traceback" not in err
+    assert "--json" not in arguments or json.loads(out)["ending"] == "stopped"
+
+
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
+@pytest.mark.parametrize("arguments", NODES, ids=["streams", "transactions"])
+def test_a_node_at_work_leaves_in_order_and_says_so(
+    stage: Stage, arguments: tuple[str, ...], number: int, exit_code: int
+) -> None:
+    with Command("--log-level", "info", *arguments, stage=stage) as command:
+        command.says("metrics on")
+        command.signal(number)
+        code, out, err = command.finish()
+    assert code == exit_code, err
+    assert '"ending":"stopped"' in out or "stopped" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "printed"),
+    [
+        (("log", "tail", "in", "--follow"), None),
+        (("txn", "serve", "--job", "bank", "--port", "0"), None),
+        (("txn", "run", BANK, "--nodes", "1"), "1 nodes:"),
+    ],
+    ids=lambda each: " ".join(each[:2]) if isinstance(each, tuple) else "",
+)
+def test_ctrl_c_is_130_and_no_traceback(stage: Stage, arguments: tuple[str, ...], printed: str | None) -> None:
+    if "serve" in arguments:
+        with Command("txn", "node", BANK, stage=stage) as node:
+            until(lambda: "bank-txn-requests" in stage.log.topics(), "the job's topics are there")
+            node.signal(signal.SIGTERM)
+            node.finish()
+    with Command(*arguments, stage=stage) as command:
+        if printed is None:
+            assert command.process.stdout is not None and command.process.stdout.readline()
+        else:
+            command.says(printed)
+        code, _, err = interrupt(command)
+    assert code == 130, err
+    assert "Traceback" not in err
+
+
+def test_ctrl_c_ends_a_simulation_with_its_processes_and_says_so_once() -> None:
+    with Command("sim", "--seeds", "100000", "--processes", "2") as command:
+        run = psutil.Process(command.process.pid)
+        until(lambda: len(run.children()) >= 2, "its processes are started")
+        code, _, err = interrupt(command)
+    assert code == 130 and "Traceback" not in err and err.count("interrupted") == 1, err
