@@ -76,6 +76,19 @@ class WindowTrack:
         """True once the last window of a bounded input is answered."""
         return self.position[0] >= END_OF_TIME_MS
 
+    def left(self) -> int:
+        """How many windows have a handler that has not run yet, as far as they are known here; of all stages."""
+        return sum(
+            self._left(state, self.scope.answers[stage].position[0])
+            for stage, states in enumerate(self._states)
+            for state in states
+        )
+
+    def _left(self, state: str, after_ms: int) -> int:
+        if self.scope.windowed[state].shared:
+            return self.replica.ends_after(state, after_ms)
+        return sum(window.end_ms > after_ms for window in list(self.scope.private.contributions.get(state, ())))
+
     def advance(self) -> bool:
         """Answer every window that is complete; True if the track moved.
 

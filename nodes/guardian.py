@@ -56,8 +56,8 @@ class Place(NamedTuple):
 class Watched:
     """What a guardian guards.
 
-    Args: ``beat`` is written to ``topic`` while the loop does not turn; ``hung`` is called with the place and the
-    stack's text when a call of the job's code has made no progress for ``hang_after_ms``, again and again until it
+    Args: what ``beat`` gives is written to ``topic`` while the loop does not turn; ``hung`` is called with the place and
+    the stack's text when a call of the job's code has made no progress for ``hang_after_ms``, again and again until it
     does; ``leave`` is called once when the process ``parent`` (if any) has gone. A node that has waited for
     ``deaf_after_ms`` for the log to answer one question (``ASKING``) says nothing more until it has: it does not hear
     what others say either, so nobody is to believe that it works. ``look`` is called at each interval; True: what
@@ -66,7 +66,7 @@ class Watched:
 
     log: Log
     topic: str
-    beat: bytes
+    beat: Callable[[], bytes]
     interval_ms: int
     hang_after_ms: int
     deaf_after_ms: int
@@ -139,7 +139,7 @@ class Guardian:
 
     def _beat(self) -> None:
         try:
-            self.watched.log.append(self.watched.topic, 0, [self.watched.beat])
+            self.watched.log.append(self.watched.topic, 0, [self.watched.beat()])
             self._silent = False
         except LogError as error:
             if not self._silent:  # once, not at every beat

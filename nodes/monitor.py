@@ -210,7 +210,7 @@ class Monitor:
             return
         known = self.nodes.get(message.node)
         number = self.ownership.members.get(message.node, -1 if known is None else known.number)
-        stats = message.stats or ({} if known is None else known.stats)
+        stats = message.stats if known is None else {**known.stats, **message.stats}
         self.nodes[message.node] = NodeView(message.node, number, stamp_ms, stats)
         for partition, offset in message.progress.items():
             if partition < self.run.partitions:

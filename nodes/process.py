@@ -28,6 +28,7 @@ from nodes.machine.config import JobRun, NodeConfig
 from nodes.machine.effects import Ending
 from nodes.machine.events import StopRequested
 from nodes.machine.node import Node
+from nodes.machine.workload import WINDOWS_LEFT
 from nodes.meter import MeteredCheckpoints
 from nodes.metrics_node import NodeMetrics
 from nodes.opening import outputs_in_transactions
@@ -123,7 +124,7 @@ class NodeProcess:
             Watched(
                 log,
                 heartbeat_topic(run.job),
-                m.encode(m.Heartbeat(run.incarnation, config.node, 0)),
+                self._beat,
                 config.heartbeat_interval_ms,
                 settings.node.hang_after_ms,
                 max(2 * config.suspect_after_ms, DEAF_AFTER_MS),
@@ -132,6 +133,14 @@ class NodeProcess:
                 parent,
             )
         )
+
+    def _beat(self) -> bytes:
+        """While the loop is inside of a long step: what can be read of it from another thread."""
+        try:
+            stats = {WINDOWS_LEFT: float(self.node.work.windows_left())}
+        except (IndexError, RuntimeError):  # the loop has changed what was being read
+            stats = {}
+        return m.encode(m.Heartbeat(self.run.incarnation, self.config.node, 0, {}, stats))
 
     def request_stop(self, signum: int = 0, frame: FrameType | None = None) -> None:
         """Drain, checkpoint, release, leave; a second time at once."""

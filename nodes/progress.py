@@ -10,6 +10,7 @@ from holon.admit import Counts
 from nodes.fleet import Fleet
 from nodes.log.contract import LogError
 from nodes.machine import messages as m
+from nodes.machine.workload import WINDOWS_LEFT
 from nodes.monitor import Monitor, NodeView
 from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
 
@@ -49,6 +50,7 @@ class NodeRow:
     steals: int
     memory_bytes: int | None
     metrics_port: int | None = None
+    windows_left: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,11 @@ class JobProgress:
     silent_after_ms: int
     partitions: tuple[PartitionRow, ...] = ()
     nodes: tuple[NodeRow, ...] = ()
+
+    @property
+    def windows_left(self) -> int:
+        """Windows to be answered yet in partitions whose input has ended; one counts in each partition."""
+        return sum(row.windows_left for row in self.nodes)
 
 
 @dataclass(slots=True)
@@ -168,6 +175,7 @@ class ProgressReader:
                     int(view.stats.get("steals", 0)),
                     memory.get(number) if silent_ms < self.silent_after_ms else None,
                     int(view.stats.get("metrics_port", 0)) or None,
+                    int(view.stats.get(WINDOWS_LEFT, 0)),
                 )
             )
         return tuple(sorted(rows, key=lambda row: row.number))

@@ -31,7 +31,13 @@ def one_line(progress: JobProgress) -> str:
     return (
         f"{progress.job}: {identity(progress.taken, progress.counts)}; {progress.rate_per_s:,.0f}/s, "
         f"lag {lag:,} records, frontier {event_time(progress.frontier_ms)}, {alive} nodes, {progress.steals} steals"
+        f"{_windows_left(progress)}"
     )
+
+
+def _windows_left(progress: JobProgress) -> str:
+    left = progress.windows_left
+    return f"; the input has ended, {left:,} windows are still to be answered" if left else ""
 
 
 def identity(taken: int, counts: Counts) -> str:
@@ -78,6 +84,7 @@ def _header(progress: JobProgress) -> Text:
         f" incarnation {progress.incarnation}   frontier {event_time(progress.frontier_ms)}",
         f"   frontier lag {duration(lag)}   {progress.rate_per_s:,.0f} records/s   steals {progress.steals}\n",
         (identity(progress.taken, progress.counts), "" if balanced else "bold red"),
+        _windows_left(progress),
     )
 
 

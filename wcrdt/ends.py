@@ -32,6 +32,10 @@ class EndIndex:
         place = self._place(after_ms)
         return self._ends[place][0] if place < len(self._ends) else None
 
+    def count_after(self, after_ms: int) -> int:
+        """How many end after ``after_ms``."""
+        return len(self._ends) - self._place(after_ms)
+
     def drop_through(self, end_ms: int) -> None:
         """Forget those that end at or before ``end_ms``."""
         stop = self._place(end_ms)

@@ -310,6 +310,10 @@ class Replica:
         """The first end after ``after_ms`` at which some partition may have contributed to a window of the state."""
         return self._ends[state].first(after_ms)
 
+    def ends_after(self, state: str, after_ms: int) -> int:
+        """How many windows of the state end after ``after_ms``, to which some partition may have contributed."""
+        return self._ends[state].count_after(after_ms)
+
     def _tracks(self, state: str) -> list[TrackSlot]:
         stage = self.shapes[state].stage
         if stage == 0:

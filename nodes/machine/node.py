@@ -29,12 +29,11 @@ from nodes.machine.ownership import Ownership
 from nodes.machine.pieces import PieceLost, Pieces
 from nodes.machine.rejoining import Rejoining
 from nodes.machine.sharing import Sharing
-from nodes.machine.workload import Workload
+from nodes.machine.workload import WINDOWS_LEFT, Workload
 from wcrdt.codec import DecodeError
 from wcrdt.replica import Replica, SlotDelta
 
-MAX_REREADS = 30
-"""Of one gap: what is damaged on the log itself stays so."""
+MAX_REREADS = 30  # of one gap: what is damaged on the log itself stays so
 
 
 class Node:
@@ -361,6 +360,7 @@ class Node:
             "promotions": float(self.work.copies.promotions),
             "bad_messages": float(self.bad_messages),
             "open_windows": float(self.replica.open_windows()),
+            WINDOWS_LEFT: float(self.work.windows_left()),
             "frontier_ms": float(self.replica.frontier_ms),
             **self.extra_stats,
         }

@@ -24,6 +24,9 @@ from wcrdt.codec import DecodeError
 from wcrdt.replica import Replica
 from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
 
+WINDOWS_LEFT = "windows_left"
+"""Under this name a node's signs of life tell what ``Workload.windows_left`` gives."""
+
 
 class Workload:
     """The partitions that this node processes. ``effects`` is the list that the current step fills."""
@@ -90,6 +93,10 @@ class Workload:
     def owned(self) -> list[Runner]:
         """Those under a claim of this node."""
         return [runner for runner in self.running() if runner.standby is None]
+
+    def windows_left(self) -> int:
+        """Windows that have not been answered yet in partitions of this node whose input has ended."""
+        return sum(runner.task.windows.left() for runner in self.owned() if runner.task.records.ended)
 
     def fresh(self, partition: int, version: int, key: int | None = None) -> Runner:
         """A runner that has nothing yet."""

@@ -157,7 +157,7 @@ class TransactionProcess:
             Watched(
                 plain_log,
                 self.topics.heartbeats,
-                m.encode(m.Heartbeat(FIRST_INCARNATION, node, 0)),
+                partial(m.encode, m.Heartbeat(FIRST_INCARNATION, node, 0)),
                 settings.node.heartbeat_interval_ms,
                 settings.node.hang_after_ms,
                 max(2 * settings.node.suspect_after_ms, DEAF_AFTER_MS),

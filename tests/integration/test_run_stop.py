@@ -13,6 +13,7 @@ import pytest
 from nodes.jobs import ask_stop, declare_end
 from nodes.monitor import Monitor
 from tests.integration.fleet_support import JOB, NOBODY_IS_SUSPECTED, Command, Stage, owners, run_command
+from tests.integration.jobs_waiting import GATE
 from tests.integration.processes import PLENTY_S, until
 
 POISONED = "tests.integration.jobs_odd:poisoned"
@@ -179,3 +180,19 @@ def test_a_node_that_dies_is_reported_and_started_again(stage: Stage) -> None:
     with run_command(stage, "--bounded") as command:
         assert command.json()["conserved"]
     stage.assert_exact()
+
+
+def test_a_run_that_has_read_its_input_says_how_many_windows_are_left(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while a node is inside of one long step, which answers them all."""
+    gate = tmp_path / "gate"
+    monkeypatch.setenv(GATE, str(gate))
+    stage.feed(200)
+    windows = {event.ts for events in stage.events.values() for event in events}
+    patient = ("-D", f"node.hang_after_ms={1000 * int(PLENTY_S)}")
+    with run_command(stage, "--bounded", *patient, job="tests.integration.jobs_waiting:job") as command:
+        command.says(f"the input has ended, {len(windows) * stage.partitions:,} windows are still to be answered")
+        gate.touch()
+        result = command.json()
+    assert (result["ending"], result["outputs"]) == ("done", len(windows) * stage.partitions)

@@ -52,7 +52,7 @@ class SilentLog(MemoryLog):
 def guarded(log: SilentLog, call: Callable[[], object]) -> threading.Thread:
     """A loop that makes this call and does not turn; its guardian ends with it."""
     watched = Watched(
-        log, BEATS, b"alive", INTERVAL_MS, NEVER_MS, DEAF_AFTER_MS, lambda place, stack: None, lambda: None
+        log, BEATS, lambda: b"alive", INTERVAL_MS, NEVER_MS, DEAF_AFTER_MS, lambda place, stack: None, lambda: None
     )
 
     def loop() -> None:

@@ -73,6 +73,13 @@ def test_of_too_many_partitions_those_that_lag_most_are_shown() -> None:
     assert any(line[:3] == ["26", "more", "partitions,"] for line in shown)
 
 
+def test_windows_that_are_left_behind_the_end_of_the_input_are_counted() -> None:
+    nodes = (NodeRow(0, 40, 1, 0, 0, 0, None, windows_left=1_200), NodeRow(1, 40, 1, 0, 0, 0, None, windows_left=34))
+    words = "the input has ended, 1,234 windows are still to be answered"
+    assert words in one_line(progress(nodes=nodes)) and words not in one_line(progress())
+    assert any(" ".join(line).endswith(words) for line in lines_of(progress(nodes=nodes)))
+
+
 def test_one_line_says_the_same() -> None:
     assert one_line(progress()) == (
         "q7: in 100 = accepted 90 + filtered 7 + late 2 + dead 1; 500/s, lag 7,000 records, "

@@ -25,4 +25,5 @@ def test_it_finds_what_a_look_at_all_windows_finds(
         index.add(window)
         held.add(window)
     wanted = [window for window in held if after_ms < window.end_ms <= through_ms]
+    assert index.count_after(after_ms) == sum(window.end_ms > after_ms for window in held)
     assert index.between(after_ms, through_ms) == sorted(wanted, key=lambda window: (window.end_ms, window))
