@@ -26,8 +26,8 @@ class Context:
     """One for each partition; ``offset`` and ``timestamp_ms`` (event time) describe the record in hand.
 
     In an ``on_window`` handler ``offset`` is -1 and ``timestamp_ms`` the last one inside of the window (its end - 1, as
-    in Flink), so that what is inserted with it goes to the same window of a later stage. In a batch function both are
-    -1: rows have offsets and times of their own.
+    in Flink; of the global window the last time that can be inserted), so that what is inserted with it goes to the
+    same window of a later stage. In a batch function both are -1: rows have offsets and times of their own.
     """
 
     __slots__ = ("_handles", "_outbox", "_scope", "offset", "partition", "partitions", "timestamp_ms")

@@ -12,6 +12,7 @@ from typing import Any
 
 from holon.context import Context, elected_partition
 from holon.errors import USER_ERRORS, JobError, UserFunctionError
+from holon.event_time import MAX_TS_MS
 from holon.outbox import Outbox
 from holon.program import Program, WindowHandler
 from holon.scope import Scope
@@ -185,7 +186,8 @@ class WindowTrack:
         self.scope.enter_window(window, stage)
         self.outbox.enter_window(window.end_ms)
         self.ctx.offset = -1
-        self.ctx.timestamp_ms = window.end_ms - 1  # as in Flink: the last time that lies inside
+        # As in Flink: the last time that lies inside; of windows that end later than any event, the last of all times.
+        self.ctx.timestamp_ms = min(window.end_ms, MAX_TS_MS) - 1
         try:
             outcome = self.handlers[handler](window, self.ctx)
             if hasattr(outcome, "send"):

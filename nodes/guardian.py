@@ -56,9 +56,9 @@ class Place(NamedTuple):
 class Watched:
     """What a guardian guards.
 
-    Args: what ``beat`` gives is written to ``topic`` while the loop does not turn; ``hung`` is called with the place and
-    the stack's text when a call of the job's code has made no progress for ``hang_after_ms``, again and again until it
-    does; ``leave`` is called once when the process ``parent`` (if any) has gone. A node that has waited for
+    Args: what ``beat`` gives is written to ``topic`` while the loop does not turn; ``hung`` is called with the place
+    and the stack's text when a call of the job's code has made no progress for ``hang_after_ms``, again and again
+    until it does; ``leave`` is called once when the process ``parent`` (if any) has gone. A node that has waited for
     ``deaf_after_ms`` for the log to answer one question (``ASKING``) says nothing more until it has: it does not hear
     what others say either, so nobody is to believe that it works. ``look`` is called at each interval; True: what
     runs may.

@@ -7,7 +7,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from holon import WCRDT, Context, Local, ProcessingFunction, Tumbling, UserFunctionError, Window, WLocal, on_window
+from holon import (
+    WCRDT,
+    Context,
+    Global,
+    Local,
+    ProcessingFunction,
+    Tumbling,
+    UserFunctionError,
+    Window,
+    WLocal,
+    on_window,
+)
 from holon.snapshot import Snapshot
 from holon.testing import JobTest
 from tests.unit.holon_jobs import Event, job
@@ -210,3 +221,52 @@ def test_a_local_belongs_to_the_stage_that_it_names() -> None:
     test = JobTest(job(Wrong))
     with pytest.raises(UserFunctionError, match="belongs to handlers of stage 1 and was used by one of stage 0"):
         test.feed(0, {"ts": 1}, {"ts": 10})
+
+
+def test_the_time_of_a_handler_of_the_global_window_can_be_inserted() -> None:
+    """Into a global window of a later stage; windows that end before the end of time are closed by then."""
+    taken: list[bool] = []
+
+    class Everything(ProcessingFunction[Event]):
+        count = WCRDT(GCounter(), Global())
+        total = WCRDT(GCounter(), Global(), stage=1)
+        tens = WCRDT(GCounter(), Tumbling(10), stage=1)
+
+        def process(self, event: Event, ctx: Context) -> None:
+            self.count.insert(1, ctx.timestamp_ms)
+
+        @on_window(count)
+        async def up(self, window: Window, ctx: Context) -> None:
+            taken.append(self.total.insert(await self.count.window_value(window), ctx.timestamp_ms))
+            taken.append(self.tens.insert(1, ctx.timestamp_ms))
+
+        @on_window(total)
+        async def report(self, window: Window, ctx: Context) -> None:
+            ctx.emit(await self.total.window_value(window))
+
+    test = JobTest(job(Everything), partitions=2)
+    test.feed(0, {"ts": 1}, {"ts": 7})
+    test.feed(1, {"ts": 30})
+    test.finish()
+    assert test.outputs() == [6, 6] and taken == [True, False] * 2
+
+
+def test_the_time_of_a_handler_lies_in_its_window_also_where_that_ends_later_than_any_event() -> None:
+    last, seen = 2**53 - 1, []
+
+    class Late(ProcessingFunction[Event]):
+        count = WCRDT(GCounter(), Tumbling(10))
+        total = WCRDT(GCounter(), Tumbling(10), stage=1)
+
+        def process(self, event: Event, ctx: Context) -> None:
+            self.count.insert(1, ctx.timestamp_ms)
+
+        @on_window(count)
+        def up(self, window: Window, ctx: Context) -> None:
+            assert window.end_ms > last and self.total.insert(1, ctx.timestamp_ms)
+            seen.append(ctx.timestamp_ms)
+
+    test = JobTest(job(Late))
+    test.feed(0, {"ts": last})
+    test.finish()
+    assert seen == [last]
