@@ -129,6 +129,34 @@ def parse_name(name: str) -> CheckpointName:
     return CheckpointName(key, found["digest"], int(found["attempt"] or 0))
 
 
+def own_name(job: str, name: str) -> str:
+    """The name, if it is one of this job's checkpoints. Raises ``CheckpointMissing``: a record may name anything."""
+    try:
+        if parse_name(name).key.job == job:
+            return name
+    except BadCheckpointName:
+        pass
+    raise CheckpointMissing(f"{name[:300]!r} is not the name of a checkpoint of job {job}")
+
+
+def is_name_of(name: str, incarnation: int, partition: int, record_position: Position, answered: Position) -> bool:
+    """Whether this is a name of a checkpoint of that partition at that position, of whichever job."""
+    try:
+        key = parse_name(name).key
+    except BadCheckpointName:
+        return False
+    return key[1:] == (incarnation, partition, record_position, answered)
+
+
+def is_merged_name(name: str, incarnation: int, control_offset: int) -> bool:
+    """Whether this is a name of a merged checkpoint that was begun there on the control topic."""
+    try:
+        key = parse_name(name).key
+    except BadCheckpointName:
+        return False
+    return key[1:4] == (incarnation, MERGED, (control_offset, 0))
+
+
 def pack(contents: bytes, writer: str = "") -> bytes:
     """The file's bytes: compressed if that saves enough. ``writer`` names the release, for later ones."""
     stored, codec = contents, _RAW

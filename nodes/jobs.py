@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import parse_qsl
+from uuid import uuid4
 
 import msgspec
 
@@ -112,7 +113,7 @@ def open_history(
     assert history.ownership.started is not None
     run = _checked(job, history.ownership, partitions, accept_code)
     if not is_recorded(job.program.version, history.ownership.codes):
-        log.append(job.control_topic, 0, [m.encode(m.Command(run.incarnation, CODE, job.program.version.encode()))])
+        log.append(job.control_topic, 0, [_command(run, CODE, job.program.version.encode())])
         history.read()
     _check_topics(log, run)
     return run, history
@@ -134,7 +135,7 @@ def failure_key(log: Log, job: Job) -> str:
 
 def ask_retry(log: Log, run: JobRun) -> None:
     """Let nodes that start from now on try again where the function failed, with the same code."""
-    log.append(run.job.control_topic, 0, [m.encode(m.Command(run.incarnation, RETRY))])
+    log.append(run.job.control_topic, 0, [_command(run, RETRY)])
 
 
 def declare_end(log: Log, run: JobRun, offsets: list[int] | None = None, *, reached: bool = False) -> list[int]:
@@ -151,7 +152,12 @@ def declare_end(log: Log, run: JobRun, offsets: list[int] | None = None, *, reac
 
 def ask_stop(log: Log, run: JobRun) -> None:
     """Ask all present nodes to drain, save and leave."""
-    log.append(run.job.control_topic, 0, [m.encode(m.Command(run.incarnation, "stop"))])
+    log.append(run.job.control_topic, 0, [_command(run, "stop")])
+
+
+def _command(run: JobRun, name: str, argument: str = "") -> bytes:
+    """As a record that counts once, however often it is read."""
+    return m.encode(m.Command(run.incarnation, name, argument, uuid4().hex))
 
 
 def _described(log: Log, job: Job, partitions: int, bounded: bool) -> dict[str, str]:

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from nodes.checkpoint_format import MERGED, CheckpointDamaged, CheckpointKey, CheckpointMissing, CheckpointNewer
+from nodes.checkpoint_format import (
+    MERGED,
+    CheckpointDamaged,
+    CheckpointKey,
+    CheckpointMissing,
+    CheckpointNewer,
+    own_name,
+)
 from nodes.checkpoints import CheckpointStore, StoreUnavailable
 from nodes.errors import Unreachable
 from nodes.history import CHECKPOINTS_READ, read_control_checkpoints
@@ -63,7 +70,7 @@ class Joining:
 
     def _load(self, saved: m.MergedSaved) -> list[SlotDelta] | None:
         try:
-            data = self.checkpoints.load(saved.name)
+            data = self.checkpoints.load(own_name(self.run.job.name, saved.name))
             return decode_merged(data, self.run.incarnation, self.run.partitions)
         except (CheckpointDamaged, CheckpointMissing, CheckpointNewer, m.BadMessage) as error:
             self.report(f"merged checkpoint {saved.name}: {error}; taking another one, or the log")

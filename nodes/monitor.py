@@ -12,7 +12,7 @@ from nodes.log.contract import Log, OffsetOutOfRange
 from nodes.machine import messages as m
 from nodes.machine.beats import GROUPS
 from nodes.machine.config import JobRun
-from nodes.machine.facts import JobFailed, PartitionClaimed, StopAsked
+from nodes.machine.facts import CheckpointRecorded, JobFailed, PartitionClaimed, StopAsked
 from nodes.machine.ownership import Ownership
 
 
@@ -190,11 +190,11 @@ class Monitor:
         for fact in self.ownership.apply(message):
             if self.ownership.incarnation == self.run.incarnation:
                 self._learn(fact)
-        if isinstance(message, m.CheckpointSaved) and message.incarnation == self.run.incarnation:
-            self.progress[message.partition] = max(self.progress[message.partition], message.offset)
 
     def _learn(self, fact: object) -> None:
-        if isinstance(fact, PartitionClaimed):
+        if isinstance(fact, CheckpointRecorded):
+            self.progress[fact.partition] = max(self.progress[fact.partition], fact.checkpoint.offset)
+        elif isinstance(fact, PartitionClaimed):
             self.steals += int(fact.previous is not None)
         elif isinstance(fact, JobFailed) and fact.failure.code_hash == self._failure_key:
             self.failure = fact.failure.error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nodes.checkpoint_format import CheckpointDamaged, CheckpointKey, CheckpointMissing
+from nodes.checkpoint_format import CheckpointDamaged, CheckpointKey, CheckpointMissing, own_name
 from nodes.checkpoints import CheckpointStore
 from nodes.machine import effects as x
 from nodes.machine import events as e
@@ -36,7 +36,7 @@ class Storing:
             problems: list[str] = []
             for name in wish.names:
                 try:
-                    data = self._checkpoints.load(name)
+                    data = self._checkpoints.load(own_name(self._run.job.name, name))
                 except (CheckpointDamaged, CheckpointMissing) as error:
                     problems.append(str(error))
                     self._report(

@@ -106,9 +106,12 @@ def _load(log: Log, store: ObjectCheckpoints, keys: int) -> None:
         key = "account", account_key(number)
         rows[program.place(*key)][key] = encode(INITIAL_BALANCE)
     ledger, (answered, stage) = Ledger(program, SEQUENCERS).snapshot(), WINDOW_START
+    log.append(topics.control, 0, [m.encode(m.Hello(FIRST_INCARNATION, "-", -1, 1))])
     for partition, each in enumerate(rows):
         unit = SEQUENCERS + partition
         made = Snapshot(PartitionState(FORMAT_VERSION, partition, 0, 0, 0, ledger, [], [], []), each)
         part = save_file(store, f"{program.name}-txn", unit, (0, 0), (), made.encoded())
-        said = m.CheckpointSaved(FIRST_INCARNATION, "-", unit, 0, part.name, 0, 0, answered, stage)
-        log.append(topics.control, 0, [m.encode(said)])
+        claim = m.Claim(FIRST_INCARNATION, "-", unit, 1)  # a checkpoint counts from who has the partition
+        said = m.CheckpointSaved(FIRST_INCARNATION, "-", unit, 1, part.name, 0, 0, answered, stage)
+        log.append(topics.control, 0, [m.encode(claim), m.encode(said)])
+    log.append(topics.control, 0, [m.encode(m.Goodbye(FIRST_INCARNATION, "-", 1))])

@@ -33,8 +33,8 @@ MACHINE = (
     Mutant(
         "a checkpoint that is behind is recorded as the newest",
         "nodes/machine/ownership.py",
-        "if kept and (saved.name == kept[-1].name or not _reaches(saved, kept[-1])):",
-        "if kept and saved.name == kept[-1].name:",
+        "if kept and (not _reaches(saved, kept[-1]) or any(saved.name == each.name for each in kept)):",
+        "if any(saved.name == each.name for each in kept):",
         tests=(OWNERSHIP + "test_a_checkpoint_that_is_behind_in_anything_is_not_recorded",),
     ),
     Mutant(

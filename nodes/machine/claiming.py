@@ -53,7 +53,7 @@ class Claiming:
         self.node = node
         self.number = number
         self.incarnation = incarnation
-        self.ownership = Ownership(units)
+        self.ownership = Ownership(units, owners_save=True)
         self.detector = Detector(suspect_after_ms)
         self._returning = Returning(node, suspect_after_ms)
         self._orphans = Orphans(suspect_after_ms)
@@ -62,6 +62,8 @@ class Claiming:
         self.joined = False
         self.leaving = False
         self._greeted = False
+        self._began = False  # whether this life has said Hello
+        self._commands = 0
         self._owned: set[int] = set()
         self._claimed: dict[int, int] = {}
         self._released: dict[int, int] = {}
@@ -96,7 +98,7 @@ class Claiming:
         self.detector.stalled(now_ms)
         for value in values:
             message = self._decoded(value, newer_matters=True)
-            if message is not None:
+            if message is not None and message.incarnation == self.incarnation:  # it has no other
                 for fact in self.ownership.apply(message):
                     self._learn(fact, now_ms)
         if not at_end or self.leaving or self.ownership.incarnation != self.incarnation:
@@ -106,8 +108,8 @@ class Claiming:
         if not self._greeted:
             if self._rule is not None and not self._rule.holds(self.ownership):
                 return [] if self._rule.awaits else self._declared(self._rule, now_ms)
-            self._greeted = True
-            return [m.encode(m.Hello(self.incarnation, self.node, self.number))]
+            self._greeted = self._began = True
+            return [m.encode(m.Hello(self.incarnation, self.node, self.number, self.ownership.life(self.node) + 1))]
         self.detector.caught_up(now_ms)
         return self._share_out(now_ms) if self.joined else []
 
@@ -127,7 +129,8 @@ class Claiming:
             return []
         self._asked_ms = None
         name, argument = rule.declare(self.ownership, living)
-        return [m.encode(m.Command(self.incarnation, name, argument))]
+        self._commands += 1
+        return [m.encode(m.Command(self.incarnation, name, argument, f"{self.node} {self._commands}"))]
 
     def restore(self, state: ControlState) -> None:
         """Go on from what others have folded: records that this node has not read are gone.
@@ -166,7 +169,10 @@ class Claiming:
     def leave(self) -> list[bytes]:
         """All that this node has is free."""
         self.leaving = True
-        return [m.encode(m.Goodbye(self.incarnation, self.node))]
+        return [self._goodbye(self.node)]
+
+    def _goodbye(self, node: str) -> bytes:
+        return m.encode(m.Goodbye(self.incarnation, node, self.ownership.life(node)))
 
     def _decoded(self, value: bytes, *, newer_matters: bool = False) -> m.ControlMessage | None:
         try:
@@ -181,6 +187,7 @@ class Claiming:
         match fact:
             case f.NodeJoined(node) if node == self.node:
                 self.joined = True
+                self._greeted |= self._began  # another Hello under this name is not answered by one
             case f.NodeLeft(node):
                 self.detector.forget(node)
                 self._forgotten.discard(node)
@@ -244,7 +251,7 @@ class Claiming:
             if silent[node] >= self._forget_after_ms and not self.ownership.owned_by(node)
         ]
         self._forgotten.update(gone)
-        return [m.encode(m.Goodbye(self.incarnation, node)) for node in gone]
+        return [self._goodbye(node) for node in gone]
 
 
 def shares(

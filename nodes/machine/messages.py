@@ -23,9 +23,11 @@ from holon.admit import Counts
 from wcrdt.replica import Punctuation, SlotDelta
 from wcrdt.slots import Position
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """The newest that this release reads. It writes the oldest that can say what a message says (``Message.format``)."""
 FIRST_VERSION = 1
+NUMBERED_VERSION = 3
+"""Since this one lives of nodes and commands are told apart, so that none counts twice."""
 MAX_CONTROL_BYTES = 1 << 20
 MAX_BROADCAST_BYTES = 64 << 20
 MAX_PARTITIONS = 100_000
@@ -74,11 +76,17 @@ class JobStarted(Message, frozen=True, tag="job"):
 class Hello(Message, frozen=True, tag="hello"):
     """A life of a node begins; of an earlier life under the same name nothing is left.
 
-    ``number`` counts the fleet's nodes from 0, for people; -1 if it has none.
+    ``number`` counts the fleet's nodes from 0, for people; -1 if it has none. ``life`` counts the lives under this
+    name from 1, so that the same Hello read twice, or late, begins nothing; 0: of an older release, which counted none.
     """
 
     node: Name
     number: Annotated[int, msgspec.Meta(ge=-1)] = -1
+    life: Natural = 0
+
+    @property
+    def format(self) -> int:
+        return NUMBERED_VERSION
 
 
 class Heartbeat(Message, frozen=True, tag="beat"):
@@ -91,9 +99,14 @@ class Heartbeat(Message, frozen=True, tag="beat"):
 
 
 class Leaving(Message, frozen=True, tag="leaving"):
-    """The node hands its partitions over one by one, and takes none."""
+    """This life of the node hands its partitions over one by one, and takes none; ``life`` 0: whichever it is."""
 
     node: Name
+    life: Natural = 0
+
+    @property
+    def format(self) -> int:
+        return NUMBERED_VERSION
 
 
 class Alive(Message, frozen=True, tag="alive"):
@@ -104,9 +117,14 @@ class Alive(Message, frozen=True, tag="alive"):
 
 
 class Goodbye(Message, frozen=True, tag="bye"):
-    """The node leaves; all its partitions are free."""
+    """This life of the node is over; all its partitions are free. ``life`` 0: whichever it is."""
 
     node: Name
+    life: Natural = 0
+
+    @property
+    def format(self) -> int:
+        return NUMBERED_VERSION
 
 
 class Claim(Message, frozen=True, tag="claim"):
@@ -213,10 +231,18 @@ class Failed(Message, frozen=True, tag="failed"):
 
 
 class Command(Message, frozen=True, tag="command"):
-    """Somebody outside asks the fleet for something; "stop": every node drains, saves checkpoints and leaves."""
+    """Somebody outside asks the fleet for something; "stop": every node drains, saves checkpoints and leaves.
+
+    ``id`` is drawn for each command, so that it counts once; "": of an older release, and counts whenever it is read.
+    """
 
     name: Name
     argument: Text = ""
+    id: Annotated[str, msgspec.Meta(max_length=200)] = ""
+
+    @property
+    def format(self) -> int:
+        return NUMBERED_VERSION
 
 
 class SlotSent(Message, frozen=True, tag="slot"):

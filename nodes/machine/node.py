@@ -328,12 +328,12 @@ class Node:
             self._leave(Ending.FAILED, failed.error)
         if not (self.work.stopping or self.merging.awaited) and self.left is None:
             self._hello_ms = self._now_ms
-            self.work.control(m.Hello(self.run.incarnation, self.config.node, self.config.number))
+            self.sharing.greet()
 
     def _stop_requested(self) -> None:
         """Others take what this node hands over at once, and do not wait until all of it is."""
         if self.work.runners and not self.work.stopping:
-            self.work.control(m.Leaving(self.run.incarnation, self.config.node))
+            self.sharing.stop()
         self.work.stopping = True
 
     def _maybe_beat(self) -> None:
@@ -395,6 +395,6 @@ class Node:
     def _leave(self, ending: Ending, reason: str = "") -> None:
         if self.left is None:
             if ending is not Ending.SUPERSEDED:
-                self.work.control(m.Goodbye(self.run.incarnation, self.config.node))
+                self.sharing.leave(self.config.node)
             self.left = Leave(ending, reason)
             self.work.effects.append(self.left)

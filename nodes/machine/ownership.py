@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from nodes.checkpoint_format import is_merged_name, is_name_of
 from nodes.machine import facts as f
 from nodes.machine import messages as m
 from nodes.machine.control_state import NO_INCARNATION, ControlState, PartitionState
@@ -33,6 +34,8 @@ CODE, CODE_BESIDE = "code", "code beside"
 VERSION = "version"
 """Where JobStarted describes the version that the job began with."""
 KEPT_CODES = 4
+KEPT_LIVES, KEPT_COMMANDS = 1024, 256
+"""Names of nodes whose lives are counted, beside those of members, and commands that are known to have been taken."""
 KEPT_MERGED = 3
 """Merged checkpoints that are known here; the log keeps what the oldest of them needs."""
 
@@ -41,11 +44,13 @@ class Ownership:
     """The folded control topic.
 
     Args: ``partitions`` holds until the first JobStarted, whose number of partitions takes its place: compare
-    ``partitions`` and ``fingerprint`` with the own job's, and refuse to go on if they differ.
+    ``partitions`` and ``fingerprint`` with the own job's, and refuse to go on if they differ. ``owners_save``: a
+    checkpoint counts only from the owner of its partition, under its claim.
     """
 
-    def __init__(self, partitions: int) -> None:
+    def __init__(self, partitions: int, *, owners_save: bool = False) -> None:
         assert partitions > 0
+        self._owners_save = owners_save
         self._begin(NO_INCARNATION, None, partitions)
 
     changes = 0
@@ -62,6 +67,8 @@ class Ownership:
         if started is not None and VERSION in started.description:
             self.codes.append(started.description[VERSION])
         self._members: dict[str, int] = {}
+        self._lives: dict[str, int] = {}  # by name, that of the newest Hello last
+        self._commands: dict[str, None] = {}  # ids, the newest last
         self._stopping: set[str] = set()
         self._merged: list[m.MergedSaved] = []  # oldest first
         self._partitions = [PartitionState() for _ in range(partitions)]
@@ -81,6 +88,8 @@ class Ownership:
             merged_count=self.merged_count,
             partitions=[state.copied() for state in self._partitions],
             codes=list(self.codes),
+            lives=list(self._lives.items()),
+            commands=list(self._commands),
         )
 
     def restore(self, state: ControlState) -> None:
@@ -89,6 +98,7 @@ class Ownership:
         self.retries, self.merged_count = state.retries, state.merged_count
         self.codes = list(state.codes) or self.codes
         self._members, self._stopping = dict(state.members), set(state.stopping)
+        self._lives, self._commands = dict(state.lives), dict.fromkeys(state.commands)
         self._merged, self._partitions = list(state.merged), [known.copied() for known in state.partitions]
 
     @classmethod
@@ -121,19 +131,35 @@ class Ownership:
         return [*made, f.JobBegan(job.incarnation, job.fingerprint, job.partitions)]
 
     def _hello(self, hello: m.Hello) -> list[Fact]:
+        known = self.life(hello.node)
+        if 0 < hello.life <= known:
+            return []  # has begun before: read twice, or late
         made = self._end_of_life(hello.node)
         self.changes += 1
-        self._members[hello.node] = hello.number
-        return [*made, f.NodeJoined(hello.node, hello.number)]
+        return [*made, self._joins(hello.node, hello.number, hello.life or known + 1)]
+
+    def _joins(self, node: str, number: int, life: int) -> Fact:
+        """Of nodes that have left, the lives of those that began first are forgotten."""
+        self._members[node] = number
+        self._lives.pop(node, None)
+        self._lives[node] = life
+        while len(self._lives) > KEPT_LIVES + len(self._members):
+            gone = next(name for name in self._lives if name not in self._members)
+            del self._lives[gone]
+        return f.NodeJoined(node, number)
+
+    def _is_over(self, message: m.Leaving | m.Goodbye) -> bool:
+        """Whether another life has begun under the name since."""
+        return message.life not in (0, self.life(message.node))
 
     def _leaving(self, leaving: m.Leaving) -> list[Fact]:
-        if leaving.node not in self._members or leaving.node in self._stopping:
+        if leaving.node not in self._members or leaving.node in self._stopping or self._is_over(leaving):
             return []
         self._stopping.add(leaving.node)
         return [f.NodeLeaving(leaving.node)]
 
     def _goodbye(self, goodbye: m.Goodbye) -> list[Fact]:
-        return self._end_of_life(goodbye.node)
+        return [] if self._is_over(goodbye) else self._end_of_life(goodbye.node)
 
     def _end_of_life(self, node: str) -> list[Fact]:
         if node not in self._members:
@@ -155,8 +181,7 @@ class Ownership:
         made: list[Fact] = []
         self.changes += 1
         if claim.node not in self._members:  # declared gone by others while it was silent: a claim is a sign of life
-            self._members[claim.node] = -1
-            made.append(f.NodeJoined(claim.node, -1))
+            made.append(self._joins(claim.node, -1, self.life(claim.node) + 1))
         previous, state.owner, state.version, state.released_to = state.owner, claim.node, claim.version, None
         return [*made, f.PartitionClaimed(claim.partition, claim.node, claim.version, previous)]
 
@@ -170,8 +195,13 @@ class Ownership:
 
     def _checkpoint_saved(self, saved: m.CheckpointSaved) -> list[Fact]:
         """A checkpoint is a function of the prefix that it names, so whoever made it, it counts unless it is behind."""
-        kept = self._partitions[saved.partition].checkpoints
-        if kept and (saved.name == kept[-1].name or not _reaches(saved, kept[-1])):
+        state = self._partitions[saved.partition]
+        kept = state.checkpoints
+        if not is_name_of(saved.name, saved.incarnation, saved.partition, saved.record_position, saved.answered):
+            return []  # no store has it
+        if self._owners_save and (saved.node, saved.version) != (state.owner, state.version):
+            return []
+        if kept and (not _reaches(saved, kept[-1]) or any(saved.name == each.name for each in kept)):
             return []
         kept.append(saved)
         del kept[:-KEPT_CHECKPOINTS]
@@ -180,6 +210,10 @@ class Ownership:
 
     def _merged_saved(self, saved: m.MergedSaved) -> list[Fact]:
         if len(saved.broadcast_offsets) != len(self._partitions):
+            return []
+        if not is_merged_name(saved.name, saved.incarnation, saved.control_offset):
+            return []
+        if any(saved.name == each.name for each in self._merged):
             return []
         last = self._merged[-1] if self._merged else None
         if last is not None and (
@@ -209,6 +243,12 @@ class Ownership:
         return [f.JobFailed(failed)]
 
     def _command(self, command: m.Command) -> list[Fact]:
+        if command.id in self._commands:
+            return []
+        if command.id:
+            self._commands[command.id] = None
+            if len(self._commands) > KEPT_COMMANDS:
+                del self._commands[next(iter(self._commands))]
         if command.name == RETRY:
             self.retries += 1
             return [f.RetryAsked(self.retries)]
@@ -237,6 +277,10 @@ class Ownership:
     def members(self) -> Mapping[str, int]:
         """Node -> number, from Hello to Goodbye; whether a member is alive is for a ``Detector`` to say."""
         return MappingProxyType(self._members)
+
+    def life(self, node: str) -> int:
+        """How many lives have begun under this name, 0: none that is known."""
+        return self._lives.get(node, 0)
 
     def owner(self, partition: int) -> str | None:
         return self._partitions[partition].owner

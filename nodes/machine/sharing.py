@@ -82,6 +82,25 @@ class Sharing:
                 self._offer(partition, node)
         self.work.copies.designate(live, owners, keeping)
 
+    # --- lives of nodes -----------------------------------------------------------------------------------------
+
+    def greet(self) -> None:
+        """A life of this node begins."""
+        node = self.config.node
+        life = self.ownership.life(node) + 1
+        self.work.control(m.Hello(self.work.run.incarnation, node, self.config.number, life))
+
+    def stop(self) -> None:
+        """This life of this node hands over what it has."""
+        node = self.config.node
+        self.work.control(m.Leaving(self.work.run.incarnation, node, self.ownership.life(node)))
+
+    def leave(self, node: str) -> None:
+        """That life of a node is over, as this node knows it."""
+        self.work.control(m.Goodbye(self.work.run.incarnation, node, self.ownership.life(node)))
+
+    # --- work ---------------------------------------------------------------------------------------------------
+
     def claimed(self, fact: f.PartitionClaimed, now_ms: int) -> None:
         """A claim has won."""
         self.returning.claimed(fact, now_ms)
@@ -121,4 +140,4 @@ class Sharing:
             return
         if self.merging.maker(self.ownership) == self.config.node:  # one node is enough for it
             self._forgotten.add(node)
-            self.work.control(m.Goodbye(self.work.run.incarnation, node))
+            self.leave(node)

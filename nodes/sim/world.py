@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from contextlib import suppress
 
 from nodes import checkpoint_format as fmt
 from nodes.checkpoints import StoreUnavailable
@@ -356,7 +357,8 @@ class World:
         chunk = self.log.read(self.run.job.control_topic, 0, self._folded_to)
         while chunk.values:
             for value in chunk.values:
-                self._ownership.apply(m.decode_control(value))
+                with suppress(m.BadMessage):  # as every node passes it over
+                    self._ownership.apply(m.decode_control(value))
             self._folded_to = chunk.next_offset
             chunk = self.log.read(self.run.job.control_topic, 0, self._folded_to)
         return self._ownership

@@ -82,12 +82,25 @@ def _lines(layout: Layout) -> list[str]:
 
 
 def started(log: Log, topics: TransactionTopics) -> m.JobStarted | None:
-    """How the job was started; None: it was not."""
+    """How the job was started: the first such record counts, whatever stands before it. None: it was not.
+
+    Raises ``JobMismatch`` where a newer release has written before that.
+    """
     begun = going_on(log, topics)
     if begun is not None:
         return begun.state.started
-    for value in log.read(topics.control, 0, 0, max_records=1).values:
-        message = m.decode_control(value)
-        if isinstance(message, m.JobStarted):
-            return message
+    offset, end = 0, log.end_offset(topics.control, 0)
+    while offset < end:
+        chunk = log.read(topics.control, 0, offset)
+        for at, value in zip(chunk.offsets.tolist(), chunk.values, strict=True):
+            try:
+                message = m.decode_control(value)
+            except m.BadMessage as error:
+                if error.reason is m.BadReason.NEWER_VERSION:
+                    text = f"job {topics.job!r}: a newer Holon has written {topics.control}[0] at offset {at}: {error}"
+                    raise JobMismatch(text) from None
+                continue  # every node passes it over
+            if isinstance(message, m.JobStarted) and message.incarnation == FIRST_INCARNATION:
+                return message
+        offset = max(chunk.next_offset, offset + 1)
     return None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from nodes.checkpoint_format import CheckpointDamaged, CheckpointMissing
+from nodes.checkpoint_format import CheckpointDamaged, CheckpointMissing, own_name
 from nodes.checkpoints import CheckpointStore
 from nodes.machine import messages as m
 from nodes.machine.ownership import Ownership
@@ -156,7 +156,7 @@ class TransactionCheckpoints:
 
     def _loaded(self, name: str) -> Begin | None:
         try:
-            rests_on, state = chains.load_file(self.store, name)
+            rests_on, state = chains.load_file(self.store, own_name(self.job, name))
         except (CheckpointDamaged, CheckpointMissing) as error:
             self.say_damaged(error)
             return None

@@ -19,7 +19,7 @@ from nodes.machine.control_state import (
     encode_control_checkpoint,
 )
 from nodes.machine.ownership import Ownership
-from nodes.transactions.topics import TransactionTopics
+from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
 
 KEPT = 3
 RECORDS_A_UNIT = 4
@@ -86,7 +86,7 @@ class ControlFold:
     """For who looks on: ``ownership`` holds for what comes before ``offset``; ``read`` goes on to the end."""
 
     def __init__(self, log: Log, topics: TransactionTopics, units: int) -> None:
-        self.ownership = Ownership(units)
+        self.ownership = Ownership(units, owners_save=True)
         self.offset = 0
         self._log = log
         self._topics = topics
@@ -99,9 +99,11 @@ class ControlFold:
     def _take(self, values: list[bytes]) -> None:
         for value in values:
             try:
-                self.ownership.apply(m.decode_control(value))
+                message = m.decode_control(value)
             except m.BadMessage:
                 continue
+            if message.incarnation == FIRST_INCARNATION:
+                self.ownership.apply(message)
 
 
 def trim_control(log: Log, topics: TransactionTopics, checkpoint: ControlCheckpoint) -> None:

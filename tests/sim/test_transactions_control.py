@@ -39,7 +39,7 @@ class KeepingLog(MemoryLog):
     def __init__(self, draw: Random, **more: Any) -> None:
         super().__init__(**more)
         self.draw = draw
-        self.ownership = Ownership(UNITS)
+        self.ownership = Ownership(UNITS, owners_save=True)
         self.folded = [self.ownership.digest()]
 
     def append(self, topic: str, partition: int, values: Sequence[bytes], **more: Any) -> Appended:

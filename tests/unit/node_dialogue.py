@@ -14,6 +14,7 @@ import numpy as np
 from holon import WCRDT, Context, Job, Json, ProcessingFunction, Source, Tumbling, Window, on_window
 from holon.identity import OutputId, Track
 from holon.record_track import Input
+from nodes.checkpoint_format import CheckpointKey, digest_of, name_of
 from nodes.machine import effects as x
 from nodes.machine import events as e
 from nodes.machine import messages as m
@@ -131,7 +132,8 @@ class Dialogue:
     def stored(self) -> list[x.Effect]:
         """The answer to the SaveCheckpoint of the last event."""
         (save,) = [effect for effect in self.effects if isinstance(effect, x.SaveCheckpoint)]
-        event = e.CheckpointStored(save.partition, save.version, save.ticket, f"file{save.ticket}")
+        key = CheckpointKey("job", 0, save.partition, save.record_position, save.answered)
+        event = e.CheckpointStored(save.partition, save.version, save.ticket, name_of(key, digest_of(save.data)))
         return self.say(event, f"stored [{save.partition}] v{save.version}")
 
     def heartbeat(self, node: str) -> list[x.Effect]:

@@ -13,6 +13,7 @@ from nodes.machine import messages as m
 from nodes.machine.control_state import decode_control_checkpoint
 from nodes.machine.merging import decode_merged
 from nodes.machine.ownership import Ownership
+from tests.unit.checkpoint_names import named, named_merged
 from tests.unit.node_dialogue import Dialogue, joined, running
 from wcrdt.replica import SlotDelta
 
@@ -45,6 +46,7 @@ def made(node: Dialogue) -> list[x.SaveMerged]:
 
 def record(node: Dialogue, save: x.SaveMerged, name: str = "merged") -> list[x.Effect]:
     """It is stored, and read back from the control topic."""
+    name = named_merged(m.MergedSaved(0, "a", name, save.control_offset, save.broadcast_offsets)).name
     node.say(e.MergedStored(name, save.control_offset, save.broadcast_offsets), "merged stored")
     values = [effect.value for effect in node.effects if isinstance(effect, x.WriteControl)]
     return node.say(e.ControlRead(values, True, True, 40), "control")
@@ -89,7 +91,7 @@ def test_the_makers_take_turns() -> None:
     makers = []
     for count in range(4):
         makers.append(maker(ownership))
-        ownership.apply(m.MergedSaved(0, "a", f"name{count}", count, [count, count]))
+        ownership.apply(named_merged(m.MergedSaved(0, "a", f"name{count}", count, [count, count])))
     assert makers == ["a", "b", "a", "b"]
 
 
@@ -132,7 +134,8 @@ def test_its_maker_writes_the_fold_down_when_it_reads_it_back() -> None:
     assert control.offset == 40
     restored = Ownership.restored(control.state)
     assert restored.digest() == node.node.ownership.digest()
-    assert [saved.name for saved in restored.merged()] == ["merged"]
+    expected = named_merged(m.MergedSaved(0, "a", "merged", save.control_offset, save.broadcast_offsets))
+    assert [saved.name for saved in restored.merged()] == [expected.name]
 
 
 def test_one_that_is_not_intact_is_not_recorded_and_another_is_made() -> None:
@@ -147,11 +150,11 @@ def test_only_the_newest_three_are_known_and_none_goes_back() -> None:
     ownership = Ownership(1)
     ownership.apply(m.JobStarted(0, "f", 1))
     for number in range(5):
-        assert ownership.apply(m.MergedSaved(0, "a", f"n{number}", number, [number]))
-    assert [found.name for found in ownership.merged()] == ["n4", "n3", "n2"]
-    assert ownership.apply(m.MergedSaved(0, "a", "behind", 9, [3])) == []
-    assert ownership.apply(m.MergedSaved(0, "a", "behind", 3, [9])) == []
-    assert ownership.apply(m.MergedSaved(0, "a", "of other partitions", 9, [9, 9])) == []
+        assert ownership.apply(named_merged(m.MergedSaved(0, "a", f"n{number}", number, [number])))
+    assert [found.control_offset for found in ownership.merged()] == [4, 3, 2]
+    assert ownership.apply(named_merged(m.MergedSaved(0, "a", "behind", 9, [3]))) == []
+    assert ownership.apply(named_merged(m.MergedSaved(0, "a", "behind", 3, [9]))) == []
+    assert ownership.apply(named_merged(m.MergedSaved(0, "a", "of other partitions", 9, [9, 9]))) == []
     assert ownership.merged_count == 5
 
 
@@ -182,8 +185,9 @@ class TestHistoryThatIsGone:
 
     def test_it_begins_anew_where_there_is_a_newer_checkpoint_and_lets_go_of_what_is_anothers(self) -> None:
         node = self.rewound()
-        node.control(m.CheckpointSaved(0, "b", 0, 1, "newer", 9, 500, 400), m.Claim(0, "b", 1, 2))
-        assert "load [0] v1 ['newer']" in node.take()
+        newer = named(m.CheckpointSaved(0, "b", 0, 1, "newer", 9, 500, 400))
+        node.control(newer, m.Claim(0, "b", 1, 2))
+        assert f"load [0] v1 ['{newer.name}']" in node.take()
         assert node.node.left is None
 
 

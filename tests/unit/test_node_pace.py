@@ -12,6 +12,7 @@ from nodes.machine.config import NodeConfig
 from nodes.machine.events import CheckpointLoaded
 from nodes.machine.node import Node
 from nodes.sim.store import MemoryCheckpoints
+from tests.unit.checkpoint_names import named
 from tests.unit.node_dialogue import Dialogue, count_job, joined, running
 
 
@@ -52,15 +53,18 @@ def test_damaged_and_missing_checkpoints_are_passed_over_for_an_older_one() -> N
 
 
 def test_checkpoints_that_were_replaced_while_they_were_loaded_are_no_reason_to_replay() -> None:
+    def at(offset: int) -> m.CheckpointSaved:
+        return named(m.CheckpointSaved(0, "b", 0, 0, "data", offset, offset, offset))
+
     def saved(*offsets: int) -> list[m.ControlMessage]:
-        return [m.CheckpointSaved(0, "b", 0, 0, f"at {n}", n, n, n) for n in offsets]
+        return [at(offset) for offset in offsets]
 
     node = joined(others=["b"])
     node.control(m.Claim(0, "b", 0, 1), *saved(1, 2, 3), m.Claim(0, "a", 0, 2))
     tried = [effect.names for effect in node.effects if isinstance(effect, x.LoadCheckpoint)]
-    assert tried == [["at 3", "at 2", "at 1"]]
+    assert tried == [[at(3).name, at(2).name, at(1).name]]
     node.control(*saved(4))
     again = node.loaded(0, 2, tried=tried[0])
-    assert again == [x.LoadCheckpoint(0, 2, ["at 4", "at 3", "at 2"])]
+    assert again == [x.LoadCheckpoint(0, 2, [at(4).name, at(3).name, at(2).name])]
     given_up = node.loaded(0, 2, tried=again[0].names)
     assert any(isinstance(effect, x.ReadTail) for effect in given_up), "nothing is left to load"

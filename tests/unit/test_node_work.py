@@ -8,6 +8,7 @@ import pytest
 
 from nodes.machine import effects as x
 from nodes.machine import messages as m
+from tests.unit.checkpoint_names import named
 from tests.unit.node_dialogue import Dialogue, joined, running
 from wcrdt.replica import SlotDelta
 from wcrdt.slots import TrackDelta
@@ -251,7 +252,7 @@ def test_a_damaged_record_is_asked_for_again_until_the_answer_comes() -> None:
 
 def test_a_checkpoint_beyond_a_slot_shows_that_the_last_delta_was_lost() -> None:
     node = follower(suspect_after_ms=300)
-    node.control(m.CheckpointSaved(0, "a", 0, 1, "name", 5, 40, 40))
+    node.control(named(m.CheckpointSaved(0, "a", 0, 1, "name", 5, 40, 40)))
     node.tick(400)
     node.control()
     said(
@@ -292,7 +293,7 @@ def test_a_full_slot_that_does_not_reach_makes_the_node_read_the_broadcast_again
 
 def checkpoint(partition: int, offset: int, ts_ms: int) -> m.CheckpointSaved:
     """One of another node; windows through ``ts_ms`` are answered in it."""
-    return m.CheckpointSaved(0, "z", partition, 0, f"{partition}-{offset}", offset, ts_ms, ts_ms)
+    return named(m.CheckpointSaved(0, "z", partition, 0, "data", offset, ts_ms, ts_ms))
 
 
 def test_windows_are_dropped_when_three_checkpoints_of_every_partition_have_answered_them() -> None:
@@ -370,7 +371,7 @@ def test_a_history_that_checkpoints_cover_counts_for_nothing() -> None:
     first.records(0, 1, 0, {"ts": 3}, {"ts": 12})
     deltas = written(first)
     node = follower(uncovered_max_bytes=10)
-    node.control(m.CheckpointSaved(0, "a", 0, 1, "file", 2, 12, 12, 0, False, 0, (2, 0, 0, 0)))
+    node.control(named(m.CheckpointSaved(0, "a", 0, 1, "file", 2, 12, 12, 0, False, 0, (2, 0, 0, 0))))
     node.broadcast(0, *deltas)
     assert node.node.work.uncovered.total_bytes == 0
 

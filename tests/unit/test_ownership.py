@@ -10,6 +10,7 @@ import pytest
 from nodes.machine import facts as f
 from nodes.machine import messages as m
 from nodes.machine.ownership import KEPT_CHECKPOINTS, NO_INCARNATION, Ownership
+from tests.unit.checkpoint_names import named
 from wcrdt.slots import WINDOW_START
 from wcrdt.windows import BEFORE_TIME_MS
 
@@ -25,7 +26,7 @@ def folded(*messages: m.ControlMessage) -> Ownership:
 
 def saved(offset: int, answered_ms: int = 0, **changes: Any) -> m.CheckpointSaved:
     made = m.CheckpointSaved(0, "a", 0, 1, f"at-{offset}-{answered_ms}", offset, 1_000 + offset, answered_ms)
-    return msgspec.structs.replace(made, **changes)
+    return named(msgspec.structs.replace(made, **changes))
 
 
 def claims(*owners: str, version: int = 1) -> list[m.ControlMessage]:
@@ -194,7 +195,7 @@ LATEST = saved(20, 5, step=1, answered_stage=1, done=True)
 )  # fmt: skip
 def test_a_checkpoint_that_is_behind_in_anything_is_not_recorded(behind: dict[str, Any]) -> None:
     state = folded(*claims("a"), LATEST)
-    assert state.apply(msgspec.structs.replace(LATEST, name="another", **behind)) == []
+    assert state.apply(named(msgspec.structs.replace(LATEST, name="another", **behind))) == []
     assert state.checkpoint(0) == LATEST
 
 

@@ -15,6 +15,7 @@ from nodes.machine import facts as f
 from nodes.machine import messages as m
 from nodes.machine.control_state import ControlCheckpoint, decode_control_checkpoint, encode_control_checkpoint
 from nodes.machine.ownership import Ownership
+from tests.unit.checkpoint_names import named, named_merged
 
 JOB = m.JobStarted(0, "fingerprint", 3)
 names = st.sampled_from(["a", "b", "c"])
@@ -24,22 +25,26 @@ versions = st.integers(1, 4)
 incarnations = st.sampled_from([0, 0, 0, 0, 1])
 control = st.one_of(
     st.builds(m.JobStarted, incarnations, st.sampled_from(["f", "g"]), st.integers(2, 3)),
-    st.builds(m.Hello, incarnations, names, few),
+    st.builds(m.Hello, incarnations, names, few, few),
     st.builds(m.Heartbeat, incarnations, names, few),
-    st.builds(m.Goodbye, incarnations, names),
+    st.builds(m.Goodbye, incarnations, names, few),
     st.builds(m.Claim, incarnations, names, partition_numbers, versions),
     st.builds(m.Claim, incarnations, names, partition_numbers, versions),
     st.builds(m.Release, incarnations, names, partition_numbers, versions, st.none() | names),
     st.builds(
         m.CheckpointSaved, incarnations, names, partition_numbers, versions, st.sampled_from("xyz"), few, few, few, few,
         st.booleans(), few,
-    ),
-    st.builds(m.Leaving, incarnations, names),
-    st.builds(m.MergedSaved, incarnations, names, st.sampled_from("xyz"), few, st.lists(few, min_size=2, max_size=3)),
+    ).map(named),
+    st.builds(m.Leaving, incarnations, names, few),
+    st.builds(
+        m.MergedSaved, incarnations, names, st.sampled_from("xyz"), few, st.lists(few, min_size=2, max_size=3),
+    ).map(named_merged),
     st.builds(m.SlotWanted, incarnations, names, partition_numbers, few, few),
     st.builds(m.EndOfInput, incarnations, partition_numbers, few),
     st.builds(m.Failed, incarnations, names, partition_numbers, few, st.sampled_from(["c", "d"]), names),
-    st.builds(m.Command, incarnations, st.sampled_from(["stop", "retry", "go"])),
+    st.builds(
+        m.Command, incarnations, st.sampled_from(["stop", "retry", "go"]), st.just(""), st.sampled_from(["", "1", "2"]),
+    ),
 )  # fmt: skip
 histories = st.lists(control, max_size=50).map(lambda rest: [JOB, *rest])
 
@@ -113,6 +118,31 @@ def test_what_is_promised_to_grow_never_goes_back(history: list[m.ControlMessage
         assert {owner for owner in state.owners().values() if owner} <= set(state.members)
         if not facts:
             assert after == before
+
+
+def _is_counted(message: m.ControlMessage) -> bool:
+    """Whether it was written by this release: its life or its id says whether it was read before."""
+    if isinstance(message, m.Hello | m.Goodbye | m.Leaving):
+        return message.life > 0
+    return not isinstance(message, m.Command) or bool(message.id)
+
+
+@given(histories)
+def test_a_record_that_is_read_twice_or_late_or_from_a_node_that_is_gone_counts_once(
+    history: list[m.ControlMessage],
+) -> None:
+    state, counted = Ownership(3), []
+    for message in filter(_is_counted, history):
+        before = state.digest()
+        state.apply(message)
+        after = state.digest()
+        assert [fact for fact in state.apply(message) if not isinstance(fact, f.ClaimLost | f.SlotAsked)] == []
+        assert state.digest() == after
+        if after != before:
+            counted.append(message)
+    for message in counted:
+        state.apply(message)
+        assert state.digest() == after
 
 
 @given(histories)
