@@ -11,6 +11,8 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Sequence
+from hashlib import blake2b
+from hmac import compare_digest
 from typing import Any
 
 import msgspec
@@ -49,6 +51,8 @@ class WireRequest(msgspec.Struct, omit_defaults=True):
     packed: bytes | None = None
     continued: bytes | None = None
     """Not for clients: a node's record of what came of a call to the outside."""
+    proof: bytes | None = None
+    """That a node has written ``continued``."""
 
 
 _decoder: msgspec.json.Decoder[WireRequest | list[WireRequest]] = msgspec.json.Decoder(WireRequest | list[WireRequest])
@@ -116,13 +120,27 @@ def partition_of(name: str, partitions: int) -> int:
     return (murmur2(name.encode()) & 0x7FFFFFFF) % partitions
 
 
-def continuation(call: Request, asking: Asking, outcome: bytes | Aborted) -> bytes:
+def proof_of(answer_key: bytes, name: str, continued: bytes) -> bytes:
+    """What only nodes can write beside an answer to this request: clients may write requests, and know no key."""
+    return blake2b(encode((name, continued)), key=answer_key, digest_size=16).digest()
+
+
+def is_proven(wire: WireRequest, answer_key: bytes) -> bool:
+    """Whether a node has written this answer. Without a key (of a job that an older release has begun) all count."""
+    if not answer_key:
+        return True
+    data, proof = wire.continued or b"", wire.proof or b""
+    return compare_digest(proof, proof_of(answer_key, wire.id, data))
+
+
+def continuation(call: Request, asking: Asking, outcome: bytes | Aborted, answer_key: bytes = b"") -> bytes:
     """The record that logs what came of a call to the outside, for the request partition of ``call``."""
     before = [] if call.continued is None else call.continued.answers
-    continued = Continued(asking.tid, asking.time_ms, [*before, asking.answer(outcome)])
+    continued = encode(Continued(asking.tid, asking.time_ms, [*before, asking.answer(outcome)]))
+    proof = proof_of(answer_key, call.id, continued) if answer_key else None
     arguments = decode(call.arguments)
     return request_record(
-        WireRequest(call.id, call.operator, call.key, call.function, arguments, continued=encode(continued))
+        WireRequest(call.id, call.operator, call.key, call.function, arguments, continued=continued, proof=proof)
     )
 
 
@@ -140,13 +158,13 @@ def _arguments(wire: WireRequest) -> Any:
     return decode(wire.packed)
 
 
-def logged_step(value: bytes) -> tuple[str, int] | None:
-    """Of a record that is a continuation: its request, and the step whose answer it holds."""
+def logged_step(value: bytes, answer_key: bytes = b"") -> tuple[str, int] | None:
+    """Of a record that is a continuation, and a node's: its request, and the step whose answer it holds."""
     if b'"continued"' not in value:
         return None
     try:
         wire = _decoder.decode(value)
-        if isinstance(wire, list) or wire.continued is None:
+        if isinstance(wire, list) or wire.continued is None or not is_proven(wire, answer_key):
             return None
         return wire.id, len(decode(wire.continued, Continued).answers) - 1
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, BadValue):
@@ -160,12 +178,17 @@ class Admission:
     so many offsets.
     """
 
-    def __init__(self, program: Program, sequencer: int, sequencers: int, id_window: int) -> None:
+    def __init__(
+        self, program: Program, sequencer: int, sequencers: int, id_window: int, answer_key: bytes = b""
+    ) -> None:
         self.program = program
         self.sequencer = sequencer
         self.sequencers = sequencers
         self.malformed = 0
+        self.forged = 0
+        """Answers to calls to the outside that no node has written."""
         self._id_window = id_window
+        self._answer_key = answer_key
         self._seen: dict[str, tuple[int, Request | bytes]] = {}
         self._again: dict[str, deque[tuple[int, Request | bytes]]] = {}  # later ones of an id, of few ids
         self._order: deque[tuple[int, str]] = deque()
@@ -232,6 +255,10 @@ class Admission:
 
     def _go_on(self, offset: int, index: int, wire: WireRequest, data: bytes) -> tuple[int, Request]:
         """After a call to the outside; the partition of its root knows whether it waits for that."""
+        if not is_proven(wire, self._answer_key):
+            self.forged += 1
+            reason = Aborted("MalformedRequest", ("continued is for nodes, and no node has written this",))
+            return self._refuse(offset, index, "", reason)
         try:
             continued = decode(data, Continued)
             target = self.program.target(wire.operator, wire.key, wire.function, _arguments(wire))

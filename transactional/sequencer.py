@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from transactional.appends import Append, AppendCalls, AppendEpochs
 from transactional.ledger import Ledger
@@ -27,7 +27,8 @@ class EpochConfig:
     before the one in work is done: the second one when the first is about to end, or a cut is full. An id is known for
     ``id_window`` requests, and offsets. What partitions send each other in a round goes through ``epochs`` as long as
     all of it has at most ``inline_bytes``, an even share for each; the same on all nodes.
-    Records of more than ``compress_bytes`` are compressed, and cut into pieces of ``piece_bytes``.
+    Records of more than ``compress_bytes`` are compressed, and cut into pieces of ``piece_bytes``. ``answer_key``: the
+    job's, with which nodes prove that they have written what came of calls to the outside; empty: no proof is asked.
     """
 
     max_requests: int = 400
@@ -38,6 +39,7 @@ class EpochConfig:
     inline_bytes: int = 1 << 15
     compress_bytes: int = COMPRESS_BYTES
     piece_bytes: int = PIECE_BYTES
+    answer_key: bytes = field(default=b"", repr=False)
 
 
 READ_AHEAD_CUTS = 4
@@ -60,7 +62,7 @@ class Sequencer:
         self.ledger = ledger
         self.number = number
         self.config = config
-        self.admission = Admission(ledger.program, number, ledger.sequencers, config.id_window)
+        self.admission = Admission(ledger.program, number, ledger.sequencers, config.id_window, config.answer_key)
         needed = first_needed(ledger, number)
         assert start <= needed, f"sequencer {number}: requests from {needed} on are needed, and begin at {start}"
         self.position = max(start, needed - config.id_window)

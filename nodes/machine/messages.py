@@ -61,6 +61,10 @@ CONTINUES = "continues"
 """Where an incarnation goes on behind the end of the one before: from what, for nodes that know how."""
 
 
+ANSWER_KEY = "answer key"
+"""Of a transactional job, since version 3: with it (in hexadecimal) nodes prove answers of calls to the outside."""
+
+
 class JobStarted(Message, frozen=True, tag="job"):
     """An incarnation begins. The first record of an incarnation wins; a higher one supersedes everything before it."""
 
@@ -70,6 +74,8 @@ class JobStarted(Message, frozen=True, tag="job"):
 
     @property
     def format(self) -> int:
+        if ANSWER_KEY in self.description:
+            return NUMBERED_VERSION
         return 2 if {UPSTREAM, CONTINUES} & set(self.description) else FIRST_VERSION
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import secrets
+
 import msgspec
 
 from holon.version import FORMAT, JobVersion
@@ -13,6 +15,8 @@ from nodes.transactions.control import going_on
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
 from transactional.describing import version_of
 from transactional.operators import Program
+
+ANSWER_KEY_BYTES = 32
 
 
 class Layout(msgspec.Struct):
@@ -30,8 +34,8 @@ class Layout(msgspec.Struct):
 
 def begin(
     log: Log, topics: TransactionTopics, program: Program, sequencers: int, version: JobVersion | None = None
-) -> None:
-    """Start the job, or check that keys are where they were. Raises ``JobMismatch``.
+) -> bytes:
+    """Start the job, or check that keys are where they were; gives its answer key. Raises ``JobMismatch``.
 
     ``version``: the program's, if it is known; whether that fits is checked when a node joins (``CodeRule``).
     """
@@ -40,10 +44,27 @@ def begin(
     if begun is None:
         version = version_of(program) if version is None else version
         units = sequencers + program.partitions
-        start = m.JobStarted(FIRST_INCARNATION, fingerprint(mine), units, {VERSION: version.encode()})
+        described = {VERSION: version.encode(), m.ANSWER_KEY: secrets.token_hex(ANSWER_KEY_BYTES)}
+        start = m.JobStarted(FIRST_INCARNATION, fingerprint(mine), units, described)
         log.append(topics.control, 0, [m.encode(start)])
         begun = started(log, topics)
     check_layout(program.name, begun, mine)
+    return answer_key(program.name, begun)
+
+
+def answer_key(job: str, begun: m.JobStarted | None) -> bytes:
+    """With which nodes of the job prove answers of calls to the outside; empty: an older release has begun the job.
+
+    It stands on the control topic, which clients need not read. Raises ``JobMismatch`` where it is none.
+    """
+    text = "" if begun is None else begun.description.get(m.ANSWER_KEY, "")
+    try:
+        found = bytes.fromhex(text)
+    except ValueError:
+        found = b"?"
+    if len(found) not in (0, ANSWER_KEY_BYTES):
+        raise JobMismatch(f"job {job!r} was begun with an answer key that is none: give the program another name")
+    return found
 
 
 def check_layout(job: str, begun: m.JobStarted | None, mine: Layout) -> None:

@@ -46,11 +46,14 @@ class _Calling:
 class Outside:
     """Calls of one node. Belongs to its loop; only ``perform`` runs elsewhere."""
 
-    def __init__(self, log: Log, program: Program, topic: str, clock_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, log: Log, program: Program, topic: str, clock_ms: Callable[[], int], answer_key: bytes = b""
+    ) -> None:
         self._log = log
         self._program = program
         self._topic = topic
         self._clock_ms = clock_ms
+        self._answer_key = answer_key
         self._calls: dict[_Name, _Calling] = {}
         self._returned: SimpleQueue[tuple[_Name, bytes | Aborted]] = SimpleQueue()
         self._hanging = 0
@@ -143,10 +146,11 @@ class Outside:
             self.failed += 1
         else:
             self.answered += 1
-        record = continuation(calling.call, calling.asking, outcome)
+        record = continuation(calling.call, calling.asking, outcome, self._answer_key)
         if len(record) > RECORD_BYTES:
             text = f"the request and what came from the outside have {len(record)} bytes, {RECORD_BYTES} are allowed"
-            record = continuation(calling.call, calling.asking, Aborted("LimitExceeded", (text,)))
+            outcome = Aborted("LimitExceeded", (text,))
+            record = continuation(calling.call, calling.asking, outcome, self._answer_key)
         self._log.send(self._topic, name[0], [record])
 
     def _forget(self, waiting: Iterable[ReplyState]) -> None:
@@ -174,7 +178,7 @@ class Outside:
                         raise
                     offset = start
                     continue
-                steps = (logged_step(value) for value in chunk.values)
+                steps = (logged_step(value, self._answer_key) for value in chunk.values)
                 found.update((sequencer, *step) for step in steps if step is not None)
                 offset = max(chunk.next_offset, offset + 1)
         return found

@@ -113,7 +113,7 @@ class TransactionProcess:
         self.topics = create_topics(log, program, sequencers)
         log.tolerate_loss([self.topics.heartbeats], essential=[self.topics.control])
         version = version_of(program)
-        begin(log, self.topics, program, sequencers, version)
+        key = begin(log, self.topics, program, sequencers, version)
         counted = TransactionMeter()
         # The guardian's thread appends beside the loop: it has the log as it is.
         plain_log, log = log, cast("Log", MeteredTransactionLog(log, self.topics, counted))
@@ -126,7 +126,7 @@ class TransactionProcess:
         self._stop = threading.Event()
         spills = spills_of(settings)
         checkpoints = self._checkpoints(settings, program.name, claiming, sequencers, counted)
-        config = EpochConfig(compress_bytes=settings.node.compress_bytes or WHOLE_BYTES)
+        config = EpochConfig(compress_bytes=settings.node.compress_bytes or WHOLE_BYTES, answer_key=key)
         trimming = Trimming(
             plain_log,
             self.topics,
@@ -167,7 +167,7 @@ class TransactionProcess:
             )
         )
         self.feeding = Feeding(log, program, sequencers)
-        self.outside = Outside(log, program, self.topics.requests, monotonic_ms)
+        self.outside = Outside(log, program, self.topics.requests, monotonic_ms, key)
         self.metrics = TransactionMetrics(self.driver, self.outside, spills, settings, counted)
 
     def _checkpoints(

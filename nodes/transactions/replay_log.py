@@ -10,6 +10,7 @@ import msgspec
 
 from nodes.errors import RunFailed
 from nodes.log.contract import Log
+from nodes.transactions.beginning import answer_key, started
 from nodes.transactions.topics import TransactionTopics
 from transactional import node as n
 from transactional.appends import Append, AppendCommit, AppendReply
@@ -83,7 +84,9 @@ class LogReplay:
         self.from_epoch, self.to_epoch = from_epoch, to_epoch
         self.sequencers = log.partitions(self.topics.requests)
         self.calls: list[Traced] = []
-        config = EpochConfig(compress_bytes=WHOLE, piece_bytes=WHOLE)  # appends are compared here, and not written
+        # Appends are compared here, and not written.
+        key = answer_key(program.name, started(log, self.topics))
+        config = EpochConfig(compress_bytes=WHOLE, piece_bytes=WHOLE, answer_key=key)
         self.node = n.TransactionNode(traced(program, self.calls), self.sequencers, config)
         self.node.ledger.told_to = log.end_offset(self.topics.epochs, 0)
         self._replies = self._logged_replies()
@@ -263,7 +266,8 @@ class LogReplay:
                 self._commits.setdefault((partition, message.epoch), message)
 
     def _requests(self, sequencer: int, start: int, end: int) -> list[Request]:
-        admission, found, offset = Admission(self.program, sequencer, self.sequencers, WHOLE), [], start
+        key = self.node.config.answer_key
+        admission, found, offset = Admission(self.program, sequencer, self.sequencers, WHOLE, key), [], start
         while offset < end:
             chunk = self.log.read(self.topics.requests, sequencer, offset, max_records=CHUNK)
             for at, value in zip(chunk.offsets.tolist(), chunk.values, strict=True):

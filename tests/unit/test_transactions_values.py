@@ -207,7 +207,8 @@ class WithOutside(Stage):
         for name, (driver, _) in self.nodes.items():
             found = self.outsides.get(name)
             if found is None:
-                found = self.outsides[name] = Outside(self.log, self.program, self.topics.requests, lambda: 0)
+                topic, key = self.topics.requests, self.config.answer_key
+                found = self.outsides[name] = Outside(self.log, self.program, topic, lambda: 0, key)
             found.turn(driver.node.partitions)
 
     @cached_property

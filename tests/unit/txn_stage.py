@@ -85,7 +85,6 @@ class Stage:
     ) -> None:
         self.new_trimmer = new_trimmer
         self.trim_ms = trim_ms
-        self.config = EpochConfig(id_window=id_window, inline_bytes=0 if trim_ms else 1 << 15)  # calls are trimmed too
         self.interval_ms = interval_ms
         self.new_store = new_store
         self.now_ms = 0
@@ -94,7 +93,9 @@ class Stage:
         if inputs:
             self.log.create_topic("inputs", inputs)
         self.topics = create_topics(self.log, program, SEQUENCERS)
-        begin(self.log, self.topics, program, SEQUENCERS)
+        key = begin(self.log, self.topics, program, SEQUENCERS)
+        inline_bytes = 0 if trim_ms else 1 << 15  # calls are trimmed too
+        self.config = EpochConfig(id_window=id_window, inline_bytes=inline_bytes, answer_key=key)
         self.client = TransactionClient(self.log)
         self.store = MemoryCheckpoints()
         self.nodes: dict[str, tuple[TransactionDriver, Feeding]] = {}

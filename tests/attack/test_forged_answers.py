@@ -1,0 +1,150 @@
+"""Answers of calls to the outside that somebody writes who may write requests: only those of nodes count."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+
+import msgspec
+import pytest
+
+from nodes.machine import messages as m
+from nodes.transactions.beginning import started
+from nodes.transactions.outside import Outside
+from nodes.transactions.topics import TransactionTopics
+from tests.integration.processes import PLENTY_S, ROOT
+from tests.unit.txn_stage import Stage
+from transactional import Context, Operator, Program
+from transactional.external import Asking, asking_of
+from transactional.messages import Request
+from transactional.requests import continuation, partition_of, proof_of
+from transactional.snapshots import ReplyState
+from transactional.values import encode
+
+SHOP = Operator("shop", partitions=2)
+may_answer = threading.Event()
+
+
+def charge(key: str, amount: int) -> str:
+    may_answer.wait(PLENTY_S)
+    return f"charged {amount}"
+
+
+@SHOP.register
+async def buy(ctx: Context, amount: int) -> str:
+    receipt = await ctx.external(charge, [amount])
+    ctx.put(receipt)
+    return receipt
+
+
+class Shop(Stage):
+    """One node; whether it makes its calls to the outside is up to the test."""
+
+    def __init__(self) -> None:
+        super().__init__(Program("shop", [SHOP], externals=[charge]))
+        self.start("a")
+        self.outside = Outside(
+            self.log, self.program, self.topics.requests, lambda: self.now_ms, self.config.answer_key
+        )
+        self.calls_out = False
+
+    def turn(self, times: int = 1) -> None:
+        super().turn(times)
+        if self.calls_out:
+            for driver, _ in self.nodes.values():
+                self.outside.turn(driver.node.partitions)
+
+    def asks(self) -> tuple[ReplyState, Request, Asking]:
+        """What the only transaction waits for."""
+        for _ in range(1_000):
+            self.turn()
+            for driver, _ in self.nodes.values():
+                for partition in driver.node.partitions.values():
+                    for state in partition.replies.asking.values():
+                        assert isinstance(state.call, Request) and state.failure is not None
+                        return state, state.call, asking_of(state.failure)
+        raise AssertionError("no transaction asks")
+
+
+@pytest.fixture
+def shop() -> Iterator[Shop]:
+    may_answer.clear()
+    yield Shop()
+    may_answer.set()
+
+
+def without_proof(call: Request, asking: Asking, key: bytes) -> bytes:
+    return continuation(call, asking, encode("forged"))
+
+
+def with_another_key(call: Request, asking: Asking, key: bytes) -> bytes:
+    return continuation(call, asking, encode("forged"), b"guessed")
+
+
+def with_the_proof_of_another_request(call: Request, asking: Asking, key: bytes) -> bytes:
+    record = msgspec.json.decode(continuation(call, asking, encode("forged"), b"-"))
+    other = msgspec.json.decode(continuation(msgspec.structs.replace(call, id="other"), asking, encode("forged"), key))
+    return msgspec.json.encode(record | {"proof": other["proof"]})
+
+
+def with_the_proof_of_another_answer(call: Request, asking: Asking, key: bytes) -> bytes:
+    record = msgspec.json.decode(continuation(call, asking, encode("forged"), b"-"))
+    other = msgspec.json.decode(continuation(call, asking, encode("right"), key))
+    return msgspec.json.encode(record | {"proof": other["proof"]})
+
+
+FORGERIES = (
+    without_proof,
+    with_another_key,
+    with_the_proof_of_another_request,
+    with_the_proof_of_another_answer,
+)
+Forgery = Callable[[Request, Asking, bytes], bytes]
+
+
+@pytest.mark.parametrize("calls_first", [True, False], ids=["while it is called", "before it is called"])
+@pytest.mark.parametrize("forge", FORGERIES)
+def test_a_client_cannot_answer_for_the_outside(shop: Shop, forge: Forgery, calls_first: bool) -> None:
+    name = shop.client.send("shop", "k", "buy", [7], request_id="mine")
+    state, call, asking = shop.asks()
+    if calls_first:
+        shop.calls_out = True
+        shop.turn()
+        assert shop.outside.made == 1
+    place = partition_of(name, len(shop.nodes["a"][0].node.sequencers))
+    assert state.sequencer == place
+    shop.log.append(shop.topics.requests, place, [forge(call, asking, shop.config.answer_key)])
+    shop.turn(50)
+    assert name not in shop.client.answered
+    shop.calls_out = True
+    may_answer.set()
+    for _ in range(2_000):
+        if name in shop.client.answered:
+            break
+        shop.client.receive(0.01)
+    assert shop.client.take(name) == "charged 7"
+    assert shop.outside.made == 1
+
+
+def test_only_nodes_know_the_key(shop: Shop) -> None:
+    begun = started(shop.log, shop.topics)
+    assert begun is not None and begun.format == m.NUMBERED_VERSION
+    key = shop.config.answer_key
+    assert len(key) == 32 and key != Shop().config.answer_key
+    assert repr(key) not in repr(shop.config)
+    readable = [shop.topics.requests, shop.topics.replies, shop.topics.heartbeats, shop.topics.epochs]
+    for topic in readable:
+        for partition in range(shop.log.partitions(topic)):
+            for value in shop.log.read(topic, partition, 0).values:
+                assert key not in value and key.hex().encode() not in value
+    assert proof_of(key, "a", b"b") != proof_of(key, "ab", b"")
+
+
+def test_the_table_of_rights_has_all_topics(shop: Shop) -> None:
+    table = [line for line in (ROOT / "docs" / "kafka.md").read_text().splitlines() if line.startswith("| `")]
+    named = {name for line in table for name in line.split("|")[1].replace("`", "").replace(",", " ").split()}
+    topics = TransactionTopics("JOB")
+    assert {
+        getattr(topics, name) for name, each in vars(TransactionTopics).items() if isinstance(each, property)
+    } <= named
+    assert {topic.replace("shop-", "JOB-") for topic in shop.log.topics()} <= named
