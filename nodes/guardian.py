@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from holon.record_track import RecordTrack
 from holon.window_track import WindowTrack
+from nodes.lock_watch import LockWatch
 from nodes.log.contract import Log, LogError
 
 logger = logging.getLogger(__name__)
@@ -61,7 +62,7 @@ class Watched:
     until it does; ``leave`` is called once when the process ``parent`` (if any) has gone. A node that has waited for
     ``deaf_after_ms`` for the log to answer one question (``ASKING``) says nothing more until it has: it does not hear
     what others say either, so nobody is to believe that it works. ``look`` is called at each interval; True: what
-    runs may.
+    runs may. ``lock`` is wound at each interval.
     """
 
     log: Log
@@ -74,6 +75,7 @@ class Watched:
     leave: Callable[[], None]
     parent: int | None = None
     look: Callable[[], bool] | None = None
+    lock: LockWatch | None = None
 
 
 class Guardian:
@@ -91,8 +93,10 @@ class Guardian:
         self._silent = False
 
     def start(self) -> None:
-        """Begin to watch the calling thread."""
+        """Begin to watch the calling thread, which is the main one."""
         self._main = threading.get_ident()
+        if self.watched.lock is not None:
+            self.watched.lock.begin()
         self._thread = threading.Thread(target=self._guard, name="holon-guardian", daemon=True)
         self._thread.start()
 
@@ -105,6 +109,8 @@ class Guardian:
         self._over.set()
         if self._thread is not None:
             self._thread.join(timeout=2)
+        if self.watched.lock is not None:
+            self.watched.lock.stop()
 
     def _guard(self) -> None:
         interval_s = self.watched.interval_ms / 1000
@@ -114,6 +120,8 @@ class Guardian:
             now_s = time.monotonic()
             passed_ms = min((now_s - before_s) * 1000, 2.0 * self.watched.interval_ms)
             before_s = now_s
+            if self.watched.lock is not None:
+                self.watched.lock.wind()
             self._look_for_parent()
             may_run = self.watched.look is not None and self.watched.look()
             if self._turns != turns:

@@ -84,6 +84,9 @@ class NodeSettings(Section):
         4096, description="transactions: longer internal records are compressed; 0: none is"
     )
     function_timeout_ms: Positive = Field(10_000, description="CPU time that a transactional function may take at once")
+    function_memory_mb: Positive = Field(
+        1024, description="memory that functions may take where what has ended nodes is tried apart"
+    )
     on_error: Literal["fail", "dead-letter"] | None = Field(
         None, description="when the job's function fails on a record: fail, or dead-letter; none: as the job declares"
     )

@@ -313,14 +313,18 @@ class Execution(Accesses):
         return found
 
     def time_out(self, target: Called) -> NoReturn:
-        """A function of this transaction runs too long. How far it came is chance, so nothing of it counts here."""
+        """A function of this transaction runs too long."""
         what = f"function {target.function} of operator {target.operator} ran longer than node.function_timeout_ms"
-        self.timed_out = Aborted("TimedOut", (what,))
+        self.end_with(Aborted("TimedOut", (what,)))
+        raise TimedOut
+
+    def end_with(self, failure: Aborted) -> None:
+        """How far a function of this transaction comes is chance, so nothing of it counts here."""
+        self.timed_out = failure
         self.over = self._stopping = True
         self.forget()
         self.calls = self.bytes = 0
         self._site.unsend(self.tid)
-        raise TimedOut
 
     def _end(self, strand: Strand, aborted: Aborted) -> NoReturn:
         self._check(strand)

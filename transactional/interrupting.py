@@ -5,6 +5,7 @@ Nothing is kept while functions run, so a function that does not hang pays nothi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from inspect import CO_COROUTINE
 from types import FrameType
 from typing import Final, NamedTuple
@@ -56,3 +57,30 @@ def step_of(frame: FrameType | None) -> Step | None:
     assert function.f_back is not None
     found = function.f_back.f_locals
     return Step(function, found["self"], found["target"], is_in_ctx)
+
+
+class Noting:
+    """A profile function of the interpreter (``sys.setprofile``) that knows which transaction runs.
+
+    ``note`` is called with the TID and what is called, whenever that changes.
+    """
+
+    def __init__(self, note: Callable[[int, str], None]) -> None:
+        self._note = note
+        self._last: tuple[int, str] | None = None
+
+    def __call__(self, frame: FrameType, event: str, argument: object) -> None:
+        """A Python function begins or goes on."""
+        if event != "call":
+            return
+        caller = frame.f_back
+        if frame.f_code in STEPS:
+            self._remark(frame.f_locals["self"].tid, "")
+        elif caller is not None and caller.f_code in STEPS and frame.f_code.co_flags & CO_COROUTINE:
+            execution, target = caller.f_locals["self"], caller.f_locals["target"]
+            self._remark(execution.tid, f"function {target.function} of operator {target.operator}")
+
+    def _remark(self, tid: int, what: str) -> None:
+        if self._last is None or self._last[0] != tid or (what and self._last[1] != what):
+            self._last = tid, what
+            self._note(tid, what)

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import chain
+from functools import partial
 from typing import TypeVar
 
-from transactional.errors import Aborted
-from transactional.execution import too_many_calls
+from transactional.crashing import Crashing, request_of
+from transactional.decision import Decision, decide
 from transactional.hanging import Hanging, Hung
 from transactional.messages import (
     Agrees,
+    Attempt,
     BadMessage,
-    Contribution,
+    Crashes,
     Cut,
     EpochMessage,
     Hangs,
@@ -27,7 +28,7 @@ from transactional.messages import (
     epoch_message,
     epoch_messages,
 )
-from transactional.nondeterminism import parted, shipped_otherwise
+from transactional.nondeterminism import crashed_elsewhere, parted, shipped_otherwise
 from transactional.operators import Program
 from transactional.pieces import Pieces
 from transactional.rerun import Postponed, Rerun, rerun
@@ -37,14 +38,6 @@ FIRST_EPOCH = 1
 _SHIPPED = 0
 """In place of a round."""
 _Own = TypeVar("_Own", Mark, Shipment)
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What becomes of the transactions of an epoch at once; who is in neither commits."""
-
-    rerun: tuple[int, ...]
-    failed: dict[int, Aborted]
 
 
 @dataclass(slots=True)
@@ -78,6 +71,7 @@ class Ledger:
         self.told_to = 0
         """Up to this offset the topic was there before this ledger: it may say already what hangs."""
         self.hanging = Hanging(FIRST_EPOCH - 1)
+        self.crashing = Crashing()
         self.news = 0  # counts what was learned by reading; what this node has made itself is none
         self.bad_messages = 0
         self.repeats = 0
@@ -182,6 +176,7 @@ class Ledger:
             pieces=self._pieces.kept(),
             hanging=self.hanging.records(),
             closed=self.hanging.closed,
+            crashing=self.crashing.records(self.done),
         )
 
     def _read(self, messages: Iterable[_Own]) -> list[_Own]:
@@ -194,6 +189,7 @@ class Ledger:
         made = cls(program, sequencers)
         made.position, made.done, made._pieces = state.epochs_offset, state.done, Pieces(state.pieces)
         made.hanging = Hanging(state.closed, state.hanging, state.done)
+        made.crashing = Crashing(state.crashing)
         carried = [
             Postponed(p.tid, p.time_ms, p.request, frozenset(p.keys), frozenset(p.prefixes)) for p in state.carried
         ]
@@ -217,6 +213,7 @@ class Ledger:
                 del self._epochs[number]
             self._forgotten = before
         self.hanging.forget(before)
+        self.crashing.forget(before)
 
     # --- the fold ---------------------------------------------------------------------------------------------------
 
@@ -261,13 +258,32 @@ class Ledger:
                 self.news += 1
                 self.hanging.agree(message)
                 self._finish()
+            case Attempt():
+                self.news += 1
+                self.crashing.tried(message)
+                self._finish()
+            case Crashes():
+                self.news += 1
+                self._crashes(message)
 
     def has_read(self, position: int) -> None:
         """All records before this offset were applied."""
         waited, self.position = self.position < self.told_to, position
         if waited:
             self.news += 1
+            if position >= self.told_to and len(self.epoch(self.done + 1).shipments) == self.partitions:
+                self.crashing.find_due(self.done + 1)
             self._finish()
+
+    def _crashes(self, crashes: Crashes) -> None:
+        """A verdict counts where it comes before the partition's mark of that round, and all later ones."""
+        number, partition = crashes.epoch, crashes.partition
+        found = self.epoch(number)
+        later = [round_ for round_, marks in found.marks.items() if round_ >= crashes.round and partition in marks]
+        if number <= self.logged or any((number, round_, partition) not in self._expected for round_ in later):
+            self.crashing.pass_over(crashes)
+        elif self.crashing.accuse(crashes) and later:
+            raise crashed_elsewhere(crashes)
 
     def _at(self, number: int) -> Epoch:
         return self._epochs.setdefault(number, Epoch(number))
@@ -307,7 +323,7 @@ class Ledger:
             return
         epoch = self._at(mark.epoch)
         marks = epoch.marks.setdefault(mark.round, {})
-        if mark.partition in marks:
+        if mark.partition in marks or mark.without != self.crashing.count(mark.epoch, mark.partition, mark.round):
             self.repeats += 1
             return
         marks[mark.partition] = mark
@@ -347,49 +363,23 @@ class Ledger:
         if epoch.outcome is None and len(epoch.shipments) == self.partitions:
             number, hanging = epoch.number, self.hanging
             may_hang = self.position < self.told_to and number > hanging.closed
-            if not may_hang and not hanging.holds_back(number, self.partitions):
-                shipments = [epoch.shipments[p] for p in sorted(epoch.shipments)]
-                made = rerun(self.program, shipments, epoch.carried, hanging.of(number))
+            may_crash = self.crashing.holds_back(number)
+            if not may_hang and not may_crash and not hanging.holds_back(number, self.partitions):
+                made = self._run_again(epoch)
                 if isinstance(made, Hung):
                     hanging.found(number, made)
                 else:
                     epoch.outcome = made
         return epoch.outcome is not None
 
+    def _run_again(self, epoch: Epoch) -> Rerun | Hung:
+        shipments = [epoch.shipments[p] for p in sorted(epoch.shipments)]
+        run = partial(rerun, self.program, shipments, epoch.carried, self.hanging.of(epoch.number))
+        died = self.crashing.try_apart(epoch.number, run)
+        if died is None:
+            return run()
+        return Hung(died.tid, request_of(died.tid, (root for ship in shipments for root in ship.roots)), died.failure)
+
 
 def _name(message: Mark | Shipment) -> tuple[int, int, int]:
     return message.epoch, message.round if isinstance(message, Mark) else _SHIPPED, message.partition
-
-
-def decide(program: Program, contributions: list[Contribution | None]) -> Decision:
-    """The join of all contributions: abort sets by union; of several failures the first in the order of strands.
-
-    Who has read from one that does not commit at once is in the abort set too.
-    """
-    conflicts: set[int] = set()
-    races: set[int] = set()
-    over: set[int] = set()
-    timed_out: dict[int, Aborted] = {}
-    first: dict[int, tuple[tuple[int, tuple[tuple[int, ...], ...]], Aborted]] = {}
-    for part in contributions:
-        assert part is not None, "an epoch is decided by marks that all have a contribution"
-        conflicts.update(part.conflicts)
-        races.update(part.races)
-        over.update(part.over)
-        timed_out = {**dict(part.timed_out), **timed_out}
-        for tid, strand, aborted in part.failures:
-            order = len(strand), strand
-            if tid not in first or order < first[tid][0]:
-                first[tid] = order, aborted
-    gone = conflicts | races | over | timed_out.keys() | first.keys()
-    if gone:
-        for tid, source in sorted(chain.from_iterable(part.reads_from for part in contributions if part is not None)):
-            if source in gone:  # its own fate is known, since it is lower
-                conflicts.add(tid)
-                gone.add(tid)
-    again = (conflicts | (races - over)) - timed_out.keys()  # what hangs is never run again
-    failed = {tid: aborted for tid, (_, aborted) in sorted(first.items()) if tid not in again}
-    for tid in sorted(over - again):
-        failed[tid] = too_many_calls(program)
-    failed.update(timed_out)
-    return Decision(tuple(sorted(again)), failed)

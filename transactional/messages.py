@@ -106,7 +106,8 @@ class Contribution(msgspec.Struct, array_like=True, frozen=True):
     """What a partition says of the epoch's transactions, by TID; all lists ascend.
 
     ``conflicts``: a lower TID stands in the way. ``races``: run again in sequence. ``over``: floods calls.
-    ``failures``: ended by an exception, with the strand in which it was. ``timed_out``: a function has run too long.
+    ``failures``: ended by an exception, with the strand in which it was.
+    ``timed_out``: a function has run too long, or ends its process.
     ``reads_from``: what it has read here is what that lower TID writes, so it stands only if that one commits at once.
     """
 
@@ -122,6 +123,7 @@ class Mark(msgspec.Struct, array_like=True, frozen=True, tag="mark"):
     """A state partition has run a round. ``contribution`` is there where it sent nothing.
 
     ``inline``, here and in cuts: ``sends`` holds the records themselves, else they are on the calls.
+    ``without``: by how many ``Crashes`` of the partition it goes.
     """
 
     partition: int
@@ -130,6 +132,7 @@ class Mark(msgspec.Struct, array_like=True, frozen=True, tag="mark"):
     sends: Addressed
     contribution: Contribution | None
     inline: bool = False
+    without: int = 0
 
 
 class Shipment(msgspec.Struct, array_like=True, frozen=True, tag="shipment"):
@@ -156,6 +159,24 @@ class Agrees(msgspec.Struct, array_like=True, frozen=True, tag="agrees"):
     partition: int
     epoch: int
     count: int
+
+
+class Attempt(msgspec.Struct, array_like=True, frozen=True, tag="attempt"):
+    """This life of a node has just taken the partition over, and tries an epoch that is not over (-1: its rerun)."""
+
+    partition: int
+    epoch: int
+    node: str
+
+
+class Crashes(msgspec.Struct, array_like=True, frozen=True, tag="crashes"):
+    """A function of this transaction ends its process where the partition runs this round of the epoch."""
+
+    tid: int
+    epoch: int
+    partition: int
+    round: int
+    failure: Aborted
 
 
 class Reply(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -224,7 +245,7 @@ class Together(msgspec.Struct, array_like=True, frozen=True, tag="together", gc=
     values: list[bytes]
 
 
-EpochMessage = Cut | Mark | Shipment | Piece | Hangs | Agrees
+EpochMessage = Cut | Mark | Shipment | Piece | Hangs | Agrees | Attempt | Crashes
 CallMessage = Forward | Calls | Piece
 CommitMessage = Commit | Piece
 _epochs: msgspec.msgpack.Decoder[EpochMessage | Together] = msgspec.msgpack.Decoder(EpochMessage | Together)

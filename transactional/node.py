@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from transactional.appends import Append, AppendCommit, AppendEpochs
+from transactional.crashing import Trying
 from transactional.ledger import Ledger
 from transactional.messages import BadMessage, Piece, call_message, commit_message, to_bytes
 from transactional.operators import Program
@@ -97,6 +98,7 @@ class TransactionNode:
     """One life of one node. ``begin``: the oldest snapshot that it may be given, None: the start of everything.
 
     ``new_store`` makes the empty state of a partition. ``tally`` counts what this node's own partitions do.
+    ``trying``: what this life says of work that it takes over; None: nothing.
     """
 
     def __init__(
@@ -107,11 +109,14 @@ class TransactionNode:
         begin: LedgerState | None = None,
         new_store: Callable[[], Store | SpillingStore] = Store,
         tally: Tally | None = None,
+        trying: Trying | None = None,
     ) -> None:
         self.tally = Tally() if tally is None else tally
         self._new_store = new_store
         self.config = EpochConfig() if config is None else config
         self.ledger = Ledger(program, sequencers) if begin is None else Ledger.restored(program, sequencers, begin)
+        if trying is not None:
+            self.ledger.crashing.trying = trying
         self.partitions: dict[int, StatePartition] = {}
         self.sequencers: dict[int, Sequencer] = {}
         self.bad_messages = 0
@@ -227,7 +232,8 @@ class TransactionNode:
                 break
         for unit in sorted(self.standing_by):
             self.standing_by[unit].forget(self.ledger.done)
-        out += [AppendEpochs(to_bytes(each)) for each in self.ledger.hanging.to_say()]
+        said = (*self.ledger.hanging.to_say(), *self.ledger.crashing.to_say())
+        out += [AppendEpochs(to_bytes(each)) for each in said]
         out = self._without_early_commits(out)
         return together(travelling(out, self.config.compress_bytes, self.config.piece_bytes))
 

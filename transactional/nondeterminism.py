@@ -10,6 +10,7 @@ from transactional.messages import (
     Addressed,
     BadMessage,
     Calls,
+    Crashes,
     Cut,
     Mark,
     Request,
@@ -46,6 +47,16 @@ def parted(known: Mark, computed: Mark, sent: Sent, roots: Mapping[int, Request]
         f"not what the log has, {_suspects(tids, roots, sent)}. A function depends on more than its arguments, its "
         f"state and ctx, or that state is wrong. What was compared: {'; '.join(_differences(known, computed, sent))}",
         tids,
+    )
+
+
+def crashed_elsewhere(crashes: Crashes) -> Nondeterministic:
+    """What to raise where a partition has run a round in which, by the log, a transaction ends its process."""
+    return Nondeterministic(
+        f"state partition {crashes.partition}, epoch {crashes.epoch}, round {crashes.round}: {crashes.failure} in "
+        f"transaction {crashes.tid} on another node, and here it has come through. Give all nodes the same memory "
+        "(node.function_memory_mb) and the same libraries",
+        (crashes.tid,),
     )
 
 

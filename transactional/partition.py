@@ -7,11 +7,13 @@ log again sends what is missing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import chain
 from operator import itemgetter
 
 from transactional.appends import Append, AppendCalls, AppendCommit, AppendEpochs, AppendReply
 from transactional.continuity import Continuity
+from transactional.crashing import Caution, NextRound
 from transactional.execution import Execution
 from transactional.ledger import FIRST_EPOCH, Epoch, Ledger
 from transactional.messages import (
@@ -91,6 +93,7 @@ class StatePartition:
         self._commits: dict[int, Commit] = {}
         self.writes = 0
         self._wish = SnapshotWish()
+        self._caution = Caution(ledger.crashing, number)
 
     # --- the log ----------------------------------------------------------------------------------------------------
 
@@ -181,6 +184,7 @@ class StatePartition:
         if self._begun is not None and self.ledger.hanging.check_begun(self.number, self._begun):
             self._begun = None
         epoch, running = self.ledger.epoch(self.epoch), self._running
+        self._caution.check(self.epoch, running.round, running.without)
         if running.round == 0:
             logged = self._commits.get(self.epoch) if self._commits else None
             return self._first_round(epoch, out) if logged is None else self._take_over(epoch, logged, out)
@@ -199,10 +203,21 @@ class StatePartition:
     def _first_round(self, epoch: Epoch, out: list[Append]) -> bool:
         if not self.ledger.is_sequenced(self.epoch) or self.ledger.done < self.epoch - 1:
             return False
-        forwards = self._find([epoch.cuts[s] for s in sorted(epoch.cuts)])
-        if forwards is None:
-            return False
+        found = self._find([epoch.cuts[s] for s in sorted(epoch.cuts)])
+        return found is not None and self._run(epoch, partial(self._run_first, epoch, found), out)
+
+    def _run(self, epoch: Epoch, step: Callable[[list[Append]], None], out: list[Append]) -> bool:
+        """One round, if nothing stands against it that was said of functions which end their process."""
+        round_ = self._running.round + 1
+        known = epoch.mark(round_, self.number) is not None
+        coming = NextRound(self.epoch, round_, self.ledger.done, is_known=known, is_owned=self.expects)
+        if not (held := self._caution.holds_back(coming, partial(step, []), out)):
+            step(out)
+        return not held
+
+    def _run_first(self, epoch: Epoch, forwards: Sequence[CallMessage], out: list[Append]) -> None:
         running = self._running
+        running.leave_out(self.ledger.crashing.accused(self.epoch, self.number))
         roots = [
             (each.tid, each.time_ms, request)
             for each in epoch.carried.values()
@@ -227,18 +242,20 @@ class StatePartition:
                     continue  # a second owner's, or a stranger's
                 going_on.add(name)
             running.roots[tid] = request
-            running.executions[tid] = execution = Execution(running.site, tid, time_ms)
-            execution.start(request)
+            if tid not in running.executions:
+                running.executions[tid] = execution = Execution(running.site, tid, time_ms)
+                execution.start(request)
         self._end_round(epoch, running.roots.items(), out)
-        return True
 
     def _next_round(self, epoch: Epoch, out: list[Append]) -> bool:
         marks = epoch.marks.get(self._running.round, {})
         if len(marks) < self.ledger.partitions:
             return False
         received = self._find([marks[p] for p in sorted(marks)])
-        if received is None:
-            return False
+        return received is not None and self._run(epoch, partial(self._run_next, epoch, received), out)
+
+    def _run_next(self, epoch: Epoch, received: Sequence[CallMessage], out: list[Append]) -> None:
+        self._running.leave_out(self.ledger.crashing.accused(self.epoch, self.number))
         items: list[tuple[int, WireCall | WireResult]] = []
         for calls in received:
             assert isinstance(calls, Calls), f"partition {self.number}: a mark of epoch {self.epoch} names no calls"
@@ -249,7 +266,6 @@ class StatePartition:
             arriving.setdefault(tid, []).append(item)
         self._running.settle(epoch, self._share, arriving)
         self._end_round(epoch, items, out)
-        return True
 
     def _find(self, senders: Sequence[Cut | Mark]) -> list[CallMessage] | None:
         """What these send to this partition, None if one of the records was not read yet."""
@@ -274,15 +290,15 @@ class StatePartition:
     def _end_round(self, epoch: Epoch, received: Iterable[tuple[int, Received]], out: list[Append]) -> None:
         self._running.round += 1
         round_ = self._running.round
+        self._running.without = without = self.ledger.crashing.count(self.epoch, self.number, round_)
         sent, self._running.site.sent = self._running.site.sent, {}
         self._running.redoing.add(received, sent)
         records = [(to, to_bytes(Calls(self.number, self.epoch, round_, items))) for to, items in sorted(sent.items())]
         sends, inline = addressed(records, self._inline_bytes)
         if not inline:  # what has a next mark was read there
             out += [AppendCalls(to, data) for to, data in records if epoch.mark(round_ + 1, to) is None]
-        mark = Mark(
-            self.number, self.epoch, round_, sends, None if sends else self._running.contribution(self._share), inline
-        )
+        contribution = None if sends else self._running.contribution(self._share)
+        mark = Mark(self.number, self.epoch, round_, sends, contribution, inline, without)
         known = epoch.mark(round_, self.number)
         if known is None:
             out.append(AppendEpochs(to_bytes(mark)))
@@ -326,8 +342,7 @@ class StatePartition:
 
     def _complete(self, epoch: Epoch, out: list[Append]) -> None:
         assert epoch.outcome is not None
-        mine = epoch.outcome.writes_at.get(self.number, {})
-        self.store.apply(mine)
+        self.store.apply(mine := epoch.outcome.writes_at.get(self.number, {}))
         self.writes += len(mine)
         self._running.writes.update(mine)
         outcomes = self._running.outcomes
@@ -350,13 +365,12 @@ class StatePartition:
         out += [AppendReply(self.number, to_bytes(record)) for record in records_of(self.epoch, replies, self._replied)]
 
     def _log_commit(self, replies: list[Reply], calls: list[Request | bytes], out: list[Append]) -> None:
-        running = self._running
-        if not replies and not running.writes:
+        writes = [(operator, key, value) for (operator, key), value in self._running.writes.items()]
+        if not replies and not writes:
             return
-        writes = [(operator, key, value) for (operator, key), value in running.writes.items()]
         hung = sorted(self.ledger.hanging.of(self.epoch))
-        data = to_bytes(Commit(self.number, self.epoch, self.committed, writes, replies, calls, hung))
-        if len(data) <= WHOLE_BYTES:
+        commit = Commit(self.number, self.epoch, self.committed, writes, replies, calls, hung)
+        if len(data := to_bytes(commit)) <= WHOLE_BYTES:
             out.append(AppendCommit(self.number, data))
 
     def _take_over(self, epoch: Epoch, commit: Commit, out: list[Append]) -> bool:
@@ -374,6 +388,7 @@ class StatePartition:
         return True
 
     def _end_epoch(self) -> None:
+        self._caution.has_ended(self.epoch)
         self.epoch += 1
         self._received = {name: each for name, each in self._received.items() if each.epoch >= self.epoch}
         self._pieces.forget(self.epoch)

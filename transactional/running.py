@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from transactional.contributing import contribution_of, dropped_by
+from transactional.decision import Decision
 from transactional.errors import Aborted
 from transactional.execution import Execution
-from transactional.ledger import Decision, Epoch
-from transactional.messages import Contribution, Request, WireCall, WireResult
+from transactional.ledger import Epoch
+from transactional.messages import Contribution, Crashes, Request, WireCall, WireResult
 from transactional.operators import StateKey
 from transactional.settling import Arriving, Redoing, Settled, Share, settle
 from transactional.site import Site
@@ -33,6 +34,13 @@ class Running:
     settled: Settled | None = None
     dropped: set[int] = field(default_factory=set)  # when they were settled
     lost: set[int] = field(default_factory=set)
+    without: int = 0  # verdicts that it goes by
+
+    def leave_out(self, accused: Mapping[int, Crashes]) -> None:
+        """In the round that begins, nothing of those counts any more whose functions end their process in it."""
+        for tid, crashes in accused.items():
+            if crashes.round == self.round + 1:
+                self.executions.setdefault(tid, Execution(self.site, tid, 0)).end_with(crashes.failure)
 
     def settle(self, epoch: Epoch, share: Share, arriving: Mapping[int, Sequence[WireCall | WireResult]]) -> None:
         """After the last round, and with what the others have sent in it; without that, only if it may matter."""

@@ -17,7 +17,7 @@ from typing import Annotated, Any, TypeAlias
 import msgspec
 
 from transactional.errors import Aborted
-from transactional.messages import Agrees, Cut, Hangs, Mark, Piece, Request, Shipment
+from transactional.messages import Agrees, Attempt, Crashes, Cut, Hangs, Mark, Piece, Request, Shipment
 from transactional.operators import StateKey
 from transactional.values import BadValue, decode, encode
 
@@ -61,6 +61,7 @@ class LedgerState(msgspec.Struct, array_like=True, frozen=True):
     pieces: list[Piece] = []
     hanging: list[Hangs | Agrees] = []
     closed: int = 0
+    crashing: list[Attempt | Crashes] = []
 
 
 class ReplyState(msgspec.Struct, array_like=True, frozen=True, gc=False):

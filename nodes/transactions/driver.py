@@ -22,6 +22,7 @@ from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
 from nodes.transactions.trimming import Trimming, trimmed_away
 from transactional import node as n
 from transactional.appends import Append, AppendCalls, AppendCommit, AppendEpochs
+from transactional.crashing import Apart, Trying
 from transactional.operators import Program
 from transactional.sequencer import EpochConfig, first_needed
 from transactional.snapshots import LedgerState
@@ -69,6 +70,8 @@ class TransactionDriver:
         self.config = config
         self.tally = Tally()
         self.promotions = 0
+        self.apart: Apart | None = None
+        """Tries what has ended other nodes; set it before the first turn."""
         self.stats: dict[str, float] = {}
         """What heartbeats say besides."""
         self.begun = 0
@@ -225,7 +228,9 @@ class TransactionDriver:
 
     def _start(self, begin: LedgerState | None) -> None:
         self.begun = 0 if begin is None else begin.done
-        self.node = n.TransactionNode(self.program, self.sequencers, self.config, begin, self._new_store, self.tally)
+        trying = Trying(self.claiming.node, self.apart)
+        given = self.program, self.sequencers, self.config, begin, self._new_store, self.tally
+        self.node = n.TransactionNode(*given, trying)
         self.node.ledger.told_to = self.log.end_offset(self.topics.epochs, 0)
 
     def _take(self, partition: int) -> bool:

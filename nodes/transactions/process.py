@@ -17,6 +17,7 @@ from nodes.code_check import JobMismatch
 from nodes.errors import RunFailed, UnknownName
 from nodes.guardian import Guardian, Place, Watched
 from nodes.lives import live
+from nodes.lock_watch import LockWatch
 from nodes.log import Log, LogError, LogInterrupted, UnknownTopic
 from nodes.machine import messages as m
 from nodes.machine.claiming import Claiming
@@ -39,8 +40,10 @@ from nodes.transactions.outside import Outside
 from nodes.transactions.spill import spills_of
 from nodes.transactions.topics import FIRST_INCARNATION, create_topics
 from nodes.transactions.trimming import Trimming
+from nodes.transactions.trying import TriedApart
 from nodes.transactions.watch import FunctionWatch
 from nodes.user_modules import import_user_module, modules_near
+from transactional.crashing import CrashesHere
 from transactional.describing import version_of
 from transactional.errors import RerunHangs
 from transactional.nondeterminism import Nondeterministic
@@ -164,8 +167,10 @@ class TransactionProcess:
                 _hung,
                 self._stop.set,
                 look=self._watch.look,
+                lock=LockWatch(2 * settings.node.function_timeout_ms),
             )
         )
+        self.driver.apart = TriedApart(settings, self._guardian.turned)
         self.feeding = Feeding(log, program, sequencers)
         self.outside = Outside(log, program, self.topics.requests, monotonic_ms, key)
         self.metrics = TransactionMetrics(self.driver, self.outside, spills, settings, counted)
@@ -208,7 +213,7 @@ class TransactionProcess:
         except JobMismatch as error:
             self.driver.leave()  # others have its work at once
             raise JobMismatch(f"node {name}: {error}") from error
-        except RerunHangs as error:
+        except (RerunHangs, CrashesHere) as error:
             raise RunFailed(f"node {name}: {error}") from error
         except m.BadMessage as error:
             raise RunFailed(f"node {name}: the control topic holds a record of a newer Holon: {error}") from error

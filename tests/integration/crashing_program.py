@@ -1,0 +1,56 @@
+"""Functions that end their process, beside one that counts."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+
+from transactional import Context, Operator, Program
+
+it = Operator("it", partitions=4)
+
+
+@it.register
+async def add(ctx: Context, amount: int) -> int:
+    """Count."""
+    ctx.put(ctx.get(0) + amount)
+    return ctx.get()
+
+
+@it.register
+async def leave(ctx: Context, code: int) -> None:
+    """End the process."""
+    ctx.put(1_000)
+    os._exit(code)
+
+
+@it.register
+async def fault(ctx: Context) -> None:
+    """As native code may."""
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+@it.register
+async def leave_behind(ctx: Context, other: str) -> None:
+    """Let another one end the process."""
+    ctx.put(1_000)
+    await ctx.call(it, other, leave, 3)
+
+
+@it.register
+async def hold(ctx: Context) -> None:
+    """Never give the interpreter's lock back."""
+    re.match("(a+)+$", "a" * 60 + "b")
+
+
+@it.register
+async def grow(ctx: Context, megabytes: int) -> None:
+    """Take memory, and end the process if there is that much."""
+    kept = [bytearray(1 << 20) for _ in range(megabytes)]
+    for each in kept:
+        each[::4096] = b"x" * len(each[::4096])
+    os.kill(os.getpid(), signal.SIGKILL)  # as the system would
+
+
+program = Program("crashing", [it])

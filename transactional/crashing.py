@@ -1,0 +1,227 @@
+"""Functions that end their process: which epochs nodes have tried in vain, and which transactions the log accuses.
+
+A life of a node that has just taken work over says so before it runs an epoch that is not over (``Attempt``). From the
+second life on that has said it of an epoch, its steps are tried apart first, and who ends that process is accused on
+the log (``Crashes``). The first record of a transaction counts, unless its partition has run that round before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from transactional.appends import Append, AppendEpochs
+from transactional.errors import Aborted
+from transactional.messages import Attempt, Crashes, Request, to_bytes
+from transactional.nondeterminism import crashed_elsewhere
+
+EVERYWHERE = -1
+"""In place of a state partition: the rerun of an epoch, which every node makes."""
+LIVES = 2
+"""So many lives have to try an epoch until its steps are tried apart."""
+_NOBODY: Mapping[int, Crashes] = {}
+
+
+class Died(NamedTuple):
+    """A step that was tried apart has ended its process while this transaction ran."""
+
+    tid: int
+    failure: Aborted
+
+
+Apart = Callable[[Callable[[], object]], Died | None]
+"""Tries a step in a process of its own, which writes nothing; None: it can be made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trying:
+    """How a node tries. ``life``: its name, empty: it says nothing of attempts. ``apart`` None: it tries nothing so."""
+
+    life: str = ""
+    apart: Apart | None = None
+
+
+class CrashesHere(Exception):
+    """A function ends its process, and on another node it did not: this one cannot go on."""
+
+
+class Crashing:
+    """Of one ledger: a fold over attempts and verdicts."""
+
+    def __init__(self, records: Iterable[Attempt | Crashes] = ()) -> None:
+        self.trying = Trying()
+        self._lives: dict[int, dict[int, set[str]]] = {}  # by epoch and partition: who has tried
+        self._verdicts: dict[tuple[int, int], dict[int, Crashes]] = {}  # by epoch and partition, then TID
+        self._void: set[tuple[int, int, int]] = set()  # epoch, partition, TID
+        self._due: int | None = None  # an epoch whose rerun was due when this node began
+        self._unsaid: list[Attempt] = []
+        for each in records:
+            if isinstance(each, Attempt):
+                self.tried(each)
+            else:
+                self.accuse(each)
+
+    # --- attempts ---------------------------------------------------------------------------------------------------
+
+    def tried(self, attempt: Attempt) -> None:
+        """Of the log."""
+        self._lives.setdefault(attempt.epoch, {}).setdefault(attempt.partition, set()).add(attempt.node)
+
+    def has_tried(self, epoch: int, partition: int) -> bool:
+        """Whether the log has the attempt of this life."""
+        return self.trying.life in self._lives.get(epoch, {}).get(partition, ())
+
+    def is_tried(self, epoch: int) -> bool:
+        """Whether somebody has begun with this epoch anew."""
+        return epoch in self._lives
+
+    def is_suspicious(self, epoch: int) -> bool:
+        """Whether it was tried so often that its steps are tried apart."""
+        lives = self._lives.get(epoch)
+        return lives is not None and max(map(len, lives.values())) >= LIVES
+
+    def find_due(self, epoch: int) -> None:
+        """This node has read all that was there, and the rerun of this epoch is due."""
+        if self.trying.life and not self.has_tried(epoch, EVERYWHERE):
+            self._due = epoch
+            self._unsaid.append(Attempt(EVERYWHERE, epoch, self.trying.life))
+
+    def holds_back(self, epoch: int) -> bool:
+        """Whether the attempt of this life to run the epoch again is not on the log yet."""
+        return epoch == self._due and not self.has_tried(epoch, EVERYWHERE)
+
+    def to_say(self) -> list[Attempt]:
+        """What has to go to the epochs topic."""
+        if not self._unsaid:
+            return []
+        said, self._unsaid = self._unsaid, []
+        return said
+
+    def try_apart(self, epoch: int, step: Callable[[], object]) -> Died | None:
+        """Who ends the process of this step of an epoch that is suspicious; None: the step can be made."""
+        apart = self.trying.apart
+        return apart(step) if apart is not None and self.is_suspicious(epoch) else None
+
+    # --- verdicts ---------------------------------------------------------------------------------------------------
+
+    def accuse(self, crashes: Crashes) -> bool:
+        """Of the log, and not void; False if another one of the transaction has come first."""
+        accused = self._verdicts.setdefault((crashes.epoch, crashes.partition), {})
+        return accused.setdefault(crashes.tid, crashes) is crashes
+
+    def pass_over(self, crashes: Crashes) -> None:
+        """Of the log, and void: the partition has run that round."""
+        self._void.add((crashes.epoch, crashes.partition, crashes.tid))
+
+    def accused(self, epoch: int, partition: int) -> Mapping[int, Crashes]:
+        """Whose functions the partition does not run, from a round of this epoch on."""
+        return self._verdicts.get((epoch, partition), _NOBODY) if self._verdicts else _NOBODY
+
+    def count(self, epoch: int, partition: int, round_: int) -> int:
+        """How many verdicts the partition has to go by in this round."""
+        return sum(each.round <= round_ for each in self.accused(epoch, partition).values()) if self._verdicts else 0
+
+    def is_void(self, epoch: int, partition: int, tid: int) -> bool:
+        """Whether the log has a verdict that came too late."""
+        return (epoch, partition, tid) in self._void
+
+    # --- as one value -----------------------------------------------------------------------------------------------
+
+    def forget(self, before: int) -> None:
+        """Drop what is known of epochs before this one."""
+        if self._lives or self._verdicts or self._void:
+            self._lives = {epoch: each for epoch, each in self._lives.items() if epoch >= before}
+            self._verdicts = {name: each for name, each in self._verdicts.items() if name[0] >= before}
+            self._void = {name for name in self._void if name[0] >= before}
+
+    def records(self, done: int) -> list[Attempt | Crashes]:
+        """All of this that is on the log of epochs after ``done``, for a snapshot."""
+        attempts = [
+            Attempt(partition, epoch, life)
+            for epoch in sorted(self._lives)
+            if epoch > done
+            for partition in sorted(self._lives[epoch])
+            for life in sorted(self._lives[epoch][partition])
+        ]
+        named = [name for name in sorted(self._verdicts) if name[0] > done]
+        return [*attempts, *(each for name in named for each in self._verdicts[name].values())]
+
+
+class NextRound(NamedTuple):
+    """A round that a partition could run. ``done``: the last epoch that is over. ``is_known``: the log has its mark."""
+
+    epoch: int
+    round: int
+    done: int
+    is_known: bool
+    is_owned: bool
+
+
+class Caution:
+    """Of one owner of a state partition, or one that stands by."""
+
+    def __init__(self, crashing: Crashing, partition: int) -> None:
+        self._crashing = crashing
+        self._partition = partition
+        self._said: int | None = None  # the epoch of which it has said that it tries
+        self._trusts = False
+        self._accuses: tuple[int, int] | None = None  # epoch and TID of a verdict that is on its way
+
+    def holds_back(self, coming: NextRound, step: Callable[[], object], out: list[Append]) -> bool:
+        """Whether the step may not be made yet; adds what has to be said first.
+
+        Raises ``CrashesHere`` where it ends its process here, and has not where another owner made it.
+        """
+        if not coming.is_owned:  # where the owner does not come through, nor would this one
+            return not coming.is_known and self._crashing.is_tried(coming.epoch)
+        if coming.round == 1 and self._waits_for_attempt(coming, out):
+            return True
+        if self._waits_for_verdict(coming.epoch):
+            return True
+        died = self._crashing.try_apart(coming.epoch, step)
+        if died is None:
+            return False
+        self._accuses = coming.epoch, died.tid
+        verdict = Crashes(died.tid, coming.epoch, self._partition, coming.round, died.failure)
+        out.append(AppendEpochs(to_bytes(verdict)))
+        return True
+
+    def has_ended(self, epoch: int) -> None:
+        """The partition has come through the epoch; after one that it has tried, nothing of the last owner is left."""
+        self._trusts |= self._said == epoch
+
+    def check(self, epoch: int, round_: int, without: int) -> None:
+        """Raises ``Nondeterministic`` if a verdict concerns a round that this partition has run before it came."""
+        if without != self._crashing.count(epoch, self._partition, round_):
+            raise crashed_elsewhere([*self._crashing.accused(epoch, self._partition).values()][-1])
+
+    def _waits_for_attempt(self, coming: NextRound, out: list[Append]) -> bool:
+        """This life has just taken the partition over, and says first that it tries an epoch that is not over."""
+        crashing, epoch = self._crashing, coming.epoch
+        if self._trusts or not crashing.trying.life or epoch <= coming.done:
+            return False
+        if self._said != epoch:
+            self._said = epoch
+            out.append(AppendEpochs(to_bytes(Attempt(self._partition, epoch, crashing.trying.life))))
+        return not crashing.has_tried(epoch, self._partition)
+
+    def _waits_for_verdict(self, epoch: int) -> bool:
+        """One of its own, to come back."""
+        if self._accuses is None or self._accuses[0] != epoch:
+            return False
+        tid = self._accuses[1]
+        if tid in self._crashing.accused(epoch, self._partition):
+            self._accuses = None
+            return False
+        if self._crashing.is_void(epoch, self._partition, tid):
+            raise CrashesHere(
+                f"state partition {self._partition}, epoch {epoch}: transaction {tid} ends its process here, and on "
+                "another node it has come through. Give all nodes the same memory and the same libraries"
+            )
+        return True
+
+
+def request_of(tid: int, roots: Iterable[tuple[int, int, Request]]) -> Request:
+    """Of what is run again."""
+    return next(request for each, _, request in roots if each == tid)
