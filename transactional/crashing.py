@@ -149,11 +149,15 @@ class Crashing:
 
 
 class NextRound(NamedTuple):
-    """A round that a partition could run. ``done``: the last epoch that is over. ``is_known``: the log has its mark."""
+    """A round that a partition could run. ``is_known``: the log has its mark.
+
+    ``done``: the last epoch that is over; ``cut``: the last of which a request partition was cut.
+    """
 
     epoch: int
     round: int
     done: int
+    cut: int
     is_known: bool
     is_owned: bool
 
@@ -165,7 +169,7 @@ class Caution:
         self._crashing = crashing
         self._partition = partition
         self._said: int | None = None  # the epoch of which it has said that it tries
-        self._trusts = False
+        self._until: int | None = None  # the last epoch that an owner before this one can have run; None: not known yet
         self._accuses: tuple[int, int] | None = None  # epoch and TID of a verdict that is on its way
 
     def holds_back(self, coming: NextRound, step: Callable[[], object], out: list[Append]) -> bool:
@@ -173,7 +177,9 @@ class Caution:
 
         Raises ``CrashesHere`` where it ends its process here, and has not where another owner made it.
         """
-        if not coming.is_owned:  # where the owner does not come through, nor would this one
+        if not coming.is_owned:
+            self._until = None
+            # Where the owner does not come through, nor would this one.
             return not coming.is_known and self._crashing.is_tried(coming.epoch)
         if coming.round == 1 and self._waits_for_attempt(coming, out):
             return True
@@ -187,10 +193,6 @@ class Caution:
         out.append(AppendEpochs(to_bytes(verdict)))
         return True
 
-    def has_ended(self, epoch: int) -> None:
-        """The partition has come through the epoch; after one that it has tried, nothing of the last owner is left."""
-        self._trusts |= self._said == epoch
-
     def check(self, epoch: int, round_: int, without: int) -> None:
         """Raises ``Nondeterministic`` if a verdict concerns a round that this partition has run before it came."""
         if without != self._crashing.count(epoch, self._partition, round_):
@@ -199,7 +201,11 @@ class Caution:
     def _waits_for_attempt(self, coming: NextRound, out: list[Append]) -> bool:
         """This life has just taken the partition over, and says first that it tries an epoch that is not over."""
         crashing, epoch = self._crashing, coming.epoch
-        if self._trusts or not crashing.trying.life or epoch <= coming.done:
+        if not crashing.trying.life or epoch <= coming.done:
+            return False
+        if self._until is None:
+            self._until = coming.cut  # a node runs on before what it has said of the epoch before is on the log
+        if epoch > self._until:
             return False
         if self._said != epoch:
             self._said = epoch

@@ -96,6 +96,11 @@ class Ledger:
         """The epoch that the sequencer has to cut next, and the offset at which that begins."""
         return self._next_cut[sequencer], self._cut_to[sequencer]
 
+    @property
+    def last_cut(self) -> int:
+        """The last epoch of which anybody has made a cut."""
+        return max(self._next_cut) - 1
+
     def is_sequenced(self, number: int) -> bool:
         """Whether the transactions of the epoch, and their TIDs, are known."""
         epoch = self._epochs.get(number)

@@ -210,7 +210,8 @@ class StatePartition:
         """One round, if nothing stands against it that was said of functions which end their process."""
         round_ = self._running.round + 1
         known = epoch.mark(round_, self.number) is not None
-        coming = NextRound(self.epoch, round_, self.ledger.done, is_known=known, is_owned=self.expects)
+        last_cut, done = self.ledger.last_cut, self.ledger.done
+        coming = NextRound(self.epoch, round_, done, last_cut, is_known=known, is_owned=self.expects)
         if not (held := self._caution.holds_back(coming, partial(step, []), out)):
             step(out)
         return not held
@@ -388,7 +389,6 @@ class StatePartition:
         return True
 
     def _end_epoch(self) -> None:
-        self._caution.has_ended(self.epoch)
         self.epoch += 1
         self._received = {name: each for name, each in self._received.items() if each.epoch >= self.epoch}
         self._pieces.forget(self.epoch)

@@ -20,6 +20,7 @@ class FragileWorld(World):
     """``stops``: how often one did."""
 
     stops = 0
+    ends: tuple[type[Exception], ...] = (Nondeterministic, RerunHangs)
 
     def _act(self, life: Life) -> None:
         with self._may_stop(life):
@@ -44,7 +45,7 @@ class FragileWorld(World):
         """``partitions``, ``sequencers``: what it is about to own besides."""
         try:
             yield
-        except (Nondeterministic, RerunHangs):
+        except self.ends:
             self.stops += 1
             if self.stops > MOST_STOPS:
                 raise NoneGoesOn from None

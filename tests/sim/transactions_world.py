@@ -17,6 +17,7 @@ from tests.sim.memory_spill import MemorySpill
 from transactional import Program
 from transactional import node as n
 from transactional.appends import Append, AppendCalls, AppendCommit, AppendEpochs
+from transactional.crashing import Trying
 from transactional.messages import Replies, reply_message
 from transactional.requests import WireRequest, partition_of, request_record
 from transactional.sequencer import EpochConfig, first_needed
@@ -86,6 +87,7 @@ class World:
         self.log.create_topic(REPLIES, program.partitions)
         self.log.create_topic(COMMITS, program.partitions)
         self.now_ms = 1_000
+        self.births = 0
         self.crashes = 0
         self.snapshots: dict[int, list[Chain]] = {}  # durable ones by partition, oldest first
         self.chains: dict[int, Chain] = {}  # what the next snapshot of a partition's life rests upon, by its id
@@ -323,9 +325,15 @@ class World:
         if len(self.snapshots) == self.program.partitions:
             oldest = [self._kept(partition)[0][-1].ledger for partition in sorted(self.snapshots)]
             begin = min(oldest, key=lambda ledger: ledger.done)
-        node = n.TransactionNode(self.program, self.sequencers, self.config, begin, self._new_store)
+        self.births += 1
+        trying = self.trying(f"life{self.births}")
+        node = n.TransactionNode(self.program, self.sequencers, self.config, begin, self._new_store, trying=trying)
         node.ledger.told_to = self.log.end_offset(EPOCHS, 0)
         return Life(node, 0 if begin is None else begin.done)
+
+    def trying(self, name: str) -> Trying:
+        """How a life tries what it takes over."""
+        return Trying(name)
 
     def _new_store(self) -> Store | SpillingStore:
         """Half of them have room for hardly anything."""
