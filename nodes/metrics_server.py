@@ -1,17 +1,20 @@
 """The HTTP server of one node: ``/metrics``, ``/healthz``, ``/readyz``. A daemon thread serves it; it only reads.
 
 Two rules for this file: whoever asks from another machine shows the token; a request whose Host is a name that nobody
-allowed is refused, so that a web page cannot reach a node through its reader's browser (DNS rebinding).
+allowed is refused, so that a web page cannot reach a node through its reader's browser (DNS rebinding). Connections and
+their time are bounded before any of that is looked at.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import ipaddress
 import json
 import logging
 import socket
 import threading
+import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -19,12 +22,16 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 
 from nodes.errors import MissingDependency, RunFailed
+from nodes.failed_tokens import FailedTokens
 from nodes.health import Health
 
 logger = logging.getLogger(__name__)
 
 REQUEST_S = 5.0
+CONNECTION_S = 20.0
+"""A connection, which is for one request, is open for so long, however slowly its bytes come."""
 MOST_AT_ONCE = 8
+MOST_CONNECTIONS = 64
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
@@ -56,6 +63,7 @@ class MetricsServer:
         self.token = token
         self.names = frozenset(name.lower() for name in (*LOCAL_NAMES, host, *names))
         self._free = threading.Semaphore(MOST_AT_ONCE)
+        self._failed_tokens = FailedTokens()
         kind = _Server6 if ":" in host else _Server
         try:
             self._http = kind((host, port), _Handler)
@@ -86,10 +94,14 @@ class MetricsServer:
 
     def answer(self, path: str, headers: _Headers) -> Reply:
         """The reply to a GET; never raises."""
+        if (refused := self._refusal(headers)) is not None:
+            if refused.status is HTTPStatus.UNAUTHORIZED:
+                time.sleep(self._failed_tokens.wait_s())
+            return refused
         if not self._free.acquire(blocking=False):
             return _refused(HTTPStatus.SERVICE_UNAVAILABLE, f"more than {MOST_AT_ONCE} requests at once")
         try:
-            return self._refusal(headers) or self._page(path.partition("?")[0], headers)
+            return self._page(path.partition("?")[0], headers)
         finally:
             self._free.release()
 
@@ -130,6 +142,40 @@ class _Headers:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     owner: MetricsServer
+    most_connections = MOST_CONNECTIONS
+    connection_s = CONNECTION_S
+
+    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler]) -> None:
+        self._until_s: dict[socket.socket, float] = {}
+        self._counting = threading.Lock()
+        super().__init__(address, handler)
+
+    def process_request(self, request: socket.socket, client_address: object) -> None:  # pyright: ignore
+        """In a thread of its own, unless all connections are taken: then it is closed."""
+        with self._counting:
+            is_taken = len(self._until_s) >= self.most_connections
+            if not is_taken:
+                self._until_s[request] = time.monotonic() + self.connection_s
+        if is_taken:
+            self.shutdown_request(request)
+        else:
+            super().process_request(request, client_address)
+
+    def shutdown_request(self, request: socket.socket) -> None:  # pyright: ignore
+        """At the end of each."""
+        with self._counting:
+            self._until_s.pop(request, None)
+        super().shutdown_request(request)
+
+    def service_actions(self) -> None:
+        """Twice a second: end what has lasted too long."""
+        now_s = time.monotonic()
+        with self._counting:
+            late = [each for each, until_s in self._until_s.items() if until_s < now_s]
+            for each in late:
+                self._until_s.pop(each)
+                with contextlib.suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)  # whoever reads from it is told of its end
 
     def handle_error(self, request: object, client_address: object) -> None:
         logger.debug("metrics: a request from %s was broken off", client_address, exc_info=True)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -13,10 +11,14 @@ from nodes.cli.options import Given, JsonOption, new_group, with_log_options
 from nodes.cli.output import emit_json, fail, note
 from nodes.cli.stopping import end_early, end_if_interrupted
 from nodes.cli.txn_bench_command import EXAMPLE, bench
+from nodes.cli.txn_call_command import EXAMPLE as CALL_EXAMPLE
+from nodes.cli.txn_call_command import call
 from nodes.cli.txn_doctor_command import EXAMPLE as DOCTOR_EXAMPLE
 from nodes.cli.txn_doctor_command import doctor
 from nodes.cli.txn_replay_command import EXAMPLE as REPLAY_EXAMPLE
 from nodes.cli.txn_replay_command import replay
+from nodes.cli.txn_serve_command import EXAMPLE as SERVE_EXAMPLE
+from nodes.cli.txn_serve_command import serve
 from nodes.python_process import module_command
 from nodes.stop_signals import INTERRUPTED_EXIT, StoppedEarly
 
@@ -85,67 +87,6 @@ def run(
         raise typer.Exit(INTERRUPTED_EXIT)
 
 
-@app.command("call", epilog="""Example: holon txn call account alice transfer '{"to": "bob", "amount": 5}'""")
-@with_log_options
-def call(
-    given: Given,
-    operator: Annotated[str, typer.Argument(metavar="OPERATOR", help="Kind of the entity.")],
-    key: Annotated[str, typer.Argument(metavar="KEY", help="Which entity.")],
-    function: Annotated[str, typer.Argument(metavar="FUNCTION", help="What to call.")],
-    arguments: Annotated[str, typer.Argument(metavar="JSON", help="A list, or an object of named arguments.")] = "null",
-    job: Annotated[str | None, typer.Option("--job", help="Name of the program, if the log has several.")] = None,
-    request_id: Annotated[str | None, typer.Option("--id", help="Request id: asked again, the same reply.")] = None,
-    since: Annotated[
-        int | None, typer.Option("--since", min=0, help="Of an id that was tried before: as its first try has said.")
-    ] = None,
-    timeout_s: Annotated[float, typer.Option("--timeout", help="Seconds to wait for the reply.")] = 30.0,
-    as_json: JsonOption = False,
-) -> None:
-    """Call a function as one transaction and print its result; 1 if it was aborted."""
-    try:
-        args: Any = json.loads(arguments)
-    except ValueError as error:
-        fail(2, f"the arguments are no JSON: {error}")
-    settings = given.settings()
-    from nodes.opening import open_settings_log
-    from nodes.transactions.client import TransactionClient
-    from transactional.errors import BadArguments
-
-    with open_settings_log(settings) as log:
-        client = TransactionClient(log, job)
-        try:
-            outcome = client.call(
-                operator, key, function, args, request_id=request_id, since=since, timeout_s=timeout_s
-            )
-        except BadArguments as error:
-            fail(2, f"nothing was asked: {error}")
-    _show(outcome, as_json)
-
-
-def _show(outcome: Any, as_json: bool) -> None:
-    """In JSON where that keeps all of it, else as Python writes it; ``as_json`` takes nothing else."""
-    from transactional.errors import Aborted
-    from transactional.values import fits_json
-
-    aborted = isinstance(outcome, Aborted)
-    said: dict[str, Any] = {"result": outcome}
-    if aborted:
-        said = {"aborted": outcome.kind, "arguments": list(outcome.plain_arguments)}
-        said |= {"fields": outcome.fields} if outcome.fields else {}
-    why = fits_json(said)
-    if as_json and why is not None:
-        ended = f"was aborted ({outcome.kind})" if aborted else "has committed"
-        fail(1, f"the transaction {ended}; JSON cannot say more, without --json it is shown: {why}")
-    if as_json:
-        emit_json(said)
-    elif not aborted:
-        typer.echo(json.dumps(outcome) if why is None else repr(outcome))
-    if aborted and as_json:
-        raise typer.Exit(1)
-    if aborted:
-        fail(1, f"aborted: {outcome}")
-
-
 @app.command("id", epilog="Example: holon txn id --log-dir ./holon-log")
 @with_log_options
 def make_id(
@@ -166,50 +107,8 @@ def make_id(
         typer.echo(name)
 
 
-@app.command("serve", epilog="Example: holon txn serve --port 8765 --log-dir ./holon-log")
-@with_log_options
-def serve(
-    given: Given,
-    host: Annotated[str, typer.Option("--host", help="Where to listen; beyond this machine only with a token.")] = (
-        "127.0.0.1"
-    ),
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0: a free one.")] = 8765,
-    job: Annotated[str | None, typer.Option("--job", help="Name of the program, if the log has several.")] = None,
-    token_file: Annotated[
-        Path | None, typer.Option("--token-file", help="A file with what callers show as Authorization: Bearer TOKEN.")
-    ] = None,
-    allow_host: Annotated[
-        list[str] | None, typer.Option("--allow-host", metavar="NAME", help="Answer this Host name too.")
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Open the HTTP front door of a transactional job, until SIGTERM or Ctrl-C; /openapi.json says what it answers."""
-    settings = given.settings()
-    token = None if token_file is None else token_file.read_text().strip()
-    if token == "":
-        fail(2, f"--token-file {token_file} is empty")
-    from nodes.opening import open_settings_log
-    from nodes.transactions.serving import serve as run
-
-    def listening(url: str) -> None:
-        if as_json:
-            emit_json({"url": url})
-        else:
-            typer.echo(url)
-
-    interrupted = run(
-        lambda: open_settings_log(settings),
-        job,
-        host=host,
-        port=port,
-        token=token,
-        names=allow_host or [],
-        listening=listening,
-    )
-    if interrupted:
-        raise typer.Exit(INTERRUPTED_EXIT)
-
-
+app.command("call", epilog=CALL_EXAMPLE)(call)
+app.command("serve", epilog=SERVE_EXAMPLE)(serve)
 app.command("bench", epilog=EXAMPLE)(bench)
 app.command("doctor", epilog=DOCTOR_EXAMPLE)(doctor)
 app.command("replay", epilog=REPLAY_EXAMPLE)(replay)

@@ -8,21 +8,28 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
+import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from nodes.errors import RunFailed, SettingsError, UnknownName, Unreachable
-from nodes.log import Log, LogError, LogUnavailable
-from nodes.transactions.client import RepliesTrimmed, TransactionClient, never_ran
+from nodes.errors import MissingDependency, RunFailed, SettingsError, UnknownName, Unreachable
+from nodes.log import Log, LogError
+from nodes.log.contract import RecordTooLarge
+from nodes.transactions.client import BadReply, RepliesTrimmed, TransactionClient, never_ran
 from nodes.transactions.request_ids import NoReply
+from transactional.errors import BadArguments
 from transactional.requests import WireRequest, sendable
 
 _NONE_YET = "?"
 _POLL_S = 0.002
 """While replies are awaited, new calls wait at most so long."""
+_RETRY_S = 0.5
+"""A log that went away is opened again after so long, or when somebody calls."""
+_CHECK_S = 5.0
+_FAILURES = (LogError, RunFailed, SettingsError, UnknownName, Unreachable, MissingDependency, OSError)
 
 
 @dataclass(slots=True, eq=False)
@@ -53,6 +60,16 @@ class _NewId:
     reply: asyncio.Future[Any]
 
 
+@dataclass(slots=True, eq=False)
+class _Check:
+    """Somebody wants to know whether the log answers."""
+
+    reply: asyncio.Future[Any]
+
+
+_Wish = _Call | _Left | _NewId | _Check
+
+
 @dataclass(slots=True)
 class _Asked:
     """A request on its way, and who waits for its reply."""
@@ -62,24 +79,26 @@ class _Asked:
 
 
 class _LogAway(Exception):
-    """The log went away while a reply was awaited."""
+    """The log has failed while a reply was awaited."""
 
 
 class AsyncTransactionClient:
     """``async with AsyncTransactionClient(open_log) as client: await client.call(...)``.
 
-    ``open_log`` opens the log, in the client's own thread. Raises what that raises, or ``UnknownName``.
+    ``open_log`` opens the log, in the client's own thread. Raises what that raises, or ``UnknownName``. A log that
+    fails later is opened again until it works; ``check`` tells whether it does.
     """
 
     def __init__(self, open_log: Callable[[], Log], job: str | None = None) -> None:
         self._open_log = open_log
         self._job = job
-        self._calls: queue.SimpleQueue[_Call | _Left | _NewId | None] = queue.SimpleQueue()
+        self._calls: queue.SimpleQueue[_Wish | None] = queue.SimpleQueue()
         self._asked: dict[str, _Asked] = {}
         self._later: deque[_Call] = deque()
         self._failed: Exception | None = None
+        self._problem: str | None = None  # what is wrong with the log, as far as is known
         self._opened = False
-        self._first: _Call | _Left | _NewId | None = None  # what made it worth to open the log again
+        self._first: _Wish | None = None  # who waits for the log to be opened again
         self._thread = threading.Thread(target=self._run, name="holon-transactions", daemon=True)
 
     async def __aenter__(self) -> Self:
@@ -106,7 +125,7 @@ class AsyncTransactionClient:
     ) -> Any:
         """As ``TransactionClient.call``. Calls with one id that are under way at once get one reply.
 
-        Raises ``BadArguments``, ``NoReply`` and ``RepliesTrimmed`` as that does.
+        Raises ``BadArguments``, ``NoReply``, ``RepliesTrimmed`` and ``BadReply`` as that does.
         """
         asked = WireRequest(_NONE_YET if request_id is None else request_id, operator, key, function, args, since)
         request, end = sendable(asked), self._loop.time() + timeout_s
@@ -117,13 +136,31 @@ class AsyncTransactionClient:
             if request_id is not None or not never_ran(outcome):
                 return outcome
 
-    async def new_id(self) -> str:
-        """As ``TransactionClient.new_id``."""
+    async def new_id(self, timeout_s: float = 30.0) -> str:
+        """As ``TransactionClient.new_id``. Raises ``Unreachable`` where the log does not say its end in time."""
         reply: asyncio.Future[str] = self._loop.create_future()
         self._calls.put(_NewId(reply))
         if self._failed is not None:
             raise self._failed
-        return await reply
+        try:
+            return await asyncio.wait_for(reply, timeout_s)
+        except TimeoutError:
+            raise Unreachable(f"no id was made in {timeout_s:g} s: the log does not answer") from None
+        except _LogAway as error:
+            raise Unreachable(f"no id was made: {error}") from None
+
+    async def check(self, timeout_s: float = _CHECK_S) -> str | None:
+        """Why calls cannot be answered now; None: requests were written, if any, and the log answers."""
+        if self._failed is None:
+            reply: asyncio.Future[str | None] = self._loop.create_future()
+            self._calls.put(_Check(reply))
+            try:
+                return await asyncio.wait_for(reply, timeout_s)
+            except TimeoutError:
+                return self._problem or f"the log has not answered for {timeout_s:g} s"
+            except _FAILURES as error:
+                return str(error)
+        return str(self._failed)
 
     async def _call(self, request: WireRequest, end: float, timeout_s: float) -> Any:
         call = _Call(request, self._loop.create_future())
@@ -151,53 +188,65 @@ class AsyncTransactionClient:
         try:
             while not self._serve():
                 pass
-        except (LogError, RunFailed, SettingsError, UnknownName, Unreachable, OSError) as error:
+        except _FAILURES as error:
             self._fail(error)
+        except BaseException as error:
+            self._fail(RunFailed(f"the client of transactions has failed, and answers no more: {error!r}"))
+            raise
 
     def _serve(self) -> bool:
-        """Open the log and answer until it is time to end. False if the log went away: it may come back."""
+        """Open the log and answer until it is time to end. False if the log has failed: it may work again."""
         try:
             with self._open_log() as log:
                 log.prefer_latency()
                 client = TransactionClient(log, self._job)
+                if self._problem is not None:
+                    client.check_writing()  # a full disk can be read
+                    self._problem = None
                 self._opened = True
                 self._tell(self._ready, None, None)
                 while self._turn(client):
                     pass
                 return True
-        except LogUnavailable as error:
+        except _FAILURES as error:
             if not self._opened:
                 raise
             return not self._interrupted(error)
 
-    def _interrupted(self, error: LogUnavailable) -> bool:
-        """Tell all who wait, and wait for a call that makes it worth to open the log again; False if it is to end."""
-        told = _LogAway(str(error))
+    def _interrupted(self, error: Exception) -> bool:
+        """Tell all who wait, and wait until the log is worth to be opened again; False if it is time to end."""
+        self._problem = str(error) or repr(error)
+        told = _LogAway(self._problem)
         self._give_up(told)
-        for call in (*self._later, *([] if isinstance(self._first, _Left | None) else [self._first])):
+        for call in (*self._later, *([] if isinstance(self._first, _Left | _Check | None) else [self._first])):
             self._tell(call.reply, None, told)
         self._later.clear()
-        self._first = self._calls.get()
-        while isinstance(self._first, _Left):
-            self._first = self._calls.get()
-        return self._first is not None
+        self._first = None
+        until_s = time.monotonic() + _RETRY_S
+        while True:
+            try:
+                first = self._calls.get(timeout=max(0.0, until_s - time.monotonic()))
+            except queue.Empty:
+                return True
+            if isinstance(first, _Check):
+                self._tell(first.reply, self._problem, None)
+            elif not isinstance(first, _Left):
+                self._first = first
+                return first is not None
 
     def _turn(self, client: TransactionClient) -> bool:
         """Take new calls, send them together, read replies; False when it is time to end."""
         new = self._taken()
-        for each in new:
-            if isinstance(each, _Left):
-                self._abandon(each.call.request.id)
-            elif isinstance(each, _NewId):
-                self._tell(each.reply, client.new_id(), None)
-            elif each is not None and self._is_named(client, each):
-                self._later.append(each)
+        for at, each in enumerate(new):
+            try:
+                self._begin(client, each)
+            except BaseException as error:
+                self._give_back(new[at:], f"{error}" if isinstance(error, _FAILURES) else repr(error))
+                raise
         if None in new:
             self._fail(Unreachable("the client was closed before the reply"))
             return False
-        fresh = self._fresh()
-        if fresh:
-            client.ask_all(fresh)
+        self._send(client, self._fresh())
         if self._asked:
             try:
                 client.receive(_POLL_S)
@@ -206,13 +255,52 @@ class AsyncTransactionClient:
             for name, outcome in client.take_all():
                 asked = self._asked.pop(name, None)
                 for reply in () if asked is None else asked.waiting:
-                    self._tell(reply, outcome, None)
+                    self._tell(reply, outcome, outcome if isinstance(outcome, BadReply) else None)
         return True
 
-    def _taken(self) -> list[_Call | _Left | _NewId | None]:
+    def _begin(self, client: TransactionClient, wish: _Wish | None) -> None:
+        if isinstance(wish, _Left):
+            self._abandon(client, wish.call.request.id)
+        elif isinstance(wish, _NewId):
+            self._tell(wish.reply, client.new_id(), None)
+        elif isinstance(wish, _Check):
+            client.check()
+            self._tell(wish.reply, None, None)
+        elif wish is not None and self._is_named(client, wish):
+            self._later.append(wish)
+
+    def _give_back(self, wishes: Sequence[_Wish | None], why: str) -> None:
+        """The log has failed before it was their turn."""
+        for wish in wishes:
+            if wish is None:
+                self._calls.put(None)
+            elif isinstance(wish, _Check):
+                self._tell(wish.reply, why, None)
+            elif not isinstance(wish, _Left):
+                self._tell(wish.reply, None, _LogAway(why))
+
+    def _send(self, client: TransactionClient, requests: list[WireRequest]) -> None:
+        """Those that no record of the log can hold are refused, and no others."""
+        if not requests:
+            return
+        try:
+            client.ask_all(requests)
+        except RecordTooLarge:
+            for request in requests:  # of what was sent already, the same id has the same reply
+                self._send_alone(client, request)
+
+    def _send_alone(self, client: TransactionClient, request: WireRequest) -> None:
+        try:
+            client.ask(request)
+        except RecordTooLarge as error:
+            client.forget(request.id)
+            for reply in self._asked.pop(request.id).waiting:
+                self._tell(reply, None, BadArguments(f"the call is too large: {error}"))
+
+    def _taken(self) -> list[_Wish | None]:
         """What callers have put there; waits for it where nothing else is to be done."""
         first, self._first = self._first, None
-        new: list[_Call | _Left | _NewId | None] = [] if first is None else [first]
+        new: list[_Wish | None] = [] if first is None else [first]
         if not (new or self._asked or self._later):
             new.append(self._calls.get())
         while not self._calls.empty():
@@ -244,13 +332,14 @@ class AsyncTransactionClient:
                 self._later.append(call)
         return fresh
 
-    def _abandon(self, name: str) -> None:
+    def _abandon(self, client: TransactionClient, name: str) -> None:
         """Somebody waits no longer; a request that nobody waits for is forgotten."""
         asked = self._asked.get(name)
         if asked is not None:
             asked.waiting = [reply for reply in asked.waiting if not reply.done()]
             if not asked.waiting:
                 del self._asked[name]
+                client.forget(name)
         self._later = deque(each for each in self._later if not each.reply.done())
 
     def _give_up(self, error: Exception) -> None:
@@ -266,7 +355,7 @@ class AsyncTransactionClient:
         waiting += [call.reply for call in self._later]
         while not self._calls.empty():
             call = self._calls.get()
-            if isinstance(call, _Call | _NewId):
+            if isinstance(call, _Call | _NewId | _Check):
                 waiting.append(call.reply)
         for reply in (self._ready, *waiting):
             self._tell(reply, None, error)

@@ -6,13 +6,14 @@ import time
 from collections.abc import Container, Iterable
 from typing import Any
 
-from nodes.errors import Unreachable
+from nodes.errors import RunFailed, Unreachable
 from nodes.log.contract import Log, OffsetOutOfRange, TopicPartition
 from nodes.transactions.request_ids import NoReply, RequestIds
 from nodes.transactions.topics import TransactionTopics, job_on
 from transactional.errors import Aborted
 from transactional.messages import BadMessage, Reply, reply_message
 from transactional.requests import TOO_OLD, WRONG_PARTITION, WireRequest, partition_of, request_record, sendable
+from transactional.values import BadValue
 
 _WAIT_S = 0.5
 _TOGETHER = 200
@@ -21,6 +22,20 @@ _LARGE_BYTES = 1 << 18
 
 class RepliesTrimmed(OffsetOutOfRange, Unreachable):
     """Replies that this client waits for may have been deleted before it has read them."""
+
+
+class BadReply(RunFailed):
+    """The reply to a request cannot be decoded: somebody else has written it, or it is damaged.
+
+    ``request_id``: the same reply is given whenever this id is asked again.
+    """
+
+    def __init__(self, reply: Reply, where: str, why: str) -> None:
+        ended = "has committed" if reply.failure is None and reply.result is not None else "has ended"
+        super().__init__(
+            f"the reply to request {reply.id} says that the transaction {ended}, and cannot be decoded ({where}): {why}"
+        )
+        self.request_id = reply.id
 
 
 class TransactionClient:
@@ -36,7 +51,7 @@ class TransactionClient:
         partitions = range(log.partitions(self.topics.replies))
         self._at = {partition: log.end_offset(self.topics.replies, partition) for partition in partitions}
         self._waiting: set[str] = set()
-        self._replies: dict[str, Reply] = {}
+        self._replies: dict[str, Any] = {}  # outcomes, and ``BadReply`` for what is none
         self._has_waited = False  # whether the last look at the replies left something open
 
     def call(
@@ -56,6 +71,7 @@ class TransactionClient:
         an id the client makes one that says so itself (``new_id``). Raises ``BadArguments`` where the call cannot
         travel as it is; ``NoReply``, which names both, without a reply in ``timeout_s``; ``RepliesTrimmed`` if this
         client has not read for so long that replies are gone. Whether it runs is then open, and the same id will tell.
+        Raises ``BadReply`` where the reply is there and cannot be decoded.
         """
         end = time.monotonic() + timeout_s
         while True:
@@ -69,15 +85,22 @@ class TransactionClient:
         if since is None:
             since = self.first_since(name)
         self.ask(request)
-        while (reply := self._replies.pop(name, None)) is None:
+        while name not in self._replies:
             left = end - time.monotonic()
             if left <= 0:
                 self._waiting.discard(name)
                 text = f"job {self.topics.job!r} gave no reply to request {name} in {timeout_s:g} s; do its nodes run?"
                 raise NoReply(text, name, since)
             self.receive(min(left, _WAIT_S))
-        self._waiting.discard(name)
-        return reply.outcome
+        return self.take(name)
+
+    def check(self) -> None:
+        """Ask the log whether it answers; raises what it raises."""
+        self.log.end_offset(self.topics.requests, 0)
+
+    def check_writing(self) -> None:
+        """Append a record of no requests, which asks for nothing; raises what the log raises."""
+        self.log.append(self.topics.requests, 0, [request_record([])])
 
     def new_id(self) -> str:
         """An id for a request and all its retries, of this client or another: a retry that is too old is refused."""
@@ -145,17 +168,24 @@ class TransactionClient:
         return self._replies.keys()
 
     def take(self, name: str) -> Any | Aborted | None:
-        """The outcome of a request, once; ``KeyError`` if its reply is not here yet."""
-        reply = self._replies.pop(name)
+        """The outcome of a request, once; ``KeyError`` if its reply is not here yet, ``BadReply`` if it is none."""
+        outcome = self._replies.pop(name)
         self._waiting.discard(name)
-        return reply.outcome
+        if isinstance(outcome, BadReply):
+            raise outcome
+        return outcome
 
     def take_all(self) -> list[tuple[str, Any]]:
-        """All outcomes that are here, with the ids of their requests, each once."""
-        found = [(name, reply.outcome) for name, reply in self._replies.items()]
+        """All outcomes that are here, with the ids of their requests, each once; a ``BadReply`` for what is none."""
+        found = list(self._replies.items())
         self._replies.clear()
         self._waiting.difference_update(name for name, _ in found)
         return found
+
+    def forget(self, name: str) -> None:
+        """Nobody waits for the reply to this request any more."""
+        self._waiting.discard(name)
+        self._replies.pop(name, None)
 
     def _read(self, partitions: Iterable[int]) -> int:
         found = 0
@@ -167,14 +197,14 @@ class TransactionClient:
                 self._skip_trimmed(partition, offset, error)
                 continue
             self._at[partition] = chunk.next_offset
-            for value in chunk.values:
+            for at, value in zip(chunk.offsets.tolist(), chunk.values, strict=True):
                 try:
                     record = reply_message(value)
                 except BadMessage:
                     continue
                 for reply in record.replies:
                     if reply.id in self._waiting and reply.id not in self._replies and not is_misplaced(reply):
-                        self._replies[reply.id] = reply
+                        self._replies[reply.id] = _outcome(reply, f"{self.topics.replies}[{partition}] at offset {at}")
                         self._ids.seen(reply.sequencer, reply.offset)
                         found += 1
         self._has_waited = len(self._waiting) > len(self._replies)
@@ -194,6 +224,16 @@ class TransactionClient:
             ) from error
 
 
+def _outcome(reply: Reply, where: str) -> Any:
+    """The result, ``Aborted``, or ``BadReply``: one bad reply concerns nobody but who waits for it."""
+    if reply.result is None and reply.failure is None:
+        return BadReply(reply, where, "it holds no result and no failure")
+    try:
+        return reply.outcome
+    except BadValue as error:
+        return BadReply(reply, where, str(error))
+
+
 def never_ran(outcome: Any) -> bool:
     """Of an id that this client has made and asked once: it came too late, and can be asked anew."""
     return isinstance(outcome, Aborted) and outcome.kind == TOO_OLD
@@ -210,4 +250,4 @@ def _records(requests: list[WireRequest]) -> list[bytes]:
     return [record] if len(record) <= _LARGE_BYTES else [request_record(request) for request in requests]
 
 
-__all__ = ["Aborted", "NoReply", "RepliesTrimmed", "TransactionClient"]
+__all__ = ["Aborted", "BadReply", "NoReply", "RepliesTrimmed", "TransactionClient"]

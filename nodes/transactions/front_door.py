@@ -1,33 +1,39 @@
 """The HTTP front door of a transactional job, for clients in any language: ``POST /v1/call``.
 
-Two rules for this file: a request whose Host nobody allowed, or that a web page makes, is refused; and whoever repeats
-a request under the same id gets the same reply, since the id goes to the log as it is (docs/transactions.md,
-"Request ids").
+Two rules for this file: a request without the token, whose Host nobody allowed, or that a web page makes, is refused
+before anything else is looked at; and whoever repeats a request under the same id gets the same reply, since the id
+goes to the log as it is (docs/transactions.md, "Request ids").
 """
 
 from __future__ import annotations
 
+import asyncio
 import hmac
+import logging
 from collections.abc import Collection
 from typing import Any
 
 import msgspec
 from starlette.applications import Starlette
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
-from nodes.errors import Unreachable
+from nodes.errors import RunFailed, Unreachable
+from nodes.failed_tokens import FailedTokens
+from nodes.log import LogError
 from nodes.transactions.aio import AsyncTransactionClient
-from nodes.transactions.client import never_ran
+from nodes.transactions.client import BadReply, never_ran
 from nodes.transactions.openapi import OPENAPI
 from nodes.transactions.request_ids import NoReply
 from transactional.errors import Aborted, BadArguments
 from transactional.requests import TOO_OLD, WRONG_PARTITION
 from transactional.values import fits_json
 
+logger = logging.getLogger(__name__)
+
 MAX_BODY_BYTES = 1 << 20
-MOST_AT_ONCE = 10_000
 LOCAL_NAMES = ("localhost", "127.0.0.1", "[::1]")
 _STATUS = {
     "UnknownFunction": 404,
@@ -54,6 +60,7 @@ class Asked(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+_AWAY = (Unreachable, LogError, RunFailed)
 _asked = msgspec.json.Decoder(Asked)
 
 
@@ -67,8 +74,8 @@ class FrontDoor:
         self._client = client
         self._token = token
         self._names = frozenset(name.lower() for name in (*LOCAL_NAMES, *names))
-        self._at_once = 0
-        self.app = Starlette(
+        self._failed_tokens = FailedTokens()
+        self._routes = Starlette(
             routes=[
                 Route("/v1/call", self.call, methods=["POST"]),
                 Route("/v1/id", self.make_id, methods=["POST"]),
@@ -76,31 +83,38 @@ class FrontDoor:
                 Route("/healthz", self.live, methods=["GET"]),
             ]
         )
+        self._routes.router.redirect_slashes = False  # it would repeat whatever Host was sent
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """The application, for an ASGI server."""
+        if scope["type"] != "http":
+            return
+        try:
+            refused = await self._refusal(Request(scope))
+            await (refused or self._routes)(scope, receive, send)
+        except ClientDisconnect:
+            logger.info("a client at %s has left before its request was whole", scope.get("client"))
 
     async def live(self, request: Request) -> Response:
-        """The server answers."""
-        return self._refusal(request) or _json(200, {"status": "ok"})
+        """Whether calls can be answered: the log is there, and took what was written last."""
+        problem = await self._client.check()
+        status = {"status": "ok" if problem is None else "failing", "problems": [] if problem is None else [problem]}
+        return _json(200 if problem is None else 503, status)
 
     async def describe(self, request: Request) -> Response:
         """What can be asked, as OpenAPI 3.1."""
-        return self._refusal(request) or _json(200, OPENAPI)
+        return _json(200, OPENAPI)
 
     async def make_id(self, request: Request) -> Response:
         """An id for a call and its retries, for callers that want to know it before they ask."""
-        return self._refusal(request) or _json(200, {"id": await self._client.new_id()})
+        try:
+            return _json(200, {"id": await self._client.new_id()})
+        except _AWAY as error:
+            return _error(503, str(error))
 
     async def call(self, request: Request) -> Response:
         """One transaction."""
-        refused = self._refusal(request) or self._not_json(request)
-        if refused is not None:
-            return refused
-        if self._at_once >= MOST_AT_ONCE:
-            return _error(503, f"{MOST_AT_ONCE} calls are under way; try again")
-        self._at_once += 1
-        try:
-            return await self._answer(request)
-        finally:
-            self._at_once -= 1
+        return self._not_json(request) or await self._answer(request)
 
     async def _answer(self, request: Request) -> Response:
         body = await _body(request)
@@ -117,7 +131,10 @@ class FrontDoor:
             return _error(422, "Idempotency-Key and id differ")
         given = asked.id or key
         while True:
-            name = given or await self._client.new_id()
+            try:
+                name = given or await self._client.new_id(asked.timeout_s)
+            except _AWAY as error:
+                return _error(503, f"nothing was asked: {error}")
             try:
                 outcome = await self._client.call(
                     asked.operator,
@@ -130,14 +147,19 @@ class FrontDoor:
                 )
             except NoReply as error:
                 return _json(504, {"id": name, "since": error.since, "error": str(error)})
-            except Unreachable as error:
+            except BadReply as error:
+                return _json(502, {"id": name, "error": str(error)})
+            except _AWAY as error:
                 return _json(504, {"id": name, "error": str(error)})
             except BadArguments as error:
                 outcome = Aborted("BadArguments", (str(error),))
             if given or not never_ran(outcome):
                 return _said(request, name, outcome)
 
-    def _refusal(self, request: Request) -> Response | None:
+    async def _refusal(self, request: Request) -> Response | None:
+        if "Transfer-Encoding" in request.headers and "Content-Length" in request.headers:
+            # What is between may take the body to end elsewhere, and what follows for a request.
+            return _closing(400, "Content-Length and Transfer-Encoding contradict each other")
         host = request.headers.get("Host", "").lower()
         name = host[: host.index("]") + 1] if host.startswith("[") and "]" in host else host.partition(":")[0]
         if self._token is None and name not in self._names:
@@ -147,7 +169,8 @@ class FrontDoor:
         if self._token is not None:
             shown = request.headers.get("Authorization", "").encode()
             if not hmac.compare_digest(shown, b"Bearer " + self._token.encode()):
-                response = _error(401, "Authorization: Bearer TOKEN is needed")
+                await asyncio.sleep(self._failed_tokens.wait_s())
+                response = _closing(401, "Authorization: Bearer TOKEN is needed")
                 response.headers["WWW-Authenticate"] = "Bearer"
                 return response
         return None
@@ -190,3 +213,10 @@ def _json(status: int, content: Any) -> Response:
 
 def _error(status: int, why: str) -> Response:
     return _json(status, {"error": why})
+
+
+def _closing(status: int, why: str) -> Response:
+    """An error after which nothing more is read of the connection."""
+    response = _error(status, why)
+    response.headers["Connection"] = "close"
+    return response

@@ -43,7 +43,10 @@ _CALL: dict[str, Any] = {
         "413": _answer("The body is too large.", "Error"),
         "415": _answer("The body is no JSON.", "Error"),
         "421": _answer("This Host is not served.", "Error"),
-        "503": _answer("Too many calls are under way.", "Error"),
+        "400": _answer("The request has a Content-Length and a Transfer-Encoding.", "Error"),
+        "408": _answer("Headers or body did not come in time.", "Error"),
+        "502": _answer("The transaction has ended; its reply on the log cannot be decoded.", "Error"),
+        "503": _answer("Nothing was asked: the log fails, or all connections are taken.", "Error"),
     },
 }
 
@@ -51,9 +54,17 @@ _NEW_ID: dict[str, Any] = {
     "operationId": "make_id",
     "summary": "An id for one call and all its retries",
     "description": "It says when it was made: a retry that comes so late that its first try is forgotten is refused.",
-    "responses": {"200": _answer("The id.", "Id"), "401": _answer("A token is needed.", "Error")},
+    "responses": {
+        "200": _answer("The id.", "Id"),
+        "401": _answer("A token is needed.", "Error"),
+        "503": _answer("The log does not answer.", "Error"),
+    },
 }
 
+_HEALTH = {
+    "200": {"description": "Calls can be answered, as far as the log is concerned."},
+    "503": {"description": "They cannot: problems says why."},
+}
 _ABORTED: dict[str, Any] = {
     "type": "object",
     "required": ["id", "aborted", "arguments"],
@@ -71,7 +82,7 @@ OPENAPI: dict[str, Any] = {
     "paths": {
         "/v1/call": {"post": _CALL},
         "/v1/id": {"post": _NEW_ID},
-        "/healthz": {"get": {"operationId": "live", "responses": {"200": {"description": "The server answers."}}}},
+        "/healthz": {"get": {"operationId": "live", "responses": _HEALTH}},
         "/openapi.json": {"get": {"operationId": "describe", "responses": {"200": {"description": "This document."}}}},
     },
     "components": {

@@ -24,19 +24,20 @@ def serve(
     port: int,
     token: str | None,
     names: Collection[str],
+    connections: int = 1_000,
     listening: Callable[[str], None],
 ) -> bool:
-    """Tell ``listening`` the address once it is open; True if Ctrl-C has ended it. ``port`` 0: a free one.
+    """Tell ``listening`` the address once it is open; True if Ctrl-C has ended it.
+
+    ``port`` 0: a free one. ``connections``: so many at once.
 
     Raises ``SettingsError`` for a host that others can reach without a token, ``RunFailed`` where the port is taken.
     """
-    if host not in LOOPBACK and not token:
-        raise SettingsError(
-            f"--host {host} lets other machines call functions: give a token (--token-file), or stay on 127.0.0.1"
-        )
+    refuse_open_host(host, token)
     import uvicorn
 
     from nodes.transactions.front_door import FrontDoor
+    from nodes.transactions.http_protocol import bounded
 
     class Server(uvicorn.Server):
         interrupted = False
@@ -55,8 +56,7 @@ def serve(
 
     async def run(opened: socket.socket) -> bool:
         async with AsyncTransactionClient(open_log, job) as client:
-            app = FrontDoor(client, token=token, names=(host, *names)).app
-            config = uvicorn.Config(app, log_level="warning", access_log=False, lifespan="off", server_header=False)
+            config = bounded(FrontDoor(client, token=token, names=(host, *names)), connections)
             listening(_url(opened))
             server = Server(config)
             await server.serve(sockets=[opened])
@@ -64,6 +64,14 @@ def serve(
 
     with _opened(host, port) as opened:
         return asyncio.run(run(opened))
+
+
+def refuse_open_host(host: str, token: str | None) -> None:
+    """Raises ``SettingsError`` for a host that others can reach, without a token that they were given."""
+    if host not in LOOPBACK and not token:
+        raise SettingsError(
+            f"--host {host} lets other machines call functions: give a token (--token-file), or stay on 127.0.0.1"
+        )
 
 
 def _opened(host: str, port: int) -> socket.socket:

@@ -37,8 +37,9 @@ ODD = "tests.integration.txn_odd:program"
 
 @contextmanager
 def front_door(*options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """The command on a free port, and its address."""
-    command = [sys.executable, "-m", "nodes.cli", "txn", "serve", "--port", "0", "--json", *options]
+    """The command on a free port, and its address; without a token unless the options name one."""
+    tokens = () if "--token-file" in options else ("--open",)
+    command = [sys.executable, "-m", "nodes.cli", "txn", "serve", "--port", "0", "--json", *tokens, *options]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -93,7 +94,7 @@ def test_calls_over_http_run_once_and_say_what_is_wrong(tmp_path: Path) -> None:
         assert ask(call, deposit("a", 1), Host="elsewhere.example")[0] == 421
         assert ask(call, deposit("a", 0))[1]["result"] == 7, "nothing of that had an effect"
         assert ask(f"{url}/openapi.json", None) == (200, OPENAPI)
-        assert ask(f"{url}/healthz", None) == (200, {"status": "ok"})
+        assert ask(f"{url}/healthz", None) == (200, {"status": "ok", "problems": []})
         process.send_signal(signal.SIGTERM)
         assert process.wait(PLENTY_S) == 0
 
@@ -192,6 +193,8 @@ def test_other_machines_need_a_token() -> None:
 
     with pytest.raises(SettingsError, match="--token-file"):
         serve(never, None, host="0.0.0.0", port=0, token=None, names=(), listening=print)
+    shown = run_command("serve", "--host", "0.0.0.0", "--port", "0")
+    assert shown.returncode == 2 and "--token-file" in shown.stderr, "this user's own token is for this machine"
 
 
 def test_many_tasks_call_at_once(tmp_path: Path) -> None:

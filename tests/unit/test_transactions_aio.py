@@ -1,65 +1,198 @@
-"""The client for asyncio: a log that goes away and comes back ends it for good as little as a node."""
+"""The client for asyncio: no error of the log, no bad reply and no large call ends it for good."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
 
-from nodes.errors import Unreachable
-from nodes.log import Log, LogInterrupted, LogUnavailable, MemoryLog
+from nodes.errors import RunFailed, Unreachable
+from nodes.log import Appended, Log, LogError, LogFull, LogInterrupted, LogUnavailable, MemoryLog
 from nodes.transactions.aio import AsyncTransactionClient
-from nodes.transactions.topics import create_topics
+from nodes.transactions.client import BadReply, TransactionClient
+from nodes.transactions.topics import TransactionTopics, create_topics
+from tests.integration.processes import PLENTY_S
+from transactional.errors import Aborted, BadArguments
+from transactional.messages import Replies, Reply, to_bytes
+from transactional.values import encode
 from transactional.workloads.catalogue import WORKLOADS
 
-
-class Away(MemoryLog):
-    """A log whose writers have lost their place."""
-
-    def send(self, topic: str, partition: int, values: Sequence[bytes], **rest: Any) -> None:
-        raise LogInterrupted("out of order")
+PROGRAM = next(iter(WORKLOADS.values())).program
+TOPICS = TransactionTopics(PROGRAM.name)
 
 
-class Logs:
-    """What is opened, one after the other: a log, or an error."""
+class Faulty(MemoryLog):
+    """A log with an error that all writing raises, and one that looking at its end raises; None: it works."""
 
-    def __init__(self, *logs: Log | LogUnavailable) -> None:
-        self.logs = list(logs)
-        for log in logs:
-            if isinstance(log, MemoryLog):
-                create_topics(log, next(iter(WORKLOADS.values())).program, 2)
+    def __init__(self) -> None:
+        super().__init__()
+        self.writing: LogError | None = None
+        self.reading: Exception | None = None
+        create_topics(self, PROGRAM, 2)
 
-    def open(self) -> Log:
-        log = self.logs.pop(0)
-        if isinstance(log, LogUnavailable):
-            raise log
-        return log
+    def close(self) -> None:
+        """It is opened again."""
+
+    def append(self, topic: str, partition: int, values: Sequence[bytes], **rest: Any) -> Appended:
+        if self.writing is not None:
+            raise self.writing
+        return super().append(topic, partition, values, **rest)
+
+    def end_offset(self, topic: str, partition: int) -> int:
+        if self.reading is not None:
+            raise self.reading
+        return super().end_offset(topic, partition)
 
 
-async def unanswered(client: AsyncTransactionClient) -> str:
+class Opening:
+    """Opens one log again and again, or raises ``failure``."""
+
+    def __init__(self, log: Faulty) -> None:
+        self.log = log
+        self.failure: Exception | None = None
+
+    def __call__(self) -> Log:
+        if self.failure is not None:
+            raise self.failure
+        return self.log
+
+
+def with_client(run: Callable[[AsyncTransactionClient, Opening], Awaitable[None]]) -> None:
+    """``run`` with a client of a log that works."""
+
+    async def main() -> None:
+        opening = Opening(Faulty())
+        async with AsyncTransactionClient(opening) as client:
+            assert await client.check() is None
+            await run(client, opening)
+
+    asyncio.run(main())
+
+
+async def ask(client: AsyncTransactionClient, timeout_s: float = 0.2) -> str:
+    """What a call is told that nobody answers."""
     with pytest.raises(Unreachable) as told:
-        await client.call("account", "a", "read", timeout_s=0.2)
+        await client.call("account", "a", "read", timeout_s=timeout_s)
     return str(told.value)
 
 
-def test_calls_after_an_outage_go_to_a_log_that_was_opened_again() -> None:
-    logs = Logs(Away(), LogUnavailable("no broker"), MemoryLog())
+async def works_again(client: AsyncTransactionClient) -> None:
+    while await client.check() is not None:
+        await asyncio.sleep(0.01)
+    assert "no reply to request" in await ask(client), "it was sent, and this log has no nodes"
 
-    async def run() -> list[str]:
-        async with AsyncTransactionClient(logs.open) as client:
-            return [await unanswered(client) for _ in range(3)]
 
-    lost, away, back = asyncio.run(run())
-    assert "out of order" in lost and "runs it at most once" in lost
-    assert "no broker" in away
-    assert "no reply to request" in back, "it was sent, and this log has no nodes"
+def answer(log: Log, name: str, result: bytes | None, failure: Aborted | None = None) -> None:
+    log.append(TOPICS.replies, 0, [to_bytes(Replies(1, 0, [Reply(name, 0, 0, 0, 0, result, failure)]))])
+
+
+@pytest.mark.parametrize(
+    "error", [LogFull("no space left"), LogInterrupted("out of order"), LogUnavailable("no broker")], ids=str
+)
+def test_calls_after_a_failed_write_go_to_the_log_again(error: LogError) -> None:
+    async def run(client: AsyncTransactionClient, opening: Opening) -> None:
+        opening.log.writing = error
+        told = await ask(client, PLENTY_S)
+        assert str(error) in told and "runs it at most once" in told
+        assert str(error) in str(await client.check()), "nobody calls, and health still tells the truth"
+        assert str(error) in await ask(client, PLENTY_S)
+        opening.log.writing = None
+        await works_again(client)
+
+    with_client(run)
+
+
+@pytest.mark.parametrize("error", [LogUnavailable("no broker"), Unreachable("no log"), OSError("no such folder")])
+def test_a_log_that_cannot_be_opened_for_a_while_is_opened_later(error: Exception) -> None:
+    async def run(client: AsyncTransactionClient, opening: Opening) -> None:
+        opening.failure, opening.log.writing = error, LogInterrupted("out of order")
+        assert "out of order" in await ask(client, PLENTY_S)
+        while str(error) not in str(await client.check()):
+            await asyncio.sleep(0.01)
+        assert str(error) in await ask(client, PLENTY_S)
+        with pytest.raises(Unreachable, match=str(error)):
+            await client.new_id()
+        opening.failure = opening.log.writing = None
+        await works_again(client)
+
+    with_client(run)
+
+
+def test_a_log_that_fails_while_it_is_looked_at_is_a_problem_until_it_works() -> None:
+    async def run(client: AsyncTransactionClient, opening: Opening) -> None:
+        opening.log.reading = LogUnavailable("no broker")
+        assert await client.check() == "no broker"
+        with pytest.raises(Unreachable, match="no broker"):
+            await client.new_id()
+        opening.log.reading = None
+        await works_again(client)
+
+    with_client(run)
+
+
+@pytest.mark.parametrize("result", [b"\xc1", b"\x81", b"\x92" * 5000, None], ids=["no byte", "cut off", "deep", "none"])
+def test_a_reply_that_cannot_be_decoded_concerns_its_caller_alone(result: bytes | None) -> None:
+    async def run(client: AsyncTransactionClient, opening: Opening) -> None:
+        bad, good = (
+            asyncio.create_task(client.call("account", "a", "read", request_id=name, timeout_s=PLENTY_S))
+            for name in ("bad", "good")
+        )
+        while sum(opening.log.end_offset(TOPICS.requests, partition) for partition in range(2)) == 0:
+            await asyncio.sleep(0.01)
+        answer(opening.log, "bad", result)
+        answer(opening.log, "good", encode(7))
+        with pytest.raises(BadReply, match=r"replies\[0\] at offset 0") as told:
+            await bad
+        assert told.value.request_id == "bad"
+        assert await good == 7
+        assert await client.check() is None
+
+    with_client(run)
+
+
+def test_the_plain_client_names_a_reply_that_cannot_be_decoded() -> None:
+    log = Faulty()
+    client = TransactionClient(log)
+    names = [client.send("account", "a", "read") for _ in range(3)]
+    for name, result in zip(names, (b"\xc1", encode(7), b"\xc1"), strict=True):
+        answer(log, name, result)
+    client.poll()
+    with pytest.raises(BadReply, match="has committed, and cannot be decoded"):
+        client.take(names[0])
+    found = dict(client.take_all())
+    assert found[names[1]] == 7 and isinstance(found[names[2]], BadReply)
+
+
+def test_a_call_that_no_record_can_hold_is_refused_alone() -> None:
+    async def run(client: AsyncTransactionClient, opening: Opening) -> None:
+        other = asyncio.create_task(ask(client))
+        with pytest.raises(BadArguments, match="too large"):
+            await client.call("account", "a", "read", ["x" * (17 << 20)], timeout_s=PLENTY_S)
+        assert "no reply to request" in await other
+        assert await client.check() is None
+
+    with_client(run)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_what_nobody_expected_is_told_to_all_and_stays_a_problem() -> None:
+    async def run(client: AsyncTransactionClient, opening: Opening) -> None:
+        opening.log.reading = ZeroDivisionError("never")
+        assert "ZeroDivisionError" in str(await client.check())
+        with pytest.raises((RunFailed, Unreachable), match="ZeroDivisionError"):
+            await client.call("account", "a", "read", timeout_s=PLENTY_S)
+        assert "ZeroDivisionError" in str(await client.check())
+
+    with_client(run)
 
 
 def test_a_log_that_was_never_there_is_named_at_once() -> None:
     async def run() -> None:
-        async with AsyncTransactionClient(Logs(LogUnavailable("no broker")).open):
+        opening = Opening(Faulty())
+        opening.failure = LogUnavailable("no broker")
+        async with AsyncTransactionClient(opening):
             pass
 
     with pytest.raises(LogUnavailable, match="no broker"):

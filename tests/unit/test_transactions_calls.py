@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from nodes.cli.txn_commands import _show
+from nodes.cli.txn_call_command import _show
 from tests.unit.txn_stage import Stage
 from transactional import Aborted, CallFailed, CallNotAwaited, Context, Entity, Operator, Program, Serial
 from transactional.errors import describe, restore

@@ -19,7 +19,7 @@ from nodes.log import Log
 from nodes.python_process import child_environment, module_command
 from nodes.transactions.bench.figures import Replied, counts, log_latencies_ms, spread
 from nodes.transactions.bench.saved_state import newest_checkpoints, wait_for_checkpoints
-from nodes.transactions.client import TransactionClient
+from nodes.transactions.client import BadReply, TransactionClient
 from nodes.transactions.settled import wait_until_settled
 from nodes.transactions.topics import create_topics
 from transactional.errors import Aborted
@@ -155,6 +155,8 @@ def _ask(
         client.receive(0.001 if pending < len(requests) else 0.05)
         now = time.monotonic()
         for name, outcome in client.take_all():
+            if isinstance(outcome, BadReply):
+                raise outcome
             asked.answered[name] = last = now
             asked.outcomes[name] = outcome
         while waiting and len(asked.answered) >= waiting[0][1] * len(requests):

@@ -1,0 +1,120 @@
+"""`holon txn call`: one transaction, over the log or through the HTTP gateway."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from nodes.cli.options import Given, JsonOption, with_log_options
+from nodes.cli.output import emit_json, fail
+
+if TYPE_CHECKING:
+    from nodes.settings import Settings
+    from transactional.requests import WireRequest
+
+EXAMPLE = """Example: holon txn call account alice transfer '{"to": "bob", "amount": 5}'"""
+
+
+@with_log_options
+def call(
+    given: Given,
+    operator: Annotated[str, typer.Argument(metavar="OPERATOR", help="Kind of the entity.")],
+    key: Annotated[str, typer.Argument(metavar="KEY", help="Which entity.")],
+    function: Annotated[str, typer.Argument(metavar="FUNCTION", help="What to call.")],
+    arguments: Annotated[str, typer.Argument(metavar="JSON", help="A list, or an object of named arguments.")] = "null",
+    job: Annotated[str | None, typer.Option("--job", help="Name of the program, if the log has several.")] = None,
+    request_id: Annotated[str | None, typer.Option("--id", help="Request id: asked again, the same reply.")] = None,
+    since: Annotated[
+        int | None, typer.Option("--since", min=0, help="Of an id that was tried before: as its first try has said.")
+    ] = None,
+    timeout_s: Annotated[float, typer.Option("--timeout", help="Seconds to wait for the reply.")] = 30.0,
+    gateway: Annotated[
+        str | None,
+        typer.Option("--gateway", metavar="URL", help="Ask `holon txn serve` there, not the log; with its token."),
+    ] = None,
+    token_file: Annotated[
+        Path | None, typer.Option("--token-file", help="With --gateway: a file with the token, if not the shared one.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Call a function as one transaction and print its result; 1 if it was aborted."""
+    try:
+        args: Any = json.loads(arguments)
+    except ValueError as error:
+        fail(2, f"the arguments are no JSON: {error}")
+    if gateway is None and token_file is not None:
+        fail(2, "--token-file goes with --gateway URL; on the log nobody asks for a token")
+    if gateway is not None and job is not None:
+        fail(2, "--job goes with the log; a gateway serves one job, which its own --job names")
+    settings = given.settings()
+    from transactional.errors import BadArguments
+    from transactional.requests import WireRequest
+
+    request = WireRequest("" if request_id is None else request_id, operator, key, function, args, since)
+    try:
+        if gateway is not None:
+            outcome = _through(gateway, token_file, request, request_id, timeout_s)
+        else:
+            outcome = _on_the_log(settings, job, request, request_id, timeout_s)
+    except BadArguments as error:
+        fail(2, f"nothing was asked: {error}")
+    _show(outcome, as_json)
+
+
+def _on_the_log(
+    settings: Settings, job: str | None, request: WireRequest, request_id: str | None, timeout_s: float
+) -> Any:
+    from nodes.opening import open_settings_log
+    from nodes.transactions.client import TransactionClient
+
+    with open_settings_log(settings) as log:
+        return TransactionClient(log, job).call(
+            request.operator,
+            request.key,
+            request.function,
+            request.args,
+            request_id=request_id,
+            since=request.since,
+            timeout_s=timeout_s,
+        )
+
+
+def _through(url: str, token_file: Path | None, request: WireRequest, request_id: str | None, timeout_s: float) -> Any:
+    from nodes.transactions.gateway_call import GatewayCalls, is_loopback
+    from nodes.transactions.gateway_token import given_token, own_token, shared_token_file
+
+    if request_id == "":
+        fail(2, "--id is empty: a request id has 1 to 200 bytes")
+    token, shared = None, shared_token_file()
+    if token_file is not None:
+        token = given_token(token_file)
+    elif is_loopback(url) and shared.exists():
+        token = own_token(shared)
+    return GatewayCalls(url, token).call(request, timeout_s)
+
+
+def _show(outcome: Any, as_json: bool) -> None:
+    """In JSON where that keeps all of it, else as Python writes it; ``as_json`` takes nothing else."""
+    from transactional.errors import Aborted
+    from transactional.values import fits_json
+
+    aborted = isinstance(outcome, Aborted)
+    said: dict[str, Any] = {"result": outcome}
+    if aborted:
+        said = {"aborted": outcome.kind, "arguments": list(outcome.plain_arguments)}
+        said |= {"fields": outcome.fields} if outcome.fields else {}
+    why = fits_json(said)
+    if as_json and why is not None:
+        ended = f"was aborted ({outcome.kind})" if aborted else "has committed"
+        fail(1, f"the transaction {ended}; JSON cannot say more, without --json it is shown: {why}")
+    if as_json:
+        emit_json(said)
+    elif not aborted:
+        typer.echo(json.dumps(outcome) if why is None else repr(outcome))
+    if aborted and as_json:
+        raise typer.Exit(1)
+    if aborted:
+        fail(1, f"aborted: {outcome}")
