@@ -115,7 +115,8 @@ def _write_json(line: str) -> None:
 
 def _print(line: str | None) -> None:
     assert line is not None, "records are no JSON"
-    print(line, file=sys.stderr, flush=True)
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
 
 
 def _is_object(line: str) -> bool:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from random import Random
 from typing import TypeAlias
 
@@ -14,9 +12,9 @@ from msgspec.structs import replace
 from nodes.log.contract import Chunk
 from nodes.log.memory import MemoryLog
 from tests.sim.memory_spill import MemorySpill
+from tests.sim.transactions_life import CALLS, COMMITS, EPOCHS, REPLIES, REQUESTS, Life
 from transactional import Program
 from transactional import node as n
-from transactional.appends import Append, AppendCalls, AppendCommit, AppendEpochs
 from transactional.crashing import Trying
 from transactional.messages import Replies, reply_message
 from transactional.requests import WireRequest, partition_of, request_record
@@ -30,41 +28,6 @@ Chain: TypeAlias = tuple[PartitionState, ...]
 """A snapshot, behind those that it rests upon."""
 KEPT = 3
 """Snapshots of a partition that somebody may begin with."""
-EPOCHS, CALLS, REQUESTS, REPLIES, COMMITS = "epochs", "calls", "requests", "replies", "commits"
-
-
-@dataclass
-class Life:
-    """One node between two crashes: its state machine, where it reads, and what it has not written yet.
-
-    Writes to one partition of the log arrive in order; those to different ones may overtake each other.
-    """
-
-    node: n.TransactionNode
-    begun: int = 0  # up to this epoch it knows nothing
-    outbox: dict[tuple[str, int], deque[bytes]] = field(default_factory=dict)
-    called: dict[tuple[int, str], tuple[str, int]] = field(default_factory=dict)  # calls to the outside
-    trims: Trims | None = None
-
-    def keep(self, appends: list[Append]) -> None:
-        for append in appends:
-            match append:
-                case AppendEpochs(value):
-                    where = EPOCHS, 0
-                case AppendCalls(partition, value):
-                    where = CALLS, partition
-                case AppendCommit(partition, value):
-                    where = COMMITS, partition
-                case _:
-                    where, value = (REPLIES, append.partition), append.value
-            self.outbox_of(*where).append(value)
-
-    def outbox_of(self, topic: str, partition: int) -> deque[bytes]:
-        return self.outbox.setdefault((topic, partition), deque())
-
-    @property
-    def busy(self) -> bool:
-        return any(self.outbox.values())
 
 
 class Trimmed(Exception):

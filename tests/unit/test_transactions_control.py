@@ -184,8 +184,12 @@ def test_nodes_trim_the_control_topic_and_those_who_look_on_see_all_of_it() -> N
             break
     assert stage.log.start_offset(stage.topics.control, 0) > 0
     ownership = driver.claiming.ownership
-    kept = {p: ownership.checkpoint(SEQUENCERS + p) for p in range(PARTITIONS)}
-    newest = newest_checkpoints(stage.log, stage.program, SEQUENCERS)
+    for _ in range(20):  # what the node has written last it reads in its next turn
+        kept = {p: ownership.checkpoint(SEQUENCERS + p) for p in range(PARTITIONS)}
+        newest = newest_checkpoints(stage.log, stage.program, SEQUENCERS)
+        if newest == {p: saved.name for p, saved in kept.items() if saved is not None}:
+            break
+        stage.turn(1)
     assert newest == {p: saved.name for p, saved in kept.items() if saved is not None} and len(newest) == PARTITIONS
     wait_until_settled(stage.log, stage.topics, (SEQUENCERS, PARTITIONS), nodes=1, limit_s=0)
 
