@@ -134,7 +134,7 @@ class Driver:
         moved |= self._turn_input(ready) or self.hurry
         if ready is None:
             self._ask_ends()
-        self._notices.look()
+        self._notices.look(now)
         if not self._told:
             self.tell(e.Ticked())
         return moved

@@ -102,6 +102,11 @@ class Monitor:
         """Input records that the fleet has processed, as far as it has said so."""
         return sum(offset - start for offset, start in zip(self._offsets(), self.run.start_offsets, strict=True))
 
+    def input_end(self, partition: int) -> int:
+        """Where the input of a partition ends: the declared end, or how far it goes now."""
+        declared = self.ownership.end_offset(partition)
+        return self.log.end_offset(self.topics.source, partition) if declared is None else declared
+
     @property
     def done(self) -> bool:
         """True once all input of this run has ended and every window is answered, durably."""

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from nodes.held_frontier import HELD_END_MS, HELD_MS, FrontierWatch, held_text
 from nodes.machine.node import Node
+
+LOOK_INTERVAL_MS = 500
+AGAIN_MS = 60_000
+"""After so long the log says again that the frontier is held."""
 
 
 class Notices:
@@ -15,12 +20,35 @@ class Notices:
         self._report = report
         self._waits = False
         self._warned_of_times = False
+        self._frontier = FrontierWatch(node.work)
+        self._looked_ms = -LOOK_INTERVAL_MS
+        self._told_ms: int | None = None
 
-    def look(self) -> None:
+    def look(self, now_ms: int) -> None:
+        """``now_ms`` is the node's clock."""
         self._look_at_uncovered()
         if self._node.work.unusual_time and not self._warned_of_times:
             self._warned_of_times = True
             self._report(self._node.work.unusual_time)
+        if not 0 <= now_ms - self._looked_ms < LOOK_INTERVAL_MS:
+            self._looked_ms = now_ms
+            self._look_at_frontier(now_ms)
+
+    def _look_at_frontier(self, now_ms: int) -> None:
+        """All nodes say it in their heartbeats; the owner of the partition logs it, so that it is logged once."""
+        node, through_ms = self._node, self._frontier.look(now_ms)
+        if through_ms is None:
+            self._told_ms = None
+            node.extra_stats.pop(HELD_MS, None)
+            node.extra_stats.pop(HELD_END_MS, None)
+            return
+        node.extra_stats |= {HELD_MS: float(self._frontier.held_ms), HELD_END_MS: float(through_ms)}
+        if self._told_ms is None or now_ms - self._told_ms >= AGAIN_MS:
+            held = self._frontier.held(through_ms)
+            owner = node.ownership.owner(held.partitions[0].partition) if held.partitions else None
+            if node.config.node == (owner or min(node.ownership.members, default=None)):
+                self._told_ms = now_ms
+                self._report(held_text(held))
 
     def _look_at_uncovered(self) -> None:
         """Once when input begins to wait for checkpoints, and once when it goes on."""

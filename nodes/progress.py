@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from holon.admit import Counts
 from nodes.fleet import Fleet
-from nodes.log.contract import LogError
-from nodes.machine import messages as m
+from nodes.held_frontier import HeldFrontier, held_frontier
 from nodes.machine.workload import WINDOWS_LEFT
 from nodes.monitor import Monitor, NodeView
-from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
+from nodes.watermarks import Watermarks
+from wcrdt.windows import END_OF_TIME_MS
 
 RATE_WINDOW_S = 3.0
 WATERMARKS_INTERVAL_S = 0.5
@@ -71,6 +71,7 @@ class JobProgress:
     silent_after_ms: int
     partitions: tuple[PartitionRow, ...] = ()
     nodes: tuple[NodeRow, ...] = ()
+    held: HeldFrontier | None = None
 
     @property
     def windows_left(self) -> int:
@@ -99,15 +100,14 @@ class ProgressReader:
         self.silent_after_ms = silent_after_ms
         partitions = range(monitor.run.partitions)
         self._rates = {partition: _Rate() for partition in partitions}
-        self._watermarks: dict[int, int] = {}
-        self._broadcast_at = dict.fromkeys(partitions, -1)
+        self._watermarks = Watermarks(monitor)
         self._watermarks_s = float("-inf")
 
     def read(self, now_s: float, wall_ms: int) -> JobProgress:
         """What is known at ``now_s`` (any steady clock) and ``wall_ms`` (the clock of the log's timestamps)."""
         if now_s - self._watermarks_s >= WATERMARKS_INTERVAL_S:
             self._watermarks_s = now_s
-            self._read_watermarks()
+            self._watermarks.read()
         monitor = self.monitor
         frontier = self._frontier()
         rows = tuple(self._row(partition, now_s, frontier) for partition in range(monitor.run.partitions))
@@ -124,11 +124,12 @@ class ProgressReader:
             self.silent_after_ms,
             rows,
             self._node_rows(wall_ms),
+            held_frontier(monitor, self._watermarks.known),
         )
 
     def _frontier(self) -> int | None:
         """The least watermark; None until every partition has one."""
-        known = self._watermarks
+        known = self._watermarks.known
         if len(known) < self.monitor.run.partitions:
             return None
         return min(known.values())
@@ -137,10 +138,8 @@ class ProgressReader:
         monitor, ownership = self.monitor, self.monitor.ownership
         offset = monitor.progress[partition]
         owner = ownership.owner(partition)
-        end = ownership.end_offset(partition)
-        if end is None:
-            end = monitor.log.end_offset(monitor.topics.source, partition)
-        watermark = self._watermarks.get(partition)
+        end = monitor.input_end(partition)
+        watermark = self._watermarks.known.get(partition)
         return PartitionRow(
             partition,
             None if owner is None else ownership.members.get(owner, -1),
@@ -179,35 +178,6 @@ class ProgressReader:
                 )
             )
         return tuple(sorted(rows, key=lambda row: row.number))
-
-    def _read_watermarks(self) -> None:
-        """The newest watermark of each partition: from its last broadcast, or from its last checkpoint."""
-        monitor = self.monitor
-        for partition in range(monitor.run.partitions):
-            saved = monitor.ownership.checkpoint(partition)
-            found = [] if saved is None else [saved.watermark_ms]
-            found += self._broadcast_watermark(partition)
-            for watermark in found:
-                if watermark > BEFORE_TIME_MS:
-                    self._watermarks[partition] = max(watermark, self._watermarks.get(partition, watermark))
-
-    def _broadcast_watermark(self, partition: int) -> list[int]:
-        """Of the newest message alone; one that cannot be read, or is about the other track, says nothing."""
-        log, topic = self.monitor.log, self.monitor.topics.broadcast
-        try:
-            end = log.end_offset(topic, partition)
-            if end == self._broadcast_at[partition] or end == log.start_offset(topic, partition):
-                return []
-            self._broadcast_at[partition] = end
-            message = m.decode_broadcast(log.read(topic, partition, end - 1, max_records=1).values[0])
-        except (LogError, m.BadMessage, IndexError):
-            return []
-        if isinstance(message, m.PunctuationSent):
-            return [message.punctuation.watermark_ms]
-        if isinstance(message, m.PieceSent):
-            return []
-        record = message.delta.record
-        return [] if record is None else [record.watermark_ms]
 
 
 def wall_clock_ms() -> int:

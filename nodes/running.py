@@ -16,6 +16,7 @@ from nodes.bounding import Bounds
 from nodes.dead_letters import dead_letters
 from nodes.errors import RunFailed, Unreachable
 from nodes.fleet import PID, STOP_TIMEOUT_S, Fleet
+from nodes.held_frontier import HeldFrontier, held_frontier
 from nodes.log.contract import Log
 from nodes.machine.config import JobRun
 from nodes.monitor import Monitor
@@ -24,6 +25,7 @@ from nodes.reader import OutputReader
 from nodes.screen import Screen
 from nodes.settings import Settings
 from nodes.supervisor import Supervisor
+from nodes.watermarks import Watermarks
 
 LOOK_S = 0.05
 MEASURE_S = 1.0
@@ -48,6 +50,7 @@ class RunResult(msgspec.Struct, kw_only=True):
     ``taken``: records of the input up to the checkpoints, by the log's offsets. ``outputs``: results on the output
     topics, each once, without late and dead letters. ``late_inserts``: see ``holon.admit.Counts``.
     ``metrics_ports``: the port at which each node served its metrics.
+    ``frontier_held``: the partitions that windows have waited for, if none was completed in the last seconds.
     ``first_dead``: partition, offset and reason of the first dead letter of the lowest partition that has one.
     ``unread``: by partition, records behind the end of the input that was declared before this run.
     """
@@ -77,6 +80,7 @@ class RunResult(msgspec.Struct, kw_only=True):
     metrics_ports: dict[int, int] = {}
     unread: dict[int, int] = {}
     first_dead: str | None = None
+    frontier_held: HeldFrontier | None = None
 
     @property
     def all_dead(self) -> bool:
@@ -295,6 +299,7 @@ def account(
         wall_s=round(wall_s, 3),
         error=monitor.failure,
         first_dead=first_dead(log, run.job) if counts.dead else None,
+        frontier_held=held_frontier(monitor, Watermarks(monitor).read()),
     )
 
 

@@ -9,7 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from holon.admit import Counts
-from nodes.progress import JobProgress, NodeRow, PartitionRow, has_ended
+from nodes.held_frontier import held_text
+from nodes.progress import JobProgress, NodeRow, has_ended
 
 MOST_PARTITIONS = 24
 
@@ -18,7 +19,7 @@ def render(progress: JobProgress, most_partitions: int = MOST_PARTITIONS) -> Ren
     """Header, partitions (the ones that lag most, if there are too many) and nodes."""
     return Group(
         _header(progress),
-        _partition_table(progress.partitions, most_partitions),
+        _partition_table(progress, most_partitions),
         _node_table(progress),
         _hidden(progress, most_partitions),
     )
@@ -31,7 +32,7 @@ def one_line(progress: JobProgress) -> str:
     return (
         f"{progress.job}: {identity(progress.taken, progress.counts)}; {progress.rate_per_s:,.0f}/s, "
         f"lag {lag:,} records, frontier {event_time(progress.frontier_ms)}, {alive} nodes, {progress.steals} steals"
-        f"{_windows_left(progress)}"
+        f"{_windows_left(progress)}" + (f"; {held_text(progress.held)}" if progress.held is not None else "")
     )
 
 
@@ -79,24 +80,28 @@ def duration(ms: int | None) -> str:
 def _header(progress: JobProgress) -> Text:
     balanced = progress.taken == progress.counts.taken
     lag = None if any(has_ended(row.watermark_ms) for row in progress.partitions) else progress.frontier_lag_ms
+    held = "" if progress.held is None else f"\n{held_text(progress.held)}"
     return Text.assemble(
         (progress.job, "bold"),
         f" incarnation {progress.incarnation}   frontier {event_time(progress.frontier_ms)}",
         f"   frontier lag {duration(lag)}   {progress.rate_per_s:,.0f} records/s   steals {progress.steals}\n",
         (identity(progress.taken, progress.counts), "" if balanced else "bold red"),
         _windows_left(progress),
+        (held, "bold yellow"),
     )
 
 
-def _partition_table(rows: tuple[PartitionRow, ...], most: int) -> Table:
+def _partition_table(progress: JobProgress, most: int) -> Table:
+    """Those that hold the frontier come first, whatever their number is."""
+    rows, held = progress.partitions, frozenset(progress.held.numbers if progress.held else ())
     table = Table(box=None, pad_edge=False)
     for name in ("partition", "owner", "version", "offset", "end", "lag", "rate/s", "watermark", "ahead"):
         table.add_column(name, justify="left" if name == "watermark" else "right", no_wrap=True)
-    shown = sorted(rows, key=lambda row: -row.lag)[:most] if len(rows) > most else rows
-    for row in sorted(shown, key=lambda row: row.partition):
+    shown = sorted(rows, key=lambda row: (row.partition not in held, -row.lag))[:most] if len(rows) > most else rows
+    for row in sorted(shown, key=lambda row: (row.partition not in held, row.partition)):
         ahead = "-" if has_ended(row.watermark_ms) else duration(row.ahead_ms)
         table.add_row(
-            str(row.partition),
+            Text(f"{row.partition} holds", style="bold yellow") if row.partition in held else str(row.partition),
             _number(row.owner),
             str(row.version),
             f"{row.offset:,}",

@@ -160,6 +160,7 @@ def _report(result: RunResult, as_json: bool) -> None:
         emit_json(result)
         return
     from holon.admit import Counts
+    from nodes.held_frontier import held_text
     from nodes.view import identity
 
     outcomes = (result.accepted, result.filtered, result.late, result.dead, result.duplicates)
@@ -174,6 +175,7 @@ def _report(result: RunResult, as_json: bool) -> None:
         f"{identity(result.taken, counts)}: {verdict}",
         f"steals {result.steals}, suppressed {result.suppressed}, restarts {result.restarts}",
         letters,
+        None if result.frontier_held is None else held_text(result.frontier_held),
     ):
         if line is not None:
             print(line, flush=True)

@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from holon.admit import Counts
+from nodes.held_frontier import HeldFrontier, HeldPartition, held_text
 from nodes.progress import JobProgress, NodeRow, PartitionRow
 from nodes.screen import LineScreen, LiveScreen
 from nodes.view import duration, event_time, one_line, render
@@ -78,6 +79,15 @@ def test_windows_that_are_left_behind_the_end_of_the_input_are_counted() -> None
     words = "the input has ended, 1,234 windows are still to be answered"
     assert words in one_line(progress(nodes=nodes)) and words not in one_line(progress())
     assert any(" ".join(line).endswith(words) for line in lines_of(progress(nodes=nodes)))
+
+
+def test_partitions_that_hold_the_frontier_come_first_and_are_never_hidden() -> None:
+    held = HeldFrontier([HeldPartition(29, None, 0, 0), HeldPartition(5, START_MS, 3, 0)], START_MS, 7_000, None)
+    shown = lines_of(progress(30, nodes=(), held=held), most=4)
+    assert "no window was completed for 7 s (since 2025-01-01 00:00:00.000)" in " ".join(shown[2])
+    at = next(index for index, line in enumerate(shown) if line[0] == "partition" and "owner" in line)
+    assert [line[:2] for line in shown[at + 1 : at + 3]] == [["5", "holds"], ["29", "holds"]]
+    assert one_line(progress(held=held)).endswith(held_text(held))
 
 
 def test_one_line_says_the_same() -> None:
