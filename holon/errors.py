@@ -83,7 +83,6 @@ class UserFunctionError(HolonError):
         partition: int,
         at: str,
         cause: BaseException,
-        *,
         what: str = "the processing function",
         offset: int | None = None,
         topic: str | None = None,
@@ -94,6 +93,6 @@ class UserFunctionError(HolonError):
         self.partition = partition
         self.offset = offset
         self.at = at
-        shown = "" if record is None else f"record at offset {offset}: {shown_record(record)}\n"
+        shown = "" if record is None else f"record at offset {offset}: {shown_record(bytes(record))}\n"
         self.details = shown + own_frames(cause)
         self.trace = all_frames(cause)

@@ -362,8 +362,8 @@ class RecordTrack:
         """At the record in a row of the run, or in the rows from it to ``last``."""
         offset, until = int(run.offsets[index]), int(run.offsets[max(index, last)])
         at = f"offset {offset}" if until == offset else f"offsets {offset} to {until} (a batch)"
-        told = {"what": what, "topic": self.job.source.topic, "record": bytes(run.payloads[index])}
-        return UserFunctionError(self.job.name, self.scope.partition, at, error, offset=offset, **told)
+        job, topic = self.job.name, self.job.source.topic
+        return UserFunctionError(job, self.scope.partition, at, error, what, offset, topic, run.payloads[index])
 
     # --- after a run ----------------------------------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from types import TracebackType
@@ -99,24 +98,18 @@ class LineScreen:
 
 
 class JsonScreen(LineScreen):
-    """For ``logging.format = json``: each line is one object; those that nodes log are that already."""
+    """For ``logging.format = json``: each line is one object; those that nodes log are that already.
 
-    def __init__(self) -> None:
-        super().__init__(_write_json)
+    Args: ``write`` makes an object of a line, ``write_object`` takes one.
+    """
+
+    def __init__(self, write: Callable[[str], None], write_object: Callable[[str], None]) -> None:
+        super().__init__(write)
+        self._write_object = write_object
 
     def say_of(self, node: int, line: str) -> None:
         if line:
-            _print(line if _is_object(line) else line_as_json(line, node=node))
-
-
-def _write_json(line: str) -> None:
-    _print(line_as_json(line))
-
-
-def _print(line: str | None) -> None:
-    assert line is not None, "records are no JSON"
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
+            self._write_object(line if _is_object(line) else line_as_json(line, node=node) or line)
 
 
 def _is_object(line: str) -> bool:

@@ -61,7 +61,7 @@ class Tumbling:
     @classmethod
     def of(cls, *, seconds: float = 0, minutes: float = 0, hours: float = 0) -> Tumbling:
         """``Tumbling.of(seconds=10)``."""
-        return cls(round((seconds + 60 * minutes + 3600 * hours) * 1000))
+        return cls(_millis(seconds, minutes, hours))
 
     def windows_for(self, ts_ms: int) -> tuple[Window, ...]:
         start = (ts_ms - self.offset_ms) // self.size_ms * self.size_ms + self.offset_ms
@@ -92,6 +92,10 @@ class Tumbling:
         return f"Tumbling(size_ms={self.size_ms}, offset_ms={self.offset_ms})"
 
 
+def _millis(seconds: float, minutes: float, hours: float) -> int:
+    return round((seconds + 60 * minutes + 3600 * hours) * 1000)
+
+
 class Sliding:
     """Windows of ``size_ms`` that begin every ``slide_ms``, aligned to the epoch; ``size / slide`` of them take a time.
 
@@ -104,6 +108,20 @@ class Sliding:
         self.size_ms, self.slide_ms = index(size_ms), index(slide_ms)
         if self.slide_ms <= 0 or self.size_ms <= 0 or self.size_ms % self.slide_ms:
             raise ValueError(f"sliding windows need a slide_ms > 0 that divides size_ms, got {slide_ms} and {size_ms}")
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        seconds: float = 0,
+        minutes: float = 0,
+        hours: float = 0,
+        slide_seconds: float = 0,
+        slide_minutes: float = 0,
+        slide_hours: float = 0,
+    ) -> Sliding:
+        """``Sliding.of(minutes=10, slide_seconds=30)``: windows of ten minutes, a new one every 30 seconds."""
+        return cls(_millis(seconds, minutes, hours), _millis(slide_seconds, slide_minutes, slide_hours))
 
     def windows_for(self, ts_ms: int) -> tuple[Window, ...]:
         last = ts_ms // self.slide_ms * self.slide_ms

@@ -72,7 +72,7 @@ def emit_error(exit_code: int, message: str, *, as_json: bool) -> None:
     elif exit_code == 130:
         note(f"holon: {message}")
     else:
-        print(line_as_json(message, logging.ERROR) or f"holon: error: {message}", file=sys.stderr, flush=True)
+        note_as_it_is(line_as_json(message, logging.ERROR) or f"holon: error: {message}")
     output = _json_output.get()
     if as_json and output is not None and not output.emitted:
         emit_json({"error": {"exit_code": exit_code, "message": message}})
@@ -80,7 +80,12 @@ def emit_error(exit_code: int, message: str, *, as_json: bool) -> None:
 
 def note(text: str) -> None:
     """One line for the person at the keyboard, or as JSON where records are (``logging.format``)."""
-    print(line_as_json(text) or text, file=sys.stderr, flush=True)
+    note_as_it_is(line_as_json(text) or text)
+
+
+def note_as_it_is(line: str) -> None:
+    """A line that is an object already, where that is asked for."""
+    print(line, file=sys.stderr, flush=True)
 
 
 def fail(exit_code: int, message: str) -> NoReturn:

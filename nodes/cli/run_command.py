@@ -18,7 +18,7 @@ from nodes.cli.job_options import (
     note_unknown,
 )
 from nodes.cli.options import Given, JsonOption, new_command, with_log_options
-from nodes.cli.output import console, emit_json, note
+from nodes.cli.output import console, emit_json, note, note_as_it_is
 
 if TYPE_CHECKING:
     from nodes.bounding import Bounds
@@ -139,7 +139,7 @@ def _screen(no_view: bool, settings: Settings) -> Screen:
     from nodes.screen import JsonScreen, LineScreen, LiveScreen
 
     if settings.logging.format == "json":
-        return JsonScreen()
+        return JsonScreen(note, note_as_it_is)
     return LineScreen(note) if no_view or not console().is_terminal else LiveScreen(console())
 
 

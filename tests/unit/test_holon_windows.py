@@ -28,7 +28,7 @@ from holon import (
     on_window,
 )
 from holon.testing import JobTest, run_job
-from tests.unit.holon_jobs import Reading
+from tests.unit.holon_jobs import Event, Reading, job
 from wcrdt import GCounter
 
 
@@ -145,3 +145,50 @@ def test_many_windows_that_complete_at_once_are_answered_in_the_order_of_their_e
     assert sorted(ends) == sorted([10 * i for i in range(1, 5_002)] * 2)
     per_partition = [identity.position for _, identity, _ in test.raw_outputs() if identity and identity.partition == 0]
     assert per_partition == sorted(per_partition)
+
+
+def test_windows_are_given_by_units_too() -> None:
+    assert repr(Sliding.of(minutes=10, slide_seconds=30)) == repr(Sliding(600_000, 30_000))
+    assert repr(Sliding.of(hours=1, minutes=30, slide_hours=0.25)) == repr(Sliding(5_400_000, 900_000))
+    assert repr(Tumbling.of(hours=1, seconds=0.5)) == repr(Tumbling(3_600_500))
+    with pytest.raises(ValueError, match="slide_ms > 0 that divides size_ms, got 0 and 60000"):
+        Sliding.of(minutes=1)
+
+
+def test_an_insert_that_changes_nothing_opens_its_window_all_the_same() -> None:
+    class Counts(ProcessingFunction[Event]):
+        count = WCRDT(GCounter(), Tumbling(10))
+
+        def process(self, event: Event, ctx: Context) -> None:
+            self.count.insert(event["by"], ctx.timestamp_ms)
+
+        @on_window(count)
+        async def answer(self, window: Window, ctx: Context) -> None:
+            ctx.emit([window.end_ms, await self.count.window_value(window)])
+
+    test = JobTest(job(Counts), partitions=2)
+    test.feed(0, {"ts": 5, "by": 0}, {"ts": 25, "by": 1})
+    test.finish()
+    assert test.outputs() == [[10, 0], [30, 1]] * 2  # of each partition; nothing for the window in between
+
+
+def test_a_record_that_fails_does_not_move_the_watermark() -> None:
+    """A filtered one does: its event time is known and trusted."""
+
+    class Fails(ProcessingFunction[Event]):
+        count = WCRDT(GCounter(), Tumbling(10))
+
+        def process(self, event: Event, ctx: Context) -> None:
+            self.count.insert(1, ctx.timestamp_ms)
+            if event["ts"] == 1_000:
+                raise ValueError("no")
+
+        @on_window(count)
+        async def answer(self, window: Window, ctx: Context) -> None:
+            ctx.emit(await self.count.window_value(window))
+
+    test = JobTest(job(Fails, on_error="dead-letter"))
+    test.feed(0, {"ts": 5}, {"ts": 1_000})
+    assert (test.outputs(), test.frontier_ms, test.counts.dead) == ([], 5, 1)
+    test.feed(0, {"ts": 6}, {"ts": 30})
+    assert test.outputs() == [2]

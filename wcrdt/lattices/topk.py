@@ -127,7 +127,10 @@ class TopK(Lattice[tuple[S, T], tuple[tuple[S, T], ...]], Generic[S, T]):
 
 
 def _pair(element: tuple[Any, Any]) -> tuple[Element, Element]:
-    score, item = element
+    try:
+        score, item = element
+    except (TypeError, ValueError):
+        raise TypeError(f"a TopK takes (score, item), got {element!r:.100}") from None
     if score is None:
         raise TypeError("None cannot be a score of a TopK; leave the element out")
     return plain(score), plain(item)
