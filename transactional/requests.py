@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Sequence
 from hashlib import blake2b
 from hmac import compare_digest
+from itertools import accumulate
 from typing import Any
 
 import msgspec
@@ -23,7 +24,19 @@ from transactional.external import Asking, Continued
 from transactional.messages import Kind, Request
 from transactional.operators import Program, checked_arguments
 from transactional.replies import keepsake, reused, same_call
-from transactional.values import PACK_ERRORS, BadValue, decode, encode, fits_json, is_plain_json, is_text, pack
+from transactional.values import (
+    MAX_NESTING,
+    PACK_ERRORS,
+    TOO_DEEP,
+    BadValue,
+    decode,
+    encode,
+    fits_json,
+    is_plain_json,
+    is_text,
+    is_too_deep,
+    pack,
+)
 
 MAX_ID_BYTES = 200
 TOO_OLD = "RequestTooOld"
@@ -35,6 +48,13 @@ _IN_A_LIST = 1 << 16
 DRAWN_BYTES = 12
 """Of random bytes in an id that a client makes."""
 _MADE = re.compile(rf"h(0|[1-9][0-9]{{0,17}})-[0-9a-f]{{{2 * DRAWN_BYTES}}}", re.ASCII)
+_MOST_NESTED = MAX_NESTING + 2  # a list of requests, and each an object
+_JSON_TEXT = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_TEXT = re.compile(_JSON_TEXT.encode(), re.DOTALL)
+_BEGINNING = re.compile(rf'\s*{{\s*"id"\s*:\s*({_JSON_TEXT})'.encode(), re.DOTALL)
+_STEPS = [{ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}.get(byte, 0) for byte in range(256)]
+_NO_BRACKETS = bytes(byte for byte, step in enumerate(_STEPS) if not step)
+_ECHO_BYTES = 4096
 _TEXTS = "the request id", "the operator", "the key", "the function"
 _STR = frozenset({str})
 
@@ -61,9 +81,11 @@ _encoder = msgspec.json.Encoder()
 
 def request_record(request: WireRequest | Sequence[WireRequest]) -> bytes:
     """What a client appends. Raises ``BadArguments`` where it cannot travel, or would arrive as something else."""
-    if isinstance(request, WireRequest):
-        return _encoder.encode(sendable(request))
-    return _encoder.encode([sendable(each) for each in request])
+    sent = sendable(request) if isinstance(request, WireRequest) else [sendable(each) for each in request]
+    try:
+        return _encoder.encode(sent)
+    except RecursionError:  # it may be nested so deep, but not where the caller's own calls are
+        raise BadArguments("a request is nested too deep to be encoded so deep in other calls") from None
 
 
 def sendable(request: WireRequest) -> WireRequest:
@@ -155,7 +177,10 @@ def _arguments(wire: WireRequest) -> Any:
         return wire.args
     if wire.args is not None:
         raise BadValue("a request has args or packed, and not both")
-    return decode(wire.packed)
+    args = decode(wire.packed)
+    if len(wire.packed) > MAX_NESTING and is_too_deep(args):
+        raise BadValue(TOO_DEEP)
+    return args
 
 
 def logged_step(value: bytes, answer_key: bytes = b"") -> tuple[str, int] | None:
@@ -169,6 +194,28 @@ def logged_step(value: bytes, answer_key: bytes = b"") -> tuple[str, int] | None
         return wire.id, len(decode(wire.continued, Continued).answers) - 1
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, BadValue):
         return None
+
+
+def _is_too_deep(value: bytes) -> bool:
+    """Whether JSON is nested too deep. Nobody reads it for that: how much a node can read differs from node to node."""
+    if value.count(b"[") + value.count(b"{") <= _MOST_NESTED:
+        return False
+    brackets = _TEXT.sub(b"", value).translate(None, _NO_BRACKETS)
+    return max(accumulate(map(_STEPS.__getitem__, brackets)), default=0) > _MOST_NESTED
+
+
+def _id_of(value: bytes) -> str:
+    """Of a record that cannot be read: the id that it begins with, so that who asked is answered; "": it shows none."""
+    found = _BEGINNING.match(value, 0, 2 * _ECHO_BYTES)
+    try:
+        return "" if found is None else _shown_id(msgspec.json.decode(found[1], type=str))
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return ""
+
+
+def _shown_id(name: str) -> str:
+    """As a refusal says it: of far too long ones nothing."""
+    return name if is_text(name) and len(name.encode()) <= _ECHO_BYTES else ""
 
 
 class Admission:
@@ -206,10 +253,12 @@ class Admission:
     def admit(self, offset: int, value: bytes) -> list[tuple[int, Request]]:
         """The record's requests, and the state partition that each goes to. Offsets ascend."""
         try:
+            if _is_too_deep(value):
+                raise BadValue(TOO_DEEP)
             wires = _decoder.decode(value)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, BadValue) as error:
             self.malformed += 1
-            return [self._refuse(offset, 0, "", Aborted("MalformedRequest", (str(error),)))]
+            return [self._refuse(offset, 0, _id_of(value), Aborted("MalformedRequest", (str(error),)))]
         if not isinstance(wires, list):
             return [self._admit(offset, 0, wires)]
         if len(wires) > _IN_A_LIST:
@@ -221,8 +270,8 @@ class Admission:
         name = wire.id
         self._forget(offset)
         if not name or (len(name) > _SHORT_ID and len(name.encode(errors="replace")) > MAX_ID_BYTES):
-            text = f"an id has 1 to {MAX_ID_BYTES} bytes"
-            return self._refuse(offset, index, "", Aborted("MalformedRequest", (text,)))
+            text = f"an id has 1 to {MAX_ID_BYTES} bytes, not {len(name.encode(errors='replace'))}"
+            return self._refuse(offset, index, _shown_id(name), Aborted("MalformedRequest", (text,)))
         place = partition_of(name, self.sequencers)
         if place != self.sequencer:  # where it is not remembered
             return self._refuse(offset, index, name, Aborted(WRONG_PARTITION, (name, self.sequencer, place)))

@@ -29,6 +29,10 @@ _TYPED: dict[Any, msgspec.msgpack.Decoder[Any]] = {}
 _IN_JSON = frozenset({type(None), bool, int, float, str, list, dict})
 _PLAIN = _IN_JSON | {bytes}
 _MOST_PARTS = 10_000
+MAX_NESTING = 500
+"""Lists and objects in each other, of a value. Python's own limit counts what else runs, so nodes would differ."""
+TOO_DEEP = f"lists and objects are nested more than {MAX_NESTING} deep"
+_SHOWN = 60
 _SCALARS = frozenset({type(None), bool, int, float, str, bytes})
 
 
@@ -58,7 +62,9 @@ def decode(data: bytes, kind: Any = None) -> Any:
         decoder = _TYPED[kind] = msgspec.msgpack.Decoder(kind)
     try:
         return decoder.decode(data)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+    except RecursionError:
+        raise BadValue(TOO_DEEP) from None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise BadValue(f"bytes are no {getattr(kind, '__name__', 'value')}: {error}") from None
 
 
@@ -93,7 +99,9 @@ def is_plain_json(value: Any) -> bool:
 
 def _has_parts_of(kinds: frozenset[type], value: Any) -> bool:
     level = [value]
-    while level:
+    for _ in range(MAX_NESTING + 1):
+        if not level:
+            return True
         found = set(map(type, level))
         if not found <= kinds:
             return False
@@ -105,6 +113,16 @@ def _has_parts_of(kinds: frozenset[type], value: Any) -> bool:
         if dict in found:
             lower += chain.from_iterable([part.values() for part in level if type(part) is dict])
         level = lower
+    return not level
+
+
+def is_too_deep(value: Any) -> bool:
+    """Whether a decoded value is nested more than ``MAX_NESTING`` deep."""
+    level = [value]
+    for _ in range(MAX_NESTING + 1):
+        level = [part for whole in level if isinstance(whole, dict | list) for _, part in _parts("", whole)]
+        if not level:
+            return False
     return True
 
 
@@ -125,7 +143,8 @@ def travelling(value: Any, limit_bytes: int | None = None) -> bytes:
     try:
         data = _encoder.encode(value)
     except PACK_ERRORS as error:
-        raise Misfit(misfit(value, _MOST_PARTS) or f"cannot be stored or sent: {error}") from None
+        why = TOO_DEEP if isinstance(error, RecursionError) else f"cannot be stored or sent: {error}"
+        raise Misfit(misfit(value, _MOST_PARTS) or why) from None
     if not is_plain(value) and (why := misfit(value)) is not None:
         raise Misfit(why)
     if limit_bytes is not None and len(data) > limit_bytes:
@@ -147,11 +166,14 @@ def fits_json(value: Any) -> str | None:
 
 
 def _misfits(value: Any, most: int | None) -> Iterator[str]:
-    left = [("", value)]
+    left = [("", value, 0)]
     for _ in count() if most is None else range(most):
         if not left:
             return
-        path, each = left.pop()
+        path, each, depth = left.pop()
+        if depth > MAX_NESTING:
+            yield f"{_at(path[:_SHOWN])}{TOO_DEEP}"
+            return
         if type(each) in _SCALARS and not isinstance(each, (str, int)):
             continue
         for key in each if isinstance(each, dict) else ():
@@ -160,7 +182,7 @@ def _misfits(value: Any, most: int | None) -> Iterator[str]:
         if not isinstance(each, dict | list | tuple | msgspec.Struct) and not is_dataclass(each):
             yield from _changes(path, each)
         else:
-            left += reversed(list(_parts(path, each)))
+            left += reversed([(*part, depth + 1) for part in _parts(path, each)])
 
 
 def travelling_as(kind: Any, value: Any, limit_bytes: int | None = None) -> bytes:

@@ -43,7 +43,7 @@ def call(
     """Call a function as one transaction and print its result; 1 if it was aborted."""
     try:
         args: Any = json.loads(arguments)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         fail(2, f"the arguments are no JSON: {error}")
     if gateway is None and token_file is not None:
         fail(2, "--token-file goes with --gateway URL; on the log nobody asks for a token")
@@ -51,12 +51,14 @@ def call(
         fail(2, "--job goes with the log; a gateway serves one job, which its own --job names")
     settings = given.settings()
     from transactional.errors import BadArguments
-    from transactional.requests import WireRequest
+    from transactional.requests import WireRequest, sendable
 
     request = WireRequest("" if request_id is None else request_id, operator, key, function, args, since)
     try:
+        # Before anything is opened, or waited for.
+        sendable(WireRequest("?" if request_id is None else request_id, operator, key, function, args, since))
         if gateway is not None:
-            outcome = _through(gateway, token_file, request, request_id, timeout_s)
+            outcome = _through(gateway, token_file, request, timeout_s)
         else:
             outcome = _on_the_log(settings, job, request, request_id, timeout_s)
     except BadArguments as error:
@@ -82,12 +84,10 @@ def _on_the_log(
         )
 
 
-def _through(url: str, token_file: Path | None, request: WireRequest, request_id: str | None, timeout_s: float) -> Any:
+def _through(url: str, token_file: Path | None, request: WireRequest, timeout_s: float) -> Any:
     from nodes.transactions.gateway_call import GatewayCalls, is_loopback
     from nodes.transactions.gateway_token import given_token, own_token, shared_token_file
 
-    if request_id == "":
-        fail(2, "--id is empty: a request id has 1 to 200 bytes")
     token, shared = None, shared_token_file()
     if token_file is not None:
         token = given_token(token_file)

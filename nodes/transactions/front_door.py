@@ -129,10 +129,10 @@ class FrontDoor:
         key = request.headers.get("Idempotency-Key")
         if key is not None and asked.id not in (None, key):
             return _error(422, "Idempotency-Key and id differ")
-        given = asked.id or key
+        given = key if asked.id is None else asked.id
         while True:
             try:
-                name = given or await self._client.new_id(asked.timeout_s)
+                name = await self._client.new_id(asked.timeout_s) if given is None else given
             except _AWAY as error:
                 return _error(503, f"nothing was asked: {error}")
             try:
@@ -153,7 +153,7 @@ class FrontDoor:
                 return _json(504, {"id": name, "error": str(error)})
             except BadArguments as error:
                 outcome = Aborted("BadArguments", (str(error),))
-            if given or not never_ran(outcome):
+            if given is not None or not never_ran(outcome):
                 return _said(request, name, outcome)
 
     async def _refusal(self, request: Request) -> Response | None:

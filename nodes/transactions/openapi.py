@@ -96,7 +96,12 @@ OPENAPI: dict[str, Any] = {
                     "key": {"type": "string"},
                     "function": {"type": "string"},
                     "args": {"description": "A list of positional, an object of named arguments, or the only one."},
-                    "id": {"type": ["string", "null"], "maxLength": 200},
+                    "id": {
+                        "type": ["string", "null"],
+                        "minLength": 1,
+                        "maxLength": 200,
+                        "description": "At most 200 bytes in UTF-8.",
+                    },
                     "since": {
                         "type": ["integer", "null"],
                         "minimum": 0,

@@ -296,4 +296,5 @@ def test_a_key_that_is_no_text_and_an_id_that_is_too_long_are_refused(stage: Sta
     before = stage.call("it", "long", "add", [1])
     stage.turn(20)
     assert stage.call("it", "long", "add", [0]) == before
-    assert long not in stage.client.answered, "the id is not repeated"
+    refused = stage.client.take(long)
+    assert refused.kind == "MalformedRequest" and "not 500" in str(refused), "who asked is told"

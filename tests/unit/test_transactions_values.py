@@ -101,9 +101,9 @@ def test_what_json_would_change_is_named() -> None:
 def test_a_cycle_and_a_deep_value_are_refused_and_no_stack_runs_over() -> None:
     cycle: list[Any] = []
     cycle += [cycle, cycle]
-    with pytest.raises(BadValue, match="cannot be stored or sent"):
+    with pytest.raises(BadValue, match="nested more than 500 deep"):
         travelling(cycle)
-    with pytest.raises(BadArguments, match=r"it\.echo: cannot be stored or sent"):
+    with pytest.raises(BadArguments, match=r"it\.echo: .*nested more than 500 deep"):
         request_record(WireRequest("x", "it", "a", "echo", cycle))
     deep: Any = 1
     for _ in range(300):
