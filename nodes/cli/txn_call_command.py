@@ -73,7 +73,7 @@ def _on_the_log(
     from nodes.transactions.client import TransactionClient
 
     with open_settings_log(settings) as log:
-        return TransactionClient(log, job).call(
+        return TransactionClient(log, job).try_call(
             request.operator,
             request.key,
             request.function,

@@ -10,7 +10,7 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -18,9 +18,9 @@ from typing import Any, Self
 from nodes.errors import MissingDependency, RunFailed, SettingsError, UnknownName, Unreachable
 from nodes.log import Log, LogError
 from nodes.log.contract import RecordTooLarge
-from nodes.transactions.client import BadReply, RepliesTrimmed, TransactionClient, never_ran
+from nodes.transactions.client import BadReply, RepliesTrimmed, TransactionClient, never_ran, result_of
 from nodes.transactions.request_ids import NoReply
-from transactional.errors import BadArguments
+from transactional.errors import Aborted, BadArguments, by_name
 from transactional.requests import WireRequest, sendable
 
 _NONE_YET = "?"
@@ -86,11 +86,15 @@ class AsyncTransactionClient:
     """``async with AsyncTransactionClient(open_log) as client: await client.call(...)``.
 
     ``open_log`` opens the log, in the client's own thread. Raises what that raises, or ``UnknownName``. A log that
-    fails later is opened again until it works; ``check`` tells whether it does.
+    fails later is opened again until it works; ``check`` tells whether it does. ``errors``: as for
+    ``TransactionClient``.
     """
 
-    def __init__(self, open_log: Callable[[], Log], job: str | None = None) -> None:
+    def __init__(
+        self, open_log: Callable[[], Log], job: str | None = None, errors: Iterable[type[Exception]] = ()
+    ) -> None:
         self._open_log = open_log
+        self._errors = by_name(errors)
         self._job = job
         self._calls: queue.SimpleQueue[_Wish | None] = queue.SimpleQueue()
         self._asked: dict[str, _Asked] = {}
@@ -123,10 +127,24 @@ class AsyncTransactionClient:
         since: int | None = None,
         timeout_s: float = 30.0,
     ) -> Any:
-        """As ``TransactionClient.call``. Calls with one id that are under way at once get one reply.
+        """As ``TransactionClient.call``, and raises what that raises. Calls with one id at once get one reply."""
+        outcome = await self.try_call(
+            operator, key, function, args, request_id=request_id, since=since, timeout_s=timeout_s
+        )
+        return result_of(outcome, self._errors)
 
-        Raises ``BadArguments``, ``NoReply``, ``RepliesTrimmed`` and ``BadReply`` as that does.
-        """
+    async def try_call(
+        self,
+        operator: str,
+        key: str,
+        function: str,
+        args: Any = None,
+        *,
+        request_id: str | None = None,
+        since: int | None = None,
+        timeout_s: float = 30.0,
+    ) -> Any | Aborted:
+        """As ``call``, where a transaction that was aborted is a value: ``Aborted``."""
         asked = WireRequest(_NONE_YET if request_id is None else request_id, operator, key, function, args, since)
         request, end = sendable(asked), self._loop.time() + timeout_s
         if request_id is None:

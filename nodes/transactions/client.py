@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
 from nodes.errors import RunFailed, Unreachable
 from nodes.log.contract import Log, OffsetOutOfRange, TopicPartition
 from nodes.transactions.request_ids import NoReply, RequestIds
 from nodes.transactions.topics import TransactionTopics, job_on
-from transactional.errors import Aborted
+from transactional.errors import Aborted, by_name, restore
 from transactional.messages import BadMessage, Reply, reply_message
 from transactional.requests import TOO_OLD, WRONG_PARTITION, WireRequest, partition_of, request_record, sendable
 from transactional.values import BadValue
@@ -41,11 +41,14 @@ class BadReply(RunFailed):
 class TransactionClient:
     """Belongs to one thread, as its log does.
 
+    ``errors``: exceptions that the program declares, which ``call`` raises as what they are.
+
     >>> client.call("account", "alice", "transfer", {"to": "bob", "amount": 5})
     """
 
-    def __init__(self, log: Log, job: str | None = None) -> None:
+    def __init__(self, log: Log, job: str | None = None, errors: Iterable[type[Exception]] = ()) -> None:
         self.log = log
+        self._errors = by_name(errors)
         self.topics: TransactionTopics = job_on(log, job)
         self._ids = RequestIds(log, self.topics.requests)
         partitions = range(log.partitions(self.topics.replies))
@@ -65,14 +68,31 @@ class TransactionClient:
         since: int | None = None,
         timeout_s: float = 30.0,
     ) -> Any:
-        """One transaction: its result, or ``Aborted``.
+        """One transaction: its result.
 
         Call again with the same ``request_id``, and ``since`` of the first try, to ask for the same once more: without
-        an id the client makes one that says so itself (``new_id``). Raises ``BadArguments`` where the call cannot
-        travel as it is; ``NoReply``, which names both, without a reply in ``timeout_s``; ``RepliesTrimmed`` if this
-        client has not read for so long that replies are gone. Whether it runs is then open, and the same id will tell.
-        Raises ``BadReply`` where the reply is there and cannot be decoded.
+        an id the client makes one that says so itself (``new_id``). Raises, where the transaction was aborted, the
+        exception of its function if ``errors`` has its type, else ``CallFailed`` with ``aborted``: it had no effect.
+        Raises ``BadArguments`` where the call cannot travel as it is; ``NoReply``, which names id and ``since``,
+        without a reply in ``timeout_s``; ``RepliesTrimmed`` if this client has not read for so long that replies are
+        gone. Whether it runs is then open, and the same id will tell. Raises ``BadReply`` where the reply is there and
+        cannot be decoded.
         """
+        outcome = self.try_call(operator, key, function, args, request_id=request_id, since=since, timeout_s=timeout_s)
+        return result_of(outcome, self._errors)
+
+    def try_call(
+        self,
+        operator: str,
+        key: str,
+        function: str,
+        args: Any = None,
+        *,
+        request_id: str | None = None,
+        since: int | None = None,
+        timeout_s: float = 30.0,
+    ) -> Any | Aborted:
+        """As ``call``, where a transaction that was aborted is a value: ``Aborted``."""
         end = time.monotonic() + timeout_s
         while True:
             name = self.new_id() if request_id is None else request_id
@@ -232,6 +252,13 @@ def _outcome(reply: Reply, where: str) -> Any:
         return reply.outcome
     except BadValue as error:
         return BadReply(reply, where, str(error))
+
+
+def result_of(outcome: Any, errors: Mapping[str, type[Exception]]) -> Any:
+    """Of a transaction that has committed; raises what it was aborted with."""
+    if isinstance(outcome, Aborted):
+        raise restore(outcome, errors)
+    return outcome
 
 
 def never_ran(outcome: Any) -> bool:

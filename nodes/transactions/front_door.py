@@ -136,7 +136,7 @@ class FrontDoor:
             except _AWAY as error:
                 return _error(503, f"nothing was asked: {error}")
             try:
-                outcome = await self._client.call(
+                outcome = await self._client.try_call(
                     asked.operator,
                     asked.key,
                     asked.function,

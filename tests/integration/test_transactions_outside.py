@@ -33,7 +33,7 @@ def test_calls_to_the_outside_survive_a_kill_and_are_not_repeated_once_logged(
         client = TransactionClient(log, "shop")
 
         def pay(key: str, *given: float, name: str | None = None) -> object:
-            return client.call("account", key, "pay", list(given), request_id=name, timeout_s=PLENTY_S)
+            return client.try_call("account", key, "pay", list(given), request_id=name, timeout_s=PLENTY_S)
 
         options = ("--log-dir", str(tmp_path / "log"))
         with nodes(1, SHOP, *options) as first:
@@ -42,7 +42,7 @@ def test_calls_to_the_outside_survive_a_kill_and_are_not_repeated_once_logged(
             assert pay("declined", 100) == "declined 100"
             assert pay("odd", 200) == "BadValue"
             assert pay("late", 300, 0.2) == "ExternalTimeout"
-            unknown = client.call("account", "a", "undeclared", timeout_s=PLENTY_S)
+            unknown = client.try_call("account", "a", "undeclared", timeout_s=PLENTY_S)
             assert isinstance(unknown, Aborted) and unknown.kind == "UnknownFunction"
             slow = client.send("account", "slow", "pay", [400], request_id="slow")
             until(lambda: "shop:slow:0" in calls(tmp_path), "the slow call")

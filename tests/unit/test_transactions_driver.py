@@ -61,7 +61,7 @@ class Stage:
                 self.nodes[name].turn()
 
     def call(self, key: str, function: str, args: Any = None, request_id: str | None = None) -> Any:
-        return self.client.call("account", key, function, args, request_id=request_id, timeout_s=60)
+        return self.client.try_call("account", key, function, args, request_id=request_id, timeout_s=60)
 
     def busy(self, rounds: int) -> None:
         """Deposits to all accounts, and time for checkpoints."""

@@ -148,4 +148,4 @@ class Stage:
                 feeding.turn(driver.node.sequencers)
 
     def call(self, operator: str, key: str, function: str, args: Any = None, request_id: str | None = None) -> Any:
-        return self.client.call(operator, key, function, args, request_id=request_id, timeout_s=60)
+        return self.client.try_call(operator, key, function, args, request_id=request_id, timeout_s=60)
