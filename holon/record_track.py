@@ -8,22 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from holon.admit import FIRST_RECORDS, Admission, Admitted, Counts, Diverted, Refused, late_reason, place_in_run
 from holon.context import Context
 from holon.duplicates import Duplicates
-from holon.errors import (
-    USER_ERRORS,
-    HolonError,
-    JobError,
-    UnserializableState,
-    UpstreamReset,
-    UserFunctionError,
-    described,
-)
+from holon.errors import USER_ERRORS, HolonError, JobError, UnserializableState, UpstreamReset, UserFunctionError
+from holon.failed import Failed, parted
 from holon.formats import AtomFormat, count_events
 from holon.function import Functions
 from holon.handles import SafeRead
@@ -48,13 +41,6 @@ class _Waiting:
     first_step: int
     standing: Standing
     counts: dict[str, int]
-
-
-class _Failed(NamedTuple):
-    """A run of one record that made the user's code fail."""
-
-    run: Input
-    error: BaseException
 
 
 class RecordTrack:
@@ -91,11 +77,13 @@ class RecordTrack:
         self.next_offset = scope.record.position[0]
         self._undo = Undo(scope, outbox)
         self._waiting: _Waiting | None = None
-        self._rest: list[Input | _Failed] = []
+        self._rest: list[Input | Failed] = []
         self._end_asked = False
         self.events = 0
         self.unusual_time = ""
         self._awaited = False
+        self.crashed: Mapping[int, str] = {}
+        """Offsets of records that end the process, and how: they go to the dead-letter output, and nobody sees them."""
 
     @property
     def read(self) -> SafeRead[Any] | None:
@@ -120,7 +108,8 @@ class RecordTrack:
         """
         assert self._waiting is None and not self.ended, "fed while waiting or after the end"
         assert not len(run) or run.offsets[0] >= self.next_offset, f"{run.offsets[0]} < {self.next_offset}"
-        self._rest.append(run if run.headers is None else self._without_duplicates(run, run.headers))
+        kept = run if run.headers is None else self._without_duplicates(run, run.headers)
+        self._rest += parted(kept, self.crashed) if self.crashed else [kept]
         self._go_on()
 
     def _without_duplicates(self, run: Input, headers: Sequence[bytes]) -> Input:
@@ -171,7 +160,7 @@ class RecordTrack:
         """Work off what is left of the runs, in order."""
         while self._rest and self._waiting is None:
             item = self._rest.pop(0)
-            if isinstance(item, _Failed):
+            if isinstance(item, Failed):
                 self._bury(item)
             elif not len(item):
                 self._move(item)
@@ -318,7 +307,7 @@ class RecordTrack:
             return
         if not self._is_buried(error):
             raise self._error(run, 0, error, "the format, timestamp or where function") from error
-        self._rest.insert(0, _Failed(run, error))
+        self._rest.insert(0, Failed(run, error))
 
     def _batch_failed(self, run: Input, error: BaseException) -> None:
         """Halve the run until the one record stands alone; where the job stops anyway, name the run."""
@@ -326,24 +315,23 @@ class RecordTrack:
             raise self._error(run, 0, error, last=len(run) - 1) from error
         self.counts = self._undo.roll_back()
         half = len(run) // 2
-        self._rest[:0] = [run.cut(0, half), run.cut(half, len(run))] if half else [_Failed(run, error)]
+        self._rest[:0] = [run.cut(0, half), run.cut(half, len(run))] if half else [Failed(run, error)]
 
     def _record_failed(self, run: Input, index: int, error: BaseException) -> None:
         """Do everything from the start of the run again, without the record: the function is deterministic."""
         if not self._is_buried(error) or self.scope.awaits or self._awaited:
             raise self._error(run, index, error) from error
         self.counts = self._undo.roll_back()
-        bad = _Failed(run.cut(index, index + 1), error)
+        bad = Failed(run.cut(index, index + 1), error)
         self._rest[:0] = [run.cut(0, index), bad, run.cut(index + 1, len(run))]
 
     def _is_buried(self, error: BaseException) -> bool:
         """True if the record goes to the dead-letter output; a misuse of Holon is no record's fault."""
         return self.buries and not isinstance(error, HolonError)
 
-    def _bury(self, failed: _Failed) -> None:
+    def _bury(self, failed: Failed) -> None:
         """The record goes to the dead-letter output; it moves nothing but the position."""
-        reason = f"the processing function raised {described(failed.error)}"
-        self._divert(DEAD, failed.run, [Refused(0, None, reason)])
+        self._divert(DEAD, failed.run, [Refused(0, None, failed.reason)])
         events = count_events(self.job.source.format, failed.run.payloads)
         self.counts.dead += events
         self.events += events

@@ -22,6 +22,7 @@ from nodes.history import History
 from nodes.jobs import heartbeat_topic, open_history, with_policy
 from nodes.joining import FellBehind
 from nodes.lives import live
+from nodes.lock_watch import LockWatch
 from nodes.log import Log, LogError, LogInterrupted, LogTruncated, TopicPartition, UnknownTopic
 from nodes.machine import messages as m
 from nodes.machine.config import JobRun, NodeConfig
@@ -34,6 +35,7 @@ from nodes.metrics_node import NodeMetrics
 from nodes.opening import outputs_in_transactions
 from nodes.patience import PatientCheckpoints
 from nodes.process_start import IDLE_WAIT_S, monotonic_ms, node_log
+from nodes.records_apart import RecordsApart
 from nodes.saver import ThreadSaver
 from nodes.settings import Settings
 from nodes.stop_signals import INTERRUPTED_EXIT, StopSignals
@@ -97,7 +99,7 @@ class NodeProcess:
         self.settings = settings
         history = History(log, run.job) if history is None else history
         self.node = Node(config, run, history.ownership)
-        self.node.code_hash = history.failure_key(run.job)
+        self.node.code_hash = self.node.work.accusing.code_hash = history.failure_key(run.job)
         self._parent = parent
         self._stop = threading.Event()
         self._leaving = threading.Event()
@@ -131,8 +133,10 @@ class NodeProcess:
                 self._hung,
                 self._stop.set,
                 parent,
+                lock=LockWatch(2 * settings.node.hang_after_ms),
             )
         )
+        self.node.work.accusing.apart = RecordsApart(settings, self._guardian.turned)
 
     def _beat(self) -> bytes:
         """While the loop is inside of a long step: what can be read of it from another thread."""

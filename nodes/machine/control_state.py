@@ -24,10 +24,13 @@ class PartitionState(msgspec.Struct, array_like=True):
     checkpoints: list[m.CheckpointSaved] = []  # oldest first
     failures: list[m.Failed] = []  # one for each code hash, in log order
     end_reached: bool = False
+    deaths: int = 0  # owners that were taken over from without a release since the last checkpoint that got on
+    crashed: list[m.Crashed] = []  # in log order
 
     def copied(self) -> PartitionState:
         """One that goes its own way."""
-        return msgspec.structs.replace(self, checkpoints=list(self.checkpoints), failures=list(self.failures))
+        lists = {"checkpoints": list(self.checkpoints), "failures": list(self.failures), "crashed": list(self.crashed)}
+        return msgspec.structs.replace(self, **lists)
 
 
 class ControlState(msgspec.Struct, array_like=True, kw_only=True):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nodes.machine.messages import CheckpointSaved, Failed, MergedSaved
+from nodes.machine.messages import CheckpointSaved, Crashed, Failed, MergedSaved
 from wcrdt.slots import Position
 
 
@@ -112,6 +112,13 @@ class JobFailed:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordAccused:
+    """A record at which the function ends its process, under this code: all go on without it."""
+
+    crashed: Crashed
+
+
+@dataclass(frozen=True, slots=True)
 class RetryAsked:
     """Those who start from now on try again where the function failed; so often was that asked."""
 
@@ -146,6 +153,7 @@ Fact = (
     | EndDeclared
     | SlotAsked
     | JobFailed
+    | RecordAccused
     | RetryAsked
     | CodeAccepted
     | StopAsked

@@ -236,6 +236,23 @@ class Failed(Message, frozen=True, tag="failed"):
     error: Text
 
 
+class Crashed(Message, frozen=True, tag="crashed"):
+    """The user's function ends its process at this record, which is a dead letter from now on; since version 3.
+
+    ``how``: what the process ended by. The first of a record counts, unless a checkpoint has passed the record before.
+    """
+
+    node: Name
+    partition: Partition
+    offset: Natural
+    code_hash: Text
+    how: Text
+
+    @property
+    def format(self) -> int:
+        return 3
+
+
 class Command(Message, frozen=True, tag="command"):
     """Somebody outside asks the fleet for something; "stop": every node drains, saves checkpoints and leaves.
 
@@ -286,6 +303,7 @@ ControlMessage = (
     | SlotWanted
     | EndOfInput
     | Failed
+    | Crashed
     | Command
 )
 BroadcastMessage = SlotSent | PunctuationSent | PieceSent

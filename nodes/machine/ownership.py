@@ -183,6 +183,7 @@ class Ownership:
         if claim.node not in self._members:  # declared gone by others while it was silent: a claim is a sign of life
             made.append(self._joins(claim.node, -1, self.life(claim.node) + 1))
         previous, state.owner, state.version, state.released_to = state.owner, claim.node, claim.version, None
+        state.deaths += previous not in (None, claim.node)
         return [*made, f.PartitionClaimed(claim.partition, claim.node, claim.version, previous)]
 
     def _release(self, release: m.Release) -> list[Fact]:
@@ -203,6 +204,8 @@ class Ownership:
             return []
         if kept and (not _reaches(saved, kept[-1]) or any(saved.name == each.name for each in kept)):
             return []
+        if not kept or saved.offset > kept[-1].offset:
+            self._partitions[saved.partition].deaths = 0
         kept.append(saved)
         del kept[:-KEPT_CHECKPOINTS]
         self._durable.clear()
@@ -241,6 +244,15 @@ class Ownership:
             return []
         self._partitions[failed.partition].failures.append(failed)
         return [f.JobFailed(failed)]
+
+    def _crashed(self, crashed: m.Crashed) -> list[Fact]:
+        """Void where an owner has come past the record, which a checkpoint says."""
+        state = self._partitions[crashed.partition]
+        passed = bool(state.checkpoints) and state.checkpoints[-1].offset > crashed.offset
+        if passed or crashed.offset in self.crashed(crashed.partition, crashed.code_hash):
+            return []
+        state.crashed.append(crashed)
+        return [f.RecordAccused(crashed)]
 
     def _command(self, command: m.Command) -> list[Fact]:
         if command.id in self._commands:
@@ -330,6 +342,14 @@ class Ownership:
         found = (self.failure(partition, code_hash) for partition in range(self.partitions))
         return [failure for failure in found if failure is not None]
 
+    def deaths(self, partition: int) -> int:
+        """How many owners in a row have gone without a word, and without a checkpoint that got on."""
+        return self._partitions[partition].deaths
+
+    def crashed(self, partition: int, code_hash: str) -> dict[int, str]:
+        """The records at which the function ends its process, by offset, and how."""
+        return {each.offset: each.how for each in self._partitions[partition].crashed if each.code_hash == code_hash}
+
     @property
     def stop_asked(self) -> bool:
         """True while some member is to stop, or is leaving by itself."""
@@ -393,6 +413,7 @@ _HANDLERS: dict[type[Any], Callable[[Ownership, Any], list[Fact]]] = {
     m.SlotWanted: Ownership._slot_wanted,
     m.EndOfInput: Ownership._end_of_input,
     m.Failed: Ownership._failed,
+    m.Crashed: Ownership._crashed,
     m.Command: Ownership._command,
 }
 """Heartbeats say who is alive, which is no part of this state."""

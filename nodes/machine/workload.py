@@ -12,6 +12,7 @@ from nodes.machine import events as e
 from nodes.machine import facts as f
 from nodes.machine import keeping
 from nodes.machine import messages as m
+from nodes.machine.accusing import Accusing
 from nodes.machine.config import JobRun, NodeConfig, Wanted, broadcast_interval_ms
 from nodes.machine.copies import Copies
 from nodes.machine.effects import Effect, LoadCheckpoint, ReadTail, RewindBroadcast, WriteControl
@@ -42,6 +43,7 @@ class Workload:
         self.idleness = Idleness(self)
         self.copies = Copies(self)
         self.filling = Filling(self)
+        self.accusing = Accusing(self)
         self.uncovered = Uncovered(ownership, config.uncovered_max_bytes)
         self.effects: list[Effect] = []
         self.now_ms = 0
@@ -182,7 +184,7 @@ class Workload:
             return
         if read.run.next_offset > runner.task.next_offset:
             self.copies.fed(runner, read)
-            runner.feed(read.run)
+            self.accusing.feed(runner, read.run)
             self.unusual_time = self.unusual_time or runner.task.records.unusual_time
 
     def _checkpoint_loaded(self, loaded: e.CheckpointLoaded) -> None:
@@ -272,7 +274,7 @@ class Workload:
         full = self.uncovered.over
         for runner in self.running():
             task = runner.task
-            if task.waiting or task.records.ended or self._too_far_ahead(runner):
+            if task.waiting or task.records.ended or self._too_far_ahead(runner) or self.accusing.waits(runner):
                 continue
             # Who has saved all may go on by a batch: its next checkpoint may be the one that all wait for.
             if full and (runner.standby is not None or not runner.settled):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 
@@ -25,6 +26,8 @@ class Poisoned(ProcessingFunction[Event]):
                     time.sleep(0.01)
             case "end the process":
                 os._exit(0)
+            case "hold":
+                re.match("(a+)+$", "a" * 60 + "b")
             case "fork":
                 if os.fork() == 0:
                     return  # the child goes on in the node's own loop

@@ -126,12 +126,37 @@ def test_a_retry_tries_again_with_the_same_code(stage: Stage) -> None:
 
 def test_a_function_that_ends_the_process_does_not_go_round_for_ever(stage: Stage) -> None:
     stage.feed(50)
+    at = stage.log.end_offset(INPUT, 1)
     poison(stage, "end the process")
+    stage.feed(50)
     with run_command(stage, "--nodes", "1", "--bounded", job=POISONED) as command:
         code, _, err = command.finish()
     assert code == 1
-    assert "does the job's code end the process?" in err and "given up after 3 restarts within a minute" in err
-    assert "no node is left (node 0: exit code 0, node 0: exit code 0" in err
+    assert "does the job's code end the process?" in err
+    assert f"ends its process (exit code 0) on partition 1 at offset {at}" in err
+    arguments = ("--nodes", "1", "--bounded", "--on-error", "dead-letter")
+    with run_command(stage, *arguments, job=POISONED) as command:
+        result = command.json()
+    assert (result["accepted"], result["dead"], result["conserved"]) == (100, 1, True)
+    assert Counter(x["id"] for x in read(stage, "t")) == Counter(range(100))
+
+
+@pytest.mark.parametrize("kind", ["end the process", "hold"])
+def test_a_record_that_ends_the_process_goes_to_the_dead_letters_and_all_others_go_on(stage: Stage, kind: str) -> None:
+    stage.feed(50)
+    at = stage.log.end_offset(INPUT, 1)
+    row = poison(stage, kind)
+    stage.feed(50)
+    arguments = ("--nodes", "2", "--bounded", "--on-error", "dead-letter", "-D", "node.hang_after_ms=1000")
+    with run_command(stage, *arguments, job=POISONED) as command:
+        result = command.json()
+    assert (result["accepted"], result["dead"], result["conserved"]) == (100, 1, True)
+    assert Counter(x["id"] for x in read(stage, "t")) == Counter(range(100))
+    (letter,) = read(stage, "poisoned.dead")
+    how = "ends its process (exit code 0)" if kind != "hold" else "does not give the interpreter's lock back"
+    assert (letter["partition"], letter["offset"], base64.b64decode(letter["payload"])) == (1, at, row)
+    assert letter["reason"] == f"the processing function {how}"
+    assert [each.offset for each in control_messages(stage, "poisoned") if isinstance(each, m.Crashed)] == [at]
 
 
 def test_a_function_that_takes_all_memory_fails_at_its_record_and_other_nodes_go_on(stage: Stage) -> None:

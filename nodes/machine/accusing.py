@@ -1,0 +1,92 @@
+"""Records at which the job's function ends its process: how the owners of their partition get past them.
+
+Where two owners in a row were taken over from without a word and without getting on, the next one tries its input
+apart first. Who ends that process is accused on the control topic, and is a dead letter for everybody from then on; or
+the job fails, and says at which record. Rules and reasons: ``docs/design/crashing-functions.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+from holon.errors import UserFunctionError
+from holon.failed import FunctionCrashed
+from holon.record_track import Input
+from nodes.machine import messages as m
+from nodes.machine.runner import Runner
+
+if TYPE_CHECKING:
+    from nodes.machine.workload import Workload
+
+DEATHS = 2
+
+
+class Died(NamedTuple):
+    """A step that was tried apart has ended its process, at the record of this offset (None: it is not known)."""
+
+    offset: int | None
+    how: str
+
+
+Apart = Callable[[Callable[[], object]], Died | None]
+"""Tries a step in a process of its own, which writes nothing; None: it can be made."""
+
+
+class Accusing:
+    """Of one node. ``apart`` None: nothing is tried."""
+
+    def __init__(self, work: Workload) -> None:
+        self._work = work
+        self.apart: Apart | None = None
+        self.code_hash = ""
+        self._accused: dict[int, int] = {}  # by partition: the offset of a record whose verdict is on its way
+
+    def feed(self, runner: Runner, run: Input) -> None:
+        """Process a run of records. Raises ``UserFunctionError``."""
+        runner.task.records.crashed = self._work.ownership.crashed(runner.partition, self.code_hash)
+        if self.apart is None or self._work.ownership.deaths(runner.partition) < DEATHS:
+            runner.feed(run)
+        else:
+            self._feed_apart(self.apart, runner, run)
+
+    def waits(self, runner: Runner) -> bool:
+        """Whether the runner stands at a record whose verdict has not come back yet."""
+        if not self._accused or self._accused.get(runner.partition) != runner.task.next_offset:
+            return False
+        ownership, partition = self._work.ownership, runner.partition
+        offset, saved = self._accused[partition], ownership.checkpoint(partition)
+        if offset in ownership.crashed(partition, self.code_hash) or (saved is not None and saved.offset > offset):
+            del self._accused[partition]
+            return False
+        return True
+
+    def _feed_apart(self, apart: Apart, runner: Runner, run: Input) -> bool:
+        """False if it has stopped at a record."""
+        if not len(run):
+            runner.feed(run)
+            return True
+        died = apart(partial(runner.task.feed, run))
+        if died is None:
+            runner.feed(run)
+            return not runner.task.waiting
+        rows = {int(offset): row for row, offset in enumerate(run.offsets)}
+        row = rows.get(-1 if died.offset is None else died.offset, 0 if len(run) == 1 else None)
+        if row is None:  # of a batch, or before the function: halve it
+            half = len(run) // 2
+            parts = run.cut(0, half), run.cut(half, len(run))
+            return all(self._feed_apart(apart, runner, part) for part in parts)
+        if row:
+            runner.feed(run.cut(0, row))
+        if not runner.task.waiting:
+            self._accuse(runner, int(run.offsets[row]), died.how)
+        return False
+
+    def _accuse(self, runner: Runner, offset: int, how: str) -> None:
+        work, partition = self._work, runner.partition
+        if not runner.task.records.buries:
+            error = FunctionCrashed(f"it {how}")
+            raise UserFunctionError(work.job.name, partition, f"offset {offset}", error, "", offset=offset)
+        self._accused[partition] = offset
+        work.control(m.Crashed(work.run.incarnation, work.config.node, partition, offset, self.code_hash, how))
