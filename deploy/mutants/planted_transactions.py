@@ -12,6 +12,7 @@ PROMOTION = "tests/unit/test_transactions_promotion.py"
 PACE = "tests/unit/test_pace.py::"
 BACKLOG = "tests/unit/test_transactions_backlog.py::"
 IDS = "tests/unit/test_transactions_request_ids.py::"
+CRASHING = "tests/unit/test_transactions_crashing.py::"
 VALUES = "tests/unit/test_transactions_values.py::"
 CALLS = "tests/unit/test_transactions_calls.py::"
 
@@ -237,5 +238,35 @@ TRANSACTIONS = (
         "    while at > first and known < id_window:\n",
         "    while at > first and 2 * known < id_window:\n",
         tests=(BACKLOG + "test_an_admission_that_begins_late_decides_as_one_that_has_read_all",),
+    ),
+    Mutant(
+        "a mark of an owner that knows nothing of a verdict counts",
+        "transactional/ledger.py",
+        " or mark.without != self.crashing.count(mark.epoch, mark.partition, mark.round):\n",
+        ":\n",
+        tests=(CRASHING + "test_the_first_verdict_before_the_partitions_mark_counts_and_older_marks_do_not",),
+    ),
+    Mutant(
+        "a verdict counts behind the mark of its round",
+        "transactional/ledger.py",
+        " or any((number, round_, partition) not in self._expected for round_ in later):\n",
+        ":\n",
+        tests=(CRASHING + "test_a_verdict_behind_the_mark_of_its_round_or_a_later_one_is_void",),
+    ),
+    Mutant(
+        "a life says that it tries one epoch, and runs the next one without a word",
+        "transactional/crashing.py",
+        "            self._until = coming.cut  #",
+        "            self._until = epoch  #",
+        tests=(CRASHING + "test_who_has_not_just_taken_over_says_nothing",),
+    ),
+    Mutant(
+        "an owner goes past a record before its verdict has come back",
+        "nodes/machine/accusing.py",
+        "        self._accused[partition] = offset\n",
+        "",
+        tests=(
+            "tests/unit/test_accusing.py::test_whose_record_ends_the_process_waits_for_the_verdict_and_sets_it_aside",
+        ),
     ),
 )

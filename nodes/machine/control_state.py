@@ -61,7 +61,8 @@ _DECODER = msgspec.msgpack.Decoder(ControlCheckpoint)
 
 def encode_control_checkpoint(checkpoint: ControlCheckpoint) -> bytes:
     """Raises ``BadMessage`` (too large)."""
-    return m.seal(checkpoint, MAX_CHECKPOINT_BYTES)
+    formats = [crashed.format for state in checkpoint.state.partitions for crashed in state.crashed]
+    return m.seal(checkpoint, MAX_CHECKPOINT_BYTES, max(formats, default=m.FIRST_VERSION))
 
 
 def decode_control_checkpoint(data: bytes) -> ControlCheckpoint:

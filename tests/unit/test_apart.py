@@ -1,0 +1,70 @@
+"""How a step that is tried in a child process may end there."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from nodes.apart import Ended, Limits, Note, tried_apart
+
+LIMITS = Limits(500, 100)
+
+
+def tried(step: Callable[[], object], note: bytes = b"7 it") -> Ended | None:
+    looked: list[int] = []
+
+    def run(noted: Note) -> None:
+        noted.write(b"before")
+        noted.write(note)
+        step()
+
+    return tried_apart(run, LIMITS, lambda: looked.append(1))
+
+
+def grow() -> None:
+    kept = [b"x" * (1 << 20) for _ in range(300)]
+    signal.pause()
+    assert kept
+
+
+def leave_twice() -> None:
+    os.closerange(3, 1_000)  # also what the child would say its last word with
+    os._exit(4)
+
+
+@pytest.mark.parametrize(
+    ("step", "how"),
+    [
+        (lambda: os._exit(0), "ends its process (exit code 0)"),
+        (lambda: os._exit(3), "ends its process (exit code 3)"),
+        (leave_twice, "ends its process (exit code 4)"),
+        (lambda: os.kill(os.getpid(), signal.SIGSEGV), "ends its process (SIGSEGV)"),
+        (lambda: re.match("(a+)+$", "a" * 60 + "b"), "does not give the interpreter's lock back"),
+        (grow, "takes more than 100 MB (node.function_memory_mb)"),
+    ],
+    ids=["exit 0", "exit 3", "closed files", "fault", "lock", "memory"],
+)
+def test_what_ends_the_child_is_said_with_what_it_was_about(step: Callable[[], object], how: str) -> None:
+    assert tried(step) == Ended(how, b"7 it")
+
+
+def test_what_comes_through_or_raises_ends_nothing_and_changes_nothing_here() -> None:
+    seen: list[int] = []
+    assert tried(lambda: seen.append(1)) is None
+    assert tried(lambda: 1 // 0) is None
+    assert tried(lambda: sys.exit(3)) is None
+    assert seen == []
+
+
+def test_the_newest_note_counts_whatever_its_length() -> None:
+    note = Note()
+    assert note.read() == b""
+    for text in (b"a", b"x" * 5_000, b"", b"12 function f of operator o"):
+        count = note.count
+        note.write(text)
+        assert note.read() == text[:1_016] and note.count != count
