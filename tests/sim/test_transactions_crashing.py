@@ -13,7 +13,7 @@ from tests.sim.test_transactions_timeouts import agreed_outcomes
 from tests.sim.transactions_fragile import FragileWorld
 from tests.sim.transactions_world import Life
 from tests.unit.txn_crashing import CRASHED, CRASHED_AT_FOURS, ended, program
-from transactional.crashing import Died, Trying
+from transactional.crashing import Died
 from transactional.errors import Aborted
 from transactional.messages import Attempt, Crashes, Hangs, epoch_messages
 from transactional.requests import WireRequest
@@ -51,8 +51,7 @@ class CrashingWorld(FragileWorld):
 
     ends = (Ends,)
 
-    def trying(self, name: str) -> Trying:
-        return Trying(name, apart)
+    apart = staticmethod(apart)
 
     def _born(self) -> Life:
         life = super()._born()

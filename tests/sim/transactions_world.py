@@ -15,7 +15,7 @@ from tests.sim.memory_spill import MemorySpill
 from tests.sim.transactions_life import CALLS, COMMITS, EPOCHS, REPLIES, REQUESTS, Life
 from transactional import Program
 from transactional import node as n
-from transactional.crashing import Trying
+from transactional.crashing import Apart, Trying
 from transactional.messages import Replies, reply_message
 from transactional.requests import WireRequest, partition_of, request_record
 from transactional.sequencer import EpochConfig, first_needed
@@ -37,6 +37,8 @@ class Trimmed(Exception):
 class World:
     """Let it run with ``act``, end it with ``heal``, then ask for replies and the epochs topic."""
 
+    apart: Apart | None = None
+
     def __init__(self, program: Program, seed: int, *, nodes: int, sequencers: int, config: EpochConfig) -> None:
         self.program = program
         self.draw = Random(seed)
@@ -50,7 +52,7 @@ class World:
         self.log.create_topic(REPLIES, program.partitions)
         self.log.create_topic(COMMITS, program.partitions)
         self.now_ms = 1_000
-        self.births = 0
+        self.names = iter(range(1_000_000))
         self.crashes = 0
         self.snapshots: dict[int, list[Chain]] = {}  # durable ones by partition, oldest first
         self.chains: dict[int, Chain] = {}  # what the next snapshot of a partition's life rests upon, by its id
@@ -87,9 +89,8 @@ class World:
     def append_request(self, sequencer: int, record: bytes) -> None:
         """Any bytes as a request; ``after`` keeps what was acknowledged before it."""
         where = sequencer, self.log.end_offset(REQUESTS, sequencer)
-        self.after[where] = max(
-            (each.epoch for p in range(self.program.partitions) for each in self.replies(p)), default=0
-        )
+        epochs = (each.epoch for p in range(self.program.partitions) for each in self.replies(p))
+        self.after[where] = max(epochs, default=0)
         self.log.append(REQUESTS, sequencer, [record])
 
     def act(self) -> None:
@@ -288,15 +289,10 @@ class World:
         if len(self.snapshots) == self.program.partitions:
             oldest = [self._kept(partition)[0][-1].ledger for partition in sorted(self.snapshots)]
             begin = min(oldest, key=lambda ledger: ledger.done)
-        self.births += 1
-        trying = self.trying(f"life{self.births}")
+        trying = Trying(f"life{next(self.names)}", self.apart)
         node = n.TransactionNode(self.program, self.sequencers, self.config, begin, self._new_store, trying=trying)
         node.ledger.told_to = self.log.end_offset(EPOCHS, 0)
         return Life(node, 0 if begin is None else begin.done)
-
-    def trying(self, name: str) -> Trying:
-        """How a life tries what it takes over."""
-        return Trying(name)
 
     def _new_store(self) -> Store | SpillingStore:
         """Half of them have room for hardly anything."""
@@ -308,9 +304,8 @@ class World:
     def _last_reply(self, partition: int) -> tuple[int, int]:
         if self.draw.random() < 0.5:
             return 0, 0
-        return max(
-            ((each.epoch, each.first + len(each.replies) - 1) for each in self.replies(partition)), default=(0, 0)
-        )
+        last = ((each.epoch, each.first + len(each.replies) - 1) for each in self.replies(partition))
+        return max(last, default=(0, 0))
 
     def _write(self, life: Life) -> bool:
         ready = sorted(where for where, values in life.outbox.items() if values)
