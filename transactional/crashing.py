@@ -36,10 +36,14 @@ Apart = Callable[[Callable[[], object]], Died | None]
 
 @dataclass(frozen=True, slots=True)
 class Trying:
-    """How a node tries. ``life``: its name, empty: it says nothing of attempts. ``apart`` None: it tries nothing so."""
+    """How a node tries. ``life``: its name, empty: it says nothing of attempts. ``apart`` None: it tries nothing so.
+
+    ``follows``: it runs nothing of which the log does not have the mark.
+    """
 
     life: str = ""
     apart: Apart | None = None
+    follows: bool = False
 
 
 class CrashesHere(Exception):
@@ -177,6 +181,8 @@ class Caution:
 
         Raises ``CrashesHere`` where it ends its process here, and has not where another owner made it.
         """
+        if self._crashing.trying.follows:
+            return not coming.is_known
         if not coming.is_owned:
             self._until = None
             # Where the owner does not come through, nor would this one.

@@ -14,6 +14,7 @@ from nodes.transactions.beginning import answer_key, started
 from nodes.transactions.topics import TransactionTopics
 from transactional import node as n
 from transactional.appends import Append, AppendCommit, AppendReply
+from transactional.crashing import Trying
 from transactional.ledger import FIRST_EPOCH
 from transactional.messages import BadMessage, Commit, Piece, Reply, Request, commit_message, reply_message
 from transactional.operators import Program
@@ -87,7 +88,8 @@ class LogReplay:
         # Appends are compared here, and not written.
         key = answer_key(program.name, started(log, self.topics))
         config = EpochConfig(compress_bytes=WHOLE, piece_bytes=WHOLE, answer_key=key)
-        self.node = n.TransactionNode(traced(program, self.calls), self.sequencers, config)
+        trying = Trying(follows=True)  # an epoch may be cut before the one before it is over
+        self.node = n.TransactionNode(traced(program, self.calls), self.sequencers, config, trying=trying)
         self.node.ledger.told_to = log.end_offset(self.topics.epochs, 0)
         self._replies = self._logged_replies()
         self._commits: dict[tuple[int, int], Commit] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import threading
@@ -92,6 +93,19 @@ def test_what_ends_its_process_is_answered_by_name_and_all_else_goes_on(tmp_path
         assert (before, after) == ([1] * 4, [2] * 4)
         assert [client.call("it", key, "add", [0], timeout_s=PLENTY_S) for key in "abcd"] == [2] * 4
         assert nodes.deaths >= 2
+    command = [
+        sys.executable,
+        "-m",
+        "nodes.cli",
+        "txn",
+        "replay",
+        CRASHING,
+        "--json",
+        "--log-dir",
+        str(tmp_path / "log"),
+    ]
+    replayed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=4 * PLENTY_S, check=False)
+    assert replayed.returncode == 0 and json.loads(replayed.stdout)["deterministic"], replayed.stderr
 
 
 def test_what_takes_too_much_memory_or_keeps_the_lock_is_answered_by_name(tmp_path: Path) -> None:

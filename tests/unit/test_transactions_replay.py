@@ -16,6 +16,7 @@ from nodes.transactions.replay_log import LogReplay
 from nodes.transactions.topics import TransactionTopics, create_topics
 from tests.unit.test_transactional_protocol import Alone
 from transactional import Context, Operator, Program
+from transactional.messages import Cut, epoch_messages, to_bytes
 from transactional.requests import WireRequest, request_record
 
 
@@ -48,7 +49,13 @@ def program_with(draw: Callable[[], float]) -> Program:
     return Program("dice", [dice])
 
 
-def written(path: Path, program: Program, function: str) -> Log:
+def cut_early(values: list[bytes]) -> list[bytes]:
+    """The epochs topic, where each epoch is cut before the one before it is over."""
+    messages = [message for value in values for message in epoch_messages(value)]
+    return [to_bytes(each) for each in sorted(messages, key=lambda each: 2 * each.epoch - 3 * isinstance(each, Cut))]
+
+
+def written(path: Path, program: Program, function: str, *, early: bool = False) -> Log:
     """A log with honest requests, one of ``function``, and honest ones."""
     alone, asked = Alone(program), [("r0", "k0", "add"), ("r1", "k1", "add"), ("r2", "k2", "add")]
     asked += [("evil", "bad", function), ("last", "k0", "add")]
@@ -62,7 +69,7 @@ def written(path: Path, program: Program, function: str) -> Log:
     create_topics(log, program, 1)
     topics = TransactionTopics(program.name)
     log.append(topics.requests, 0, requests)
-    log.append(topics.epochs, 0, alone.epochs)
+    log.append(topics.epochs, 0, cut_early(alone.epochs) if early else alone.epochs)
     for partition in range(program.partitions):
         log.append(topics.calls, partition, alone.calls[partition])
         log.append(topics.commits, partition, alone.commits[partition])
@@ -80,10 +87,11 @@ def parting(log: Log, program: Program, others: Program | None = None) -> tuple[
     return len(runs[0]), None
 
 
+@pytest.mark.parametrize("early", [False, True], ids=["", "cut early"])
 @pytest.mark.parametrize("function", ["add", "keep", "give", "ask", "pass_on"])
-def test_an_honest_program_does_what_its_log_says(tmp_path: Path, function: str) -> None:
+def test_an_honest_program_does_what_its_log_says(tmp_path: Path, function: str, early: bool) -> None:
     program = program_with(lambda: 7)
-    with written(tmp_path / "log", program, function) as log:
+    with written(tmp_path / "log", program, function, early=early) as log:
         assert parting(log, program) == (5, None)
 
 
