@@ -28,6 +28,9 @@ OVERHEAD_BYTES = _HEAD.size + 1 + _WRITER_BYTES + _BODY.size
 _RAW, _ZLIB = 0, 1
 _SAMPLES, _SAMPLE_BYTES = 8, 16 << 10
 _PAYS = 0.5
+_SMALL_BYTES = 64 << 20
+_FAR, _PIECE_BYTES = 16, 1 << 20
+"""What is small, or inflates to no more than so many times what is stored, may be inflated before it is compared."""
 MERGED = -1
 """In place of a partition: a merged checkpoint, of the slots of all partitions."""
 
@@ -178,8 +181,12 @@ def _pays(contents: bytes) -> bool:
     return len(zlib.compress(sample, 1)) < _PAYS * len(sample)
 
 
-def unpack(data: bytes, name: str, max_contents_bytes: int = MAX_CONTENTS_BYTES) -> bytes:
-    """The contents. Raises ``CheckpointDamaged`` or ``CheckpointNewer``."""
+def unpack(data: bytes, name: str, max_contents_bytes: int = MAX_CONTENTS_BYTES, digest: str | None = None) -> bytes:
+    """The contents. Raises ``CheckpointDamaged`` or ``CheckpointNewer``.
+
+    ``digest``: of the contents, as the name has it. What inflates to much is compared with it before memory is given
+    to it.
+    """
     if len(data) < _HEAD.size:
         raise CheckpointDamaged(f"checkpoint {name} is cut off: {len(data)} bytes, the header alone has {_HEAD.size}")
     magic, version, checksum = _HEAD.unpack_from(data)
@@ -199,7 +206,10 @@ def unpack(data: bytes, name: str, max_contents_bytes: int = MAX_CONTENTS_BYTES)
     codec, size = _BODY.unpack_from(body)
     if size > max_contents_bytes:
         raise CheckpointDamaged(f"checkpoint {name} claims {size} bytes of contents, the limit is {max_contents_bytes}")
-    return _expand(codec, size, body[_BODY.size :], name)
+    stored = body[_BODY.size :]
+    if codec == _ZLIB and digest is not None and size > max(_SMALL_BYTES, _FAR * len(stored)):
+        _check_far(size, stored, name, digest)
+    return _expand(codec, size, stored, name)
 
 
 def _writer(version: int, body: memoryview, name: str) -> tuple[str, memoryview]:
@@ -228,6 +238,26 @@ def _expand(codec: int, size: int, stored: memoryview, name: str) -> bytes:
     if len(contents) != size or not whole:
         raise CheckpointDamaged(f"checkpoint {name} has {len(contents)} bytes of contents instead of {size}")
     return contents
+
+
+def _check_far(size: int, stored: memoryview, name: str, digest: str) -> None:
+    """Inflate a piece at a time, and keep nothing: who wrote the file also knows the digest, or it is damaged."""
+    inflater, made, found = zlib.decompressobj(), hashlib.blake2b(digest_size=16), 0
+    data: bytes | memoryview = stored
+    try:
+        while found <= size and not inflater.eof:
+            part = inflater.decompress(data, _PIECE_BYTES)
+            if not part:
+                break
+            made.update(part)
+            found, data = found + len(part), inflater.unconsumed_tail
+    except zlib.error as error:
+        raise CheckpointDamaged(f"checkpoint {name} cannot be decompressed: {error}") from error
+    if found != size or made.hexdigest() != digest:
+        raise CheckpointDamaged(
+            f"checkpoint {name} inflates from {len(stored)} bytes to {found}{' and more' if found > size else ''}, and "
+            f"holds other contents than its name says"
+        )
 
 
 def _checksum(version: int, body: bytes | memoryview) -> bytes:

@@ -32,6 +32,7 @@ __all__ = [
     "CheckpointNewer",
     "CheckpointStore",
     "CheckpointTooLarge",
+    "StoreGone",
     "StoreUnavailable",
 ]
 
@@ -46,6 +47,10 @@ class CheckpointTooLarge(CheckpointError):
 
 class StoreUnavailable(CheckpointError, Unreachable):
     """The store cannot be opened, read or written; nothing half-written counts."""
+
+
+class StoreGone(StoreUnavailable):
+    """The store's folder was deleted or moved, or another one stands in its place: waiting does not bring it back."""
 
 
 def not_needed(newest_first: Sequence[str], keep: Collection[str]) -> list[str]:
@@ -174,7 +179,7 @@ class BlobCheckpoints:
         """As ``CheckpointStore.load``; also raises ``BadCheckpointName``."""
         digest = fmt.parse_name(name).digest
         data = self.blobs.read(name, self.max_contents_bytes + fmt.OVERHEAD_BYTES)
-        contents = fmt.unpack(data, name, self.max_contents_bytes)
+        contents = fmt.unpack(data, name, self.max_contents_bytes, digest)
         if fmt.digest_of(contents) != digest:
             raise CheckpointDamaged(f"checkpoint {name} holds other contents than its name says")
         return contents

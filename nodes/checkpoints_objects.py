@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import stat
 import time
 from collections.abc import Mapping
 from datetime import timedelta
@@ -17,7 +18,7 @@ from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import LocalStore, MemoryStore, from_url
 
 from nodes import checkpoint_format as fmt
-from nodes.checkpoints import BlobCheckpoints, CheckpointDamaged, CheckpointMissing, StoreUnavailable
+from nodes.checkpoints import BlobCheckpoints, CheckpointDamaged, CheckpointMissing, StoreGone, StoreUnavailable
 
 TIMEOUT_MS = 10_000
 _STALE_STAGED_S = 3600.0
@@ -56,12 +57,15 @@ class ObjectBlobs:
     ) -> None:
         self.where = _shown(str(where))
         self._root = _local_root(where)
+        self._identity: tuple[int, int] | None = None
         self._store: Any = self._open(str(where), dict(options or {}), timeout_ms)
 
     def _open(self, where: str, options: dict[str, str], timeout_ms: int) -> Any:
         try:
             if self._root is not None:
                 self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+                found = self._root.stat()
+                self._identity = found.st_dev, found.st_ino
                 return LocalStore(self._root)
             scheme, rest = where.split("://", 1)
             scheme = _ALIASES.get(scheme, scheme)
@@ -78,6 +82,7 @@ class ObjectBlobs:
 
     def create(self, name: str, data: bytes) -> bool:
         """As ``Blobs.create``."""
+        self._require_root()
         try:
             if self._root is not None:
                 self._make_folder(name)
@@ -90,8 +95,8 @@ class ObjectBlobs:
 
     def read(self, name: str, max_bytes: int) -> bytes:
         """As ``Blobs.read``."""
-        if (link := self._link_in(name)) is not None:
-            raise CheckpointDamaged(f"checkpoint {name}: {link} is a symbolic link, which is never followed")
+        if self._root is not None:
+            return self._read_file(name, self._root / name, max_bytes)
         try:
             found = obstore.get(self._store, name)
             if found.meta["size"] > max_bytes:
@@ -106,6 +111,7 @@ class ObjectBlobs:
 
     def names(self, folder: str) -> list[str]:
         """As ``Blobs.names``."""
+        self._require_root()
         try:
             return [entry["path"] for batch in obstore.list(self._store, prefix=folder) for entry in batch]
         except (BaseError, OSError) as error:
@@ -121,6 +127,47 @@ class ObjectBlobs:
             self._unavailable("deleted", error, name)
 
     # --- what only a local folder needs -------------------------------------------------------------------------
+
+    def _require_root(self) -> None:
+        """Raises ``StoreGone`` where the folder is not the one that was opened; what is no folder is just away."""
+        if self._root is None:
+            return
+        try:
+            found = self._root.stat()
+        except FileNotFoundError:
+            how = "was deleted or moved"
+        except OSError as error:
+            self._unavailable("reached", error)
+        else:
+            if not stat.S_ISDIR(found.st_mode) or (found.st_dev, found.st_ino) == self._identity:
+                return
+            how = "is another folder than the one that was opened"
+        raise StoreGone(
+            f"checkpoint store {self.where} {how}: put it back, or start again; what is not there is made again from "
+            f"the input"
+        )
+
+    def _read_file(self, name: str, path: Path, max_bytes: int) -> bytes:
+        """Not by obstore, which opens whatever there is, and waits for ever where that is a FIFO."""
+        self._require_root()
+        if (link := self._link_in(name)) is not None:
+            raise CheckpointDamaged(f"checkpoint {name}: {link} is a symbolic link, which is never followed")
+        try:
+            if not stat.S_ISREG(path.lstat().st_mode):
+                raise CheckpointDamaged(f"checkpoint {name} is no file: {path} is a folder, FIFO, socket or device")
+            with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+                found = os.fstat(file.fileno())
+                if not stat.S_ISREG(found.st_mode):
+                    raise CheckpointDamaged(f"checkpoint {name} is no file any more")
+                if found.st_size > max_bytes:
+                    raise CheckpointDamaged(f"checkpoint {name} has {found.st_size} bytes, the limit is {max_bytes}")
+                return file.read(found.st_size)
+        except FileNotFoundError as error:
+            raise CheckpointMissing(f"checkpoint {name} is not in {self.where}") from error
+        except OSError as error:
+            if isinstance(error, NotADirectoryError) and self._root is not None and self._root.is_dir():
+                raise CheckpointDamaged(f"checkpoint {name}: a part of {path} is no folder") from error
+            self._unavailable("read", error, name)
 
     def _make_folder(self, name: str) -> None:
         """Folders that only their owner may enter, since obstore creates files that everybody may read."""
@@ -205,7 +252,7 @@ def _local_root(where: str | Path) -> Path | None:
 
 
 def _sync(path: Path, mode: int | None = None) -> None:
-    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     try:
         if mode is not None:
             os.fchmod(handle, mode)

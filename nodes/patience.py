@@ -13,13 +13,15 @@ from collections.abc import Callable, Collection
 from itertools import chain, repeat
 from typing import TypeVar
 
-from nodes.checkpoints import CheckpointKey, CheckpointStore, StoreUnavailable
+from nodes.checkpoints import CheckpointKey, CheckpointStore, StoreGone, StoreUnavailable
 
 logger = logging.getLogger(__name__)
 
 PAUSES_S = (0.1, 0.2, 0.4, 0.8, 1.5, 2.0)
 """The last one is used again and again."""
 REPORT_S = 10.0
+GONE_S = 5.0
+"""A folder that was deleted or moved is waited for so long; who changes one for another needs less."""
 T = TypeVar("T")
 
 
@@ -28,6 +30,7 @@ class PatientCheckpoints:
 
     Saves and loads are called from threads beside the node's loop (``nodes/saver.py``), so that the node works on.
     They go on until the store answers; once ``leaving`` is set, for ``leave_s`` more, then the last error is raised.
+    A store that is ``StoreGone`` is raised after ``GONE_S``.
     Old checkpoints that cannot be deleted are logged and stay: they cost space, and harm nothing.
     """
 
@@ -72,7 +75,7 @@ class PatientCheckpoints:
 
     def _ask(self, waits: str, wish: Callable[[], T]) -> T:
         began_s = self._clock_s()
-        said_s = left_s = None
+        said_s = left_s = gone_s = None
         for pause_s in chain(self._pauses_s, repeat(self._pauses_s[-1])):
             try:
                 answer = wish()
@@ -82,6 +85,9 @@ class PatientCheckpoints:
                     left_s = now_s if left_s is None else left_s
                     if now_s - left_s >= self._leave_s:
                         raise
+                gone_s = None if not isinstance(error, StoreGone) else now_s if gone_s is None else gone_s
+                if gone_s is not None and now_s - gone_s >= GONE_S:
+                    raise
                 if said_s is None or now_s - said_s >= REPORT_S:
                     said_s = now_s
                     logger.warning("%s for %.0f s, the node works on: %s", waits, now_s - began_s, error)

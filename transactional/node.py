@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from transactional.appends import Append, AppendCommit, AppendEpochs
 from transactional.crashing import Trying
 from transactional.ledger import Ledger
-from transactional.messages import BadMessage, Piece, call_message, commit_message, to_bytes
+from transactional.messages import BadMessage, call_message, to_bytes
 from transactional.operators import Program
 from transactional.partition import StatePartition
-from transactional.pieces import Pieces, together, travelling
+from transactional.pieces import together, travelling
 from transactional.sequencer import EpochConfig, Sequencer
 from transactional.snapshots import LedgerState, PartitionState
 from transactional.spilling import SpillingStore
@@ -199,17 +199,7 @@ class TransactionNode:
             taken.tally = self.tally
         if event.snapshot is not None:
             taken.restore(event.snapshot, event.rests_on)
-        pieces = Pieces()
-        for value in event.commits:
-            try:
-                message = commit_message(value)
-                if isinstance(message, Piece):
-                    whole = pieces.take(message)
-                    message = message if whole is None else commit_message(whole)
-                if not isinstance(message, Piece):
-                    taken.learn(message)
-            except BadMessage:
-                self.bad_messages += 1
+        self.bad_messages += taken.learn(event.commits)
         return taken
 
     def _calls(self, partition: int, offsets: list[int], values: list[bytes]) -> None:

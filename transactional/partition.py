@@ -16,6 +16,7 @@ from transactional.continuity import Continuity
 from transactional.crashing import Caution, NextRound
 from transactional.execution import Execution
 from transactional.ledger import FIRST_EPOCH, Epoch, Ledger
+from transactional.logged_commits import LoggedCommits
 from transactional.messages import (
     Agrees,
     BadMessage,
@@ -90,7 +91,8 @@ class StatePartition:
         self._begun: LedgerState | None = None  # while the log may still say what hangs in its epochs
         self.commits_offset = 0
         """Up to this offset, commits are of epochs before the present one: whoever writes them knows."""
-        self._commits: dict[int, Commit] = {}
+        self._commits = LoggedCommits(number, FIRST_EPOCH)
+        self._logged: Commit | None = None  # of the present epoch
         self.writes = 0
         self._wish = SnapshotWish()
         self._caution = Caution(ledger.crashing, number)
@@ -174,10 +176,15 @@ class StatePartition:
             self.store.changed = {}
             self.replies.follow(each)
 
-    def learn(self, commit: Commit) -> None:
-        """What an earlier owner has logged of an epoch, which this one need not run then."""
-        if commit.partition == self.number and commit.epoch >= self.epoch:
-            self._commits.setdefault(commit.epoch, commit)
+    def learn(self, values: Iterable[bytes]) -> int:
+        """Records in which earlier owners have logged epochs, which this one need not run; gives how many are none."""
+        self._commits, bad = LoggedCommits(self.number, self.epoch), 0
+        for value in values:
+            try:
+                self._commits.add(value)
+            except BadMessage:
+                bad += 1
+        return bad
 
     def advance(self, out: list[Append]) -> bool:
         """Do the next thing that the log allows; False if it allows nothing."""
@@ -186,8 +193,9 @@ class StatePartition:
         epoch, running = self.ledger.epoch(self.epoch), self._running
         self._caution.check(self.epoch, running.round, running.without)
         if running.round == 0:
-            logged = self._commits.get(self.epoch) if self._commits else None
-            return self._first_round(epoch, out) if logged is None else self._take_over(epoch, logged, out)
+            if self._commits:
+                self._look_for_commit()
+            return self._first_round(epoch, out) if self._logged is None else self._take_over(epoch, self._logged, out)
         if epoch.last_round is None or running.round < epoch.last_round:
             return self._next_round(epoch, out)
         if not running.committed:
@@ -374,6 +382,11 @@ class StatePartition:
         if len(data := to_bytes(commit)) <= WHOLE_BYTES:
             out.append(AppendCommit(self.number, data))
 
+    def _look_for_commit(self) -> None:
+        bad = self._commits.bad
+        self._logged = self._commits.take(self.epoch) or self._logged
+        self.ledger.bad_messages += self._commits.bad - bad
+
     def _take_over(self, epoch: Epoch, commit: Commit, out: list[Append]) -> bool:
         """Keep what an earlier owner has logged of an epoch that is over, and reply what it has not."""
         self.ledger.hanging.check(commit, self.ledger.done)
@@ -384,7 +397,7 @@ class StatePartition:
         self.committed = commit.committed
         self.replies.recall(commit.replies, commit.calls, {s: cut.to_offset for s, cut in epoch.cuts.items()})
         self._reply(self.replies.shown(commit.replies), out)
-        del self._commits[self.epoch]
+        self._logged = None
         self._end_epoch()
         return True
 

@@ -1,7 +1,8 @@
 """How long records of the internal topics travel: compressed, and in pieces where the log takes no such record.
 
-Two rules for this file: what a record is called, its digest, is that of its whole, so it does not matter who compressed
-it how; pieces of two writers may be mixed, and equal records are one.
+Three rules for this file: what a record is called, its digest, is that of its whole, so it does not matter who
+compressed it how; pieces of two writers may be mixed, and equal records are one; how far pieces may inflate is known
+before they are inflated.
 """
 
 from __future__ import annotations
@@ -21,6 +22,10 @@ COMPRESS_BYTES = 4096
 PIECE_BYTES = 1 << 19
 WHOLE_BYTES = 1 << 28
 """A record that claims to be longer is none of ours."""
+WRITTEN_RATIO = 32
+"""A record is no more than so many times as long as its pieces: what compresses better is filled up with zeros."""
+READ_RATIO = 250
+"""As ``WRITTEN_RATIO``, of what releases before that rule may have written: the most that zlib's level 1 comes to."""
 TOGETHER_BYTES = 1 << 16
 """Each record costs its writer, the broker and all readers the more, the shorter it is."""
 _LEVEL = 1
@@ -60,7 +65,7 @@ def together(appends: list[Append], limit_bytes: int = TOGETHER_BYTES) -> list[A
 def _pieces(value: bytes, compress_bytes: int, piece_bytes: int) -> Iterator[bytes]:
     packed = zlib.compress(value, _LEVEL) if len(value) > compress_bytes else value
     is_packed = len(packed) < _PAYS * len(value)
-    sent = packed if is_packed else value
+    sent = packed.ljust(-(-len(value) // WRITTEN_RATIO), b"\0") if is_packed else value  # zlib knows its own end
     if not is_packed and len(value) <= piece_bytes:
         yield value
         return
@@ -79,9 +84,10 @@ class _Open:
 
 
 class Pieces:
-    """What has come of unfinished records of one log partition."""
+    """What has come of unfinished records of one log partition. ``most_ratio``: what inflates further is refused."""
 
-    def __init__(self, kept: Iterable[Piece] = ()) -> None:
+    def __init__(self, kept: Iterable[Piece] = (), most_ratio: int = READ_RATIO) -> None:
+        self._most_ratio = most_ratio
         self._open: dict[tuple[bytes, int, int | None], _Open] = {}  # by name, count and size
         for piece in kept:
             self.take(piece)
@@ -100,7 +106,10 @@ class Pieces:
         if len(found.pieces) < piece.count:
             return None
         del self._open[name]
-        return _whole(piece, b"".join(each.data for each in found.pieces))
+        sent = b"".join(each.data for each in found.pieces)
+        if (piece.size or 0) > self._most_ratio * len(sent):
+            raise BadMessage(f"{len(sent)} bytes claim to be {piece.size}, more than {self._most_ratio} times as many")
+        return _whole(piece, sent)
 
     def forget(self, before: int) -> None:
         """Nobody asks for records of epochs before this one."""

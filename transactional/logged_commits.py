@@ -1,0 +1,58 @@
+"""What earlier owners of a state partition have logged of its epochs, unpacked only when an epoch's turn comes.
+
+Two rules for this file: an epoch without a commit can be run, so a commit that cannot be believed costs no more than
+that; what inflates without end is refused by its size, before it is inflated, or by what others before it have cost.
+"""
+
+from __future__ import annotations
+
+from transactional.messages import BadMessage, Commit, Piece, commit_message
+from transactional.pieces import WHOLE_BYTES, WRITTEN_RATIO, Pieces
+
+WASTED_BYTES = WHOLE_BYTES
+"""So much is inflated in vain for a partition that is taken; then compressed commits are not looked at any more."""
+
+
+class LoggedCommits:
+    """Of one partition, from epoch ``first`` on."""
+
+    def __init__(self, partition: int, first: int) -> None:
+        self.bad = 0
+        self._partition = partition
+        self._first = first
+        self._found: dict[int, list[Commit | Piece]] = {}  # by epoch, as they stand on the log
+        self._left_bytes = WASTED_BYTES
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def add(self, value: bytes) -> None:
+        """The next record of the commits topic. Raises ``BadMessage``."""
+        message = commit_message(value)
+        if message.epoch >= self._first:
+            self._found.setdefault(message.epoch, []).append(message)
+
+    def take(self, epoch: int) -> Commit | None:
+        """The first that is one of this epoch and partition; it is forgotten with all others of the epoch."""
+        pieces = Pieces(most_ratio=WRITTEN_RATIO)
+        for message in self._found.pop(epoch, ()):
+            found = message if isinstance(message, Commit) else self._unpacked(pieces, message)
+            if found is not None and (found.partition, found.epoch) == (self._partition, epoch):
+                return found
+        return None
+
+    def _unpacked(self, pieces: Pieces, piece: Piece) -> Commit | None:
+        size = piece.size or 0
+        if size > self._left_bytes:
+            self.bad += 1
+            return None
+        try:
+            whole = pieces.take(piece)
+            found = None if whole is None else commit_message(whole)
+            if isinstance(found, Piece):
+                raise BadMessage("a piece of a piece")
+        except BadMessage:
+            self.bad += 1
+            self._left_bytes -= size
+            return None
+        return found
