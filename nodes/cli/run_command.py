@@ -32,7 +32,12 @@ if TYPE_CHECKING:
 app = new_command()
 
 BoundedOption = Annotated[
-    bool, typer.Option("--bounded", help="The input ends where it ends now; end when all of it is answered.")
+    bool,
+    typer.Option(
+        "--bounded",
+        help="The input ends where it ends now; end when all of it is answered. A job that is started so has no skew "
+        "guard but a declared one.",
+    ),
 ]
 ResetOption = Annotated[
     bool, typer.Option("--reset", help="Start the job's next incarnation from empty state, at the start of the input.")
