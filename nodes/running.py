@@ -299,7 +299,7 @@ def account(
         wall_s=round(wall_s, 3),
         error=monitor.failure,
         first_dead=first_dead(log, run.job) if counts.dead else None,
-        frontier_held=held_frontier(monitor, Watermarks(monitor).read()),
+        frontier_held=None if monitor.done else held_frontier(monitor, Watermarks(monitor).read()),
     )
 
 

@@ -176,4 +176,28 @@ STATE = (
             READER + "test_following_goes_over_to_the_next_incarnation",
         ),
     ),
+    # --- event times ---
+    Mutant(
+        "who takes a partition over does not know the skew guard",
+        "nodes/machine/workload.py",
+        "            run.live_guard_ms,\n",
+        "",
+        tests=("tests/unit/test_skew_guard.py::test_a_node_that_replays_decides_as_the_one_before_it",),
+    ),
+    Mutant(
+        "a job that was begun live loses its skew guard when it is drained",
+        "nodes/jobs.py",
+        "None if described.live_guard_ms is msgspec.UNSET else described.live_guard_ms,",
+        "None,",
+        tests=("tests/unit/test_skew_guard.py::test_an_incarnation_keeps_what_its_start_has_recorded",),
+    ),
+    Mutant(
+        "a quiet topic is said to hold the frontier",
+        "nodes/held_frontier.py",
+        "if end_ms <= reached_ms), default=None)",
+        "if end_ms > 0), default=None)",
+        tests=(
+            "tests/unit/test_held_frontier.py::test_windows_that_go_on_and_topics_that_are_quiet_are_no_reason_to_say_anything",
+        ),
+    ),
 )
