@@ -7,7 +7,8 @@ recursion and however large the record.
 from __future__ import annotations
 
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from holon.rooms import Room, room_at
 
@@ -19,6 +20,8 @@ MOST_CHARACTERS = 2_000
 """Of one exception's own text."""
 MOST_TRACEBACK = 100_000
 
+_TRACEBACK: Any = vars(BaseException)["__traceback__"]
+"""Not what a class of the user's own may have made of it."""
 _NOBODY: frozenset[str] = frozenset()
 _CAUSE = "\nThe exception above was the direct cause of the following one:\n\n"
 _CONTEXT = "\nDuring the handling of the exception above, another one was raised:\n\n"
@@ -33,6 +36,14 @@ def own_frames(error: BaseException) -> str:
 def all_frames(error: BaseException) -> str:
     """The whole traceback, for who wants to see Holon's frames too."""
     return encodable("".join(traceback.format_exception(error)))[-MOST_TRACEBACK:]
+
+
+def frames_alone(error: BaseException) -> tuple[str, str]:
+    """The user's own frames, and all of them. Nothing of the exception's own class is called."""
+    walked = list(traceback.walk_tb(_TRACEBACK.__get__(error)))
+    rooms = [_room(*each) for each in walked]
+    found = list(traceback.StackSummary.extract(iter(walked)))
+    return _frames(_outside(rooms, found)), _frames(found)
 
 
 def shown_record(payload: bytes) -> str:
@@ -74,19 +85,25 @@ def _before(
 
 
 def _one(found: traceback.TracebackException, error: BaseException) -> str:
-    frames, text = _own(found, error), ""
-    if frames:
-        text = "Traceback (most recent call last):\n"
-        text += f"  ({len(frames) - MOST_FRAMES:,} more frames)\n" if len(frames) > MOST_FRAMES else ""
-        text += "".join(traceback.StackSummary.from_list(frames[-MOST_FRAMES:]).format())
+    rooms = [_room(*each) for each in traceback.walk_tb(error.__traceback__)]
+    text = _frames(_outside(rooms, found.stack))
     return f"{text}{shortened(''.join(found.format_exception_only()).rstrip())}\n"
 
 
-def _own(found: traceback.TracebackException, error: BaseException) -> list[traceback.FrameSummary]:
-    rooms = (_room(*each) for each in traceback.walk_tb(error.__traceback__))
-    outside = [(room, frame) for room, frame in zip(rooms, found.stack, strict=False) if room is not Room.HOLON]
-    own = [frame for room, frame in outside if room is Room.USER]
-    return own or [frame for _, frame in outside]
+def _frames(frames: Sequence[traceback.FrameSummary]) -> str:
+    """The innermost ``MOST_FRAMES``; empty if there are none."""
+    if not frames:
+        return ""
+    left_out = len(frames) - MOST_FRAMES
+    more = f"  ({left_out:,} more frames)\n" if left_out > 0 else ""
+    shown = "".join(traceback.StackSummary.from_list(list(frames[-MOST_FRAMES:])).format())
+    return encodable(f"Traceback (most recent call last):\n{more}{shown}")
+
+
+def _outside(rooms: Sequence[Room], frames: Sequence[traceback.FrameSummary]) -> list[traceback.FrameSummary]:
+    """The user's frames; where there are none, all that are not Holon's."""
+    outside = [(room, frame) for room, frame in zip(rooms, frames, strict=False) if room is not Room.HOLON]
+    return [frame for room, frame in outside if room is Room.USER] or [frame for _, frame in outside]
 
 
 def _room(frame: object, line: int) -> Room:

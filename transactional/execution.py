@@ -138,7 +138,7 @@ class Execution(Accesses):
             pass
         except RAISED as raised:
             if not (self._stopping and self._is_over(strand)):
-                self._finish(strand, path, caller, describe(raised, self.program.errors))
+                self._finish(strand, path, caller, self._described(target, raised))
         else:
             segment = Segment(strand, path, caller)
             segment.frames.append((frame, target, ctx))
@@ -171,7 +171,7 @@ class Execution(Accesses):
         """Run the strand's calls here until they wait for another partition or have ended."""
         frames = segment.frames
         while frames:
-            frame, target, ctx = frames[-1]  # noqa: RUF059  (whoever finds that it hangs looks for the target)
+            frame, target, ctx = frames[-1]
             outcome: bytes | Aborted
             try:
                 yielded = frame.send(value) if error is None else frame.throw(error)
@@ -181,7 +181,7 @@ class Execution(Accesses):
                 self._drop(segment)
                 return
             except RAISED as raised:
-                outcome = describe(raised, self.program.errors)
+                outcome = self._described(target, raised)
             else:
                 value, error = None, self._asked(segment, yielded)
                 if error is PARKED:
@@ -202,6 +202,12 @@ class Execution(Accesses):
                 value, error = decode(outcome), None
         if error is not None:  # of a call that could not begin
             self._finish(segment.strand, segment.path, segment.caller, describe(error, self.program.errors))
+
+    def _described(self, target: Called, raised: BaseException) -> Aborted:
+        errors = self.program.errors
+        if self._site.raised is not None and errors.get(type(raised).__name__) is not type(raised):
+            self._site.raised.note(self.tid, self.time_ms, target, raised)
+        return describe(raised, errors)
 
     def _asked(self, segment: Segment, yielded: Any) -> Exception | None:
         """A function awaits: begin the call here or send it; gives what to raise, ``PARKED`` if it has to wait."""

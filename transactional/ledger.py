@@ -31,6 +31,7 @@ from transactional.messages import (
 from transactional.nondeterminism import crashed_elsewhere, parted, shipped_otherwise
 from transactional.operators import Program
 from transactional.pieces import Pieces
+from transactional.raised import Raised
 from transactional.rerun import Postponed, Rerun, rerun
 from transactional.snapshots import LedgerState, PostponedState
 
@@ -72,6 +73,7 @@ class Ledger:
         """Up to this offset the topic was there before this ledger: it may say already what hangs."""
         self.hanging = Hanging(FIRST_EPOCH - 1)
         self.crashing = Crashing()
+        self.raised = Raised()
         self.news = 0  # counts what was learned by reading; what this node has made itself is none
         self.bad_messages = 0
         self.repeats = 0
@@ -379,7 +381,7 @@ class Ledger:
 
     def _run_again(self, epoch: Epoch) -> Rerun | Hung:
         shipments = [epoch.shipments[p] for p in sorted(epoch.shipments)]
-        run = partial(rerun, self.program, shipments, epoch.carried, self.hanging.of(epoch.number))
+        run = partial(rerun, self.program, shipments, epoch.carried, self.hanging.of(epoch.number), self.raised)
         died = self.crashing.try_apart(epoch.number, run)
         if died is None:
             return run()

@@ -356,6 +356,7 @@ class StatePartition:
         self._running.writes.update(mine)
         outcomes = self._running.outcomes
         outcomes += epoch.outcome.outcomes_at.get(self.number, [])
+        self.ledger.raised.epoch_ended(epoch, self._running)
         self.committed += self.tally.epoch(epoch, [outcome for _, _, outcome in outcomes], self._running.roots)
         postponed = [each.request for each in epoch.outcome.postponed]
         ends = {s: cut.to_offset for s, cut in epoch.cuts.items()}
@@ -409,5 +410,5 @@ class StatePartition:
         self._maybe_snapshot()
 
     def _none_running(self) -> Running:
-        site = Site(self.program, self.store, self.number)
+        site = Site(self.program, self.store, self.number, raised=self.ledger.raised)
         return Running(site, Redoing(site))

@@ -12,6 +12,7 @@ from transactional.execution import Execution
 from transactional.hanging import Hung
 from transactional.messages import Request, Shipment
 from transactional.operators import Program, StateKey
+from transactional.raised import Raised
 from transactional.site import Site
 from transactional.store import Store
 
@@ -110,15 +111,20 @@ class _Rerunning(Execution):
 
 
 def rerun(
-    program: Program, shipments: Sequence[Shipment], carried: Mapping[int, Postponed], hung: Mapping[int, Aborted]
+    program: Program,
+    shipments: Sequence[Shipment],
+    carried: Mapping[int, Postponed],
+    hung: Mapping[int, Aborted],
+    raised: Raised | None = None,
 ) -> Rerun | Hung:
     """Run all shipped roots, one after the other in TID order; ``carried``: those that were postponed before.
 
-    ``hung``: not run, and what they are answered. Gives the first other one that hangs, if one does.
+    ``hung``: not run, and what they are answered. ``raised`` is told what functions raise. Gives the first other one
+    that hangs, if one does.
     """
     done = Rerun()
     base = Shipped(shipments)
-    site = Site(program, base, None)
+    site = Site(program, base, None, raised=raised)
     writes: dict[StateKey, bytes | None] = {}
     roots = [(tid, time_ms, request, ship.partition) for ship in shipments for tid, time_ms, request in ship.roots]
     for tid, time_ms, request, home in sorted(roots, key=_tid):

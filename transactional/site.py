@@ -12,6 +12,7 @@ from transactional.versions import Versions
 
 if TYPE_CHECKING:
     from transactional.accesses import Accesses
+    from transactional.raised import Raised
 
 Called: TypeAlias = Request | Target | WireCall
 
@@ -34,15 +35,23 @@ class Site:
 
     ``sent``: calls and results for other partitions, by partition, in the order in which they were made.
     ``written``: who has written a key, of those that run here. ``versions``: in their place, what all lower TIDs have
-    written, for one that runs once more after all of them.
+    written, for one that runs once more after all of them. ``raised``: who is told what functions raise.
     """
 
     __slots__ = (
-        "base", "here", "max_bytes", "max_calls", "max_value_bytes", "operators", "program", "sent", "versions",
-        "written",
+        "base", "here", "max_bytes", "max_calls", "max_value_bytes", "operators", "program", "raised", "sent",
+        "versions", "written",
     )  # fmt: skip
 
-    def __init__(self, program: Program, base: Base, here: int | None, versions: Versions | None = None) -> None:
+    def __init__(
+        self,
+        program: Program,
+        base: Base,
+        here: int | None,
+        versions: Versions | None = None,
+        raised: Raised | None = None,
+    ) -> None:
+        self.raised = raised
         self.versions = versions
         self.written: dict[StateKey, Accesses] = {} if versions is None else versions.writers
         self.program = program

@@ -237,6 +237,7 @@ class TransactionProcess:
             self._guardian.turned()
             self.driver.turn(ready)
             self._remark_codes()
+            self._tell_raised()
             fed = self.feeding.turn(self.driver.node.owned_sequencers())
             fed |= self.outside.turn(self.driver.node.owned_partitions())
             # What follows from what was read has been done: only the log, or the time, can bring more.
@@ -247,6 +248,12 @@ class TransactionProcess:
             self.metrics.turned()
             with self.metrics.idle():
                 ready = self.log.wait(self.driver.waits_for() | self.feeding.waits_for(), wait_s)
+
+    def _tell_raised(self) -> None:
+        """Where in the program's code was raised what has aborted transactions."""
+        for told in self.driver.node.ledger.raised.take():
+            shown = told.whole if logger.isEnabledFor(logging.DEBUG) else told.own
+            logger.warning("node %s: %s", self.driver.claiming.node, shown)
 
     def _remark_codes(self) -> None:
         """Several versions of the program at once are somebody's wish, and are said to everybody."""

@@ -13,6 +13,7 @@ import pytest
 
 from tests.integration.fleet_support import Command, Stage, run_command
 from tests.integration.jobs_mixed import Event
+from tests.integration.processes import until
 
 POISONED = "tests.integration.jobs_odd:poisoned"
 AS_JSON = ("-D", "logging.format=json")
@@ -60,6 +61,22 @@ def test_a_failure_shows_the_users_frames_once_and_all_frames_with_debug(stage: 
     (met,) = [line for line in objects(err) if line["level"] == "debug" and "record_track.py" in line["event"]]
     assert met["node"] == 0 and "jobs_odd.py" in met["event"]
     assert objects(err)[-1]["level"] == "error" and "cannot stand event -1" in objects(err)[-1]["event"]
+
+
+def test_a_transactional_function_that_fails_is_shown_by_its_node_with_operator_key_and_request(stage: Stage) -> None:
+    with Command(*AS_JSON, "txn", "run", "tests.integration.txn_odd:program", "--nodes", "1", stage=stage) as command:
+        until(lambda: "odd-txn-epochs" in stage.log.topics(), "the job's topics are there")
+        with Command("txn", "call", "odd", "k", "broken", '["nothing"]', "--id", "order 17", stage=stage) as call:
+            code, _, err = call.finish()
+        assert code == 1 and "KeyError('nothing')" in err
+        assert command.process.stderr is not None
+        lines = (json.loads(text) for text in command.process.stderr)
+        shown = next(line["event"] for line in lines if line["logger"] == "nodes.transactions.process")
+        command.signal(signal.SIGTERM)
+        assert command.finish()[0] == 0
+    assert "function broken of operator odd, key 'k', raised KeyError('nothing')" in shown
+    assert "request 'order 17' (odd 'k' broken)" in shown and 'VALUES[item]["count"]' in shown
+    assert "execution.py" not in shown
 
 
 def test_transactional_nodes_get_what_stands_before_the_command_too(stage: Stage) -> None:

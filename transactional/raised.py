@@ -1,0 +1,153 @@
+"""What functions of the user's raise that the program does not declare, kept until their transactions have ended so.
+
+A reply names an exception and its arguments alone, since all nodes must agree on it. Where in the user's code it was
+raised, the node knows that ran the function; it can say so once the transaction has ended with that exception, for
+what is raised in a run that is thrown away is seen by nobody.
+
+Two rules for this file: no result depends on it; what it keeps is bounded, in number and in time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from holon.tracebacks import encodable, frames_alone
+from transactional.errors import Aborted, CallFailed
+from transactional.external import ASKING
+from transactional.messages import Request
+from transactional.site import Called
+
+if TYPE_CHECKING:
+    from transactional.ledger import Epoch
+    from transactional.running import Running
+
+MOST_A_SECOND = 2
+"""Of one function and one type of exception, by the time of the transactions."""
+MOST_NOTES = 100
+MOST_TOLD = 100
+PATIENCE = 2
+"""So often is ``take`` called before an exception is told whose request only another node knows."""
+_SHOWN = 200
+_NOT_RAISED = frozenset(
+    [
+        "Abort", "BadArguments", "BadValue", "CallNotAwaited", "ExternalChanged", "ExternalTimeout", "LimitExceeded",
+        "TimedOut", "UnknownFunction", ASKING,
+    ]
+)  # fmt: skip
+"""Kinds of failures that say themselves what was wrong, and where."""
+
+
+class Told(NamedTuple):
+    """For people, with the user's ``own`` frames, or with the ``whole`` traceback."""
+
+    own: str
+    whole: str
+
+
+@dataclass(slots=True)
+class _Note:
+    where: str
+    kind: str
+    own: str
+    whole: str
+    aborted: Aborted | None = None  # the transaction has ended so, and its request is not known here
+    looks: int = 0
+
+
+class Raised:
+    """``note`` while functions run, ``epoch_ended`` when their transactions have ended, ``take`` now and then."""
+
+    def __init__(self) -> None:
+        self._notes: dict[int, _Note] = {}
+        self._told: list[Told] = []
+        self._seconds: dict[tuple[str, str, str], tuple[int, int]] = {}
+        self._here: dict[str, int] = {}
+
+    def note(self, tid: int, time_ms: int, target: Called, error: BaseException) -> None:
+        """A function has raised; maybe its caller catches it, or it is run again."""
+        kind = type(error).__name__
+        if isinstance(error, CallFailed):
+            return
+        if not self._may(target, kind, time_ms):
+            self._here[kind] = time_ms // 1000
+            return
+        self._notes.pop(tid, None)  # the last one counts, and stands last
+        while len(self._notes) >= MOST_NOTES:
+            del self._notes[next(iter(self._notes))]
+        self._notes[tid] = _Note(_called(target), kind, *frames_alone(error))
+
+    def epoch_ended(self, epoch: Epoch, running: Running) -> None:
+        """The outcomes of an epoch are known, as a state partition has them."""
+        declared = running.site.program.errors
+        for tid, request, outcome in running.outcomes:
+            if isinstance(outcome, Aborted) or tid in self._notes:
+                self._root_ended(tid, outcome, request, declared, epoch.cuts[request.sequencer].time_ms)
+        if self._notes and epoch.decision is not None:
+            for tid in [tid for tid in self._notes if tid in running.executions and tid not in running.roots]:
+                if tid not in epoch.decision.rerun:  # else whoever has the root tells what the rerun has raised
+                    self._call_ended(tid, epoch.decision.failed.get(tid))
+
+    def _root_ended(
+        self, tid: int, outcome: bytes | Aborted, request: Request, declared: Mapping[str, object], time_ms: int
+    ) -> None:
+        note = self._notes.pop(tid, None)
+        if not isinstance(outcome, Aborted):
+            return  # it was caught, or raised in a run that does not count
+        aborted = f"transaction {tid}, request {_request(request)}"
+        if note is not None and note.kind == outcome.kind:
+            self._tell(note, outcome, aborted)
+        elif outcome.kind in declared or outcome.kind in _NOT_RAISED or self._here.get(outcome.kind) == time_ms // 1000:
+            return  # the same was raised here so often that no more of it is kept
+        elif self._may(request, outcome.kind, time_ms):
+            line = f"{aborted}, was aborted by {_short(str(outcome))}; the node that ran what raised it shows where"
+            self._append(Told(line, line))
+
+    def _call_ended(self, tid: int, outcome: Aborted | None) -> None:
+        note = self._notes[tid]
+        if outcome is None or outcome.kind != note.kind:
+            del self._notes[tid]
+        else:
+            note.aborted = outcome
+
+    def take(self) -> list[Told]:
+        """What is to be told since the last call."""
+        for tid, note in list(self._notes.items()):
+            note.looks += note.aborted is not None
+            if note.aborted is not None and note.looks >= PATIENCE:
+                del self._notes[tid]
+                self._tell(note, note.aborted, f"transaction {tid}")
+        taken, self._told = self._told, []
+        return taken
+
+    def _tell(self, note: _Note, outcome: Aborted, aborted: str) -> None:
+        head = encodable(f"{note.where} raised {_short(str(outcome))}, which aborts {aborted}")
+        self._append(Told(f"{head}\n{note.own}".rstrip(), f"{head}\n{note.whole}".rstrip()))
+
+    def _append(self, told: Told) -> None:
+        self._told = [*self._told[-MOST_TOLD + 1 :], told]
+
+    def _may(self, target: Called, kind: str, time_ms: int) -> bool:
+        """Whether it is no more of the same than a person would read."""
+        name, second = (target.operator, target.function, kind), time_ms // 1000
+        before, count = self._seconds.get(name, (second, 0))
+        count = count + 1 if before == second else 1
+        if len(self._seconds) >= MOST_NOTES:
+            self._seconds.clear()
+            self._here.clear()
+        self._seconds[name] = second, count
+        return count <= MOST_A_SECOND
+
+
+def _called(target: Called) -> str:
+    return f"function {target.function} of operator {target.operator}, key {_short(repr(target.key))},"
+
+
+def _request(request: Request) -> str:
+    called = f"{request.operator} {_short(repr(request.key))} {request.function}"
+    return f"{_short(repr(request.id))} ({called})"
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
