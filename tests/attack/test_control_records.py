@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from nodes.checkpoint_format import MERGED, CheckpointKey, digest_of, name_of
+from nodes.history import heartbeat_topic
 from nodes.log.memory import MemoryLog
 from nodes.machine import messages as m
 from nodes.sim.options import draw
@@ -91,12 +92,14 @@ def test_a_transactional_job_takes_each_control_record_once() -> None:
     for name in "abc":
         stage.start(name)
     copies = Copies(stage.log, stage.topics.control, late=0.3)
+    beats = Copies(stage.log, stage.topics.heartbeats, late=0.3)
     calls = 0
 
     def each() -> None:
         nonlocal calls
         calls += 1
         copies.repeat()
+        beats.repeat()
         if calls == 15:
             stage.start("d")
         if calls == 30:
@@ -108,7 +111,9 @@ def test_a_transactional_job_takes_each_control_record_once() -> None:
 
     count_up(stage, each)
     assert copies.kinds >= {"JobStarted", "Hello", "Claim", "Release", "Goodbye", "CheckpointSaved"}
+    assert beats.kinds == {"Heartbeat"}
     copies.all_again()
+    beats.all_again()
     settled(stage)
     assert stage.call("count", "k0", "add", [0]) == PER_KEY
 
@@ -209,11 +214,15 @@ def test_a_streaming_job_takes_each_control_record_once(calm: bool) -> None:
     for seed in range(8):
         world = world_of(seed, calm=calm)
         copies = Copies(world.log, world.run.job.control_topic, late=0.05)
+        beats = Copies(world.log, heartbeat_topic(world.run.job), late=0.02)
         step = world.step
 
-        def stepped(step: Callable[[], None] = step, copies: Copies = copies, world: World = world) -> None:
+        def stepped(
+            step: Callable[[], None] = step, copies: Copies = copies, beats: Copies = beats, world: World = world
+        ) -> None:
             step()
             copies.repeat(is_late=not world.all_fed)
+            beats.repeat(is_late=not world.all_fed)
 
         world.step = stepped  # type: ignore[method-assign]
         live(world)
