@@ -31,6 +31,23 @@ MACHINE = (
         tests=(OWNERSHIP + "test_only_the_owner_can_release_and_only_with_the_current_version",),
     ),
     Mutant(
+        "a Hello that is read twice begins two lives",
+        "nodes/machine/ownership.py",
+        "        if 0 < hello.life <= known:\n            return []",
+        "        if False:\n            return []",
+        tests=(
+            "tests/unit/test_ownership_agreement.py::"
+            "test_a_record_that_is_read_twice_or_late_or_from_a_node_that_is_gone_counts_once",
+        ),
+    ),
+    Mutant(
+        "a checkpoint is recorded under any name",
+        "nodes/machine/ownership.py",
+        "if not is_name_of(saved.name, saved.incarnation, saved.partition, saved.record_position, saved.answered):",
+        "if False:",
+        tests=("tests/attack/test_control_records.py::test_forged_names_of_checkpoints_have_no_effect",),
+    ),
+    Mutant(
         "a checkpoint that is behind is recorded as the newest",
         "nodes/machine/ownership.py",
         "if kept and (not _reaches(saved, kept[-1]) or any(saved.name == each.name for each in kept)):",

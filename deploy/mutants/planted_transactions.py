@@ -191,10 +191,24 @@ TRANSACTIONS = (
         tests=(IDS + "test_an_id_that_a_client_made_expires_by_the_number_of_requests_too",),
     ),
     Mutant(
+        "whoever writes requests answers for the outside",
+        "transactional/requests.py",
+        "    if not answer_key:\n        return True\n",
+        "    return True\n",
+        tests=("tests/attack/test_forged_answers.py",),
+    ),
+    Mutant(
+        "how deep a request may be nested depends on the node",
+        "transactional/requests.py",
+        "            if _is_too_deep(value):\n                raise BadValue(TOO_DEEP)\n",
+        "",
+        tests=("tests/attack/test_request_limits.py",),
+    ),
+    Mutant(
         "arguments that would arrive as others are sent",
         "transactional/requests.py",
-        "        return _encoder.encode(sendable(request))\n",
-        "        return _encoder.encode(request)\n",
+        "sent = sendable(request) if isinstance(request, WireRequest) else",
+        "sent = request if isinstance(request, WireRequest) else",
         tests=(VALUES + "test_what_json_keeps_is_json_on_the_log_and_the_rest_is_packed",),
     ),
     Mutant(
