@@ -156,7 +156,8 @@ def test_a_record_that_ends_the_process_goes_to_the_dead_letters_and_all_others_
     how = "ends its process (exit code 0)" if kind != "hold" else "does not give the interpreter's lock back"
     assert (letter["partition"], letter["offset"], base64.b64decode(letter["payload"])) == (1, at, row)
     assert letter["reason"] == f"the processing function {how}"
-    assert [each.offset for each in control_messages(stage, "poisoned") if isinstance(each, m.Crashed)] == [at]
+    verdicts = [each.offset for each in control_messages(stage, "poisoned") if isinstance(each, m.Crashed)]
+    assert verdicts and set(verdicts) == {at}, "two owners may say it"
 
 
 def test_a_function_that_takes_all_memory_fails_at_its_record_and_other_nodes_go_on(stage: Stage) -> None:

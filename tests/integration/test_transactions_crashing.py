@@ -80,7 +80,7 @@ def crashed(what: str, how: str) -> Aborted:
     return Aborted("Crashed", (f"function {what} of operator it {how}",))
 
 
-@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("count", [2, pytest.param(1, marks=pytest.mark.nightly)])
 def test_what_ends_its_process_is_answered_by_name_and_all_else_goes_on(tmp_path: Path, count: int) -> None:
     with crashing(tmp_path, count) as (_, client, nodes):
         before = [client.call("it", key, "add", [1], timeout_s=PLENTY_S) for key in "abcd"]
