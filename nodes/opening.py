@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,6 +70,18 @@ def outputs_in_transactions(log: Log, run: JobRun, node: str) -> None:
 
     assert isinstance(log, KafkaLog), "the settings refuse this for other logs"
     log.use_transactions([output.topic for output in run.job.outputs.values()], f"holon-{run.job.name}-{node}")
+
+
+def check_at_next_opening(settings: Settings) -> Callable[[], None]:
+    """What to call when a process may have ended by damaged pages of the log: who opens it next reads it as a whole.
+
+    That is done in a process of its own, and damage gets a name, where one node after the other would end without.
+    """
+    if settings.log.kind != "embedded":
+        return lambda: None
+    from nodes.log.embedded_boot import verify_at_next_opening
+
+    return partial(verify_at_next_opening, Path(settings.log.path))
 
 
 def open_settings_log(settings: Settings, *, create: bool = False) -> Log:

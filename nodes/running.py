@@ -20,6 +20,7 @@ from nodes.held_frontier import HeldFrontier, held_frontier
 from nodes.log.contract import Log
 from nodes.machine.config import JobRun
 from nodes.monitor import Monitor
+from nodes.opening import check_at_next_opening
 from nodes.progress import ProgressReader, wall_clock_ms
 from nodes.reader import OutputReader
 from nodes.screen import Screen
@@ -143,7 +144,7 @@ class Run:
         self.screen = screen
         self.lines: SimpleQueue[tuple[int, str]] = SimpleQueue()
         self.fleet = Fleet(options.reference, settings, options.nodes, options.accept_code, lines=self.lines)
-        self.supervisor = Supervisor(self.fleet, screen.say, self._has_begun)
+        self.supervisor = Supervisor(self.fleet, screen.say, self._has_begun, check_at_next_opening(settings))
         self.progress = ProgressReader(monitor, self.fleet, settings.node.suspect_after_ms)
         self._measured_s = float("-inf")
         self._moved: tuple[object, float] = (None, 0.0)

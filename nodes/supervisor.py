@@ -6,6 +6,7 @@ cannot go on, is never started again, but where it was the log or the store that
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -25,6 +26,8 @@ RAN_S = 20.0
 """Log and store have answered a node that ran for so long, whatever else is known of it."""
 UNFORESEEN = 70
 """Exit code of a node that ended by an error that nobody foresaw."""
+WRONG_PAGES = frozenset({-signal.SIGBUS, -signal.SIGSEGV, -signal.SIGABRT})
+"""How a process ends that meets damaged pages of the embedded log, among other reasons."""
 
 
 class Restarting(Protocol):
@@ -42,12 +45,14 @@ class Supervisor:
     """Call ``look`` now and then.
 
     Args: ``say`` gets a line for each thing that happens. ``has_begun`` says whether a node of the fleet has joined its
-    job: then log and store have answered.
+    job: then log and store have answered. ``on_wrong_pages`` is called before a node is started again that may have
+        met damaged pages of the log.
     """
 
     fleet: Restarting
     say: Callable[[str], None]
     has_begun: Callable[[], bool] = lambda: False
+    on_wrong_pages: Callable[[], None] = lambda: None
     restarts: int = 0
     _began: bool = False
     _first_s: dict[int, float] = field(default_factory=dict)  # of the members, by identity: when they were first seen
@@ -92,6 +97,8 @@ class Supervisor:
         if member.killed or (code == 0 and over):
             return
         how = f"node {number} has ended: {member.ending}"
+        if code in WRONG_PAGES:
+            self.on_wrong_pages()
         if over:
             if not (member.asked and code < 0):  # asked before it had begun to listen
                 self.say(how)

@@ -72,6 +72,7 @@ def run(
     """Start node processes and stay with them; one that crashes is started again. Ctrl-C stops them."""
     settings = given.settings(*node_definitions(None, replicas))
     loaded = program_named(program)
+    from nodes.opening import check_at_next_opening
     from nodes.transactions.running import TransactionFleet, stay
     from transactional.describing import code_of
 
@@ -80,7 +81,7 @@ def run(
     command += ["--accept-code"] if accept_code else []
     fleet = TransactionFleet(command, nodes, settings.environment())
     note(f"{nodes} nodes: {', '.join(str(member.process.pid) for member in fleet.members)}")
-    failed, interrupted = stay(fleet, note)
+    failed, interrupted = stay(fleet, note, check_at_next_opening(settings))
     if failed:
         fail(1, f"{failed} of {nodes} nodes ended with an error")
     if interrupted:

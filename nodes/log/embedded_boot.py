@@ -7,6 +7,7 @@ own: LMDB trusts its pages, and wrong ones may make it crash.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import logging
 import os
@@ -41,6 +42,12 @@ def verify_once_a_boot(folder: LogFolder) -> None:
             folder.note_verified(boot)
     except OSError as error:
         raise translate(error, folder.root, f"embedded log {folder.root}: check after a restart") from error
+
+
+def verify_at_next_opening(root: Path) -> None:
+    """For who has seen a process end by a signal that wrong pages may have caused: whoever opens the log checks it."""
+    with contextlib.suppress(OSError):
+        LogFolder.forget_verified(root)
 
 
 def _find_damage(paths: list[Path]) -> dict[Path, str]:

@@ -32,7 +32,8 @@ FORMAT = "holon-embedded-log"
 VERSION = 1
 ENGINE = 0
 """The LMDB 0.9 file format, pinned: py-lmdb carries several engines and picks one by environment variable."""
-_OWN_NAMES = ("log", "topics", "tmp", "doorbell", "reserve", "verified")
+_VERIFIED = "verified"
+_OWN_NAMES = ("log", "topics", "tmp", "doorbell", "reserve", _VERIFIED)
 LOCK_FILE_BYTES = 16 << 10
 """Room for about 250 readers a partition."""
 
@@ -59,7 +60,7 @@ class LogFolder:
         self.doorbell = root / "doorbell"
         self.reserve = Reserve(root / "reserve")
         self._topics = root / "topics"
-        self._verified = root / "verified"
+        self._verified = root / _VERIFIED
         self._where = f"embedded log {root}"
         try:
             self._open()
@@ -85,6 +86,11 @@ class LogFolder:
     def note_verified(self, boot: str) -> None:
         """Everything here is as sound as can be known in this boot."""
         _write_whole(self._verified, boot.encode())
+
+    @staticmethod
+    def forget_verified(root: Path) -> None:
+        """As if this boot had not been told yet, for a folder that need not be a log."""
+        (root / _VERIFIED).unlink(missing_ok=True)
 
     def topic_names(self) -> list[str]:
         """Sorted names."""

@@ -40,10 +40,13 @@ class TransactionFleet:
                 member.process.send_signal(signal.SIGTERM)
 
 
-def stay(fleet: TransactionFleet, say: Callable[[str], None]) -> tuple[int, bool]:
+def stay(
+    fleet: TransactionFleet, say: Callable[[str], None], on_wrong_pages: Callable[[], None] = lambda: None
+) -> tuple[int, bool]:
     """Until all nodes have ended or SIGTERM or SIGINT asked them to.
 
-    Gives how many ended with an error for good, and whether it was Ctrl-C that asked.
+    Gives how many ended with an error for good, and whether it was Ctrl-C that asked. ``on_wrong_pages``: as
+    ``Supervisor`` has it.
     """
     asked = interrupted = False
 
@@ -54,7 +57,7 @@ def stay(fleet: TransactionFleet, say: Callable[[str], None]) -> tuple[int, bool
         asked = True
 
     before = [(each, signal.signal(each, stop)) for each in (signal.SIGTERM, signal.SIGINT)]
-    supervisor = Supervisor(fleet, say)
+    supervisor = Supervisor(fleet, say, on_wrong_pages=on_wrong_pages)
     try:
         while True:
             supervisor.look(time.monotonic(), lambda: asked)

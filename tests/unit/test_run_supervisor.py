@@ -67,6 +67,14 @@ def test_a_node_that_crashes_or_just_ends_is_started_again_after_a_second(code: 
     assert watch.said[0].startswith("node 1 has ended: ") and watch.said[0].endswith("starting it again in 1 s")
 
 
+@pytest.mark.parametrize(("code", "times"), [(-7, 1), (-11, 1), (-6, 1), (-9, 0), (70, 0), (1, 0), (0, 0)])
+def test_the_log_is_to_be_checked_where_a_node_may_have_met_damaged_pages(code: int, times: int) -> None:
+    watch, told = Watch(), [0]
+    watch.supervisor.on_wrong_pages = lambda: told.append(code)
+    watch.ends(1, code, at_s=10.0)
+    assert told == [0] + [code] * times
+
+
 @pytest.mark.parametrize("code", [1, 2, 3])
 def test_a_node_that_has_said_why_it_cannot_go_on_is_not_started_again(code: int) -> None:
     watch = Watch()
