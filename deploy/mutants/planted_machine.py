@@ -50,7 +50,7 @@ MACHINE = (
     Mutant(
         "a checkpoint that is behind is recorded as the newest",
         "nodes/machine/ownership.py",
-        "if kept and (not _reaches(saved, kept[-1]) or any(saved.name == each.name for each in kept)):",
+        "if kept and (not reaches(saved, kept[-1]) or any(saved.name == each.name for each in kept)):",
         "if any(saved.name == each.name for each in kept):",
         tests=(OWNERSHIP + "test_a_checkpoint_that_is_behind_in_anything_is_not_recorded",),
     ),

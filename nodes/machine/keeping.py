@@ -14,8 +14,9 @@ from collections.abc import Iterable
 
 from holon.job import Job
 from nodes.machine.config import Continued, JobRun
+from nodes.machine.durable import KEPT_CHECKPOINTS
 from nodes.machine.events import CheckpointLoaded
-from nodes.machine.ownership import KEPT_CHECKPOINTS, Ownership
+from nodes.machine.ownership import Ownership
 from nodes.machine.runner import Phase, Runner
 from wcrdt.codec import DecodeError
 from wcrdt.replica import Replica, SlotDelta

@@ -21,12 +21,10 @@ from nodes.checkpoint_format import is_merged_name, is_name_of
 from nodes.machine import facts as f
 from nodes.machine import messages as m
 from nodes.machine.control_state import NO_INCARNATION, ControlState, PartitionState
+from nodes.machine.durable import KEPT_CHECKPOINTS, Durable, reaches
 from nodes.machine.facts import Fact
-from wcrdt.slots import WINDOW_START, Position
-from wcrdt.windows import BEFORE_TIME_MS
+from wcrdt.slots import Position
 
-KEPT_CHECKPOINTS = 3
-"""Checkpoints of a partition that are known here: the newest and what to fall back to."""
 RETRY = "retry"
 """Name of a ``Command``: what failed before it is worth another try for those who start after it."""
 CODE, CODE_BESIDE = "code", "code beside"
@@ -72,7 +70,7 @@ class Ownership:
         self._stopping: set[str] = set()
         self._merged: list[m.MergedSaved] = []  # oldest first
         self._partitions = [PartitionState() for _ in range(partitions)]
-        self._durable: dict[int, tuple[Position, int]] = {}
+        self._durable = Durable()
 
     # --- as one value -------------------------------------------------------------------------------------------
 
@@ -202,13 +200,13 @@ class Ownership:
             return []  # no store has it
         if self._owners_save and (saved.node, saved.version) != (state.owner, state.version):
             return []
-        if kept and (not _reaches(saved, kept[-1]) or any(saved.name == each.name for each in kept)):
+        if kept and (not reaches(saved, kept[-1]) or any(saved.name == each.name for each in kept)):
             return []
         if not kept or saved.offset > kept[-1].offset:
             self._partitions[saved.partition].deaths = 0
         kept.append(saved)
         del kept[:-KEPT_CHECKPOINTS]
-        self._durable.clear()
+        self._durable.forget()
         return [f.CheckpointRecorded(saved)]
 
     def _merged_saved(self, saved: m.MergedSaved) -> list[Fact]:
@@ -365,23 +363,11 @@ class Ownership:
         ``depth`` 1 looks at the newest checkpoints, 2 at those before them: what was dropped under depth n can not be
         answered again from a checkpoint older than the n-th, should the newer ones be damaged.
         """
-        return self._durable_at(depth)[0]
+        return self._durable.at(self._partitions, depth)[0]
 
     def durable_watermark(self, depth: int = 1) -> int:
         """The least watermark (ms) over the partitions' checkpoints; ``depth`` as in ``durable_answered``."""
-        return self._durable_at(depth)[1]
-
-    def _durable_at(self, depth: int) -> tuple[Position, int]:
-        assert 1 <= depth <= KEPT_CHECKPOINTS, f"depth {depth} of {KEPT_CHECKPOINTS} checkpoints kept"
-        found = self._durable.get(depth)
-        if found is None:
-            if all(len(state.checkpoints) >= depth for state in self._partitions):
-                least = [state.checkpoints[-depth] for state in self._partitions]
-                found = min(c.answered for c in least), min(c.watermark_ms for c in least)
-            else:
-                found = WINDOW_START, BEFORE_TIME_MS
-            self._durable[depth] = found
-        return found
+        return self._durable.at(self._partitions, depth)[1]
 
     def all_done(self) -> bool:
         """True once the newest checkpoint of every partition says that all input is answered."""
@@ -390,16 +376,6 @@ class Ownership:
     def digest(self) -> str:
         """Equal for equal states: two nodes that have read the same prefix have the same digest."""
         return hashlib.blake2b(msgspec.msgpack.encode(self.snapshot()), digest_size=16).hexdigest()
-
-
-def _reaches(new: m.CheckpointSaved, old: m.CheckpointSaved) -> bool:
-    """True if ``new`` is behind ``old`` in nothing, so that what is durable only ever grows."""
-    return (
-        new.record_position >= old.record_position
-        and new.answered >= old.answered
-        and new.watermark_ms >= old.watermark_ms
-        and new.done >= old.done
-    )
 
 
 _HANDLERS: dict[type[Any], Callable[[Ownership, Any], list[Fact]]] = {

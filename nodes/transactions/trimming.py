@@ -13,7 +13,7 @@ from typing import TypeAlias
 from nodes.log.contract import Log, LogError, OffsetOutOfRange
 from nodes.machine import messages as m
 from nodes.machine.control_state import ControlCheckpoint
-from nodes.machine.ownership import KEPT_CHECKPOINTS
+from nodes.machine.durable import KEPT_CHECKPOINTS
 from nodes.saver import DirectSaver, Saver
 from nodes.transactions.checkpointing import TransactionCheckpoints
 from nodes.transactions.control import RECORDS_A_UNIT, trim_control

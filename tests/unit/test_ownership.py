@@ -9,7 +9,8 @@ import pytest
 
 from nodes.machine import facts as f
 from nodes.machine import messages as m
-from nodes.machine.ownership import KEPT_CHECKPOINTS, NO_INCARNATION, Ownership
+from nodes.machine.durable import KEPT_CHECKPOINTS
+from nodes.machine.ownership import NO_INCARNATION, Ownership
 from tests.unit.checkpoint_names import named
 from wcrdt.slots import WINDOW_START
 from wcrdt.windows import BEFORE_TIME_MS

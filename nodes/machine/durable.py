@@ -1,0 +1,47 @@
+"""What the checkpoints of all partitions together make durable."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from nodes.machine import messages as m
+from nodes.machine.control_state import PartitionState
+from wcrdt.slots import WINDOW_START, Position
+from wcrdt.windows import BEFORE_TIME_MS
+
+KEPT_CHECKPOINTS = 3
+"""Checkpoints of a partition that are known: the newest and what to fall back to."""
+
+
+class Durable:
+    """Remembers what was computed, until it is told to ``forget`` because a checkpoint was saved."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[Position, int]] = {}
+
+    def forget(self) -> None:
+        """A checkpoint was saved."""
+        self._found.clear()
+
+    def at(self, partitions: Sequence[PartitionState], depth: int) -> tuple[Position, int]:
+        """The least answered position and watermark (ms) of the partitions' ``depth``-th newest checkpoints."""
+        assert 1 <= depth <= KEPT_CHECKPOINTS, f"depth {depth} of {KEPT_CHECKPOINTS} checkpoints kept"
+        found = self._found.get(depth)
+        if found is None:
+            if all(len(state.checkpoints) >= depth for state in partitions):
+                least = [state.checkpoints[-depth] for state in partitions]
+                found = min(c.answered for c in least), min(c.watermark_ms for c in least)
+            else:
+                found = WINDOW_START, BEFORE_TIME_MS
+            self._found[depth] = found
+        return found
+
+
+def reaches(new: m.CheckpointSaved, old: m.CheckpointSaved) -> bool:
+    """True if ``new`` is behind ``old`` in nothing, so that what is durable only ever grows."""
+    return (
+        new.record_position >= old.record_position
+        and new.answered >= old.answered
+        and new.watermark_ms >= old.watermark_ms
+        and new.done >= old.done
+    )
