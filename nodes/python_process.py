@@ -10,7 +10,6 @@ import os
 import signal
 import site
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,12 +36,12 @@ def child_environment(*changes: Mapping[str, str]) -> dict[str, str]:
 
 @contextmanager
 def deaf_children() -> Iterator[None]:
-    """Processes that are started within do not hear a Ctrl-C at the terminal: their parent ends them."""
-    if threading.current_thread() is not threading.main_thread():  # only that one may set it
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Processes that are started within do not hear a Ctrl-C at the terminal: their parent ends them.
+
+    They inherit what is blocked here meanwhile; one that comes within reaches this process afterwards.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
