@@ -66,8 +66,11 @@ class Partition:
         if kept is not None and kept.head.first < offset and offset + max_records <= kept.head.end:
             return [kept]
         blocks = self._read(lambda cursor: self._blocks_from(cursor, offset, max_records, max_bytes, gather))
-        if not blocks:  # deleted between the two looks
-            return self.read(offset, max_records, max_bytes, gather)
+        if not blocks:  # deleted between the two looks, or damage has hidden it
+            start, end = self.bounds()
+            if start <= offset < end:
+                raise self._damaged(f"offset {offset} is not found, and the partition holds {start} to {end - 1}")
+            raise out_of_range(self._where, offset, start, end)
         self._kept = blocks[-1]
         return blocks
 
