@@ -23,21 +23,19 @@ from transactional.messages import (
     CallMessage,
     Calls,
     Commit,
-    Cut,
     Forward,
     Kind,
     Mark,
-    Piece,
     Reply,
     Request,
     WireCall,
     WireResult,
     addressed,
-    call_message,
     to_bytes,
 )
 from transactional.nondeterminism import parted, timed_out_alone
-from transactional.pieces import WHOLE_BYTES, Pieces
+from transactional.pieces import WHOLE_BYTES
+from transactional.received import ReceivedCalls
 from transactional.replies import ReplyBook, records_of
 from transactional.running import Running
 from transactional.settling import Received, Redoing, Share
@@ -47,7 +45,6 @@ from transactional.snapshots import FORMAT_VERSION, LedgerState, PartitionState,
 from transactional.spilling import SpillingStore
 from transactional.store import Store
 from transactional.tally import Tally
-from transactional.values import digest
 from transactional.wish import SnapshotWish
 
 
@@ -84,10 +81,7 @@ class StatePartition:
         """Whether the ledger counts what this partition says before it is read: what it makes goes to the log."""
         self._replied = replied
         self._running = self._none_running()
-        self._received: dict[tuple[int, bytes], Forward | Calls] = {}
-        self._pieces = Pieces()
-        self._first_offset: dict[int, int] = {}  # of an epoch's records
-        self.position = 0  # on the calls
+        self.received = ReceivedCalls(number)
         self._begun: LedgerState | None = None  # while the log may still say what hangs in its epochs
         self.commits_offset = 0
         """Up to this offset, commits are of epochs before the present one: whoever writes them knows."""
@@ -101,22 +95,17 @@ class StatePartition:
 
     def receive(self, offset: int, message: CallMessage, data: bytes) -> None:
         """A record of this partition's calls; it counts once a cut or mark names it. Raises ``BadMessage``."""
-        self.position = offset + 1
-        if message.epoch < self.epoch:
-            return
-        self._first_offset.setdefault(message.epoch, offset)
-        if isinstance(message, Piece):
-            whole = self._pieces.take(message)
-            if whole is None:
-                return
-            message, data = call_message(whole), whole
-        if not isinstance(message, Piece):
-            self._received[message.epoch, digest(data)] = message
+        self.received.take(offset, message, data, self.epoch)
+
+    @property
+    def position(self) -> int:
+        """Up to this offset, calls were read."""
+        return self.received.position
 
     @property
     def calls_needed(self) -> int:
         """Up to this offset, calls are of epochs before the present one."""
-        return min([self.position, *self._first_offset.values()])
+        return self.received.needed
 
     # --- as one value -----------------------------------------------------------------------------------------------
 
@@ -164,7 +153,7 @@ class StatePartition:
         """
         assert state.partition == self.number, f"a snapshot of partition {state.partition} for partition {self.number}"
         self.epoch, self._begun = state.ledger.done + 1, state.ledger
-        self.position = state.calls_offset
+        self.received.position = state.calls_offset
         self.commits_offset = state.commits_offset
         self.committed = state.committed
         self.store = self._new_store()
@@ -211,7 +200,7 @@ class StatePartition:
     def _first_round(self, epoch: Epoch, out: list[Append]) -> bool:
         if not self.ledger.is_sequenced(self.epoch) or self.ledger.done < self.epoch - 1:
             return False
-        found = self._find([epoch.cuts[s] for s in sorted(epoch.cuts)])
+        found = self.received.of(self.epoch, [epoch.cuts[s] for s in sorted(epoch.cuts)])
         return found is not None and self._run(epoch, partial(self._run_first, epoch, found), out)
 
     def _run(self, epoch: Epoch, step: Callable[[list[Append]], None], out: list[Append]) -> bool:
@@ -260,7 +249,7 @@ class StatePartition:
         marks = epoch.marks.get(self._running.round, {})
         if len(marks) < self.ledger.partitions:
             return False
-        received = self._find([marks[p] for p in sorted(marks)])
+        received = self.received.of(self.epoch, [marks[p] for p in sorted(marks)])
         return received is not None and self._run(epoch, partial(self._run_next, epoch, received), out)
 
     def _run_next(self, epoch: Epoch, received: Sequence[CallMessage], out: list[Append]) -> None:
@@ -275,26 +264,6 @@ class StatePartition:
             arriving.setdefault(tid, []).append(item)
         self._running.settle(epoch, self._share, arriving)
         self._end_round(epoch, items, out)
-
-    def _find(self, senders: Sequence[Cut | Mark]) -> list[CallMessage] | None:
-        """What these send to this partition, None if one of the records was not read yet."""
-        found: list[CallMessage] = []
-        for sender in senders:
-            for to, name in sender.sends:
-                if to == self.number:
-                    record = self._held(name) if sender.inline else self._received.get((self.epoch, name))
-                    if record is None:
-                        return None
-                    found.append(record)
-        return found
-
-    def _held(self, data: bytes) -> CallMessage:
-        try:
-            return call_message(data)
-        except BadMessage as error:
-            raise AssertionError(
-                f"partition {self.number}: a cut or mark of epoch {self.epoch} holds no record of calls: {error}"
-            ) from None
 
     def _end_round(self, epoch: Epoch, received: Iterable[tuple[int, Received]], out: list[Append]) -> None:
         self._running.round += 1
@@ -404,9 +373,7 @@ class StatePartition:
 
     def _end_epoch(self) -> None:
         self.epoch += 1
-        self._received = {name: each for name, each in self._received.items() if each.epoch >= self.epoch}
-        self._pieces.forget(self.epoch)
-        self._first_offset = {epoch: offset for epoch, offset in self._first_offset.items() if epoch >= self.epoch}
+        self.received.forget_before(self.epoch)
         self._maybe_snapshot()
 
     def _none_running(self) -> Running:

@@ -115,7 +115,7 @@ def test_a_process_that_is_asked_to_leave_before_it_is_a_node_opens_no_log() -> 
     signal.raise_signal(signal.SIGTERM)
     with pytest.raises(StoppedEarly):
         live(lives.opened, lives.one_life, lambda: 0.0, stops)
-    assert not lives.logs and not stops.interrupted
+    assert not lives.logs and lives.open == 0 and not stops.interrupted
 
 
 @pytest.mark.parametrize(

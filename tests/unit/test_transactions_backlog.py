@@ -52,7 +52,7 @@ def test_what_is_read_ahead_of_a_backlog_is_bounded_and_all_of_it_is_answered(
             for sequencer in driver.node.sequencers.values():
                 most["requests"] = max(most["requests"], len(sequencer._requests))
             for partition in driver.node.partitions.values():
-                most["calls"] = max(most["calls"], len(partition._received))
+                most["calls"] = max(most["calls"], len(partition.received))
         stage.client.poll()
         if all(name in stage.client.answered for name in names):
             break

@@ -1,0 +1,68 @@
+"""The calls topic of one state partition as far as it was read: records by epoch and digest, until marks name them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from transactional.messages import BadMessage, CallMessage, Calls, Cut, Forward, Mark, Piece, call_message
+from transactional.pieces import Pieces
+from transactional.values import digest
+
+
+class ReceivedCalls:
+    """Of partition ``number``. ``position`` is the offset up to which calls were read."""
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._records: dict[tuple[int, bytes], Forward | Calls] = {}
+        self._pieces = Pieces()
+        self._first_offset: dict[int, int] = {}  # of an epoch's records
+        self.position = 0
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    @property
+    def needed(self) -> int:
+        """Up to this offset, calls are of epochs before the present one."""
+        return min([self.position, *self._first_offset.values()])
+
+    def take(self, offset: int, message: CallMessage, data: bytes, epoch: int) -> None:
+        """A record at ``offset``, while the partition is in ``epoch``. Raises ``BadMessage``."""
+        self.position = offset + 1
+        if message.epoch < epoch:
+            return
+        self._first_offset.setdefault(message.epoch, offset)
+        if isinstance(message, Piece):
+            whole = self._pieces.take(message)
+            if whole is None:
+                return
+            message, data = call_message(whole), whole
+        if not isinstance(message, Piece):
+            self._records[message.epoch, digest(data)] = message
+
+    def of(self, epoch: int, senders: Sequence[Cut | Mark]) -> list[CallMessage] | None:
+        """What these send to this partition, None if one of the records was not read yet."""
+        found: list[CallMessage] = []
+        for sender in senders:
+            for to, name in sender.sends:
+                if to == self._number:
+                    record = self._inline(epoch, name) if sender.inline else self._records.get((epoch, name))
+                    if record is None:
+                        return None
+                    found.append(record)
+        return found
+
+    def forget_before(self, epoch: int) -> None:
+        """The epochs before it are over."""
+        self._records = {name: each for name, each in self._records.items() if each.epoch >= epoch}
+        self._pieces.forget(epoch)
+        self._first_offset = {each: offset for each, offset in self._first_offset.items() if each >= epoch}
+
+    def _inline(self, epoch: int, data: bytes) -> CallMessage:
+        try:
+            return call_message(data)
+        except BadMessage as error:
+            raise AssertionError(
+                f"partition {self._number}: a cut or mark of epoch {epoch} holds no record of calls: {error}"
+            ) from None
