@@ -99,8 +99,8 @@ def held_frontier(monitor: Monitor, watermarks: Mapping[int, int]) -> HeldFronti
     """What the nodes' heartbeats say; ``watermarks`` are those that are known of partitions, in ms."""
     newest_ms = max((view.heard_ms for view in monitor.nodes.values()), default=0)
     fresh = [view for view in monitor.nodes.values() if newest_ms - view.heard_ms <= FRESH_MS]
-    held = max((view for view in fresh if HELD_MS in view.stats), key=lambda view: view.stats[HELD_MS], default=None)
-    if held is None or monitor.done:
+    held = max(fresh, key=lambda view: view.stats.get(HELD_MS, 0), default=None)
+    if held is None or not held.stats.get(HELD_MS) or monitor.done:
         return None
     found = []
     for partition in range(monitor.run.partitions):

@@ -39,8 +39,8 @@ class Notices:
         node, through_ms = self._node, self._frontier.look(now_ms)
         if through_ms is None:
             self._told_ms = None
-            node.extra_stats.pop(HELD_MS, None)
-            node.extra_stats.pop(HELD_END_MS, None)
+            if HELD_MS in node.extra_stats:  # said as 0: what a heartbeat leaves out counts as before
+                node.extra_stats[HELD_MS] = 0.0
             return
         node.extra_stats |= {HELD_MS: float(self._frontier.held_ms), HELD_END_MS: float(through_ms)}
         if self._told_ms is None or now_ms - self._told_ms >= AGAIN_MS:

@@ -22,6 +22,7 @@ from nodes.machine.effects import WriteControl
 from nodes.machine.ownership import Ownership
 from nodes.machine.runner import Runner
 from nodes.machine.workload import Workload
+from tests.unit.checkpoint_names import named
 from wcrdt.replica import Replica
 
 CODE = "code"
@@ -118,7 +119,7 @@ def test_only_two_deaths_in_a_row_without_a_checkpoint_that_gets_on_are_suspicio
     work, runner = owning(lambda step: tried.append(step))
     assert work.ownership.deaths(0) == 2
     assert Ownership.restored(work.ownership.snapshot()).deaths(0) == 2
-    work.ownership.apply(m.CheckpointSaved(0, "me", 0, 3, "one", 12, 0, 0))
+    work.ownership.apply(named(m.CheckpointSaved(0, "me", 0, 3, "one", 12, 0, 0)))
     assert work.ownership.deaths(0) == 0
     work.accusing.feed(runner, run_of(0, 1))
     assert not tried and runner.task.next_offset == 12
@@ -129,7 +130,7 @@ def test_only_two_deaths_in_a_row_without_a_checkpoint_that_gets_on_are_suspicio
 
 def test_the_first_verdict_of_a_record_counts_and_none_behind_a_checkpoint() -> None:
     ownership = owning(None)[0].ownership
-    ownership.apply(m.CheckpointSaved(0, "me", 0, 3, "one", 12, 0, 0))
+    ownership.apply(named(m.CheckpointSaved(0, "me", 0, 3, "one", 12, 0, 0)))
     for offset, code, how in ((11, CODE, "late"), (12, CODE, "first"), (12, CODE, "second"), (13, "other", "other's")):
         ownership.apply(m.Crashed(0, "me", 0, offset, code, how))
     assert ownership.crashed(0, CODE) == {12: "first"}
