@@ -150,14 +150,14 @@ def declare_end(log: Log, run: JobRun, offsets: list[int] | None = None, *, reac
     return ends
 
 
-def ask_stop(log: Log, run: JobRun) -> None:
-    """Ask all present nodes to drain, save and leave."""
-    log.append(run.job.control_topic, 0, [_command(run, "stop")])
+def ask_stop(log: Log, run: JobRun, command_id: str | None = None) -> None:
+    """Ask all present nodes to drain, save and leave; once for each ``command_id`` (default: a new one)."""
+    log.append(run.job.control_topic, 0, [_command(run, "stop", command_id=command_id)])
 
 
-def _command(run: JobRun, name: str, argument: str = "") -> bytes:
+def _command(run: JobRun, name: str, argument: str = "", command_id: str | None = None) -> bytes:
     """As a record that counts once, however often it is read."""
-    return m.encode(m.Command(run.incarnation, name, argument, uuid4().hex))
+    return m.encode(m.Command(run.incarnation, name, argument, command_id or uuid4().hex))
 
 
 def _described(log: Log, job: Job, partitions: int, bounded: bool) -> dict[str, str]:

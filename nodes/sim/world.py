@@ -232,7 +232,7 @@ class World:
             self._reset()
         if self._chance(faults.stop_all):
             self.trace.add(self.now_ms, "stop-all")
-            ask_stop(self.log, self.run)
+            ask_stop(self.log, self.run, f"stop at {self.steps}")
         if faults.churn_ms and self.now_ms - self._churned_ms >= faults.churn_ms:
             self._churned_ms = self.now_ms
             self._churn()
