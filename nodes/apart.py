@@ -106,7 +106,7 @@ def _child(
 ) -> None:  # pragma: no cover  (a process of its own)
     """Never returns."""
     try:
-        for each in (signal.SIGTERM, signal.SIGINT):
+        for each in (signal.SIGTERM, signal.SIGINT, SIGNAL):
             signal.signal(each, signal.SIG_DFL)
         gc.disable()  # what the parent has open is not to be closed here
         lock = LockWatch(limits.cpu_ms)

@@ -7,8 +7,11 @@ A timer of the process's CPU time is wound again and again by a thread that need
 from __future__ import annotations
 
 import faulthandler
+import logging
 import signal
 import sys
+
+logger = logging.getLogger(__name__)
 
 SIGNAL = signal.SIGPROF
 SHORTEST_S = 1.0
@@ -21,8 +24,17 @@ class LockWatch:
     def __init__(self, limit_ms: int) -> None:
         self.limit_s = max(limit_ms / 1000, SHORTEST_S)
 
+        self._wound = False
+
     def begin(self) -> None:
-        """Show the stack when the timer runs out. Without a standard error to write to, there is nothing to show."""
+        """Show the stack when the timer runs out. Without a standard error to write to, there is nothing to show.
+
+        There is one such timer: a profiler that has it keeps it, and such calls are not ended meanwhile.
+        """
+        self._wound = not callable(signal.getsignal(SIGNAL))
+        if not self._wound:
+            logger.warning("SIGPROF belongs to a profiler: calls that keep the interpreter's lock are not ended")
+            return
         faulthandler.unregister(SIGNAL)
         signal.signal(SIGNAL, signal.SIG_DFL)
         if sys.stderr is not None and not sys.stderr.closed:
@@ -30,8 +42,10 @@ class LockWatch:
 
     def wind(self) -> None:
         """The lock has been given back."""
-        signal.setitimer(signal.ITIMER_PROF, self.limit_s)
+        if self._wound:
+            signal.setitimer(signal.ITIMER_PROF, self.limit_s)
 
     def stop(self) -> None:
         """Nobody winds any more."""
-        signal.setitimer(signal.ITIMER_PROF, 0)
+        if self._wound:
+            signal.setitimer(signal.ITIMER_PROF, 0)

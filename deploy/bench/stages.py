@@ -22,6 +22,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from queue import Empty
 from typing import Any
 
 import numpy as np
@@ -112,7 +113,13 @@ def measured(options: Any, defined: list[str], broker: int | None) -> list[dict[
         broker_s = cpu_s(broker) or 0.0 if broker else 0.0
         process = multiprocessing.get_context("spawn").Process(target=run, args=(defined, query, queue))
         process.start()
-        found = queue.get()
+        while True:
+            try:
+                found = queue.get(timeout=1.0)
+                break
+            except Empty:
+                if not process.is_alive():
+                    raise SystemExit(f"{query}: the node ended with code {process.exitcode}") from None
         process.join()
         stacks: Counter[Stack] = Counter({tuple(stack): count for stack, count in found.pop("stacks")})
         title = f"{query}, {options.events:,} events, {options.log} log"

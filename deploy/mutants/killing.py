@@ -15,7 +15,7 @@ from pathlib import Path
 
 from deploy.mutants.model import Mutant
 
-COPIED = ("wcrdt", "holon", "transactional", "nodes", "nexmark", "examples", "tests")
+COPIED = ("wcrdt", "holon", "transactional", "nodes", "nexmark", "examples", "docs", "tests")
 FIRST_SEEDS = 10
 LIMIT_S = 600.0
 """A bug may also hang what it breaks: whoever runs into this has found it."""

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
+from multiprocessing import resource_tracker
 
 from nodes.python_process import deaf_children
 from nodes.sim.run import MAX_NODES, Verdict, simulate
@@ -35,6 +36,7 @@ def simulate_all(
         return
     with ExitStack() as stack:
         # spawn: a fork would copy threads that the caller may have (a progress display, a logger)
+        resource_tracker.ensure_running()  # its first start unblocks the signals that are blocked below
         with deaf_children():
             pool = stack.enter_context(multiprocessing.get_context("spawn").Pool(processes))
         yield from pool.imap(_simulate, jobs, chunksize=4)

@@ -30,7 +30,7 @@ class Client:
     async def new_id(self, timeout_s: float = 30.0) -> str:
         return "new"
 
-    async def call(self, operator: str, key: str, function: str, args: Any = None, **rest: Any) -> Any:
+    async def try_call(self, operator: str, key: str, function: str, args: Any = None, **rest: Any) -> Any:
         self.calls += 1
         return args
 

@@ -184,7 +184,7 @@ def test_all_who_start_at_once_share_one_token(tmp_path: Path) -> None:
         (("serve", "--token-file", "/nowhere/token"), "is no file"),
         (("call", "a", "b", "c", "--token-file", "x"), "--gateway URL"),
         (("call", "a", "b", "c", "--gateway", "ftp://x"), "no address"),
-        (("call", "a", "b", "c", "--gateway", "http://127.0.0.1:1", "--id", ""), "empty"),
+        (("call", "a", "b", "c", "--gateway", "http://127.0.0.1:1", "--id", ""), "1 to 200 bytes, not 0"),
     ],
 )
 def test_options_that_do_not_go_together_are_named(options: Sequence[str], told: str) -> None:

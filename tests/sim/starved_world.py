@@ -239,7 +239,7 @@ class StarvedWorld:
             "requests read ahead": max((len(each._requests) for each in node.sequencers.values()), default=0),
             "epochs": len(node.ledger._epochs),
             "commits": max((len(each._commits) for each in node.partitions.values()), default=0),
-            "calls": max((len(each._received) for each in node.partitions.values()), default=0),
+            "calls": max((len(each.received) for each in node.partitions.values()), default=0),
         }
         for name, count in held.items():
             self.most[name] = max(count, self.most.get(name, 0))

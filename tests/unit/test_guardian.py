@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 from collections.abc import Callable, Mapping
 
 import pytest
 
 from nodes.guardian import Guardian, Watched
+from nodes.lock_watch import SIGNAL, LockWatch
 from nodes.log import MemoryLog
 from nodes.log.contract import Chunk, TopicPartition
 from tests.integration.processes import until
@@ -113,3 +115,19 @@ def test_a_long_call_that_asks_nothing_of_the_log_does_not_silence_the_node() ->
     finally:
         over.set()
         thread.join()
+
+
+def test_the_timer_of_a_profiler_stays_its_own(caplog: pytest.LogCaptureFixture) -> None:
+    ticks: list[int] = []
+    before = signal.signal(SIGNAL, lambda number, _: ticks.append(number))
+    watch = LockWatch(1000)
+    try:
+        watch.begin()
+        signal.setitimer(signal.ITIMER_PROF, 100.0)
+        watch.wind()
+        watch.stop()
+        left_s, _ = signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.raise_signal(SIGNAL)
+    finally:
+        signal.signal(SIGNAL, before)
+    assert left_s > 50 and ticks == [SIGNAL] and "profiler" in caplog.text
