@@ -209,14 +209,18 @@ class Caution:
         crashing, epoch = self._crashing, coming.epoch
         if not crashing.trying.life or epoch <= coming.done:
             return False
-        if self._until is None:
-            self._until = coming.cut  # a node runs on before what it has said of the epoch before is on the log
-        if epoch > self._until:
+        if self._until is not None and epoch > self._until:
             return False
         if self._said != epoch:
             self._said = epoch
             out.append(AppendEpochs(to_bytes(Attempt(self._partition, epoch, crashing.trying.life))))
-        return not crashing.has_tried(epoch, self._partition)
+        if not crashing.has_tried(epoch, self._partition):
+            return True
+        if self._until is None:
+            # A node runs on before what it has said of the epoch before is on the log, but runs nothing that is cut
+            # behind the first word of its successor, which has read up to there only now.
+            self._until = coming.cut
+        return False
 
     def _waits_for_verdict(self, epoch: int) -> bool:
         """One of its own, to come back."""

@@ -270,8 +270,8 @@ TRANSACTIONS = (
     Mutant(
         "a life says that it tries one epoch, and runs the next one without a word",
         "transactional/crashing.py",
-        "            self._until = coming.cut  #",
-        "            self._until = epoch  #",
+        "            self._until = coming.cut\n",
+        "            self._until = epoch\n",
         tests=(CRASHING + "test_who_has_not_just_taken_over_says_nothing",),
     ),
     Mutant(

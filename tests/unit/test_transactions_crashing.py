@@ -91,6 +91,17 @@ def test_who_has_not_just_taken_over_says_nothing() -> None:
     assert not caution.holds_back(coming(4, done=3, cut=5), lambda: None, out) and len(out) == 2
 
 
+def test_what_the_owner_before_can_have_run_is_known_when_the_own_attempt_is_read() -> None:
+    crashing, out = Crashing(), list[Append]()
+    crashing.trying = Trying("life")
+    caution = Caution(crashing, 0)
+    assert caution.holds_back(coming(1, cut=1), lambda: None, out), "it has read little of the log so far"
+    crashing.tried(Attempt(0, 1, "life"))
+    assert not caution.holds_back(coming(1, cut=3), lambda: None, out), "three were cut before it came"
+    assert caution.holds_back(coming(3, done=2, cut=4), lambda: None, out)
+    assert said(out) == [Attempt(0, 1, "life"), Attempt(0, 3, "life")]
+
+
 def test_a_standby_does_not_run_ahead_in_an_epoch_that_was_tried_anew() -> None:
     crashing, out = Crashing(), list[Append]()
     crashing.trying = Trying("standby")
