@@ -171,6 +171,13 @@ MACHINE = (
         tests=(GAPS + "test_a_damaged_record_behind_what_was_asked_for_is_asked_for_too",),
     ),
     Mutant(
+        "who is behind what is missing is asked for it as often as ever",
+        "nodes/machine/gaps.py",
+        "        gap.vain += not gap.moved(self._place(partition))\n",
+        "",
+        tests=(GAPS + "test_whose_maker_is_not_there_yet_is_asked_ever_more_rarely_and_at_once_when_there_is_news",),
+    ),
+    Mutant(
         "windows dropped on the newest checkpoint alone",
         "nodes/machine/keeping.py",
         "    answered = ownership.durable_answered(KEPT_CHECKPOINTS)\n"

@@ -1,7 +1,8 @@
 """Gaps: slots of which something is missing here, and when to ask for them.
 
 Two rules for this file: what was read and not taken is missing until the slot reaches its end, and is asked for until
-then, since the answer can be lost too; nobody is asked more than once in a while.
+then, since the answer can be lost too; nobody is asked more than once in a while, and ever more rarely as long as the
+answer is that its maker is not there yet (an owner behind one that died, which waits for slower partitions).
 """
 
 from __future__ import annotations
@@ -14,13 +15,17 @@ from wcrdt.replica import Replica, SlotDelta
 from wcrdt.slots import RECORD_START, Position
 from wcrdt.windows import BEFORE_TIME_MS
 
+MOST_DOUBLINGS = 7
 Place = tuple[Position, list[int]]
 """Where the record track of a slot stands, and through which end each stage has answered."""
 
 
 @dataclass(slots=True)
 class _Gap:
-    """``target``: the end of all that is known to be missing; ``unknown``: a damaged record may have held more."""
+    """``target``: the end of all that is known to be missing; ``unknown``: a damaged record may have held more.
+
+    ``vain``: so many answers at this place have not reached far enough.
+    """
 
     place: Place
     target: Place = field(default_factory=lambda: (RECORD_START, []))
@@ -29,6 +34,14 @@ class _Gap:
     asked: bool = False  # since the last damaged record
     reread: bool = False
     rereads: int = 0
+    vain: int = 0
+
+    def moved(self, place: Place) -> bool:
+        """Whether the slot is at another place than it was."""
+        if self.place == place:
+            return False
+        self.place, self.rereads, self.vain = place, 0, 0
+        return True
 
 
 class Gaps:
@@ -48,9 +61,9 @@ class Gaps:
             gap.unknown, gap.asked = True, False
         else:
             ends_ms = starmap(max, zip_longest(gap.target[1], target[1], fillvalue=BEFORE_TIME_MS))
-            gap.target = max(gap.target[0], target[0]), list(ends_ms)
-        if gap.place != place:
-            gap.place, gap.rereads = place, 0
+            before, gap.target = gap.target, (max(gap.target[0], target[0]), list(ends_ms))
+            gap.vain = gap.vain if _reaches(before, gap.target) else 0
+        gap.moved(place)
 
     def has(self, partition: int) -> bool:
         """True if something of this slot is known to be missing."""
@@ -75,6 +88,7 @@ class Gaps:
         if self.closed(partition) or gap.reread or _reaches(self._place(partition), gap.target):
             return True
         gap.reread = True  # once for each time that somebody was asked
+        gap.vain += not gap.moved(self._place(partition))
         return False
 
     def reread(self, partition: int) -> int:
@@ -92,7 +106,9 @@ class Gaps:
         for partition, gap in sorted(self._gaps.items()):
             if self.closed(partition):
                 continue
-            if gap.asked_ms is None or now_ms - gap.asked_ms >= self.patience_ms:
+            gap.moved(self._place(partition))
+            wait_ms = self.patience_ms << min(gap.vain, MOST_DOUBLINGS)
+            if gap.asked_ms is None or now_ms - gap.asked_ms >= wait_ms:
                 gap.asked_ms, gap.asked, gap.reread = now_ms, True, False
                 due.append(partition)
         return due

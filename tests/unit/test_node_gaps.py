@@ -81,3 +81,37 @@ def test_a_damaged_record_behind_what_was_asked_for_is_asked_for_too() -> None:
         > control: nothing new
         """,
     )
+
+
+def asked(node: Dialogue) -> bool:
+    """In answer to the last event."""
+    return any(isinstance(effect, x.WriteControl) for effect in node.effects)
+
+
+def test_whose_maker_is_not_there_yet_is_asked_ever_more_rarely_and_at_once_when_there_is_news() -> None:
+    owner = running()
+    owner.records(0, 1, 0, {"ts": 3})
+    owner.control(m.SlotWanted(0, "b", 0, 0))
+    shorter = written(owner)  # what the next owner answers, which waits for slower partitions
+    owner.records(0, 1, 1, {"ts": 14})
+    second = written(owner)
+    owner.records(0, 1, 2, {"ts": 15})
+    third = written(owner)
+    node = follower()
+    node.broadcast(0, *shorter)
+    node.broadcast(0, b"\x01 not a message")  # it held the second
+    times = []
+    for number in range(200):
+        node.tick(300)
+        node.control()
+        if asked(node):
+            times.append(number)
+            node.broadcast(0, *shorter)
+            node.broadcast(0, b"\x01 not a message", *third)  # the log is read again
+    assert len(times) < 12 and times[1] - times[0] <= 2 and times[-1] - times[-2] >= 8
+    node.broadcast(0, *second)
+    node.broadcast(0, *third)
+    node.control()
+    node.tick(300)
+    node.control()
+    assert asked(node), "what the damaged record held is not known: the slot has moved, and somebody is asked at once"
