@@ -144,7 +144,8 @@ class Run:
         self.screen = screen
         self.lines: SimpleQueue[tuple[int, str]] = SimpleQueue()
         self.fleet = Fleet(options.reference, settings, options.nodes, options.accept_code, lines=self.lines)
-        self.supervisor = Supervisor(self.fleet, screen.say, self._has_begun, check_at_next_opening(settings))
+        accused = lambda: monitor.ownership.accused()  # noqa: E731  # the fold changes with each look
+        self.supervisor = Supervisor(self.fleet, screen.say, self._has_begun, check_at_next_opening(settings), accused)
         self.progress = ProgressReader(monitor, self.fleet, settings.node.suspect_after_ms)
         self._measured_s = float("-inf")
         self._moved: tuple[object, float] = (None, 0.0)

@@ -46,13 +46,16 @@ class Supervisor:
 
     Args: ``say`` gets a line for each thing that happens. ``has_begun`` says whether a node of the fleet has joined its
     job: then log and store have answered. ``on_wrong_pages`` is called before a node is started again that may have
-        met damaged pages of the log.
+    met damaged pages of the log. ``accused``: how many records the log accuses of ending their process; crashes before
+    a new one do not count. ``lasting``: a fleet that has begun is not given up, its pauses double.
     """
 
     fleet: Restarting
     say: Callable[[str], None]
     has_begun: Callable[[], bool] = lambda: False
     on_wrong_pages: Callable[[], None] = lambda: None
+    accused: Callable[[], int] = lambda: 0
+    lasting: bool = False
     restarts: int = 0
     _began: bool = False
     _first_s: dict[int, float] = field(default_factory=dict)  # of the members, by identity: when they were first seen
@@ -60,6 +63,7 @@ class Supervisor:
     _due: list[tuple[float, int]] = field(default_factory=list)
     _times: dict[int, list[float]] = field(default_factory=dict)
     _pauses: dict[int, tuple[float, float]] = field(default_factory=dict)  # of the last: when, how long
+    _accused: int = 0
     _seen: int = 0
     _watched: list[Member] = field(default_factory=list)
 
@@ -115,8 +119,14 @@ class Supervisor:
         elif code > 0 and code != UNFORESEEN:
             self.say(f"{how}; not started again, as that would not help")
             return
+        if (accused := self.accused()) > self._accused:
+            self._accused = accused
+            self._times.clear()
         times = [time_s for time_s in self._times.get(number, []) if now_s - time_s < QUIET_S]
         if len(times) >= RESTARTS_A_MINUTE:
+            if self.lasting and self._began:
+                self._start_again(number, now_s, self._pause_s(number, now_s), how)
+                return
             self.say(f"{how}; given up after {len(times)} restarts within a minute")
             return
         self._times[number] = [*times, now_s]

@@ -344,6 +344,10 @@ class Ownership:
         """How many owners in a row have gone without a word, and without a checkpoint that got on."""
         return self._partitions[partition].deaths
 
+    def accused(self) -> int:
+        """Records of the input that are accused of ending their process, by any code: a number that only grows."""
+        return sum(len(state.crashed) for state in self._partitions)
+
     def crashed(self, partition: int, code_hash: str) -> dict[int, str]:
         """The records at which the function ends its process, by offset, and how."""
         return {each.offset: each.how for each in self._partitions[partition].crashed if each.code_hash == code_hash}

@@ -57,7 +57,7 @@ def stay(
         asked = True
 
     before = [(each, signal.signal(each, stop)) for each in (signal.SIGTERM, signal.SIGINT)]
-    supervisor = Supervisor(fleet, say, on_wrong_pages=on_wrong_pages)
+    supervisor = Supervisor(fleet, say, on_wrong_pages=on_wrong_pages, lasting=True)
     try:
         while True:
             supervisor.look(time.monotonic(), lambda: asked)

@@ -7,6 +7,7 @@ import json
 import signal
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from nodes.machine import messages as m
 from nodes.reader import OutputReader
 from tests.integration.fleet_support import UNTRIMMED, Command, Stage, run_command
 from tests.integration.jobs_mixed import INPUT, Event
+from tests.integration.processes import until
 
 POISONED = "tests.integration.jobs_odd:poisoned"
 LOCKED = "tests.integration.jobs_odd:locked"
@@ -158,6 +160,31 @@ def test_a_record_that_ends_the_process_goes_to_the_dead_letters_and_all_others_
     assert letter["reason"] == f"the processing function {how}"
     verdicts = [each.offset for each in control_messages(stage, "poisoned") if isinstance(each, m.Crashed)]
     assert verdicts and set(verdicts) == {at}, "two owners may say it"
+
+
+def test_records_that_end_the_process_do_not_use_up_the_restarts_of_the_only_node(stage: Stage) -> None:
+    """Each costs two lives, within a minute; the next one comes when a checkpoint has passed the one before."""
+    stage.feed(50)
+    arguments = ("--nodes", "1", "--on-error", "dead-letter")
+    with run_command(stage, *arguments, job=POISONED) as command:
+        for number in range(2):
+            at = stage.log.end_offset(INPUT, 1)
+            poison(stage, "end the process")
+            stage.feed(50)
+            until(partial(passed, stage, at), f"a checkpoint has passed record {number} that ends the process")
+        command.signal(signal.SIGTERM)
+        result = command.json()
+    assert (result["ending"], result["accepted"], result["dead"]) == ("stopped", 150, 2)
+    assert result["restarts"] > 3
+    assert Counter(x["id"] for x in read(stage, "t")) == Counter(range(150))
+
+
+def passed(stage: Stage, offset: int) -> bool:
+    """Whether a checkpoint of partition 1 has."""
+    if "_holon.poisoned.control" not in stage.log.topics():
+        return False
+    saved = [each for each in control_messages(stage, "poisoned") if isinstance(each, m.CheckpointSaved)]
+    return any(each.partition == 1 and each.offset > offset for each in saved)
 
 
 def test_a_function_that_takes_all_memory_fails_at_its_record_and_other_nodes_go_on(stage: Stage) -> None:

@@ -100,6 +100,38 @@ def test_three_restarts_a_minute_are_enough() -> None:
     assert watch.supervisor.exhausted
 
 
+def crash_often(watch: Watch, times: int, every_s: float = 3.0) -> None:
+    """Of node 0, which is started again each time."""
+    member = 0
+    for number in range(times):
+        watch.ends(member, -11, at_s=number * every_s)
+        watch.supervisor.look(number * every_s + 1.5, is_over=never)
+        member = len(watch.fleet.members) - 1
+
+
+def test_crashes_that_the_log_has_found_the_record_of_do_not_count() -> None:
+    watch = Watch()
+    watch.supervisor.accused = lambda: len(watch.fleet.members) // 2  # each record costs two nodes
+    crash_often(watch, 12)
+    assert watch.supervisor.restarts == 12
+
+
+def test_what_is_to_last_is_not_given_up_once_it_has_begun() -> None:
+    watch = Watch()
+    watch.supervisor.lasting = True
+    crash_often(watch, 4)
+    assert watch.said[-1].endswith("given up after 3 restarts within a minute"), "nothing has ever worked here"
+    watch = Watch()
+    watch.supervisor.lasting, watch.supervisor.has_begun = True, lambda: True
+    crash_often(watch, 4)
+    assert watch.said[-1].endswith("starting it again in 1 s")
+    for at_s, pause_s in ((13.0, 2), (20.0, 4), (30.0, 8)):
+        watch.ends(len(watch.fleet.members) - 1, -11, at_s=at_s)
+        assert watch.said[-1].endswith(f"starting it again in {pause_s} s")
+        watch.supervisor.look(at_s + pause_s, is_over=never)
+    assert watch.numbers[2:] == [0] * 7
+
+
 def test_after_a_quiet_minute_a_node_has_all_its_restarts_again() -> None:
     watch = Watch()
     member = 0
