@@ -171,6 +171,13 @@ MACHINE = (
         tests=(GAPS + "test_a_damaged_record_behind_what_was_asked_for_is_asked_for_too",),
     ),
     Mutant(
+        "crashes count although the log has found the record of them",
+        "nodes/supervisor.py",
+        "            self._times.clear()\n",
+        "",
+        tests=("tests/unit/test_run_supervisor.py::test_crashes_that_the_log_has_found_the_record_of_do_not_count",),
+    ),
+    Mutant(
         "who is behind what is missing is asked for it as often as ever",
         "nodes/machine/gaps.py",
         "        gap.vain += not gap.moved(self._place(partition))\n",
