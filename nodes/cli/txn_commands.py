@@ -42,6 +42,7 @@ def node(
     sequencers: SequencersOption = 4,
     replicas: ReplicasOption = None,
     accept_code: AcceptCodeOption = False,
+    parent: Annotated[int | None, typer.Option("--parent", hidden=True, help="Leave when this process ends.")] = None,
 ) -> None:
     """Work on a transactional job as one more node, until SIGTERM or Ctrl-C."""
     settings = given.settings(*node_definitions(None, replicas), node=number)
@@ -51,7 +52,13 @@ def node(
     stops = given.root.stops
     try:
         run_transaction_node(
-            loaded, settings, number=number, sequencers=sequencers, accept_code=accept_code, stops=stops
+            loaded,
+            settings,
+            number=number,
+            sequencers=sequencers,
+            accept_code=accept_code,
+            parent=parent,
+            stops=stops,
         )
     except StoppedEarly:
         end_early(stops)
@@ -80,7 +87,6 @@ def run(
     command = module_command("nodes.cli", "txn", "node", program, "--sequencers", str(sequencers))
     command += ["--accept-code"] if accept_code else []
     fleet = TransactionFleet(command, nodes, settings.environment())
-    note(f"{nodes} nodes: {', '.join(str(member.process.pid) for member in fleet.members)}")
     failed, interrupted = stay(fleet, note, check_at_next_opening(settings))
     if failed:
         fail(1, f"{failed} of {nodes} nodes ended with an error")

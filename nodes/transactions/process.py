@@ -107,10 +107,18 @@ def _claiming(number: int, groups: tuple[int, int], settings: Settings, rule: Co
 
 
 class TransactionProcess:
-    """Runs one node until it is told to stop. ``parent``: it leaves when this process has gone."""
+    """Runs one node until it is told to stop. ``parent``: it leaves when this one has gone (None: who started it)."""
 
     def __init__(
-        self, program: Program, log: Log, settings: Settings, number: int, sequencers: int, *, accept_code: bool = False
+        self,
+        program: Program,
+        log: Log,
+        settings: Settings,
+        number: int,
+        sequencers: int,
+        *,
+        accept_code: bool = False,
+        parent: int | None = None,
     ) -> None:
         log.prefer_latency(build=True)
         self.topics = create_topics(log, program, sequencers)
@@ -121,7 +129,7 @@ class TransactionProcess:
         # The guardian's thread appends beside the loop: it has the log as it is.
         plain_log, log = log, cast("Log", MeteredTransactionLog(log, self.topics, counted))
         self.log = log
-        self.parent = os.getppid()
+        self.parent = os.getppid() if parent is None else parent
         groups = sequencers, program.partitions  # they cost differently
         claiming = _claiming(number, groups, settings, CodeRule(program.name, version, accept=accept_code))
         node = claiming.node
@@ -274,6 +282,7 @@ def run_transaction_node(
     number: int,
     sequencers: int,
     accept_code: bool = False,
+    parent: int | None = None,
     stops: StopSignals | None = None,
 ) -> None:
     """Open the log, join the job, work until told to stop (SIGTERM, SIGINT).
@@ -283,7 +292,7 @@ def run_transaction_node(
     sys.setswitchinterval(SWITCH_S)
 
     def one_life(log: Log, stops: StopSignals) -> None:
-        process = TransactionProcess(program, log, settings, number, sequencers, accept_code=accept_code)
+        process = TransactionProcess(program, log, settings, number, sequencers, accept_code=accept_code, parent=parent)
         stops.concern(process)
         process.loop()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import time
@@ -15,19 +16,28 @@ LOOK_S = 0.05
 
 
 class TransactionFleet:
-    """``command`` starts a node, with its number behind ``--number``; ``environment``: the settings that it gets."""
+    """Up to ``nodes`` node processes, by their numbers.
+
+    ``command`` starts one, with its number behind ``--number`` and this process behind ``--parent``; ``environment``:
+    the settings that it gets.
+    """
 
     def __init__(self, command: Sequence[str], nodes: int, environment: Mapping[str, str] | None = None) -> None:
         self._command = list(command)
         self._environment = child_environment(environment or {})
+        self._nodes = nodes
         self.members: list[Member] = []
-        for number in range(nodes):
+
+    def start(self) -> None:
+        """Start all nodes."""
+        for number in range(self._nodes):
             self.add(number)
 
     def add(self, number: int) -> Member:
         """Start one node."""
         # A group of its own: Ctrl-C at the terminal reaches the parent alone, which asks it to leave.
-        process = subprocess.Popen([*self._command, "--number", str(number)], env=self._environment, process_group=0)
+        command = [*self._command, "--number", str(number), "--parent", str(os.getpid())]
+        process = subprocess.Popen(command, env=self._environment, process_group=0)
         member = Member(number, process)
         self.members.append(member)
         return member
@@ -43,7 +53,7 @@ class TransactionFleet:
 def stay(
     fleet: TransactionFleet, say: Callable[[str], None], on_wrong_pages: Callable[[], None] = lambda: None
 ) -> tuple[int, bool]:
-    """Until all nodes have ended or SIGTERM or SIGINT asked them to.
+    """Start the fleet and stay with it until all nodes have ended or SIGTERM or SIGINT asked them to.
 
     Gives how many ended with an error for good, and whether it was Ctrl-C that asked. ``on_wrong_pages``: as
     ``Supervisor`` has it.
@@ -59,6 +69,8 @@ def stay(
     before = [(each, signal.signal(each, stop)) for each in (signal.SIGTERM, signal.SIGINT)]
     supervisor = Supervisor(fleet, say, on_wrong_pages=on_wrong_pages, lasting=True)
     try:
+        fleet.start()
+        say(f"{len(fleet.members)} nodes: {', '.join(str(member.process.pid) for member in fleet.members)}")
         while True:
             supervisor.look(time.monotonic(), lambda: asked)
             if asked:

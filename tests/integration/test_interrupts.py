@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -97,3 +99,11 @@ def test_ctrl_c_ends_a_simulation_with_its_processes_and_says_so_once() -> None:
         until(lambda: len(run.children()) >= 2, "its processes are started")
         code, _, err = interrupt(command)
     assert code == 130 and "Traceback" not in err and err.count("interrupted") == 1, err
+
+
+def test_nodes_of_transactions_whose_parent_has_gone_before_they_began_leave(stage: Stage) -> None:
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    with Command("txn", "node", BANK, "--parent", str(gone.pid), stage=stage) as node:
+        code, _, err = node.finish()
+    assert code == 0, err
