@@ -1,6 +1,6 @@
 # Every target sets up what it needs. `make help` lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check fix lint style format imports types sim proof mutants bench benches nightly lock clean distclean
+.PHONY: help setup demo test check fix lint style format imports types tidy sim proof mutants bench benches nightly lock clean distclean
 
 BIN := .venv/bin
 SEED ?= 1
@@ -9,7 +9,7 @@ PROGRAMS ?= 2000
 NIGHT_SEEDS ?= 100000
 UPGRADE ?=
 # Which benchmarks, and how large: make bench BENCHES='scale ramp' OPTIONS_scale='--sizes 10:50'
-BENCHES ?= $(sort $(basename $(notdir $(wildcard deploy/bench/[!_]*.py)))) side-by-side
+BENCHES ?= $(sort $(patsubst deploy/bench/%.py,%,$(wildcard deploy/bench/[!_]*.py deploy/bench/*/[!_]*.py))) side-by-side
 BENCH_EVENTS ?= 4000000
 OPTIONS_flatness ?= --events 100000000
 OPTIONS_ramp ?= --events 16000000
@@ -34,15 +34,16 @@ test: setup ## everything that CI runs: lint, tests, simulation, faults, mutants
 	$(call say,'45 minutes')
 	$(BIN)/python deploy/parts.py
 
-check: lint ## lint and the quick tests, for use before a commit
-	$(call say,'30 s')
-	$(BIN)/python -m pytest -q -n 2 tests/unit
+check: setup ## lint and the quick tests, for use before a commit
+	$(call say,'60 s')
+	@$(MAKE) --no-print-directory -k -j2 lint
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal tests/unit
 
 fix: setup ## format the code, and correct what ruff can correct safely
 	$(BIN)/ruff check --fix-only --quiet $(LINTED)
 	$(BIN)/ruff format $(LINTED)
 
-lint: style format imports types ## style, format, import direction, types (20 s); make -k lint shows all that fails
+lint: style format imports types tidy ## style, format, import direction, types, house rules (35 s); make -k lint shows all that fails
 
 style: setup
 	$(BIN)/ruff check $(LINTED)
@@ -56,6 +57,9 @@ imports: setup
 types: setup
 	$(BIN)/pyright
 
+tidy: setup
+	$(BIN)/python -m tests.tidy
+
 sim: setup ## simulate a fleet with faults from one seed: make sim SEED=7
 	$(call say,'5 s')
 	$(BIN)/holon sim --seed $(SEED)
@@ -64,7 +68,7 @@ proof: setup ## judge random transactional programs under crashes by a plain loo
 	$(call say,'a minute for 1000 programs')
 	$(BIN)/python -m tests.sim.replay_proof --programs $(PROGRAMS)
 
-mutants: setup ## plant known bugs in a copy of the tree; the tests have to find each
+mutants: setup ## plant all known bugs in a copy of the tree, one at a time; the tests have to find each
 	$(call say,'5 minutes')
 	$(BIN)/python -m deploy.mutants
 
@@ -76,8 +80,8 @@ bench- = $(BIN)/python deploy/bench/$(1).py $(OPTIONS_$(1))
 bench-side-by-side = $(BIN)/holon nexmark bench $(OPTIONS_$(1)) --out runs/bench
 
 benches: ## list the benchmarks, what each measures, and its options
-	@$(foreach name,$(BENCHES),printf '%-14s %s\n' '$(name)' "$$(sed -n '1s/^"""//p' deploy/bench/$(name).py 2>/dev/null || \
-		echo 'holon nexmark bench, both engines')"; printf '%14s   %s\n' '' '$(OPTIONS_$(name))';)
+	@$(foreach name,$(BENCHES),printf '%-26s %s\n' '$(name)' "$$(sed -n '1s/^"""//p' deploy/bench/$(name).py 2>/dev/null || \
+		echo 'holon nexmark bench, both engines')"; printf '%26s   %s\n' '' '$(OPTIONS_$(name))';)
 
 nightly: setup ## all of it, with the nightly tests, far more examples and 100,000 simulated seeds
 	$(call say,'6 hours')

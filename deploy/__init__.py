@@ -1,1 +1,4 @@
-"""What surrounds a deployment: local Kafka, compose, dashboards, peers. Nobody imports it; it is not installed."""
+"""The surroundings of a deployment: local Kafka, compose, dashboards, peers.
+
+No room imports it; it is not installed.
+"""

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from holon.columnar.payloads import PAD_BYTES, Payloads
+from holon.columnar.payloads import PAD_BYTES, BinaryColumn
 from nexmark.generator import GeneratorConfig, encode_json, generate_slice
 from nexmark.model import BASE_TIME_MS, EVENTS_PER_S
 from nexmark.times import format_times_ms
 from nodes.log import Log, TopicPartition
-from nodes.log.contract import Chunk
+from nodes.log.contract import FetchedRecords
 
 BATCH = 20_000
 WIDTH = 23
@@ -40,7 +40,7 @@ class Endless:
         self._data = np.frombuffer(b"".join([*made, bytes(PAD_BYTES)]), np.uint8)
         self.made_s = 0.0
 
-    def chunk(self, partition: int, offset: int, max_records: int) -> Chunk:
+    def chunk(self, partition: int, offset: int, max_records: int) -> FetchedRecords:
         """Records from ``offset`` on."""
         began_s = time.thread_time()
         at = offset % BATCH
@@ -50,16 +50,18 @@ class Endless:
         data, rows = self._data.copy(), slice(at, at + count)
         data[self._places[rows]] = np.frombuffer("".join(texts).encode(), np.uint8).reshape(-1, WIDTH)
         offsets = offset + np.arange(count, dtype=np.int64)
-        values = Payloads(data, self._starts[rows], self._ends[rows])
+        values = BinaryColumn(data, self._starts[rows], self._ends[rows])
         self.made_s += time.thread_time() - began_s
-        return Chunk(offsets, np.zeros(count, np.int64), values, [b""] * count, None, offset + count)
+        return FetchedRecords(offsets, np.zeros(count, np.int64), values, [b""] * count, None, offset + count)
 
     def on(self, log: Log) -> None:
         """Let ``log`` have these records; it must know the topic, empty."""
         inside: Any = log
         read, end_offset, wait = log.read, log.end_offset, log.wait
 
-        def reading(topic: str, partition: int, offset: int, *, max_records: int = 10_000, **more: int) -> Chunk:
+        def reading(
+            topic: str, partition: int, offset: int, *, max_records: int = 10_000, **more: int
+        ) -> FetchedRecords:
             if topic == self.topic:
                 return self.chunk(partition, offset, max_records)
             return read(topic, partition, offset, max_records=max_records, **more)
@@ -72,6 +74,6 @@ class Endless:
             others = {where: at for where, at in positions.items() if where.topic != self.topic}
             return ready + wait(others, 0.0 if ready else timeout_s)
 
-        inside.read = inside.follow = reading
-        inside.end_offset = inside.written_end = ending
+        inside.read = inside.poll = reading
+        inside.end_offset = inside.high_watermark = ending
         inside.wait = waiting

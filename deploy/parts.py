@@ -17,6 +17,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 NIGHT_MUTANT_SEEDS = 3_000
+MUTANT_SHARE = 4
+"""One of so many mutants is planted in a run; the night plants all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,28 +39,29 @@ class Outcome:
 
 def parts(nightly: bool = False, seeds: int = 100_000) -> list[Part]:
     """All parts in their order; ``seeds``: how many the night simulates."""
-    found = [Part("lint", ("make", "--no-print-directory", "-k", "lint"))]
+    found = [Part("lint", ("make", "--no-print-directory", "-k", "-j2", "lint"))]
     names = {"quick": "unit", "laws": "laws", "tests": "integration", "attack": "attack", "sim": "sim"}
     for name, folder in names.items():
-        if list((ROOT / "tests" / folder).glob("test_*.py")):
+        if list((ROOT / "tests" / folder).rglob("test_*.py")):
             found.append(Part(name, _pytest(folder, nightly), folder))
     if nightly:
         night = ("sim", "--seeds", str(seeds), "--nodes", "10", "--resume", str(ROOT / ".cache" / "night-seeds.json"))
         found.append(Part("seeds", (sys.executable, "-m", "nodes.cli", *night)))
-    mutants = ("--seeds", str(NIGHT_MUTANT_SEEDS)) if nightly else ()
+    mutants = ("--seeds", str(NIGHT_MUTANT_SEEDS)) if nightly else ("--share", str(MUTANT_SHARE))
     return [*found, Part("mutants", (sys.executable, "-m", "deploy.mutants", *mutants))]
 
 
 def _pytest(folder: str, nightly: bool) -> tuple[str, ...]:
-    spread = "load" if folder == "sim" else "loadfile"  # most of the seeds are in one file
     options = ("--nightly", "--timeout", "3600") if nightly else ()
-    return (sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", spread, *options, f"tests/{folder}")
+    # A file's tests share brokers and stay together, until one of the two has nothing left.
+    return (sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", *options, f"tests/{folder}")
 
 
 def forgotten(known: list[Part]) -> list[str]:
     """Folders with tests that no part runs."""
     run = {part.folder for part in known}
-    with_tests = {path.parent.name for path in (ROOT / "tests").glob("*/test_*.py")}
+    tests = ROOT / "tests"
+    with_tests = {path.relative_to(tests).parts[0] for path in tests.rglob("test_*.py")}
     return sorted(with_tests - run)
 
 

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from nexmark.generator import GeneratorConfig, encode_json, generate_slice
-from nodes import compiled
-from nodes.log.kafka_batch import BatchWriter, Piece, Producer
-from nodes.log.kafka_batch_finder import addresses
-from nodes.log.kafka_batch_requests import Place, send_batches, taken
-from nodes.log.kafka_records import Records
-from nodes.log.kafka_wire import Lost, Wire, leaders
+from nodes.compiled import loading as compiled
+from nodes.log.kafka.direct.connection import Lost, Wire, leaders
+from nodes.log.kafka.direct.leaders import addresses
+from nodes.log.kafka.direct.produce_requests import Place, send_batches, taken
+from nodes.log.kafka.direct.record_batch import BatchWriter, Piece, Producer
+from nodes.log.kafka.record_columns import Records
 
 RECORDS = 1000
 """Of one partition that go out together: a third of a MB."""
@@ -69,7 +69,7 @@ def _prepare_one(folder: Path, rounds: int, partitions: int, partition: int, see
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one step has sent."""
+    """The records that one step has sent."""
 
     rounds: int
     cpu_s: float

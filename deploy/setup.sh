@@ -94,7 +94,7 @@ main() {
     install_locked
     offer_java
     # What numba compiles is kept for all checkouts; without it the first node that starts would do it.
-    "$VENV/bin/python" -m nodes.compiled || true
+    "$VENV/bin/python" -m nodes.compiled.loading || true
     printf '%s\n' "$before" >"$STAMP"
     say "done; the command is $VENV/bin/holon"
 }

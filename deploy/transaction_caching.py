@@ -1,4 +1,4 @@
-"""What a cache of call graphs could save: the messages of transactions that are run again, and of their reruns.
+"""Possible savings by a cache of call graphs: the messages of transactions that are run again, and of their reruns.
 
 Styx runs what conflicts again over the network, message by message, and its cache saves these messages (section 6.3,
 Figure 8). Without a cache a rerun would send as much as the first run, one call after the other; with one, only acks.
@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import Any
 
 from nodes.log import Log, open_log
-from nodes.log.contract import Chunk
+from nodes.log.contract import FetchedRecords
 from nodes.transactions.bench.prepared import each_chunk
 from nodes.transactions.bench.run import BenchPlan, run_bench
 from nodes.transactions.topics import TransactionTopics
-from transactional.ledger import FIRST_EPOCH, Epoch, Ledger
-from transactional.messages import BadMessage, Calls, Piece, call_message, to_bytes
+from transactional.epochs.ledger import FIRST_EPOCH, Epoch, Ledger
+from transactional.epochs.messages import BadMessage, Calls, RecordPiece, call_message, to_bytes
+from transactional.epochs.pieces import Pieces
 from transactional.operators import Program
-from transactional.pieces import Pieces
 from transactional.workloads.catalogue import WORKLOADS
 from transactional.workloads.contract import Shape
 
@@ -68,7 +68,7 @@ def messages(log: Log, program: Program, sequencers: int) -> dict[str, float]:
             sent[item.tid] += 1
             rounds[item.tid] = max(rounds.get(item.tid, 0), calls.round)
     count = sum(cut.count for epoch in epochs for cut in epoch.cuts.values())
-    shipped = sum(len(to_bytes(each)) for epoch in epochs for each in epoch.shipments.values())
+    shipped = sum(len(to_bytes(each)) for epoch in epochs for each in epoch.read_sets.values())
     runs_again = max(1, len(again))
     return {
         "transactions": count,
@@ -84,7 +84,7 @@ def messages(log: Log, program: Program, sequencers: int) -> dict[str, float]:
 def _ledger(log: Log, program: Program, sequencers: int) -> Ledger:
     ledger = Ledger(program, sequencers)
 
-    def fold(chunk: Chunk) -> None:
+    def fold(chunk: FetchedRecords) -> None:
         for value in chunk.values:
             ledger.apply(value)
 
@@ -101,8 +101,10 @@ def _calls(log: Log, program: Program, epochs: list[Epoch]) -> Iterator[Calls]:
             found[message.source, message.epoch, message.round, to] = message
 
     for epoch in epochs:
-        for mark in (mark for of_round in epoch.marks.values() for mark in of_round.values() if mark.inline):
-            for to, data in mark.sends:
+        for barrier in (
+            barrier for of_round in epoch.barriers.values() for barrier in of_round.values() if barrier.inline
+        ):
+            for to, data in barrier.sends:
                 take(to, call_message(data))
     for to in range(program.partitions):
         for message in _whole_records(log, TransactionTopics(program.name).calls, to):
@@ -116,7 +118,7 @@ def _whole_records(log: Log, topic: str, partition: int) -> Iterator[object]:
     for value in values:
         try:
             message = call_message(value)
-            whole = pieces.take(message) if isinstance(message, Piece) else None
+            whole = pieces.take(message) if isinstance(message, RecordPiece) else None
             yield message if whole is None else call_message(whole)
         except BadMessage:
             continue

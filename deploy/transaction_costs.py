@@ -1,4 +1,4 @@
-"""What a transfer costs: CPU time by function, messages and state, and the messages and bytes that it makes."""
+"""The costs of a transfer: CPU time by function, messages and state, and the messages and bytes that it makes."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from typing import Any
 
 from deploy.sampling import Sampler, Stack
 from nodes.log import Log, open_log
-from nodes.log.contract import Chunk
-from nodes.opening import open_job_log
-from nodes.settings import load_settings
+from nodes.log.contract import FetchedRecords
+from nodes.runtime.log_opening import open_job_log
+from nodes.settings.settings import load_settings
 from nodes.transactions.bench.figures import Replied, counts
 from nodes.transactions.bench.prepared import each_chunk
 from nodes.transactions.bench.run import ask_and_wait
-from nodes.transactions.client import TransactionClient
+from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.process import TransactionProcess
 from nodes.transactions.topics import TransactionTopics, create_topics
-from transactional.ledger import FIRST_EPOCH
-from transactional.messages import (
+from transactional.epochs.ledger import FIRST_EPOCH
+from transactional.epochs.messages import (
     BadMessage,
     CallMessage,
     Calls,
     CommitMessage,
     EpochMessage,
-    Mark,
-    Piece,
+    RecordPiece,
+    RoundBarrier,
     call_message,
     commit_message,
     epoch_messages,
@@ -56,7 +56,7 @@ PASSED_OVER = ("transactional/values", "deploy/")
 
 
 def stage_of(stack: Stack) -> str:
-    """What a sample counts for."""
+    """The entry that a sample counts for."""
     for name in reversed(stack):
         if not name.startswith(PASSED_OVER):
             for stage, paths in STAGES.items():
@@ -69,7 +69,7 @@ def breakdown(transfers: int) -> dict[str, float]:
     """One node on an embedded log, a burst of transfers at Zipf 0.5; values are of one transfer."""
     shape = Shape(10_000, 0.5)
     with tempfile.TemporaryDirectory(prefix="holon-costs-") as folder:
-        defined = [f"log.path={folder}/log", "node.trim=false"]
+        defined = [f"log.path={folder}/log", "node.truncate_internal_topics=false"]
         with open_log(f"embedded:{folder}/log") as log:
             create_topics(log, program, SEQUENCERS)
             context = multiprocessing.get_context("spawn")
@@ -125,11 +125,11 @@ def _sent(log: Log) -> Counter[str]:
     topics = TransactionTopics(program.name)
     for name in ("requests", "epochs", "calls", "commits", "replies"):
 
-        def take(chunk: Chunk, name: str = name) -> None:
+        def take(chunk: FetchedRecords, name: str = name) -> None:
             for value in chunk.values:
                 found[f"bytes, {name}"] += len(value)
                 found["bytes, all"] += len(value)
-                _look(found, name, value)
+                look_into(found, name, value)
 
         topic = getattr(topics, name)
         for partition in range(log.partitions(topic)):
@@ -144,7 +144,7 @@ def _messages(name: str, value: bytes) -> Sequence[EpochMessage | CallMessage | 
     return [] if decoder is None else [decoder(value)]
 
 
-def _look(found: Counter[str], name: str, value: bytes) -> None:
+def look_into(found: Counter[str], name: str, value: bytes) -> None:
     """Count the calls in a record, and what it would be if nothing were compressed."""
     try:
         messages = _messages(name, value)
@@ -152,20 +152,20 @@ def _look(found: Counter[str], name: str, value: bytes) -> None:
         messages = []
     if len(messages) > 1:
         for message in messages:
-            _look(found, name, to_bytes(message))
+            look_into(found, name, to_bytes(message))
         return
     message = messages[0] if messages else None
-    if isinstance(message, Piece) and message.size is not None and message.count == 1:
+    if isinstance(message, RecordPiece) and message.size is not None and message.count == 1:
         whole = zlib.decompress(message.data)
         began_s = time.process_time()
         zlib.compress(whole, 1)
         found["compression, us"] += round(1e6 * (time.process_time() - began_s))
-        _look(found, name, whole)
+        look_into(found, name, whole)
         return
     found["bytes, all, without compression"] += len(value)
     if isinstance(message, Calls):
         found["calls and results in messages"] += len(message.items)
-    elif isinstance(message, Mark) and message.inline:  # it holds the records that it sends
+    elif isinstance(message, RoundBarrier) and message.inline:  # it holds the records that it sends
         for _, data in message.sends:
             sent = call_message(data)
             found["calls and results in messages"] += len(sent.items) if isinstance(sent, Calls) else 0

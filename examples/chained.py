@@ -27,7 +27,7 @@ class Priced(msgspec.Struct):
 
 
 class Share(msgspec.Struct):
-    """What one partition has of a minute."""
+    """The share of one partition in a minute."""
 
     ts: int
     partition: int
@@ -77,7 +77,7 @@ class Minutes(ProcessingFunction[Share]):
         self.orders.insert(share.orders, share.ts)
         self.cents.insert(share.cents, share.ts)
 
-    @on_window(orders, once=True)
+    @on_window(orders, scope="global")
     async def minute(self, window: Window, ctx: Context) -> None:
         partitions = await self.partitions.window_value(window)
         orders, cents = await self.orders.window_value(window), await self.cents.window_value(window)

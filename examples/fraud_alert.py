@@ -15,7 +15,7 @@ class Payment(msgspec.Struct):
 
 
 class Usual(ProcessingFunction[Payment]):
-    """What payments average over all partitions: a function of its own, nested below."""
+    """The average payment over all partitions: a function of its own, nested below."""
 
     cents = WCRDT(Average(), FIVE_MINUTES)
 

@@ -20,7 +20,7 @@ class SharedText(ProcessingFunction[Message]):
     def process(self, message: Message, ctx: Context) -> None:
         self.minutes.insert(f"{message.author}: {message.text}\n", message.ts)
 
-    @on_window(minutes, once=True)
+    @on_window(minutes, scope="global")
     async def publish(self, window: Window, ctx: Context) -> None:
         ctx.emit({"window": window.start_ms, "text": await self.minutes.window_value(window)})
 

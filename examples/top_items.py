@@ -34,7 +34,7 @@ class TopItems(ProcessingFunction[Sale]):
     def process_batch(self, batch: Batch[Sale], ctx: Context) -> None:
         self.sold.insert_many((batch["item"], batch["quantity"]), batch.ts_ms)
 
-    @on_window(sold, once=True)
+    @on_window(sold, scope="global")
     async def report(self, window: Window, ctx: Context) -> None:
         sold = await self.sold.window_value(window)
         best = heapq.nsmallest(10, sold.items(), key=lambda entry: (-entry[1], entry[0]))

@@ -4,27 +4,28 @@ Nodes read partitions of a log and share state only through windowed CRDTs; ever
 input (Holon, sections 3 and 4).
 """
 
-from holon.batch import Batch
-from holon.context import Context
 from holon.errors import (
-    DecodeFailure,
+    DeserializationError,
     HolonError,
     JobError,
     NondeterminismError,
-    ReadNeverCompletes,
     TrackError,
     UnserializableState,
     UserFunctionError,
-    WindowForgotten,
+    WindowExpired,
     WindowNotAwaited,
+    WindowReadDeadlock,
 )
-from holon.formats import Decoded, Format, Json, JsonColumns, Raw
-from holon.function import ProcessingFunction, on_window
-from holon.identity import IdentityError, OutputId, RepeatFilter, Track
+from holon.formats.batch import Batch
+from holon.formats.formats import Decoded, Format, Json, JsonColumns, Raw
 from holon.job import Job, Output
+from holon.outputs.deduplicator import Deduplicator
+from holon.outputs.identity import IdentityError, OutputId, Track
+from holon.program.context import Context
+from holon.program.function import ProcessingFunction, on_window
+from holon.program.states import WCRDT, Local, WLocal
 from holon.source import BoundedOutOfOrderness, ManualWatermarks, Source, WatermarkStrategy
-from holon.states import WCRDT, Local, WLocal
-from wcrdt.windows import Assigner, Global, Sliding, Tumbling, Window
+from wcrdt.windows.assigners import Assigner, GlobalWindow, Sliding, Tumbling, Window
 
 __all__ = [
     "WCRDT",
@@ -32,10 +33,11 @@ __all__ = [
     "Batch",
     "BoundedOutOfOrderness",
     "Context",
-    "DecodeFailure",
     "Decoded",
+    "Deduplicator",
+    "DeserializationError",
     "Format",
-    "Global",
+    "GlobalWindow",
     "HolonError",
     "IdentityError",
     "Job",
@@ -49,8 +51,6 @@ __all__ = [
     "OutputId",
     "ProcessingFunction",
     "Raw",
-    "ReadNeverCompletes",
-    "RepeatFilter",
     "Sliding",
     "Source",
     "Track",
@@ -61,7 +61,8 @@ __all__ = [
     "WLocal",
     "WatermarkStrategy",
     "Window",
-    "WindowForgotten",
+    "WindowExpired",
     "WindowNotAwaited",
+    "WindowReadDeadlock",
     "on_window",
 ]

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from holon.batch import take_columns
 from holon.columnar.atom_columns import Kind, Layout
 from holon.columnar.atoms import AtomReader, single, write_atom
 from holon.errors import JobError
-from holon.formats import Decoded
+from holon.formats.batch import take_columns
+from holon.formats.formats import Decoded
 
 __all__ = ["ArrowColumns", "write_atom"]
 

@@ -11,13 +11,13 @@ from typing import Any
 
 _HOMES = {
     "Aborted": "transactional.errors",
-    "AsyncTransactionClient": "nodes.transactions.aio",
+    "AsyncTransactionClient": "nodes.transactions.clients.asyncio_client",
     "BadArguments": "transactional.errors",
     "CallFailed": "transactional.errors",
-    "NoReply": "nodes.transactions.request_ids",
-    "RepliesTrimmed": "nodes.transactions.client",
-    "TransactionClient": "nodes.transactions.client",
-    "WireRequest": "transactional.requests",
+    "NoReply": "nodes.transactions.clients.request_ids",
+    "RepliesTrimmed": "nodes.transactions.clients.client",
+    "TransactionClient": "nodes.transactions.clients.client",
+    "WireRequest": "transactional.requests.requests",
     "open_log": "nodes.log",
 }
 """Where each name is at home."""

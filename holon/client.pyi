@@ -1,9 +1,9 @@
 from nodes.log import open_log as open_log
-from nodes.transactions.aio import AsyncTransactionClient as AsyncTransactionClient
-from nodes.transactions.client import RepliesTrimmed as RepliesTrimmed
-from nodes.transactions.client import TransactionClient as TransactionClient
-from nodes.transactions.request_ids import NoReply as NoReply
+from nodes.transactions.clients.asyncio_client import AsyncTransactionClient as AsyncTransactionClient
+from nodes.transactions.clients.client import RepliesTrimmed as RepliesTrimmed
+from nodes.transactions.clients.client import TransactionClient as TransactionClient
+from nodes.transactions.clients.request_ids import NoReply as NoReply
 from transactional.errors import Aborted as Aborted
 from transactional.errors import BadArguments as BadArguments
 from transactional.errors import CallFailed as CallFailed
-from transactional.requests import WireRequest as WireRequest
+from transactional.requests.requests import WireRequest as WireRequest

@@ -1,4 +1,4 @@
-"""What can go wrong in a user's program, in words that say what to change."""
+"""Errors of a user's program, in words that name what to change."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NoReturn
 from holon.tracebacks import all_frames, encodable, own_frames, shortened, shown_record
 
 USER_ERRORS = (Exception, SystemExit)
-"""What the user's own code may raise without taking the node along."""
+"""Exceptions of the user's own code that do not end the node."""
 
 
 class HolonError(Exception):
@@ -19,10 +19,10 @@ class JobError(HolonError):
 
 
 class TrackError(HolonError):
-    """State of one track was touched from the other one (``design.md`` section 4, two tracks)."""
+    """State of one track was touched from the other one (docs/design/architecture.md, two tracks)."""
 
 
-class ReadNeverCompletes(HolonError):
+class WindowReadDeadlock(HolonError):
     """A safe read waits for a window that this very partition keeps open."""
 
 
@@ -30,8 +30,8 @@ class WindowNotAwaited(HolonError):
     """A function has asked for the value of a window and ended without awaiting it."""
 
 
-class WindowForgotten(HolonError):
-    """A read of a window so old that its value may have been dropped; see ``Job.read_back_ms``."""
+class WindowExpired(HolonError):
+    """A read of a window so old that its value may have been dropped; see ``Job.window_retention_ms``."""
 
 
 class NondeterminismError(HolonError):
@@ -42,7 +42,7 @@ class UnserializableState(HolonError):
     """A ``Local`` holds what no checkpoint can hold."""
 
 
-class DecodeFailure(HolonError):
+class DeserializationError(HolonError):
     """A format refuses a record; the runtime sends the record to the dead-letter output with this reason."""
 
 
@@ -60,12 +60,12 @@ def described(error: BaseException) -> str:
 
 
 def refuse_returned(outcome: object, name: str) -> NoReturn:
-    """What a function of the job returns would be lost without a word; so would a coroutine that nobody awaits."""
+    """A value that a function of the job returns would be lost silently; so would a coroutine that is not awaited."""
     kind = type(outcome).__name__
     if hasattr(outcome, "send"):
         outcome.close()  # type: ignore[attr-defined]
-        raise JobError(f"{name} returned a {kind}, which nobody runs: write it as async def and await")
-    raise JobError(f"{name} returned a {kind}, which nobody reads: results leave through ctx.emit")
+        raise JobError(f"{name} returned a {kind}, which is never run: write it as async def and await")
+    raise JobError(f"{name} returned a {kind}, which is discarded: results leave through ctx.emit")
 
 
 class UserFunctionError(HolonError):

@@ -1,4 +1,4 @@
-"""A job: one source, one processing function, its outputs. What ``holon run MODULE:JOB`` names."""
+"""A job: one source, one processing function, its outputs. The job that ``holon run MODULE:JOB`` names."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Any, Generic, Literal, TypeVar
 import msgspec
 import numpy as np
 
-from holon.batch import Batch
-from holon.context import Context
 from holon.errors import JobError
-from holon.finite import refuse_not_finite
-from holon.function import ProcessingFunction
-from holon.program import Program
+from holon.formats.batch import Batch
+from holon.formats.finite_numbers import refuse_not_finite
+from holon.program.context import Context
+from holon.program.function import ProcessingFunction
+from holon.program.program import Program
+from holon.program.states import State
 from holon.source import ManualWatermarks, Source
-from holon.states import State
-from wcrdt.slots import Position
-from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS, Window
+from wcrdt.replica.slots import Position
+from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS, Window
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _BROADCAST = re.compile(r"_holon\.(.+)\.(\d+)\.broadcast")
@@ -108,8 +108,8 @@ class Job(Generic[E]):
         allowed_lateness_ms: how long after its end (in event time) a window still takes records.
         on_error: what a record does that makes the function raise: stop the job, or go to the dead-letter output.
         late_topic, dead_letter_topic: default ``NAME.late`` and ``NAME.dead``.
-        unstable_topic: where ``ctx.emit_unstable`` writes; default ``NAME.unstable``.
-        read_back_ms: how much older than what just completed a window may be (by its end, in event time) that an
+        unstable_topic: where ``ctx.emit_nondeterministic`` writes; default ``NAME.unstable``.
+        window_retention_ms: how much older than what just completed a window may be (by its end, in event time) that an
             ``on_window`` handler or an ``async`` process still reads. 0: only windows that end with the one in hand,
             or that the record in hand completes. Windows are kept for so long.
     """
@@ -127,7 +127,7 @@ class Job(Generic[E]):
     late_topic: str = ""
     dead_letter_topic: str = ""
     unstable_topic: str = ""
-    read_back_ms: int = 0
+    window_retention_ms: int = 0
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -136,8 +136,8 @@ class Job(Generic[E]):
             raise JobError(f'on_error must be "fail" or "dead-letter", got {self.on_error!r}')
         if self.allowed_lateness_ms < 0:
             raise JobError(f"allowed_lateness_ms must be 0 or more, got {self.allowed_lateness_ms}")
-        if self.read_back_ms < 0:
-            raise JobError(f"read_back_ms must be 0 or more, got {self.read_back_ms}")
+        if self.window_retention_ms < 0:
+            raise JobError(f"window_retention_ms must be 0 or more, got {self.window_retention_ms}")
         reserved = {MAIN, LATE, DEAD, UNSTABLE} & set(self.side_outputs)
         if reserved:
             raise JobError(f"side output names {sorted(reserved)} are reserved")
@@ -155,7 +155,7 @@ class Job(Generic[E]):
     def program(self) -> Program:
         source = self.source
         helpers = {"format": source.format, "watermarks": source.watermarks, "timestamp": source.timestamp}
-        helpers |= {"filter": source.where} | {f"encoding of {n}": o.encode for n, o in sorted(self.outputs.items())}
+        helpers |= {"filter": source.filter} | {f"encoding of {n}": o.encode for n, o in sorted(self.outputs.items())}
         return Program(self.process, self.process_batch, self.states, self.on_window, helpers)
 
     @cached_property
@@ -184,11 +184,11 @@ class Job(Generic[E]):
         end_ms, stage = answered
         # Handlers run again at this end or later, and read back from there.
         next_end_ms = end_ms if stage < self.program.last_stage else end_ms + 1
-        through_ms = next_end_ms - 1 - self.read_back_ms
+        through_ms = next_end_ms - 1 - self.window_retention_ms
         if end_ms >= END_OF_TIME_MS and stage >= self.program.last_stage:
             through_ms = END_OF_TIME_MS
         if self.program.is_async and watermark_ms < END_OF_TIME_MS:
-            through_ms = min(through_ms, watermark_ms - self.allowed_lateness_ms - self.read_back_ms)
+            through_ms = min(through_ms, watermark_ms - self.allowed_lateness_ms - self.window_retention_ms)
         return max(through_ms, BEFORE_TIME_MS)
 
     def describe(self) -> str:

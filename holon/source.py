@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holon.errors import JobError
-from holon.formats import Format, JsonColumns
-from holon.time_units import UNITS, TimeUnit
-from wcrdt.windows import BEFORE_TIME_MS
+from holon.formats.formats import Format, JsonColumns
+from holon.time.units import UNITS, TimeUnit
+from wcrdt.windows.assigners import BEFORE_TIME_MS
 
 E = TypeVar("E")
 
-LIVE_SKEW_GUARD_MS = 86_400_000
+LIVE_MAX_FUTURE_SKEW_MS = 86_400_000
 """A day: clocks and zones are wrong by hours, the event times that close all windows by years."""
 
 
@@ -76,11 +76,11 @@ class Source(Generic[E]):
         timestamp_unit: what ``timestamp`` gives. None: integers, ms since 1970 UTC. ``"s"``, ``"ms"``, ``"us"``,
             ``"ns"``: integers or floats since 1970 UTC. ``"datetime"``: datetimes, UTC where they have no zone.
             ``"iso"``: texts that ``datetime.fromisoformat`` takes, UTC where they have no zone.
-        where: keeps only what the job is about; the rest counts as filtered but still moves the watermark.
+        filter: keeps only what the job is about; the rest counts as filtered but still moves the watermark.
             A function of the event giving bool, or of the columns giving a mask.
         watermarks: how far event time has come.
         start: ``"earliest"`` or ``"latest"`` (the end of the topic when the job's incarnation starts).
-        skew_guard_ms: an event time further than this ahead of the record's log timestamp goes to the dead-letter
+        max_future_skew_ms: an event time further than this ahead of the record's log timestamp goes to the dead-letter
             output. ``"live"`` (default): a day where the job follows its topic, none where its incarnation was started
             on a bounded input. None for replayed or synthetic time.
         idle_timeout_ms: a partition without records for so long is advanced by punctuation. None: it holds windows
@@ -90,10 +90,10 @@ class Source(Generic[E]):
     topic: str
     format: Format[E]
     timestamp: Callable[[Any], Any] | str | None = None
-    where: Callable[[Any], Any] | None = None
+    filter: Callable[[Any], Any] | None = None
     watermarks: WatermarkStrategy = BoundedOutOfOrderness(0)
     start: Literal["earliest", "latest"] = "earliest"
-    skew_guard_ms: int | Literal["live"] | None = "live"
+    max_future_skew_ms: int | Literal["live"] | None = "live"
     idle_timeout_ms: int | None = None
     timestamp_unit: TimeUnit | None = None
 
@@ -103,9 +103,9 @@ class Source(Generic[E]):
                 f"Source reads one topic, named by its text, got {self.topic!r:.200}: for several topics use a job for "
                 f"each, all with the same output topic, and read that one"
             )
-        guard = self.skew_guard_ms
+        guard = self.max_future_skew_ms
         if guard not in (None, "live") and (not isinstance(guard, int) or guard < 0):
-            raise JobError(f'skew_guard_ms must be 0 or more, "live" or None, got {guard!r:.100}')
+            raise JobError(f'max_future_skew_ms must be 0 or more, "live" or None, got {guard!r:.100}')
         if self.idle_timeout_ms is not None and self.idle_timeout_ms <= 0:
             raise JobError(f"idle_timeout_ms must be more than 0, got {self.idle_timeout_ms}")
         if self.timestamp_unit is not None and self.timestamp_unit not in UNITS:
@@ -119,12 +119,12 @@ class Source(Generic[E]):
 
     def guard_ms(self, live_guard_ms: int | None) -> int | None:
         """The skew guard that holds in an incarnation; ``live_guard_ms`` is what its start has recorded for "live"."""
-        return live_guard_ms if self.skew_guard_ms == "live" else self.skew_guard_ms
+        return live_guard_ms if self.max_future_skew_ms == "live" else self.max_future_skew_ms
 
     def describe(self) -> str:
         """Canonical text, part of the job's fingerprint."""
         unit = "" if self.timestamp_unit is None else f" unit {self.timestamp_unit}"
         return (
             f"source {self.topic} {self.format.describe()} {self.watermarks.describe()} start {self.start} "
-            f"skew {self.skew_guard_ms} idle {self.idle_timeout_ms is not None}{unit}"
+            f"skew {self.max_future_skew_ms} idle {self.idle_timeout_ms is not None}{unit}"
         )

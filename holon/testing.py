@@ -8,20 +8,21 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from holon.admit import Counts
-from holon.identity import OutputId, RepeatFilter
-from holon.input import Input
+from holon.formats.input_run import Input
 from holon.job import DEAD, LATE, MAIN, Job, encode_json
-from holon.snapshot import Snapshot
-from holon.source import LIVE_SKEW_GUARD_MS
-from holon.task import PartitionTask
-from wcrdt.replica import Punctuation, Replica
+from holon.outputs.deduplicator import Deduplicator
+from holon.outputs.identity import OutputId
+from holon.source import LIVE_MAX_FUTURE_SKEW_MS
+from holon.tracks.admission import AdmissionCounts
+from holon.tracks.snapshot import Snapshot
+from holon.tracks.task import PartitionTask
+from wcrdt.replica.replica import Punctuation, Replica
 
 
-class JobTest:
+class JobTestDriver:
     """All partitions of a job in one object; what one partition learns, all learn at once.
 
-    >>> test = JobTest(job, partitions=2)
+    >>> test = JobTestDriver(job, partitions=2)
     >>> test.feed(0, {"price": 5, "ts": 1_000})
     >>> test.finish()
     >>> test.outputs()
@@ -32,17 +33,17 @@ class JobTest:
 
     def __init__(self, job: Job[Any], partitions: int = 1, clock_ms: int = 0, *, live: bool = False) -> None:
         self.job = job
-        self.live_guard_ms = LIVE_SKEW_GUARD_MS if live else None
+        self.live_guard_ms = LIVE_MAX_FUTURE_SKEW_MS if live else None
         self.clock_ms = clock_ms
         self.replica = Replica(partitions, job.program.shapes(), job.allowed_lateness_ms)
-        self.tasks = [self._task(p, partitions) for p in range(partitions)]
+        self.tasks = [self.new_task(p, partitions) for p in range(partitions)]
         self._log: list[list[tuple[bytes, int, bytes]]] = [[] for _ in range(partitions)]
         self._saved = [task.snapshot().to_bytes() for task in self.tasks]
         self._ended = False
-        self._filter: dict[str, RepeatFilter] = {}
+        self._filter: dict[str, Deduplicator] = {}
         self._emitted: list[tuple[str, int, OutputId | None, bytes]] = []
 
-    def _task(self, partition: int, partitions: int) -> PartitionTask:
+    def new_task(self, partition: int, partitions: int) -> PartitionTask:
         sizes = {name: output.partitions or partitions for name, output in self.job.outputs.items()}
         return PartitionTask(
             self.job,
@@ -93,7 +94,7 @@ class JobTest:
         Results are made again and dropped by their identities, so a test of the job sees no difference; if it does,
         something in the job is not declared state.
         """
-        self.tasks[partition] = self._task(partition, len(self.tasks))
+        self.tasks[partition] = self.new_task(partition, len(self.tasks))
         self.tasks[partition].restore(Snapshot.from_bytes(self._saved[partition]))
         self._settle()
 
@@ -105,9 +106,9 @@ class JobTest:
         return self.replica.frontier_ms
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> AdmissionCounts:
         """Sum over the partitions."""
-        total = Counts()
+        total = AdmissionCounts()
         for task in self.tasks:
             for name in total.__struct_fields__:
                 setattr(total, name, getattr(total, name) + getattr(task.counts, name))
@@ -130,7 +131,7 @@ class JobTest:
         return self.outputs(DEAD)
 
     def warnings(self) -> list[str]:
-        """What a node would log about the job: event times that are probably in another unit than declared."""
+        """The warnings that a node would log: event times that are probably in another unit than declared."""
         return [task.records.unusual_time for task in self.tasks if task.records.unusual_time]
 
     def raw_outputs(self, output: str = MAIN) -> list[tuple[int, OutputId | None, bytes]]:
@@ -181,7 +182,7 @@ class JobTest:
 
     def _collect(self, task: PartitionTask) -> None:
         for (output, partition), run in task.take_outputs().items():
-            repeats = self._filter.setdefault(output, RepeatFilter())
+            repeats = self._filter.setdefault(output, Deduplicator())
             for header, value in zip(run.headers, run.values, strict=True):
                 identity = OutputId.from_bytes(header) if header else None
                 if identity is None or repeats.is_new(partition, identity):
@@ -190,7 +191,7 @@ class JobTest:
 
 def run_job(job: Job[Any], inputs: Sequence[Sequence[Any]]) -> list[Any]:
     """Run a job over bounded inputs, one sequence a partition, and give all results of the main output."""
-    test = JobTest(job, partitions=len(inputs))
+    test = JobTestDriver(job, partitions=len(inputs))
     for partition, records in enumerate(inputs):
         test.feed(partition, *records)
     test.finish()

@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from holon.rooms import Room, room_at
+from holon.fingerprint.module_owners import Room, room_at
 
 RECORD_BYTES = 200
 MOST_FRAMES = 20

@@ -10,9 +10,9 @@ import typer
 from nexmark.bench.commands import bench
 from nexmark.latency.commands import failover, latency
 from nexmark.queries import QUERIES, nexmark_job
-from nexmark.runs.plan import Generator, Plan, RecordFormat, Validator, check_query, parse_kill
+from nexmark.runs.plan import Generator, RecordFormat, RunPlan, Validator, check_query, parse_kill
 from nodes.api import (
-    Given,
+    GivenOptions,
     JsonOption,
     Monitor,
     OutputReader,
@@ -50,7 +50,8 @@ FormatOption = Annotated[
     RecordFormat, typer.Option("--format", help="json: one event a record; arrow: atoms, batches of events.")
 ]
 SkewOption = Annotated[
-    int | None, typer.Option("--skew-guard-ms", help="Event times further ahead of the log go to the dead letters.")
+    int | None,
+    typer.Option("--max-future-skew-ms", help="Event times further ahead of the log go to the dead letters."),
 ]
 
 
@@ -67,7 +68,7 @@ def list_queries(as_json: JsonOption = False) -> None:
 @app.command(epilog="Example: holon nexmark run q7 --events 1000000 --nodes 2 --kill 1@0.5 --validate spark --json")
 @with_log_options
 def run(
-    given: Given,
+    given: GivenOptions,
     query: QueryArgument,
     events: Annotated[int | None, typer.Option("--events", help="How many events (default 1,000,000).")] = None,
     rate: Annotated[int | None, typer.Option("--rate", help="Events a second; needs --seconds.")] = None,
@@ -81,7 +82,7 @@ def run(
     seed: SeedOption = 0,
     generator: GeneratorOption = "auto",
     dirty: Annotated[int, typer.Option("--dirty", help="Add so many corrupt, late, future records a partition.")] = 0,
-    skew_guard_ms: SkewOption = None,
+    max_future_skew_ms: SkewOption = None,
     format: FormatOption = "json",
     as_json: JsonOption = False,
 ) -> None:
@@ -97,9 +98,10 @@ def run(
     from nexmark.runs.show import shown
 
     count, pace = _amount(events, rate, seconds)
-    plan = Plan(
+    plan = RunPlan(
         query, count, pace, partitions, nodes, tuple(parse_kill(text) for text in kill or ()), restart_after, seed,
-        generator, validate, dirty, skew_guard_ms if skew_guard_ms is not None or not dirty else 60_000, format,
+        generator, validate, dirty,
+        max_future_skew_ms if max_future_skew_ms is not None or not dirty else 60_000, format,
     )  # fmt: skip
     copies = [] if replicas is None else [f"node.replicas={replicas}"]
     with run_settings(given, note, *copies) as settings, shown(console(), plan) as show:
@@ -117,7 +119,7 @@ def run(
 @app.command(epilog="Example: holon nexmark generate --events 1000000 --partitions 8 --log-dir ./holon-log")
 @with_log_options
 def generate(
-    given: Given,
+    given: GivenOptions,
     events: EventsOption = 1_000_000,
     partitions: PartitionsOption = 8,
     seed: SeedOption = 0,
@@ -134,7 +136,7 @@ def generate(
     from nexmark.runs.validate import spark_asker
 
     settings = given.settings()
-    plan = Plan("q0", events, None, partitions, 1, seed=seed, generator=generator, dirty=dirty, format=format)
+    plan = RunPlan("q0", events, None, partitions, 1, seed=seed, generator=generator, dirty=dirty, format=format)
     begun = time.monotonic()
     if parquet is not None:
         from nexmark.generator import GeneratorConfig
@@ -161,22 +163,22 @@ def generate(
 @app.command(epilog="Example: holon nexmark validate q7 --log-dir ./holon-log --validate plain")
 @with_log_options
 def validate(
-    given: Given,
+    given: GivenOptions,
     query: QueryArgument,
     validator: Annotated[Validator, typer.Option("--validate", help="Which oracle.")] = "auto",
-    skew_guard_ms: SkewOption = None,
+    max_future_skew_ms: SkewOption = None,
     format: FormatOption = "json",
     as_json: JsonOption = False,
 ) -> None:
     """Prove the results that are on a log: of ``holon run nexmark.queries:QUERY``, or of a run with --log-dir."""
-    from nexmark.oracle import Counts
+    from nexmark.oracle import RecordCounts
     from nexmark.runs import validate as proof
 
     check_query(query)
     settings = given.settings()
     chosen = proof.chosen_validator(validator, proof.spark_asker(), note)
     assert chosen is not None
-    plan = Plan(query, skew_guard_ms=skew_guard_ms, format=format)
+    plan = RunPlan(query, max_future_skew_ms=max_future_skew_ms, format=format)
     with open_settings_log(settings) as log:
         job = nexmark_job(query, **plan.job_options)
         monitor = Monitor(log, open_job(log, job))
@@ -186,10 +188,9 @@ def validate(
         if counts.taken != total:
             raise RunFailed(f"the job has taken {counts.taken:,} of {total:,} events: let it finish first")
         lines = [output.value for output in OutputReader(log, query).read_available()]
-        got = Counts(counts.accepted, counts.filtered, counts.late, counts.dead)
-        verdict = proof.validate(
-            chosen, query, log, log_address(settings), lines, got, skew_guard_ms=skew_guard_ms, atoms=format == "arrow"
-        )
+        got = RecordCounts(counts.accepted, counts.filtered, counts.late, counts.dead)
+        ways = {"max_future_skew_ms": max_future_skew_ms, "atoms": format == "arrow"}
+        verdict = proof.validate(chosen, query, log, log_address(settings), lines, got, **ways)
     if as_json:
         emit_json({"query": query, "validator": chosen, "outputs": len(lines), "validated": verdict.validated,
                    "differences": verdict.differences, "first": verdict.first})  # fmt: skip
@@ -206,7 +207,7 @@ def _amount(events: int | None, rate: int | None, seconds: float | None) -> tupl
     if rate is None and seconds is None:
         return (1_000_000 if events is None else events), None
     if rate is None or seconds is None or events is not None:
-        raise SettingsError("say either --events N, or --rate R with --seconds S")
+        raise SettingsError("give either --events N, or --rate R with --seconds S")
     if rate < 1 or seconds <= 0:
         raise SettingsError(f"--rate {rate} --seconds {seconds}: both must be above 0")
     return max(1, int(rate * seconds)), rate

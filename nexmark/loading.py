@@ -57,7 +57,8 @@ class Stream:
 def load_partition(log: Log, stream: Stream, partition: int, *, batch_records: int = BATCH_RECORDS) -> int:
     """Append what is missing of one partition, some ``batch_records`` events at a time; returns how many records.
 
-    Nobody else may append to the partition meanwhile. Raises ``TopicHoldsOther`` if what is there is not this stream's.
+    No other process may append to the partition meanwhile. Raises ``TopicHoldsOther`` if what is there is not this
+    stream's.
     """
     wanted = stream.records_in(partition)
     start = log.end_offset(stream.topic, partition)

@@ -1,4 +1,4 @@
-"""What a measurement leaves behind: figures as JSON, a table, and a picture by matplotlib (extra ``plots``)."""
+"""The files of a measurement: figures as JSON, a table, and a picture by matplotlib (extra ``plots``)."""
 
 from __future__ import annotations
 

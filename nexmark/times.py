@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 INVALID_TIME = -(2**63)
-"""What `parse_times_ms` puts where the text is not a valid time; no year 0001..9999 reaches it."""
+"""The value that `parse_times_ms` puts where the text is not a valid time; no year 0001..9999 reaches it."""
 
 MIN_TIME_MS = -62_135_596_800_000
 """0001-01-01 00:00:00.000 UTC."""

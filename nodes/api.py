@@ -1,11 +1,11 @@
-"""What the runtime offers to programs that start jobs themselves: benchmarks, tests, notebooks."""
+"""The runtime's interface for programs that start jobs themselves: benchmarks, tests, notebooks."""
 
 from __future__ import annotations
 
 from nodes.cli.options import (
     ConfigOption,
     DefineOption,
-    Given,
+    GivenOptions,
     JsonOption,
     LogLevelOption,
     begin,
@@ -15,24 +15,32 @@ from nodes.cli.options import (
 )
 from nodes.cli.output import console, emit_json, note
 from nodes.errors import MissingDependency, RunFailed, SettingsError, UnknownName, Unreachable, nearest
-from nodes.event_counts import events_on_log
-from nodes.fleet import Fleet, wait_for
-from nodes.jobs import JobMismatch, ask_stop, declare_end, load_job, open_job
-from nodes.kafka_broker import passing as passing_broker
+from nodes.fleet.event_counts import events_on_log
+from nodes.fleet.monitor import Monitor
+from nodes.fleet.processes import Fleet, wait_for
+from nodes.local_kafka.broker import passing as passing_broker
 from nodes.log import EmbeddedLog, Log, LogAddress, LogError, MemoryLog, open_log
-from nodes.memory import private_bytes
-from nodes.monitor import Monitor
-from nodes.opening import drop_topics, local_kafka, log_address, open_job_log, open_settings_log, use_columns
+from nodes.machine.code_check import JobMismatch
+from nodes.metrics.process_memory import private_bytes
 from nodes.python_process import child_environment, module_command
-from nodes.reader import OutputReader
-from nodes.settings import Settings, load_settings, refined
+from nodes.results.reader import OutputReader
+from nodes.runtime.log_opening import (
+    drop_topics,
+    local_kafka,
+    log_address,
+    open_job_log,
+    open_settings_log,
+    use_columns,
+)
+from nodes.settings.settings import Settings, load_settings, refined
+from nodes.streams.jobs import ask_stop, declare_end, load_job, open_job
 
 __all__ = [
     "ConfigOption",
     "DefineOption",
     "EmbeddedLog",
     "Fleet",
-    "Given",
+    "GivenOptions",
     "JobMismatch",
     "JsonOption",
     "Log",

@@ -22,7 +22,7 @@ from redis.retry import Retry
 from nodes.errors import SettingsError, Unreachable
 
 if TYPE_CHECKING:
-    from nodes.settings_stores import RedisSettings
+    from nodes.settings.stores import RedisSettings
 
 T = TypeVar("T")
 _PORT = 6379
@@ -65,7 +65,7 @@ class RedisServer:
             password=unquote(parts.password) if parts.password else password,
             socket_timeout=timeout_s,
             socket_connect_timeout=min(timeout_s, _CONNECT_S),
-            # Who calls asks again by itself, and knows what a lost answer means.
+            # The caller retries by itself, and knows what a lost answer means.
             retry=Retry(NoBackoff(), 0),
             **tls,
         )
@@ -79,7 +79,7 @@ class RedisServer:
             raise RedisUnavailable(f"{self.where} could not be {verb}: {reason}; {_advice(error)}") from error
 
     def warnings(self) -> list[str]:
-        """What of the server's set-up may lose data; empty too where the user may not ask for it."""
+        """The parts of the server's set-up that may lose data; empty too where the user may not read it."""
         try:
             found = self.client.info("persistence") | self.client.info("memory")
         except NoPermissionError:

@@ -1,1 +1,1 @@
-"""All tests, by folder: unit, laws, sim, integration, browser; and tidy, the checker of the house rules."""
+"""All tests, by folder: unit, laws, sim, integration, attack; and tidy, the checker of the house rules."""

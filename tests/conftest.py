@@ -1,4 +1,4 @@
-"""What holds for every test: markers by folder, hypothesis profiles, and no skips in continuous integration."""
+"""Rules for every test: markers by folder, hypothesis profiles, and no skips in continuous integration."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from hypothesis import HealthCheck, settings
 from nodes.sim.many import fresh_base_seed
 
 TESTS = Path(__file__).parent
-FOLDERS = ("unit", "laws", "sim", "integration", "attack", "browser")
+FOLDERS = ("unit", "laws", "sim", "integration", "attack")
 IN_CI = os.environ.get("CI", "").lower() in ("1", "true", "yes")
 
 # No deadlines: the machine is shared, and a slow example is not a wrong one. Slow data generation is no fault either.
 _NO_TIMING = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("dev", max_examples=50, **_NO_TIMING)
-# What decides whether a change lands draws the same examples for the same code, as hypothesis does in CI by itself;
-# each ``make check`` and every night draw new ones. Simulations draw new seeds everywhere.
+# A run that decides whether a change lands draws the same examples for the same code, as hypothesis does in CI by
+# itself; each ``make check`` and every night draw new ones. Simulations draw new seeds everywhere.
 settings.register_profile("ci", max_examples=200, derandomize=True, print_blob=True, **_NO_TIMING)
 settings.register_profile("nightly", max_examples=2_000, derandomize=False, print_blob=True, **_NO_TIMING)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if IN_CI else "dev"))
@@ -37,12 +37,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """One base seed of the simulations for the whole run, also where several processes share it."""
+    """One base seed of the simulations for the whole run, also where several processes share it; how many by night."""
     os.environ.setdefault("SIM_BASE_SEED", str(fresh_base_seed()))
+    if config.getoption("--nightly"):
+        os.environ["SIM_NIGHT"] = "1"
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """What to set to run the same simulations again."""
+    """The variables that run the same simulations again."""
     if any("tests/sim/" in report.nodeid for report in terminalreporter.stats.get("passed", [])):
         terminalreporter.write_line(f"simulations: SIM_BASE_SEED={os.environ['SIM_BASE_SEED']}")
 
@@ -83,6 +85,6 @@ def pytest_make_collect_report(
 
 
 def _complaint(node_id: str, longrepr: object) -> str:
-    """What to read instead of pytest's (path, line, "Skipped: reason")."""
+    """The message instead of pytest's (path, line, "Skipped: reason")."""
     reason = longrepr[2] if isinstance(longrepr, tuple) and len(longrepr) == 3 else longrepr
     return f"{node_id}: {reason}. In CI a skip is a failure: set up what it needs."

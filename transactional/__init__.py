@@ -3,9 +3,9 @@
 from transactional.context import Context
 from transactional.entities import Entity
 from transactional.errors import Aborted, BadArguments, CallFailed, CallNotAwaited, LimitExceeded, UnknownFunction
+from transactional.execution.serial import Serial
 from transactional.operators import Limits, Operator, Program
-from transactional.serial import Serial
-from transactional.values import BadValue
+from transactional.state.values import BadValue
 
 __all__ = [
     "Aborted",

@@ -8,10 +8,10 @@ from typing import Any, NoReturn, Protocol, TypeAlias
 
 import msgspec
 
-from transactional.chance import Chance
 from transactional.errors import CallNotAwaited
+from transactional.execution.deterministic_random import DeterministicRandom
 from transactional.operators import Function, Operator, Program, StateKey, Target, checked_arguments
-from transactional.values import (
+from transactional.state.values import (
     PACK_ERRORS,
     BadValue,
     decode,
@@ -26,20 +26,20 @@ from transactional.values import (
 )
 
 Path: TypeAlias = tuple[int, ...]
-"""Where in a strand a call is: for each caller, outermost first, the number of the call among its calls."""
-Strand: TypeAlias = tuple[Path, ...]
-"""Which queued call of which queued call this is; the root's strand is empty. Order: ``(len, itself)``."""
+"""Where in a call chain a call is: for each caller, outermost first, the number of the call among its calls."""
+CallChain: TypeAlias = tuple[Path, ...]
+"""Which queued call of which queued call this is; the root's call chain is empty. Order: ``(len, itself)``."""
 
 
 class Call(msgspec.Struct, frozen=True, gc=False):
     """A call on its way: its place in the transaction, and its target."""
 
-    strand: Strand
+    call_chain: CallChain
     path: Path
     target: Target
 
 
-class Place(Protocol):
+class CallSite(Protocol):
     """Where a transaction runs: behind ``ctx``."""
 
     program: Program
@@ -47,15 +47,15 @@ class Place(Protocol):
     """The TID of its first run: a transaction that goes on after a call to the outside has another one."""
     time_ms: int
 
-    def read(self, strand: Strand, key: StateKey) -> bytes | None:
+    def read(self, call_chain: CallChain, key: StateKey) -> bytes | None:
         """The transaction's own last write, or the state it runs against."""
         ...
 
-    def write(self, strand: Strand, key: StateKey, value: bytes | None) -> None:
+    def write(self, call_chain: CallChain, key: StateKey, value: bytes | None) -> None:
         """Buffer a write; None deletes."""
         ...
 
-    def scan(self, strand: Strand, operator: str, prefix: str) -> list[tuple[str, bytes]]:
+    def scan(self, call_chain: CallChain, operator: str, prefix: str) -> list[tuple[str, bytes]]:
         """Keys with this prefix, in order."""
         ...
 
@@ -64,18 +64,18 @@ class Place(Protocol):
         ...
 
     def queue(self, call: Call) -> None:
-        """Run when the strands before it have ended."""
+        """Run when the call chains before it have ended."""
         ...
 
-    def abort(self, strand: Strand, reason: tuple[Any, ...]) -> NoReturn:
+    def abort(self, call_chain: CallChain, reason: tuple[Any, ...]) -> NoReturn:
         """End the transaction."""
         ...
 
-    def exceed(self, strand: Strand, reason: str) -> NoReturn:
+    def exceed(self, call_chain: CallChain, reason: str) -> NoReturn:
         """End the transaction at a limit."""
         ...
 
-    def external(self, strand: Strand, path: Path, function: str, arguments: bytes, timeout_ms: int) -> bytes:
+    def external(self, call_chain: CallChain, path: Path, function: str, arguments: bytes, timeout_ms: int) -> bytes:
         """The logged result; raises what the call failed with, or ends the transaction until it is made."""
         ...
 
@@ -100,19 +100,29 @@ class Context:
     """First argument of every transactional function. Belongs to one call."""
 
     __slots__ = (
-        "_calls", "_chance", "_entity", "_home", "_left", "_operator", "_path", "_place", "_strand", "issued", "key",
+        "_call_chain",
+        "_calls",
+        "_chance",
+        "_entity",
+        "_home",
+        "_left",
+        "_operator",
+        "_path",
+        "_place",
+        "issued",
+        "key",
     )  # fmt: skip
 
-    def __init__(self, place: Place, operator: Operator, key: str, strand: Strand, path: Path) -> None:
+    def __init__(self, place: CallSite, operator: Operator, key: str, call_chain: CallChain, path: Path) -> None:
         self.key = key
         self._place = place
         self._operator = operator
         self._entity = operator.name, key
-        self._strand = strand
+        self._call_chain = call_chain
         self._path = path
         self._calls = 0
         self._left = place.program.limits.max_steps
-        self._chance: Chance | None = None
+        self._chance: DeterministicRandom | None = None
         self._home: Context | None = None
         self.issued: dict[Issued, None] | None = None
         """Calls that the function has begun and not awaited."""
@@ -133,10 +143,10 @@ class Context:
         return datetime.fromtimestamp(self._place.time_ms / 1000, UTC)
 
     @property
-    def random(self) -> Chance:
+    def random(self) -> DeterministicRandom:
         """Random numbers that a rerun draws again, decided by transaction and call."""
         if self._chance is None:
-            self._chance = Chance(encode((self._place.seed, self._strand, self._path)))
+            self._chance = DeterministicRandom(encode((self._place.seed, self._call_chain, self._path)))
         return self._chance
 
     def uuid(self) -> str:
@@ -148,7 +158,7 @@ class Context:
         self._left -= 1
         if self._left < 0:
             self._exhausted()
-        data = self._place.read(self._strand, self._entity)
+        data = self._place.read(self._call_chain, self._entity)
         if data is None:
             return default
         kind = self._operator.state
@@ -159,7 +169,7 @@ class Context:
         self._left -= 1
         if self._left < 0:
             self._exhausted()
-        return self._place.read(self._strand, self._entity) is not None
+        return self._place.read(self._call_chain, self._entity) is not None
 
     def put(self, value: Any) -> None:
         """Replace the entity's state; raises ``BadValue``."""
@@ -176,14 +186,14 @@ class Context:
                 data = travelling(value, limit) if kind is None else travelling_as(kind, value, limit)
             except BadValue as error:
                 raise BadValue(f"the state of {self._operator.name} {self.key!r} {error}") from None
-        self._place.write(self._strand, self._entity, data)
+        self._place.write(self._call_chain, self._entity, data)
 
     def delete(self) -> None:
         """Remove the entity's state."""
         self._left -= 1
         if self._left < 0:
             self._exhausted()
-        self._place.write(self._strand, self._entity, None)
+        self._place.write(self._call_chain, self._entity, None)
 
     def scan(self, prefix: str) -> list[tuple[str, Any]]:
         """Co-located entities of this operator by prefix, in order of their keys; no other transaction adds to them.
@@ -201,7 +211,8 @@ class Context:
                 f"(Operator(colocate=...)), so its prefix begins with {home!r}"
             )
         return [
-            (key, decode(data, operator.state)) for key, data in self._place.scan(self._strand, operator.name, prefix)
+            (key, decode(data, operator.state))
+            for key, data in self._place.scan(self._call_chain, operator.name, prefix)
         ]
 
     def call(
@@ -209,8 +220,8 @@ class Context:
     ) -> Awaitable[Any]:
         """Call another entity within the transaction: ``await`` it for its result.
 
-        ``arguments``: a list gives positional, a dict named ones. What the callee raises is raised here: under its own
-        type if the program declares it, else as ``CallFailed``. Without ``await`` the function ends with
+        ``arguments``: a list gives positional, a dict named ones. An exception of the callee is raised here: under its
+        own type if the program declares it, else as ``CallFailed``. Without ``await`` the function ends with
         ``CallNotAwaited``.
         """
         return Issued(self, _called(operator, key, function), lambda: self._call(operator, key, function, arguments))
@@ -219,15 +230,15 @@ class Context:
         self, operator: str | Operator, key: str, function: str | Function, arguments: Any
     ) -> Generator[Any, Any, Any]:
         target = self._place.program.target(operator, key, function, arguments)
-        return (yield from self._place.nested(Call(self._strand, self._next_path(), target)).__await__())
+        return (yield from self._place.nested(Call(self._call_chain, self._next_path(), target)).__await__())
 
     def call_async(self, operator: str | Operator, key: str, function: str | Function, arguments: Any = None) -> None:
-        """Call another entity within the transaction once this strand has ended; the result goes nowhere."""
+        """Call another entity within the transaction once this call chain has ended; the result goes nowhere."""
         target = self._place.program.target(operator, key, function, arguments)
-        strand = (*self._strand, self._next_path())
-        if len(strand) > self._place.program.limits.max_depth:
-            self._place.exceed(self._strand, f"calls queued by queued calls, {len(strand)} deep")
-        self._place.queue(Call(strand, (), target))
+        call_chain = (*self._call_chain, self._next_path())
+        if len(call_chain) > self._place.program.limits.max_depth:
+            self._place.exceed(self._call_chain, f"calls queued by queued calls, {len(call_chain)} deep")
+        self._place.queue(Call(call_chain, (), target))
 
     def external(
         self, function: str | Callable[..., Any], arguments: Any = None, *, timeout_s: float = 30.0
@@ -236,7 +247,7 @@ class Context:
 
         It is called as ``function(key, ...)`` with an idempotency key. The transaction ends here, and once the result
         is logged runs anew from its beginning with it, on the state of that time. A result that is logged is never
-        asked for again; a crash before that may repeat the call, with the same key. What it raises is raised here,
+        asked for again; a crash before that may repeat the call, with the same key. Its exception is raised here,
         and ``ExternalTimeout`` (``CallFailed``) where it did not return in time.
         """
         name = function if isinstance(function, str) else function.__name__
@@ -248,15 +259,15 @@ class Context:
         program = self._place.program
         name = program.external(function)
         data = checked_arguments(name, arguments, program.limits.max_value_bytes)
-        return decode(self._place.external(self._strand, self._next_path(), name, data, round(timeout_s * 1000)))
+        return decode(self._place.external(self._call_chain, self._next_path(), name, data, round(timeout_s * 1000)))
         yield  # it waits for nothing: the transaction ends instead
 
     def abort(self, *reason: Any) -> NoReturn:
         """End the transaction without effect; ``reason`` is the reply."""
-        self._place.abort(self._strand, reason)
+        self._place.abort(self._call_chain, reason)
 
     def not_awaited(self) -> CallNotAwaited:
-        """What the function ends with that has left calls ``issued``."""
+        """The outcome of a function that has left calls ``issued``."""
         assert self.issued, "every call was awaited"
         first = next(iter(self.issued)).what
         more = "" if len(self.issued) == 1 else f", and {len(self.issued) - 1} more,"
@@ -280,19 +291,21 @@ class Context:
         del issued[call]
 
     def _exhausted(self) -> NoReturn:
-        self._place.exceed(self._strand, f"more than {self._place.program.limits.max_steps} reads and writes in a call")
+        self._place.exceed(
+            self._call_chain, f"more than {self._place.program.limits.max_steps} reads and writes in a call"
+        )
 
     def _next_path(self) -> Path:
         path = (*self._path, self._calls)
         self._calls += 1
         if len(path) > self._place.program.limits.max_depth:
-            self._place.exceed(self._strand, f"calls within calls, {len(path)} deep")
+            self._place.exceed(self._call_chain, f"calls within calls, {len(path)} deep")
         return path
 
 
-def seen_through(ctx: Context, place: Callable[[Place], Place]) -> Context:
+def seen_through(ctx: Context, place: Callable[[CallSite], CallSite]) -> Context:
     """The same context at its beginning, on another place that is made of its own."""
-    made = Context(place(ctx._place), ctx._operator, ctx.key, ctx._strand, ctx._path)
+    made = Context(place(ctx._place), ctx._operator, ctx.key, ctx._call_chain, ctx._path)
     made._home = ctx
     return made
 
@@ -302,6 +315,6 @@ def _called(operator: str | Operator, key: str, function: str | Function) -> str
     return f"{name}.{function if isinstance(function, str) else function.__name__} of {key!r}"
 
 
-def call_of(ctx: Context) -> tuple[int, Strand, Path]:
+def call_of(ctx: Context) -> tuple[int, CallChain, Path]:
     """Which call of which transaction a context belongs to."""
-    return ctx._place.seed, ctx._strand, ctx._path
+    return ctx._place.seed, ctx._call_chain, ctx._path

@@ -1,4 +1,4 @@
-"""What a job's log records of a program: the code of its functions and the types of its operators' states."""
+"""The record of a program on a job's log: the code of its functions and the types of its operators' states."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from holon.reach import CodePrint, code_print
-from holon.schema import FieldShape, Shape, plain, shape_of
-from holon.version import JobVersion
+from holon.fingerprint.reach import CodePrint, code_print
+from holon.fingerprint.schema import FieldShape, Shape, plain, shape_of
+from holon.fingerprint.version import JobVersion
 from transactional.entities import Entity, state_fields
 from transactional.operators import Operator, Program
 from transactional.streams import CURSORS
@@ -39,7 +39,7 @@ def untyped(program: Program) -> list[str]:
 
 
 def state_shape(operator: Operator) -> Shape | None:
-    """What the state of an entity looks like; None where it has no declared type."""
+    """The shape of an entity's state; None where it has no declared type."""
     if operator.entity is not None:
         return _entity_shape(operator.entity)
     return None if operator.state is None else shape_of(operator.state)

@@ -32,7 +32,7 @@ import msgspec
 from transactional.context import Context
 from transactional.errors import USER_ERRORS, BadArguments, CallNotAwaited
 from transactional.operators import Operator
-from transactional.values import BadValue, decode, encode, is_plain, travelling_as
+from transactional.state.values import BadValue, decode, encode, is_plain, travelling_as
 
 E = TypeVar("E")
 

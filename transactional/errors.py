@@ -1,4 +1,4 @@
-"""What a transaction may end with besides a result, and what functions may raise and catch."""
+"""Outcomes of a transaction besides a result, and exceptions that functions may raise and catch."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from transactional.values import BadValue, decode, travelling
+from transactional.state.values import BadValue, decode, travelling
 
 USER_ERRORS = (Exception, SystemExit)
-"""What a user's function usually raises."""
+"""Exceptions that a user's function usually raises."""
 RAISED = BaseException
-"""What it may raise where a node runs it, which only signal handlers of its own interrupt: nothing may end the node."""
+"""Exceptions that it may raise where a node runs it, which only its own signal handlers interrupt: all are caught."""
 MOST_ARGUMENTS = 32
 MOST_CHARACTERS = 2_000
 """Of an exception's name and of each of its arguments, as replies show them; the rest is cut off."""
@@ -86,7 +86,7 @@ class Abort(TransactionEnds):
 
 
 class NotShipped(TransactionEnds):
-    """A rerun touches what its shipment lacks."""
+    """A rerun touches what its read-set snapshot lacks."""
 
 
 class TimedOut(TransactionEnds):
@@ -98,7 +98,7 @@ class RerunHangs(Exception):
 
 
 def describe(error: BaseException, declared: Mapping[str, type[Exception]] | None = None) -> Aborted:
-    """What all nodes agree to say about an exception: never addresses or tracebacks; of a declared one all fields."""
+    """An exception's description, equal on all nodes: no addresses or tracebacks; of a declared one all fields."""
     if isinstance(error, CallFailed) and type(error.aborted) is Aborted:
         kind, arguments = error.aborted.kind, error.aborted.arguments
         fields = error.aborted.fields
@@ -156,7 +156,7 @@ def _plain(argument: Any) -> Any:
         return number
     if isinstance(argument, float):
         number = float.__float__(argument)
-        return number if number == number else "nan"  # or no two marks that say it would be equal
+        return number if number == number else "nan"  # or no two barriers that say it would be equal
     return _text(type(argument).__name__)
 
 

@@ -12,9 +12,9 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from transactional.context import Path, Strand
+from transactional.context import CallChain, Path
 from transactional.errors import RAISED, Aborted, describe
-from transactional.values import BadValue, decode, digest, encode, travelling
+from transactional.state.values import BadValue, decode, digest, encode, travelling
 
 ASKING: Final = "ctx.external"
 """Kind of the outcome of a transaction that asks: no name of an exception."""
@@ -27,9 +27,9 @@ External: TypeAlias = Callable[..., Any]
 
 
 class Answer(msgspec.Struct, array_like=True, frozen=True):
-    """What came of a call to the outside; ``asked`` names its arguments."""
+    """The outcome of an external call; ``asked`` names its arguments."""
 
-    strand: Strand
+    call_chain: CallChain
     path: Path
     function: str
     asked: bytes
@@ -38,7 +38,7 @@ class Answer(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Continued(msgspec.Struct, array_like=True, frozen=True):
-    """What a transaction that has asked begins with when it runs anew; TID and time are those of its first run."""
+    """The start of a transaction with external calls when it runs anew; TID and time are those of its first run."""
 
     tid: int
     time_ms: int
@@ -49,7 +49,7 @@ class Asking(msgspec.Struct, array_like=True, frozen=True):
     """A call that somebody has to make; ``step`` answers are there already."""
 
     step: int
-    strand: Strand
+    call_chain: CallChain
     path: Path
     function: str
     arguments: bytes
@@ -60,22 +60,22 @@ class Asking(msgspec.Struct, array_like=True, frozen=True):
     @property
     def place(self) -> str:
         """Where in the transaction."""
-        return "/".join(".".join(map(str, path)) for path in (*self.strand, self.path))
+        return "/".join(".".join(map(str, path)) for path in (*self.call_chain, self.path))
 
     def answer(self, outcome: bytes | Aborted) -> Answer:
         """With what came of it."""
         result, failure = (None, outcome) if isinstance(outcome, Aborted) else (outcome, None)
-        return Answer(self.strand, self.path, self.function, digest(self.arguments), result, failure)
+        return Answer(self.call_chain, self.path, self.function, digest(self.arguments), result, failure)
 
 
 def look_up(asking: Asking, continued: Continued | None, max_answers: int) -> bytes | Aborted:
-    """What ``ctx.external`` finds: a result, or what the transaction ends with.
+    """The finding of ``ctx.external``: a result, or the outcome of the transaction.
 
     ``Answered`` holds what the call itself failed with; else the call has to be made, has changed, or is one too many.
     """
     answers = [] if continued is None else continued.answers
     for answer in answers:
-        if (answer.strand, answer.path) != (asking.strand, asking.path):
+        if (answer.call_chain, answer.path) != (asking.call_chain, asking.path):
             continue
         if (answer.function, answer.asked) != (asking.function, digest(asking.arguments)):
             what = f"{asking.function} is asked where {answer.function} was called"
@@ -107,7 +107,7 @@ def is_asking(outcome: Any) -> bool:
 
 
 def asking_of(outcome: Aborted) -> Asking:
-    """What is asked."""
+    """The external calls."""
     return decode(outcome.arguments[0], Asking)
 
 

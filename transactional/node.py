@@ -1,104 +1,36 @@
 """A node of a transactional job as a state machine: ``step(event, now_ms) -> what to append``.
 
-Who has several events ``hear``s all of them and steps once: what follows is looked for once, and goes out together.
+A caller with several events ``hear``s all of them and steps once: the effects are computed once, and leave together.
 
 Two rules for this file: it knows no clock and no log, and all it shares with other nodes stands on the log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
 
-from transactional.appends import Append, AppendCommit, AppendEpochs
-from transactional.crashing import Trying
-from transactional.ledger import Ledger
-from transactional.messages import BadMessage, call_message, to_bytes
+from transactional import events as e
+from transactional.epochs.appends import Append, AppendCommit, AppendEpochs
+from transactional.epochs.ledger import Ledger
+from transactional.epochs.messages import BadMessage, call_message, to_bytes
+from transactional.epochs.pieces import together, travelling
+from transactional.epochs.sequencer import EpochConfig, Sequencer
+from transactional.execution.crashing import Trying
 from transactional.operators import Program
-from transactional.partition import StatePartition
-from transactional.pieces import together, travelling
-from transactional.sequencer import EpochConfig, Sequencer
-from transactional.snapshots import LedgerState, PartitionState
-from transactional.spilling import SpillingStore
 from transactional.standby import Standby
-from transactional.store import Store
+from transactional.state.partition import StatePartition
+from transactional.state.snapshots import LedgerState
+from transactional.state.spilling import SpillingStore
+from transactional.state.store import Store
 from transactional.tally import Tally
-
-
-@dataclass(frozen=True, slots=True)
-class Ticked:
-    """Time has passed."""
-
-
-@dataclass(frozen=True, slots=True)
-class EpochsRead:
-    """Records of the epochs topic, in order; ``next_offset`` is where the next read begins."""
-
-    values: list[bytes]
-    next_offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class CallsRead:
-    """Records of the calls of a state partition, in order, from the partition's ``position`` on."""
-
-    partition: int
-    offsets: list[int]
-    values: list[bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class RequestsRead:
-    """Records of a request partition, from the sequencer's position on."""
-
-    sequencer: int
-    offsets: list[int]
-    values: list[bytes]
-    next_offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionTaken:
-    """This node owns a state partition. ``snapshot``: where it begins, None: at the start of everything.
-
-    ``rests_on``: the snapshots before it, from the oldest on; what reading them raises leaves the node as it was.
-    ``replied``: the identity of the last reply on the log. ``commits``: records of its commits topic, from the
-    snapshot's ``commits_offset`` on; for each that is missing the partition runs an epoch again.
-    """
-
-    partition: int
-    replied: tuple[int, int] = (0, 0)
-    snapshot: PartitionState | None = None
-    commits: Sequence[bytes] = ()
-    rests_on: Iterable[PartitionState] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class SequencerTaken:
-    """This node owns a request partition, and has read the epochs topic; ``start`` is where its records begin."""
-
-    sequencer: int
-    start: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionLost:
-    partition: int
-
-
-@dataclass(frozen=True, slots=True)
-class SequencerLost:
-    sequencer: int
-
-
-Event = Ticked | EpochsRead | CallsRead | RequestsRead | PartitionTaken | SequencerTaken | PartitionLost | SequencerLost
 
 
 class TransactionNode:
     """One life of one node. ``begin``: the oldest snapshot that it may be given, None: the start of everything.
 
     ``new_store`` makes the empty state of a partition. ``tally`` counts what this node's own partitions do.
-    ``trying``: what this life says of work that it takes over; None: nothing.
+    ``trying``: what this life says of work that it takes over; None: nothing. ``history_end``: where the epochs topic
+    ended when this life began.
     """
 
     def __init__(
@@ -110,11 +42,13 @@ class TransactionNode:
         new_store: Callable[[], Store | SpillingStore] = Store,
         tally: Tally | None = None,
         trying: Trying | None = None,
+        history_end: int = 0,
     ) -> None:
         self.tally = Tally() if tally is None else tally
         self._new_store = new_store
         self.config = EpochConfig() if config is None else config
         self.ledger = Ledger(program, sequencers) if begin is None else Ledger.restored(program, sequencers, begin)
+        self.ledger.history_end = history_end
         if trying is not None:
             self.ledger.crashing.trying = trying
         self.partitions: dict[int, StatePartition] = {}
@@ -134,59 +68,68 @@ class TransactionNode:
         """Without those that it is a standby of."""
         return [number for number in sorted(self.sequencers) if number not in self.standing_by]
 
-    def forget(self, before: int) -> None:
-        """Drop epochs that no checkpoint needs any more, but for those that a partition here has not ended yet."""
-        self.ledger.forget(min((before, *(each.epoch for each in self.partitions.values()))))
-
-    def stand_by(self, unit: int) -> None:
-        """Hold back from now on what this unit writes."""
-        self.standing_by.setdefault(unit, Standby())
-        self._count_with(unit, Tally())
-
-    def speak(self, unit: int, *, for_good: bool) -> None:
-        """Write what a standby has held back, with the next step; ``for_good``: this node owns the unit now."""
-        self._released += self.standing_by[unit].release()
-        self.standing_by[unit].speaks = True
-        if for_good:
-            del self.standing_by[unit]
-            self._count_with(unit, self.tally)
-
     def _count_with(self, unit: int, tally: Tally) -> None:
         partition = self.partitions.get(unit - self.ledger.sequencers)
         if partition is not None:
             partition.tally = tally
 
-    def step(self, event: Event, now_ms: int) -> list[Append]:
-        """What follows from ``event`` at ``now_ms``, in order."""
+    def step(self, event: e.Event, now_ms: int) -> list[Append]:
+        """The appends that follow from ``event`` at ``now_ms``, in order."""
         self.hear(event)
         return self._advance(now_ms)
 
-    def hear(self, event: Event) -> None:
+    def hear(self, event: e.Event) -> None:
         """Take in what has happened; what follows comes with the next step."""
         match event:
-            case EpochsRead(values, next_offset):
+            case e.EpochsRead(values, next_offset):
                 for value in values:
                     self.ledger.apply(value)
                 self.ledger.has_read(next_offset)
-            case CallsRead(partition, offsets, values):
+            case e.CallsRead(partition, offsets, values):
                 self._calls(partition, offsets, values)
-            case RequestsRead(sequencer, offsets, values, next_offset):
+            case e.RequestsRead(sequencer, offsets, values, next_offset):
                 if sequencer in self.sequencers:
                     self.sequencers[sequencer].read(offsets, values, next_offset)
-            case PartitionTaken():
+            case e.CommitsLogged(partition, next_offset):
+                if partition in self.partitions:
+                    owned = self.partitions[partition]
+                    owned.commits_offset = max(owned.commits_offset, next_offset)
+            case e.EpochsCovered(before):  # a partition here may not have ended them yet
+                self.ledger.forget(min((before, *(each.epoch for each in self.partitions.values()))))
+            case e.Ticked():
+                pass
+            case _:
+                self._owns_or_stands_by(event)
+
+    def _owns_or_stands_by(self, event: e.Event) -> None:
+        """The units that this node works on have changed, or the owner of one of them has."""
+        match event:
+            case e.PartitionTaken():
                 self.partitions[event.partition] = self._taken(event)
-            case SequencerTaken(sequencer, start):
+            case e.SequencerTaken(sequencer, start):
                 self.sequencers[sequencer] = Sequencer(self.ledger, sequencer, self.config, start)
-            case PartitionLost(partition):
+            case e.PartitionLost(partition):
                 self.partitions.pop(partition, None)
                 self.standing_by.pop(self.ledger.sequencers + partition, None)
-            case SequencerLost(sequencer):
+            case e.SequencerLost(sequencer):
                 self.sequencers.pop(sequencer, None)
                 self.standing_by.pop(sequencer, None)
-            case Ticked():
+            case e.StandbyBegun(unit):
+                self.standing_by.setdefault(unit, Standby())
+                self._count_with(unit, Tally())
+            case e.StandbySpeaks(unit):
+                self._released += self.standing_by[unit].speak()
+            case e.StandbySilenced(unit):
+                self.standing_by[unit].fall_silent()
+            case e.StandbyPromoted(unit):
+                self._released += self.standing_by.pop(unit).speak()
+                self._count_with(unit, self.tally)
+            case e.RepliesLogged(partition, last):
+                self.standing_by[self.ledger.sequencers + partition].saw_reply(last)
+            case _:
                 pass
 
-    def _taken(self, event: PartitionTaken) -> StatePartition:
+    def _taken(self, event: e.PartitionTaken) -> StatePartition:
         taken = StatePartition(
             self.ledger,
             event.partition,
@@ -256,7 +199,7 @@ class TransactionNode:
                     _hold(standby, epoch, now_ms, made, out)
 
     def _without_early_commits(self, out: list[Append]) -> list[Append]:
-        """Who finds a commit waits for the end of its epoch, to which this node's records belong: they come first."""
+        """A node that finds a commit waits for the end of its epoch: this node's records of it come first."""
         if self._early and self.ledger.logged >= self._early[0][0]:
             logged = self.ledger.logged
             out = [each for epoch, each in self._early if epoch <= logged] + out

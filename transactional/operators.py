@@ -15,10 +15,10 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from holon.murmur import murmur2
+from holon.outputs.partitioner import murmur2
 from transactional.errors import BadArguments, UnknownFunction, by_name
+from transactional.state.values import PACK_ERRORS, BadValue, Misfit, decode, is_plain, pack, travelling
 from transactional.streams import CURSORS, Binding, feed, follow, skip, where
-from transactional.values import PACK_ERRORS, BadValue, Misfit, decode, is_plain, pack, travelling
 
 Function: TypeAlias = Callable[..., Awaitable[Any]]
 _SHORT_KEY = 100

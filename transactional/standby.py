@@ -1,7 +1,7 @@
 """A standby of a state or request partition: does what the owner does, and holds back what it would write.
 
-What two owners write is equal and counts once, so a standby may speak at any time; it does so where the owner is late.
-Until it is told that it need not any more, everything that it makes then goes to the log at once.
+The records of two owners are equal and count once, so a standby may write at any time; it does so where the owner is
+late. Until it is told that it need not any more, everything that it makes then goes to the log at once.
 """
 
 from __future__ import annotations
@@ -10,9 +10,16 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from transactional.appends import Append, AppendCommit, AppendEpochs, AppendReply
-from transactional.ledger import Ledger
-from transactional.messages import Agrees, BadMessage, Cut, Mark, Shipment, epoch_message
+from transactional.epochs.appends import Append, AppendCommit, AppendEpochs, AppendReply
+from transactional.epochs.ledger import Ledger
+from transactional.epochs.messages import (
+    BadMessage,
+    Cut,
+    ReadSetSnapshot,
+    RoundBarrier,
+    TimeoutAcknowledgement,
+    epoch_message,
+)
 
 KEPT_COMMITS = 8
 """Epochs that are over and whose commits are still held: without one, who takes over runs that epoch again."""
@@ -46,17 +53,17 @@ class _Kept:
 
 @dataclass(slots=True)
 class Standby:
-    """What one unit holds back. ``speaks``: nothing, for now."""
+    """The records that one unit holds back. ``speaks``: nothing, for now."""
 
     speaks: bool = False
     _kept: list[_Kept] = field(default_factory=list)
 
     def keep(self, epoch: int, now_ms: int, appends: list[Append]) -> None:
-        """What the owner should write too."""
+        """The records that the owner should write too."""
         self._kept += [_Kept(epoch, now_ms, append) for append in appends]
 
     def forget(self, done: int) -> None:
-        """What nobody needs once this epoch is over; replies stay until they are seen."""
+        """The records that no node needs once this epoch is over; replies stay until they are read."""
         if self._kept and self._kept[0].epoch <= done:
             self._kept = [each for each in self._kept if self._is_needed(each, done)]
 
@@ -79,10 +86,15 @@ class Standby:
         """Whether something that was made before then is not on the log, and somebody waits for it."""
         return any(each.since_ms < before_ms and _is_missing(each, ledger) for each in self._kept)
 
-    def release(self) -> list[Append]:
-        """All that is held back."""
+    def speak(self) -> list[Append]:
+        """Hold nothing back any more; all that is held back."""
+        self.speaks = True
         kept, self._kept = self._kept, []
         return [each.append for each in kept]
+
+    def fall_silent(self) -> None:
+        """Hold back what is made from now on."""
+        self.speaks = False
 
     @staticmethod
     def _is_needed(kept: _Kept, done: int) -> bool:
@@ -107,11 +119,11 @@ def _is_missing(kept: _Kept, ledger: Ledger) -> bool:
     match message:
         case Cut():
             return ledger.next_cut(message.sequencer)[0] == message.epoch
-        case Mark():
-            return ledger.epoch(message.epoch).mark(message.round, message.partition) is None
-        case Shipment():
-            return message.partition not in ledger.epoch(message.epoch).shipments
-        case Agrees():
+        case RoundBarrier():
+            return ledger.epoch(message.epoch).barrier(message.round, message.partition) is None
+        case ReadSetSnapshot():
+            return message.partition not in ledger.epoch(message.epoch).read_sets
+        case TimeoutAcknowledgement():
             return ledger.hanging.agreed(message.epoch, message.partition) < message.count
         case _:  # a standby holds records as they are before they are cut into pieces
             return False

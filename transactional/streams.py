@@ -9,13 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-if TYPE_CHECKING:
-    from transactional.context import Context
+from typing import Any, NamedTuple, Protocol
 
 CURSORS = "_cursors"
 """The operator that says how far each bound partition has been fed."""
+
+
+class CursorContext(Protocol):
+    """The part of ``ctx`` that the functions of the cursors use."""
+
+    def get(self, default: Any = None) -> Any: ...
+    def put(self, value: Any) -> None: ...
+    def call_async(self, operator: str, key: str, function: str, arguments: Any) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +43,13 @@ class Binding:
 
 
 class Upstream(NamedTuple):
-    """What a run of records says of the jobs that have written them: ``seen`` after it, and how many were repeated."""
+    """The positions of the jobs that have written a run of records: ``seen`` after it, and the number of duplicates."""
 
     seen: Any
     duplicates: int
 
 
-async def where(ctx: Context) -> dict[str, Any] | None:
+async def where(ctx: CursorContext) -> dict[str, Any] | None:
     """``next``: the offset that is fed next; ``skipped``: records that were left out; ``last``: why the last was.
 
     Where other Holon jobs have written records: ``duplicates`` that were left out, and ``seen``, which tells them.
@@ -53,7 +58,7 @@ async def where(ctx: Context) -> dict[str, Any] | None:
 
 
 async def feed(
-    ctx: Context,
+    ctx: CursorContext,
     start: int,
     end: int,
     operator: str,
@@ -71,7 +76,7 @@ async def feed(
     return True
 
 
-async def skip(ctx: Context, start: int, end: int, reason: list[Any], upstream: list[Any] | None = None) -> bool:
+async def skip(ctx: CursorContext, start: int, end: int, reason: list[Any], upstream: list[Any] | None = None) -> bool:
     """Leave out the record at ``start``; False: it is not next."""
     state = ctx.get({"next": start, "skipped": 0, "last": None})
     if state["next"] != start:
@@ -81,7 +86,7 @@ async def skip(ctx: Context, start: int, end: int, reason: list[Any], upstream: 
     return True
 
 
-async def follow(ctx: Context) -> bool:
+async def follow(ctx: CursorContext) -> bool:
     """Go on with the newest incarnation of the jobs that write the topic; what older ones wrote has taken effect.
 
     False: nothing of such jobs has been fed.

@@ -1,13 +1,13 @@
-"""What became of the transactions of a node's partitions: plain counters, added up once an epoch."""
+"""Outcomes of the transactions of a node's partitions: plain counters, added up once an epoch."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from transactional.epochs.ledger import Epoch
 from transactional.errors import Aborted
 from transactional.external import is_asking
-from transactional.ledger import Epoch
 
 MOST_REASONS = 64
 """Reasons are names of exceptions; what comes after so many of them is counted together."""

@@ -5,6 +5,7 @@ from wcrdt.lattice import Lattice
 from wcrdt.lattices.arguments import MaxBy, MinBy
 from wcrdt.lattices.booleans import BoolAnd, BoolOr
 from wcrdt.lattices.counters import GCounter, PNCounter
+from wcrdt.lattices.documents.types import YArray, YMap, YText
 from wcrdt.lattices.extremes import Max, Min
 from wcrdt.lattices.histogram import Histogram
 from wcrdt.lattices.maps import MapOf
@@ -14,9 +15,8 @@ from wcrdt.lattices.sets import GSet
 from wcrdt.lattices.sums import Average, Sum
 from wcrdt.lattices.theta import ThetaSketch
 from wcrdt.lattices.topk import TopK
-from wcrdt.lattices.yjs import YArray, YMap, YText
 from wcrdt.laws import LawBroken, check_laws
-from wcrdt.windows import Assigner, Sliding, Tumbling, Window
+from wcrdt.windows.assigners import Assigner, Sliding, Tumbling, Window
 
 __all__ = [
     "Assigner",

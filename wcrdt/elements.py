@@ -1,4 +1,4 @@
-"""What may be inserted into a lattice: plain values with one exact order and one exact equality.
+"""Elements that may be inserted into a lattice: plain values with one exact order and one exact equality.
 
 An element is None, a bool, an int of any size, a float that is no NaN, a str, bytes, a finite Decimal, or a tuple of
 these. Equality is that of the canonical bytes, not Python's: ``1``, ``1.0``, ``True`` and ``Decimal(1)`` are four

@@ -79,7 +79,7 @@ class Lattice(ABC, Generic[E, V]):
     @property
     @abstractmethod
     def value(self) -> V:
-        """What a user reads: an immutable or fresh plain value."""
+        """The value that a user reads: an immutable or fresh plain value."""
 
     @abstractmethod
     def to_wire(self) -> type_of_wire:

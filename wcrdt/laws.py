@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 AnyLattice = Lattice[Any, Any]
 Step = tuple[Any, ...]
 REFUSALS = (TypeError, ValueError, LookupError)
-"""What ``insert`` may raise for an element that it does not take; the state must then be as before."""
+"""Exceptions of ``insert`` for an element that it does not take; the state must then be as before."""
 
 _JUNK: tuple[Any, ...] = (None, True, 0, 1, -1, 2**64 - 1, 0.5, "x", b"x", [], [0], [1, b"\x01"], [3, 2])
 _POOL = 7  # states that are compared with each other in one example: pairs and triples of them

@@ -1,9 +1,9 @@
-"""What the steps of a node cost on this machine: microseconds a turn, a batch, an event, a delta, ... as JSON.
+"""Costs of a node's steps on this machine: microseconds a turn, a batch, an event, a delta, ... as JSON.
 
     .venv/bin/python deploy/bench/calibrate.py [--out runs/scale/costs.json] [--seconds 2]
 
 Real nodes that share nothing run q7 in small simulated fleets of several shapes; each turn's CPU time (of its thread)
-is taken, and costs are fitted to them (``nodes/sim/costs.py``). What an event more in a batch costs is measured with
+is taken, and costs are fitted to them (``nodes/sim``). The cost of an event more in a batch is measured with
 Nexmark's JSON, without the compiled loops. The log is the one in memory: a broker and its client are not in it.
 """
 
@@ -23,18 +23,18 @@ import msgspec
 from deploy.stand_ins import WINDOW_MS, Bids
 from nexmark.generator import GeneratorConfig, encode_json, generate_slice
 from nexmark.queries import TOPIC, nexmark_job
-from nodes.driver import Driver
-from nodes.jobs import open_job
 from nodes.log.memory import MemoryLog
 from nodes.machine.config import NodeConfig
 from nodes.machine.node import Node
-from nodes.sim.costs import KINDS, Costs, Counts, fit
+from nodes.sim.large_fleets.costs import KINDS, Costs, TurnCounts, fit
+from nodes.sim.large_fleets.timed import TimedFleet, TimedPlan
 from nodes.sim.store import MemoryCheckpoints
-from nodes.sim.timed import TimedFleet, TimedPlan
+from nodes.streams.driver import Driver
+from nodes.streams.jobs import open_job
 
 SHAPES = ((4, 4, 4), (4, 20, 4), (10, 50, 4), (60, 60, 3), (300, 300, 1))
 """Nodes, partitions, and how many of the nodes share nothing: those are measured."""
-CONFIG = NodeConfig("", heartbeat_interval_ms=80, suspect_after_ms=1000, broadcast_interval_ms=200)
+CONFIG = NodeConfig("", heartbeat_interval_ms=80, failure_timeout_ms=1000, broadcast_interval_ms=200)
 SMALL, LARGE, BATCHES = 100, 2000, 25
 
 
@@ -52,7 +52,7 @@ def main() -> None:
 def calibrate(seconds: float, shapes: Sequence[tuple[int, int, int]] = SHAPES) -> dict[str, Any]:
     """Costs, and how well they tell what the measured turns of each shape cost in all."""
     began_s = time.monotonic()
-    known = Counts(events=event_us())
+    known = TurnCounts(events=event_us())
     turns = {shape: timed_turns(*shape, seconds) for shape in shapes}
     costs = fit([turn for of_shape in turns.values() for turn in of_shape], known)
     return {
@@ -68,14 +68,14 @@ def costs_of(found: dict[str, Any]) -> Costs:
     return msgspec.convert(found["costs_us"], Costs)
 
 
-def _told(costs: Costs, turns: Sequence[tuple[Counts, float]]) -> dict[str, float]:
+def _told(costs: Costs, turns: Sequence[tuple[TurnCounts, float]]) -> dict[str, float]:
     measured_us, modelled_us = sum(us for _, us in turns), sum(costs.us(done) for done, _ in turns)
     return {"turns": len(turns), "measured_ms": round(measured_us / 1e3), "model_over_measured": round(
         modelled_us / measured_us, 2)}  # fmt: skip
 
 
-def timed_turns(nodes: int, partitions: int, alone: int, seconds: float) -> list[tuple[Counts, float]]:
-    """What the turns of nodes that share nothing did and took."""
+def timed_turns(nodes: int, partitions: int, alone: int, seconds: float) -> list[tuple[TurnCounts, float]]:
+    """The work and times of turns of nodes that share nothing."""
     tick_ms = 20 if nodes < 100 else 100
     plan = TimedPlan(nodes, partitions, CONFIG, 1, WINDOW_MS, seconds, 0.5, tick_ms=tick_ms, ticks=1, alone=alone)
     fleet = TimedFleet(plan, nexmark_job("q7"), Bids(partitions, tick_ms), None, time.thread_time_ns)
@@ -84,7 +84,7 @@ def timed_turns(nodes: int, partitions: int, alone: int, seconds: float) -> list
 
 
 def event_us() -> float:
-    """What one event more in a batch of JSON costs."""
+    """The cost of one event more in a batch of JSON."""
     small, large = batch_us(SMALL), batch_us(LARGE)
     return max(0.0, (large - small) / (LARGE - SMALL))
 

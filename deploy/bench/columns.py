@@ -1,4 +1,4 @@
-"""What it costs to read Nexmark's records as columns: decoding alone, and a whole topic of Kafka or the embedded log.
+"""The cost of reading Nexmark's records as columns: decoding alone, and a whole topic of Kafka or the embedded log.
 
     python deploy/bench/columns.py [--bootstrap HOST:PORT] [--events N] [--json]
 
@@ -21,15 +21,16 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
+from deploy.bench.brokers import given_or_started  # noqa: E402
 from holon.columnar.encoding import encode_rows  # noqa: E402
 from holon.columnar.loops import install, installed  # noqa: E402
-from holon.columnar.payloads import Payloads  # noqa: E402
+from holon.columnar.payloads import BinaryColumn  # noqa: E402
 from nexmark.generator import GeneratorConfig, encode_json, generate_slice  # noqa: E402
 from nexmark.generator.arrow_columns import ATOM_ROWS, encode_atom  # noqa: E402
 from nexmark.loading import Stream, load  # noqa: E402
 from nexmark.queries import QUERIES, TOPIC  # noqa: E402
 from nexmark.queries.atoms import NexmarkAtoms  # noqa: E402
-from nodes import compiled, kafka_broker  # noqa: E402
+from nodes.compiled import loading as compiled  # noqa: E402
 from nodes.log import Log, TopicPartition, open_log  # noqa: E402
 
 PARTITIONS = 4
@@ -50,13 +51,9 @@ def main() -> None:
         folder = Path(name)
         rows |= reading(f"embedded:{folder / 'log'}", options.events)
         rows |= reading_atoms(f"embedded:{folder / 'log'}", options.events)
-        bootstrap = options.bootstrap or kafka_broker.up(folder / "kafka").bootstrap
-        try:
+        with given_or_started(options.bootstrap, folder / "kafka") as bootstrap:
             rows |= reading(f"kafka:{bootstrap}", options.events)
             rows |= reading_atoms(f"kafka:{bootstrap}", options.events)
-        finally:
-            if options.bootstrap is None:
-                kafka_broker.down(folder / "kafka")
     rows["load"] = round(os.getloadavg()[0], 1)
     if options.json:
         print(json.dumps(rows))
@@ -68,13 +65,13 @@ def main() -> None:
 def decoding() -> dict[str, float]:
     """A batch in memory to columns, and columns to JSON."""
     records = encode_json(generate_slice(GeneratorConfig(seed=7), 0, BATCH))
-    payloads = Payloads.of(records)
+    payloads = BinaryColumn.of(records)
     rows: dict[str, float] = {}
     for query in ("q0", "q7max"):
         columns = QUERIES[query].format
         plain, loops = in_turn(lambda columns=columns: columns.decode(records), lambda c=columns: c.decode(payloads))
         rows |= {f"decode {query}, msgspec": plain, f"decode {query}, compiled": loops}
-    atom = Payloads.of([encode_atom(generate_slice(GeneratorConfig(seed=7), 0, ATOM_ROWS))] * (BATCH // ATOM_ROWS))
+    atom = BinaryColumn.of([encode_atom(generate_slice(GeneratorConfig(seed=7), 0, ATOM_ROWS))] * (BATCH // ATOM_ROWS))
     for query in ("q0", "q7max"):
         atoms = NexmarkAtoms(QUERIES[query].format)
         seconds = min(cpu_s_of(lambda atoms=atoms: atoms.decode(atom)) for _ in range(ROUNDS))
@@ -155,7 +152,7 @@ def chunks(log: Log, topic: str = TOPIC) -> Iterator[Sequence[bytes]]:
     while at != ends:
         log.wait({TopicPartition(topic, partition): offset for partition, offset in enumerate(at)}, 1.0)
         for partition in range(PARTITIONS):
-            chunk = log.follow(topic, partition, at[partition], max_records=BATCH)
+            chunk = log.poll(topic, partition, at[partition], max_records=BATCH)
             at[partition] = chunk.next_offset
             if len(chunk):
                 yield chunk.values

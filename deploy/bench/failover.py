@@ -1,4 +1,4 @@
-"""What failures do to latency on Kafka: one node of three, and the three scenarios of the paper on five nodes.
+"""Latency under failures on Kafka: one node of three, and the three scenarios of the paper on five nodes.
 
     .venv/bin/python deploy/bench/failover.py [--out runs/failover] [--seconds 40] [--rate 2000]
 

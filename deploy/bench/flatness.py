@@ -23,13 +23,13 @@ from deploy.endless import Endless
 from nexmark.bench.machine import machine
 from nexmark.pictures import picture, write_files
 from nexmark.queries import TOPIC, nexmark_job
-from nodes.checkpoints_opening import open_checkpoints
-from nodes.jobs import declare_end, open_job
-from nodes.memory import private_bytes
-from nodes.monitor import Monitor
-from nodes.opening import open_job_log
-from nodes.process import NodeProcess, node_config
-from nodes.settings import load_settings
+from nodes.checkpoints.opening import open_checkpoints
+from nodes.fleet.monitor import Monitor
+from nodes.metrics.process_memory import private_bytes
+from nodes.runtime.log_opening import open_job_log
+from nodes.settings.settings import load_settings
+from nodes.streams.jobs import declare_end, open_job
+from nodes.streams.process import NodeProcess, node_config
 
 MARKS = (1, 3, 10, 30, 100)
 """Million events."""

@@ -1,4 +1,4 @@
-"""What nodes cost that have nothing to do: CPU of two nodes of a transactional job and of two of a stream job.
+"""The cost of idle nodes: CPU of two nodes of a transactional job and of two of a stream job.
 
     .venv/bin/python deploy/bench/idle.py [--seconds 30] [--logs embedded,kafka] [--settle 10]
 

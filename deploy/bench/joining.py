@@ -23,10 +23,10 @@ from typing import Any
 
 from holon import Context, Job, Json, ProcessingFunction, Source
 from nodes.api import EmbeddedLog, Fleet, Monitor, declare_end, load_settings, open_job
-from nodes.history import History
 from nodes.machine import messages as m
 from nodes.machine.facts import PartitionClaimed
-from nodes.machine.ownership import Ownership
+from nodes.machine.ownership.ownership import Ownership
+from nodes.streams.control_history import History
 
 AROUND_MS = 500
 SETTLE_S = 3.0
@@ -92,7 +92,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "log"
-        wanted = (f"log.path={path}", "node.merge_interval_ms=2000", "node.trim=false")
+        wanted = (f"log.path={path}", "node.merged_checkpoint_interval_ms=2000", "node.truncate_internal_topics=false")
         settings = load_settings(definitions=wanted, environ={}, directory=Path(folder))
         log = EmbeddedLog(path)
         log.create_topic("in", options.partitions)

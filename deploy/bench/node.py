@@ -1,4 +1,4 @@
-"""What one node costs: events a CPU-second, the share of the windowed CRDT in it, and the node's own memory.
+"""Costs of one node: events a CPU-second, the share of the windowed CRDT in it, and the node's own memory.
 
     .venv/bin/python deploy/bench/node.py [--query q7] [--format arrow] [--events 2000000] [--runs 5]
 
@@ -27,16 +27,16 @@ from nexmark.generator import GeneratorConfig
 from nexmark.loading import Stream, load
 from nexmark.queries import TOPIC, nexmark_job
 from nexmark.runs.fill import atom_rows_of
-from nodes.checkpoints_opening import open_checkpoints
-from nodes.jobs import declare_end, open_job
+from nodes.checkpoints.opening import open_checkpoints
 from nodes.log import open_log
-from nodes.memory import private_bytes
-from nodes.opening import open_job_log
-from nodes.process import NodeProcess, node_config
-from nodes.settings import load_settings
+from nodes.metrics.process_memory import private_bytes
+from nodes.runtime.log_opening import open_job_log
+from nodes.settings.settings import load_settings
+from nodes.streams.jobs import declare_end, open_job
+from nodes.streams.process import NodeProcess, node_config
 
-WCRDT_ENTRIES = (("holon/scope.py", ("insert", "insert_many")), ("wcrdt/slots.py", ("take_delta",)),
-                 ("wcrdt/replica.py", ("receive", "final_value")))  # fmt: skip
+WCRDT_ENTRIES = (("holon/program/scope.py", ("insert", "insert_many")), ("wcrdt/replica/slots.py", ("take_delta",)),
+                 ("wcrdt/replica/replica.py", ("receive", "final_value")))  # fmt: skip
 
 
 def main() -> None:

@@ -70,7 +70,7 @@ class Ramp:
         return self._poor >= self.patience
 
     def told(self, throughput: float) -> None:
-        """What the step with ``rate`` has brought."""
+        """The outcome of the step with ``rate``."""
         self._poor = self._poor + 1 if throughput < self.gain * self.best else 0
         self.best = max(self.best, throughput)
         self.rate *= self.factor
@@ -95,7 +95,7 @@ def main() -> None:
         stock = Path(name, "stock")
         stock.mkdir()
         prepare(stock, options.events, options.partitions)
-        place = Place(stock, bootstrap, options.partitions)
+        place = RampEnvironment(stock, bootstrap, options.partitions)
         if options.broker_warmup:
             warm(place, options.broker_warmup)
         for query in options.queries.split(","):
@@ -111,14 +111,14 @@ def _broker(folder: Path, bootstrap: str | None) -> Iterator[str]:
     if bootstrap is not None:
         yield bootstrap
         return
-    # What a ramp has written goes as soon as its topic does.
+    # The records of a ramp are deleted with its topic.
     deleting = {"log.segment.delete.delay.ms": "1000"}
     with passing_broker(folder / "kafka", heap_mb=1024, properties=deleting) as broker:
         yield broker.bootstrap
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RampEnvironment:
     """Where ramps run: batches that are ready, a broker, how many partitions."""
 
     stock: Path
@@ -145,14 +145,14 @@ class Place:
                 drop_topics(settings)
 
 
-def warm(place: Place, seconds: float) -> None:
+def warm(place: RampEnvironment, seconds: float) -> None:
     """Let the broker compile what it does, before the first ramp."""
     with place.topic() as (settings, producer):
         producer.run(WARM_EVENTS / seconds, seconds)
         warm_broker(log_address(settings), place.partitions, seconds)
 
 
-def climb(place: Place, query: str, nodes: int, ramp: Ramp, step_s: float) -> dict[str, Any]:
+def climb(place: RampEnvironment, query: str, nodes: int, ramp: Ramp, step_s: float) -> dict[str, Any]:
     """One ramp on topics of its own."""
     partitions = place.partitions
     with place.topic() as (settings, producer), open_job_log(settings) as log:
@@ -189,7 +189,7 @@ def _owned(monitor: Monitor, nodes: int, partitions: int) -> bool:
 
 @dataclass(slots=True)
 class Steps:
-    """What a step needs: the log, those who watch it, and who fills it."""
+    """The parts of a step: the log, its observers, and its producer."""
 
     log: Log
     monitor: Monitor

@@ -4,7 +4,7 @@
 
 Real nodes and drivers run in virtual time, in which every turn takes what it costs on this machine (calibrate.py, about
 30 s; --costs FILE takes what was measured before). Every size runs with deltas at the plain interval and with one that
-widens with the number of partitions. What is executed and what is stood for: docs/design/scale.md. Results are compared
+widens with the number of partitions. Executed and modelled parts: docs/design/scale.md. Results are compared
 with the input; exit code 1 if one is wrong. Writes scale.json, scale.md and scale.svg.
 """
 
@@ -29,9 +29,9 @@ from nexmark.bench.machine import machine
 from nexmark.pictures import picture, write_files
 from nexmark.queries import nexmark_job
 from nodes.machine.config import NodeConfig
-from nodes.settings import NodeSettings
-from nodes.sim.costs import Costs
-from nodes.sim.timed import Member, TimedFleet, TimedPlan
+from nodes.settings.settings import NodeSettings
+from nodes.sim.large_fleets.costs import Costs
+from nodes.sim.large_fleets.timed import TimedFleet, TimedMember, TimedPlan
 
 RATE = 10_000
 """Events a second and node."""
@@ -79,7 +79,7 @@ def plan_of(nodes: int, partitions: int, seconds: float, broadcast: str, tick_ms
     config = NodeConfig(
         "",
         heartbeat_interval_ms=node.heartbeat_interval_ms if nodes <= 100 else 500,
-        suspect_after_ms=2000,
+        failure_timeout_ms=2000,
         broadcast_interval_ms=node.broadcast_interval_ms,
         checkpoint_interval_ms=node.checkpoint_interval_ms,
         broadcast_max_per_s=node.broadcast_max_per_s if broadcast == WIDENING else 0,
@@ -140,21 +140,21 @@ def spread(found: Sequence[float]) -> dict[str, float] | None:
     return {name: round(float(value), 1) for name, value in shares.items()}
 
 
-def by_kind(members: Sequence[Member], costs: Costs, seconds: float) -> dict[str, float]:
+def by_kind(members: Sequence[TimedMember], costs: Costs, seconds: float) -> dict[str, float]:
     """Cores of a node by what they are spent on."""
     total = summed(members)
     return {k: round(us / len(members) / seconds / 1e6, 4) for k, us in costs.shares(total).items()}
 
 
-def summed(members: Sequence[Member]) -> Any:
-    """What all of them did."""
+def summed(members: Sequence[TimedMember]) -> Any:
+    """The work of all of them."""
     total = type(members[0].done)()
     for member in members:
         total.add(member.done)
     return total
 
 
-def checked(alone: Member, costs: Costs, seconds: float) -> dict[str, float]:
+def checked(alone: TimedMember, costs: Costs, seconds: float) -> dict[str, float]:
     """The node that shares nothing: what its turns really took here, beside what the model says of the same turns."""
     measured_us = sum(us for _, us in alone.turns)
     modelled_us = sum(costs.us(done) for done, _ in alone.turns)
@@ -181,8 +181,8 @@ def held_bytes(root: object) -> int:
 def base_mb() -> float:
     """Own memory of a process that has imported all that a node needs, compiled loops included where they are."""
     code = (
-        "import os, nodes.process, nexmark.queries; from nodes import compiled; compiled.ensure();"
-        "from nodes.memory import private_bytes; print(private_bytes(os.getpid()))"
+        "import os, nodes.streams.process, nexmark.queries; from nodes.compiled.loading import ensure; ensure();"
+        "from nodes.metrics.process_memory import private_bytes; print(private_bytes(os.getpid()))"
     )
     if "base" not in _MEASURED:
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

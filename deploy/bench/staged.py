@@ -1,4 +1,4 @@
-"""What windows cost that are complete together, with stages and without: CPU time of one process, and deltas.
+"""The cost of windows that are complete together, with stages and without: CPU time of one process, and deltas.
 
     .venv/bin/python deploy/bench/staged.py [--windows 500,1000,2000,4000] [--partitions 3]
 
@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from holon import WCRDT, Context, Job, Json, Local, ProcessingFunction, Source, Tumbling, Window, on_window
-from holon.testing import JobTest
+from holon.testing import JobTestDriver
 from nexmark.pictures import write_files
 from wcrdt import GCounter
-from wcrdt.replica import Received, Replica, SlotDelta
+from wcrdt.replica.replica import Received, Replica, SlotDelta
 
 Event = dict[str, Any]
 
@@ -80,7 +80,7 @@ def main() -> None:
 def answer(name: str, windows: int, partitions: int) -> dict[str, Any]:
     """Everything that follows when the last of the partitions ends."""
     source = Source("events", Json(Event), lambda event: event["ts"])
-    test = JobTest(Job("staged", source, FORMS[name], output="out"), partitions)
+    test = JobTestDriver(Job("staged", source, FORMS[name], output="out"), partitions)
     for partition in range(1, partitions):
         test.feed(partition, *({"ts": 10 * number} for number in range(windows)))
     test.feed(0, {"ts": 0})

@@ -29,33 +29,33 @@ import numpy as np
 
 from deploy.sampling import Sampler, Stack, flame_graph, folded
 from holon.columnar.encoding import encode_rows
-from holon.columnar.payloads import Payloads
+from holon.columnar.payloads import BinaryColumn
 from nexmark.bench.machine import machine
 from nexmark.generator import GeneratorConfig, encode_json, generate_slice
 from nexmark.loading import Stream, load
 from nexmark.pictures import write_files
 from nexmark.processor_time import cpu_s
 from nexmark.queries import QUERIES, TOPIC, nexmark_job
-from nodes import compiled, kafka_broker
-from nodes.checkpoints_opening import open_checkpoints
-from nodes.jobs import declare_end, open_job
+from nodes.checkpoints.opening import open_checkpoints
+from nodes.compiled import loading as compiled
+from nodes.local_kafka import broker as kafka_broker
 from nodes.log import TopicPartition
-from nodes.memory import private_bytes
-from nodes.opening import open_job_log
-from nodes.process import NodeProcess, node_config
-from nodes.settings import load_settings
+from nodes.metrics.process_memory import private_bytes
+from nodes.runtime.log_opening import open_job_log
+from nodes.settings.settings import load_settings
+from nodes.streams.jobs import declare_end, open_job
+from nodes.streams.process import NodeProcess, node_config
 
 BATCH, ROUNDS = 20_000, 5
 SENDS = ("send", "append", "produce")
 STAGES: dict[str, tuple[str, ...]] = {
     "decode": ("holon/columnar/projection", "holon/columnar/kernel", "holon/columnar/layout", "holon/columnar/vectors",
                "nexmark/queries/columns", "nexmark/queries/parsing", "nexmark/times"),
-    "encode": ("holon/columnar/encoding", "holon/outbox"),
-    "windowed CRDT": ("wcrdt/", "holon/scope", "holon/states", "holon/handles"),
+    "encode": ("holon/columnar/encoding", "holon/outputs/"),
+    "windowed CRDT": ("wcrdt/", "holon/program/scope", "holon/program/states", "holon/program/handles"),
     "group and aggregate": ("nexmark/queries/",),
-    "admit (where, watermarks, counts)": ("holon/admit", "holon/event_time", "holon/record_track", "holon/batch",
-                                          "holon/input"),
-    "checkpoints": ("nodes/saver", "nodes/storing", "nodes/checkpoint", "holon/snapshot"),
+    "admit (where, watermarks, counts)": ("holon/time/", "holon/tracks/record_track", "holon/formats/"),
+    "checkpoints": ("nodes/checkpoints/", "holon/tracks/snapshot"),
     "node (turns, ownership, deltas)": ("nodes/", "holon/"),
 }  # fmt: skip
 """By path; the first that fits. The log is told apart by what is called in it."""
@@ -168,7 +168,7 @@ def least(query: str, defined: list[str], options: Any) -> dict[str, float]:
     """Microseconds an event of each stage's work alone, the best of some rounds."""
     compiled.ensure()
     records = encode_json(generate_slice(GeneratorConfig(seed=7), 0, BATCH))
-    payloads, columns = Payloads.of(records), QUERIES[query].format
+    payloads, columns = BinaryColumn.of(records), QUERIES[query].format
     decoded = columns.decode(payloads).columns
     found = {
         "read": _reading(defined, options.partitions, options.events),
@@ -203,7 +203,7 @@ def _reading(defined: list[str], partitions: int, events: int) -> float:
         while at != ends:
             log.wait({TopicPartition(TOPIC, partition): offset for partition, offset in enumerate(at)}, 1.0)
             for partition in range(partitions):
-                chunk = log.follow(TOPIC, partition, at[partition], max_records=BATCH)
+                chunk = log.poll(TOPIC, partition, at[partition], max_records=BATCH)
                 at[partition] = chunk.next_offset
         return (time.process_time() - began_s) / events * 1e6
 

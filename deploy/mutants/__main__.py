@@ -1,15 +1,18 @@
 """python -m deploy.mutants: plant each known bug in a copy of the tree and demand that its tests find it.
 
-Exit code 1 if one survives or does not apply any more, or if the tests fail without any bug.
+``--share N`` draws one of N of the mutants by ``--seed``, which is new for each run otherwise. Every run
+checks that all mutants apply. Exit code 1 if one survives or does not apply, or if the tests fail without any bug.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
+import secrets
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -28,9 +31,18 @@ def main() -> int:
     parser.add_argument("--base-seed", type=int, default=1)
     parser.add_argument("--only", default="", help="mutants whose name contains this")
     parser.add_argument("--list", action="store_true", help="name them, and say which do not apply any more")
+    parser.add_argument("--share", type=int, default=1, help="one of so many mutants, drawn by --seed")
+    parser.add_argument("--seed", type=int, help="what draws the share; a new one unless given")
     arguments = parser.parse_args()
-    chosen = [mutant for mutant in MUTANTS if arguments.only in mutant.name]
-    stale = list(_stale(chosen))
+    if arguments.share < 1:
+        parser.error("--share counts from 1")
+    seed = secrets.randbelow(1 << 32) if arguments.seed is None else arguments.seed
+    chosen = drawn([mutant for mutant in MUTANTS if arguments.only in mutant.name], arguments.share, seed)
+    again = "python -m deploy.mutants"
+    if arguments.share > 1:
+        again += f" --share {arguments.share} --seed {seed}"
+        print(f"{len(chosen)} of {len(MUTANTS)} mutants are drawn by seed {seed}", flush=True)
+    stale = list(_stale(MUTANTS))
     if arguments.list or stale:
         print("\n".join([mutant.name for mutant in chosen if arguments.list] + stale))
         return int(bool(stale))
@@ -40,14 +52,24 @@ def main() -> int:
         compile_tree(folder / "base")
         problem = _baseline(folder / "base", chosen, arguments.base_seed)
         if problem is not None:
-            print(f"without any bug, this fails: {problem}")
+            print(f"without any bug, this fails: {problem}\nagain: {again}")
             return 1
         survivors = [verdict for verdict in _killed(chosen, folder, arguments) if verdict.by is None]
     print(f"{len(chosen) - len(survivors)} of {len(chosen)} mutants killed")
+    for verdict in survivors:
+        print(f"SURVIVED: {verdict.mutant.name}; alone: python -m deploy.mutants --only {verdict.mutant.name!r}")
+    if survivors:
+        print(f"again: {again}")
     return int(bool(survivors))
 
 
-def _stale(chosen: list[Mutant]) -> Iterator[str]:
+def drawn(mutants: Sequence[Mutant], share: int, seed: int) -> list[Mutant]:
+    """One of ``share`` of the mutants, at least one if there is any, in their order; equal for equal seeds."""
+    numbers = random.Random(seed).sample(range(len(mutants)), -(-len(mutants) // share))
+    return [mutants[number] for number in sorted(numbers)]
+
+
+def _stale(chosen: Sequence[Mutant]) -> Iterator[str]:
     for mutant in chosen:
         try:
             mutant.applied()
@@ -56,7 +78,7 @@ def _stale(chosen: list[Mutant]) -> Iterator[str]:
 
 
 def _baseline(base: Path, chosen: list[Mutant], base_seed: int) -> str | None:
-    """What fails in the copy without any bug: then a kill would prove nothing."""
+    """The tests that fail in the copy without any bug: then a kill would prove nothing."""
     began_s = time.monotonic()
     tests = tuple(dict.fromkeys(test for mutant in chosen for test in mutant.tests))
     cases = dict.fromkeys(mutant.case for mutant in chosen if mutant.case is not None)

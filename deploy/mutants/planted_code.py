@@ -4,65 +4,68 @@ from __future__ import annotations
 
 from deploy.mutants.model import Mutant
 
-REACH = "tests/unit/test_reach.py::"
-FITTING = "tests/unit/test_fitting.py::"
-RULE = "tests/unit/test_code_rule.py::"
+REACH = "tests/unit/holon/fingerprint/test_reach.py::"
+FITTING = "tests/unit/holon/fingerprint/test_fitting.py::"
+RULE = "tests/unit/nodes/machine/ownership/test_code_rule.py::"
 
 CODE = (
     Mutant(
         "what a function names in its module is no part of its code",
-        "holon/reach.py",
+        "holon/fingerprint/reach.py",
         "        lines += self._globals(function)\n",
         "",
         tests=(REACH + "test_so_are_functions_and_constants_of_imported_modules",),
     ),
     Mutant(
         "defaults and options of types are no part of the code",
-        "holon/values.py",
+        "holon/fingerprint/values.py",
         "        yield from self._fields(kind)\n",
         "",
         tests=(REACH + "test_what_a_function_reaches_is_part_of_it_and_named",),
     ),
     Mutant(
         "elements of a set count in the order of their hashes",
-        "holon/bytecode.py",
+        "holon/fingerprint/bytecode.py",
         'return f"frozenset {sorted(constant_text(each) for each in constant)}"',
         'return f"frozenset {[constant_text(each) for each in constant]}"',
-        tests=(REACH + "test_it_is_equal_in_every_process_whatever_the_hash_seed",),
+        tests=(
+            "tests/integration/holon/test_fingerprint_processes.py::"
+            "test_it_is_equal_in_every_process_whatever_the_hash_seed",
+        ),
     ),
     Mutant(
         "a field that has gone fits",
-        "holon/fitting.py",
+        "holon/fingerprint/fitting.py",
         "        if name not in after:\n",
         "        if name not in after and new.closed:\n",
         tests=(FITTING + "test_each_change_of_a_type_is_judged_by_what_becomes_of_stored_values",),
     ),
     Mutant(
         "a node goes on when the job has gone on with other code",
-        "nodes/machine/claiming.py",
+        "nodes/machine/ownership/claims.py",
         "            self._rule.check_member(self.ownership)\n",
         "            pass\n",
         tests=(RULE + "test_a_node_that_stood_still_meanwhile_leaves_when_it_reads_on",),
     ),
     Mutant(
         "accepted code may have other types of state than its neighbours'",
-        "nodes/machine/code_rule.py",
+        "nodes/machine/ownership/code_rule.py",
         "if living and not (self.accept and alike):",
         "if living and not self.accept:",
         tests=(RULE + "test_nodes_whose_states_have_other_types_never_work_side_by_side",),
     ),
     Mutant(
         "a checkpoint of the control topic forgets which code was accepted",
-        "nodes/machine/ownership.py",
+        "nodes/machine/ownership/ownership.py",
         "        self.codes = list(state.codes) or self.codes\n",
         "",
         tests=(RULE + "test_versions_outlive_a_checkpoint_of_the_control_topic",),
     ),
     Mutant(
         "members that were killed keep other code out for ever",
-        "nodes/machine/claiming.py",
-        "        living = sorted(set(others).difference(self.detector.suspects(others, now_ms)))\n",
-        "        living = others\n",
+        "nodes/machine/ownership/claims.py",
+        "        living = [node for node in self.member.live(now_ms) if node != self.node]\n",
+        "        living = [node for node in self.ownership.members if node != self.node]\n",
         tests=(RULE + "test_other_code_goes_on_when_no_other_node_is_there",),
     ),
 )

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from deploy.mutants.model import Mutant
 
-WORK = "tests/unit/test_node_work.py::"
-GAPS = "tests/unit/test_node_gaps.py::"
-NODE = "tests/unit/test_node_ownership.py::"
-PACE = "tests/unit/test_node_pace.py::"
-IDLE = "tests/unit/test_node_idleness.py::"
-OWNERSHIP = "tests/unit/test_ownership.py::"
+WORK = "tests/unit/nodes/machine/test_work_dialogues.py::"
+GAPS = "tests/unit/nodes/machine/test_gaps.py::"
+NODE = "tests/unit/nodes/machine/test_ownership_dialogues.py::"
+PACE = "tests/unit/nodes/machine/test_partition_drift.py::"
+IDLE = "tests/unit/nodes/machine/test_idle_partitions.py::"
+OWNERSHIP = "tests/unit/nodes/machine/ownership/test_ownership.py::"
 
 MACHINE = (
     # --- claims ---
     Mutant(
         "the older claim wins",
-        "nodes/machine/ownership.py",
+        "nodes/machine/ownership/ownership.py",
         "if claim.version != state.version + 1:",
         "if claim.version > state.version + 1:",
         tests=(
@@ -25,38 +25,38 @@ MACHINE = (
     ),
     Mutant(
         "anybody may release a partition",
-        "nodes/machine/ownership.py",
+        "nodes/machine/ownership/ownership.py",
         "if state.owner != release.node or state.version != release.version:",
         "if False:",
         tests=(OWNERSHIP + "test_only_the_owner_can_release_and_only_with_the_current_version",),
     ),
     Mutant(
         "a Hello that is read twice begins two lives",
-        "nodes/machine/ownership.py",
+        "nodes/machine/ownership/ownership.py",
         "        if 0 < hello.life <= known:\n            return []",
         "        if False:\n            return []",
         tests=(
-            "tests/unit/test_ownership_agreement.py::"
+            "tests/unit/nodes/machine/ownership/test_agreement.py::"
             "test_a_record_that_is_read_twice_or_late_or_from_a_node_that_is_gone_counts_once",
         ),
     ),
     Mutant(
         "a checkpoint is recorded under any name",
-        "nodes/machine/ownership.py",
+        "nodes/machine/ownership/ownership.py",
         "if not is_name_of(saved.name, saved.incarnation, saved.partition, saved.record_position, saved.answered):",
         "if False:",
         tests=("tests/attack/test_control_records.py::test_forged_names_of_checkpoints_have_no_effect",),
     ),
     Mutant(
         "a checkpoint that is behind is recorded as the newest",
-        "nodes/machine/ownership.py",
+        "nodes/machine/ownership/ownership.py",
         "if kept and (not reaches(saved, kept[-1]) or any(saved.name == each.name for each in kept)):",
         "if any(saved.name == each.name for each in kept):",
         tests=(OWNERSHIP + "test_a_checkpoint_that_is_behind_in_anything_is_not_recorded",),
     ),
     Mutant(
         "the last declared end of the input wins",
-        "nodes/machine/ownership.py",
+        "nodes/machine/ownership/ownership.py",
         "        if state.end_offset is not None:\n            return []\n",
         "",
         tests=(OWNERSHIP + "test_the_first_end_of_a_partition_wins",),
@@ -64,8 +64,8 @@ MACHINE = (
     Mutant(
         "an old stop counts for a new life",
         "nodes/machine/node.py",
-        "            case _ if self._present:  # else of an earlier life under this name\n",
-        "            case _ if True:\n",
+        "                if self.member.joined:  # else of an earlier life under this name\n",
+        "                if True:\n",
         tests=(NODE + "test_what_an_earlier_life_under_the_same_name_did_is_not_this_life",),
         case="",
     ),
@@ -88,12 +88,12 @@ MACHINE = (
     ),
     Mutant(
         "a ticket counts before those ahead of it",
-        "nodes/in_flight.py",
+        "nodes/streams/io/in_flight.py",
         "        while claim.tickets and claim.tickets[0] in claim.arrived:\n"
         "            claim.through = claim.tickets.popleft()\n            claim.arrived.discard(claim.through)\n",
         "        claim.tickets.remove(write.ticket)\n        claim.through = max(claim.through, write.ticket)\n"
         "        if True:\n",
-        tests=("tests/unit/test_in_flight.py",),
+        tests=("tests/unit/nodes/streams/test_in_flight.py",),
     ),
     Mutant(
         "one claim's acknowledgements count for the next",
@@ -114,7 +114,7 @@ MACHINE = (
         "nodes/machine/runner.py",
         "                pending.ticket = self.ticket",
         "                pass",
-        tests=("tests/unit/test_node_copies.py",),
+        tests=("tests/unit/nodes/machine/test_standby_dialogues.py",),
     ),
     # --- what is written, and written again ---
     Mutant(
@@ -144,7 +144,7 @@ MACHINE = (
         "nodes/machine/runner.py",
         "        if not self.idle_allowed:\n            return new\n",
         "        if True:\n            return new\n",
-        tests=("tests/unit/test_runner_results.py",),
+        tests=("tests/unit/nodes/machine/test_runner_results.py",),
     ),
     # --- what is kept and what is asked for ---
     Mutant(
@@ -157,7 +157,7 @@ MACHINE = (
     ),
     Mutant(
         "a gap is closed where the delta that did not fit begins",
-        "nodes/machine/gaps.py",
+        "nodes/machine/broadcast/gaps.py",
         "    return to, [track.to[0] for track in delta.stages]",
         "    to = RECORD_START if delta.record is None else delta.record.since\n"
         "    return to, [track.since[0] for track in delta.stages]",
@@ -165,28 +165,30 @@ MACHINE = (
     ),
     Mutant(
         "a damaged record behind a known gap is forgotten",
-        "nodes/machine/gaps.py",
+        "nodes/machine/broadcast/gaps.py",
         "gap.unknown, gap.asked = True, False",
         "gap.unknown, gap.asked = gap.target == (RECORD_START, []), False",
         tests=(GAPS + "test_a_damaged_record_behind_what_was_asked_for_is_asked_for_too",),
     ),
     Mutant(
         "crashes count although the log has found the record of them",
-        "nodes/supervisor.py",
+        "nodes/fleet/supervisor.py",
         "            self._times.clear()\n",
         "",
-        tests=("tests/unit/test_run_supervisor.py::test_crashes_that_the_log_has_found_the_record_of_do_not_count",),
+        tests=(
+            "tests/unit/nodes/fleet/test_supervisor.py::test_crashes_that_the_log_has_found_the_record_of_do_not_count",
+        ),
     ),
     Mutant(
         "who is behind what is missing is asked for it as often as ever",
-        "nodes/machine/gaps.py",
+        "nodes/machine/broadcast/gaps.py",
         "        gap.vain += not gap.moved(self._place(partition))\n",
         "",
         tests=(GAPS + "test_whose_maker_is_not_there_yet_is_asked_ever_more_rarely_and_at_once_when_there_is_news",),
     ),
     Mutant(
         "windows dropped on the newest checkpoint alone",
-        "nodes/machine/keeping.py",
+        "nodes/machine/broadcast/retention.py",
         "    answered = ownership.durable_answered(KEPT_CHECKPOINTS)\n"
         "    return job.droppable_through(answered, ownership.durable_watermark(KEPT_CHECKPOINTS))",
         "    return job.droppable_through(ownership.durable_answered(1), ownership.durable_watermark(1)) + 10**6",
@@ -194,7 +196,7 @@ MACHINE = (
     ),
     Mutant(
         "own runners do not keep windows",
-        "nodes/machine/filling.py",
+        "nodes/machine/broadcast/slot_recovery.py",
         "through = min(recorded, keeping.unread_after_ms(self.job, self.work.runners.values()))",
         "through = recorded",
         tests=(WORK + "test_a_window_that_an_own_runner_still_reads_is_kept",),
@@ -208,21 +210,21 @@ MACHINE = (
     ),
     Mutant(
         "a full slot with holes is taken",
-        "nodes/machine/keeping.py",
+        "nodes/machine/broadcast/retention.py",
         "    if lacks and not replica.is_closed(delta.partition, delta.dropped_through_ms):\n        return False\n",
         "",
         tests=(WORK + "test_a_full_slot_without_windows_that_an_own_runner_reads_is_not_taken",),
     ),
     Mutant(
         "idle partitions hold each other",
-        "nodes/machine/idleness.py",
+        "nodes/machine/idle_partitions.py",
         "for slot in others if not slot.idle]",
         "for slot in others]",
         tests=(IDLE + "test_an_idle_partition_does_not_wait_for_one_that_is_idle_too",),
     ),
     Mutant(
         "a silence of the reader is taken for idleness",
-        "nodes/machine/idleness.py",
+        "nodes/machine/idle_partitions.py",
         "        if answer.end == answer.offset:\n",
         "        if True:\n",
         tests=(
@@ -233,14 +235,14 @@ MACHINE = (
     ),
     Mutant(
         "a node takes its own pause for silence",
-        "nodes/machine/idleness.py",
+        "nodes/machine/idle_partitions.py",
         "self.running_ms += min(passed_ms, max(1, self.timeout_ms // STEPS))",
         "self.running_ms += passed_ms",
         tests=(IDLE + "test_a_node_that_did_not_run_does_not_take_that_for_silence",),
     ),
     Mutant(
         "a partition does not say that it is idle where that moves nothing",
-        "nodes/machine/idleness.py",
+        "nodes/machine/idle_partitions.py",
         "        if slot.idle and watermark_ms == task.watermark_ms:\n",
         "        if watermark_ms == task.watermark_ms:\n",
         tests=(IDLE + "test_partitions_that_are_idle_together_say_so_and_then_come_to_the_furthest",),
@@ -248,32 +250,32 @@ MACHINE = (
     ),
     Mutant(
         "inserts into closed windows are not counted",
-        "holon/scope.py",
+        "holon/program/scope.py",
         '        self.late_inserts += late * (self.track_name == "record")\n',
         "",
-        tests=("tests/unit/test_holon_late_inserts.py::test_they_are_counted_wherever_a_batch_is_cut",),
+        tests=("tests/unit/holon/tracks/test_late_inserts.py::test_they_are_counted_wherever_a_batch_is_cut",),
     ),
     Mutant(
         "a fast partition waits for nobody",
         "nodes/machine/workload.py",
-        "return runner.task.watermark_ms - last_ms > self.config.watermark_max_ahead_ms",
+        "return runner.task.watermark_ms - last_ms > self.config.max_watermark_drift_ms",
         "return False",
         tests=(PACE + "test_a_partition_far_ahead_of_another_waits_for_it",),
     ),
     # --- suspicion and clocks ---
     Mutant(
         "nobody is suspected",
-        "nodes/machine/detector.py",
+        "nodes/machine/membership/failure_detector.py",
         "if due_ms <= self._running_ms:",
         "if False:",
-        tests=("tests/unit/test_detector.py",),
+        tests=("tests/unit/nodes/machine/membership/test_failure_detector.py",),
     ),
     Mutant(
         "a stalled observer accuses the others",
-        "nodes/machine/detector.py",
+        "nodes/machine/membership/failure_detector.py",
         "return [] if self._blind else list(self._suspects or [])",
         "return list(self._suspects or [])",
-        tests=("tests/unit/test_detector.py",),
+        tests=("tests/unit/nodes/machine/membership/test_failure_detector.py",),
     ),
     Mutant(
         "a clock that jumps back stops the node",
@@ -288,35 +290,37 @@ MACHINE = (
         "nodes/machine/messages.py",
         "if zlib.crc32(payload, _CRC_SEED[version]) != crc:",
         "if False:",
-        tests=("tests/unit/test_messages.py::test_any_flipped_bit_is_found_and_never_taken_for_a_newer_version",),
+        tests=(
+            "tests/unit/nodes/machine/test_messages.py::test_any_flipped_bit_is_found_and_never_taken_for_a_newer_version",
+        ),
     ),
     Mutant(
         "a control record of a newer release is passed over",
-        "nodes/machine/node.py",
-        "if error.reason is m.BadReason.NEWER_VERSION:",
+        "nodes/machine/membership/member.py",
+        "if newer_matters and error.reason is m.BadReason.NEWER_VERSION:",
         "if False:",
         tests=(NODE + "test_a_control_record_of_a_newer_release_stops_the_node",),
     ),
     # --- outages ---
     Mutant(
         "a writer that has lost its place is an error for good",
-        "nodes/log/kafka_remedies.py",
+        "nodes/log/kafka/retry_policy.py",
         "        KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER,\n",
         "",
-        tests=("tests/unit/test_kafka_remedies.py",),
+        tests=("tests/unit/nodes/log/kafka/test_retry_policy.py",),
     ),
     Mutant(
         "signs of life have a place at the broker",
-        "nodes/log/kafka_loose.py",
+        "nodes/log/kafka/unordered_producer.py",
         '{"enable.idempotence": False, "acks": "1"}',
         '{"enable.idempotence": True, "acks": "all"}',
-        tests=("tests/unit/test_kafka_remedies.py",),
+        tests=("tests/unit/nodes/log/kafka/test_retry_policy.py",),
     ),
     Mutant(
         "nodes without their log use up their restarts",
-        "nodes/supervisor.py",
+        "nodes/fleet/supervisor.py",
         "elif code == ENVIRONMENT:",
         "elif code < 0:",
-        tests=("tests/unit/test_run_supervisor.py",),
+        tests=("tests/unit/nodes/fleet/test_supervisor.py",),
     ),
 )

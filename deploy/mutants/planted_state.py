@@ -7,8 +7,8 @@ from deploy.mutants.model import Mutant
 SLOTS = "tests/laws/test_slots.py::"
 PREFIX = SLOTS + "test_a_slot_is_always_exactly_the_prefix_at_its_position"
 COMPLETE = SLOTS + "test_a_window_is_complete_when_the_last_partition_has_passed_end_and_lateness"
-ADMISSION = "tests/unit/test_holon_admission.py::"
-READER = "tests/integration/test_reader.py::"
+ADMISSION = "tests/unit/holon/time/test_admission.py::"
+READER = "tests/integration/results/test_reader.py::"
 
 STATE = (
     # --- merge and slots ---
@@ -17,11 +17,11 @@ STATE = (
         "wcrdt/lattices/tallies.py",
         "joined = tuple(map(max, mine, theirs))",
         "joined = tuple(a + b for a, b in zip(mine, theirs))",
-        tests=("tests/unit/test_lattices_laws.py",),
+        tests=("tests/unit/wcrdt/test_lattices_laws.py",),
     ),
     Mutant(
         "counts are added when slots are merged",
-        "wcrdt/slots.py",
+        "wcrdt/replica/slots.py",
         "            have.merge(value)\n",
         "            [have.insert(n) for n in [1] if have.tag == 'gcounter']\n            have.merge(value)\n",
         tests=(PREFIX,),
@@ -29,35 +29,35 @@ STATE = (
     ),
     Mutant(
         "a delta is joined whatever it begins at",
-        "wcrdt/slots.py",
+        "wcrdt/replica/slots.py",
         "if delta.since > self.position and not delta.full:",
         "if False:",
         tests=(PREFIX,),
     ),
     Mutant(
         "old deltas are applied",
-        "wcrdt/slots.py",
+        "wcrdt/replica/slots.py",
         "        if delta.to <= self.position:\n            return Applied.OLD\n",
         "",
         tests=(PREFIX,),
     ),
     Mutant(
         "windows that were dropped come back",
-        "wcrdt/slots.py",
+        "wcrdt/replica/slots.py",
         "            if window.end_ms > dropped_through_ms:\n                self.take(state, window, value)\n",
         "            self.take(state, window, value)\n",
         tests=(SLOTS + "test_dropped_windows_do_not_come_back",),
     ),
     Mutant(
         "punctuation does not void the deltas that cross it",
-        "wcrdt/replica.py",
+        "wcrdt/replica/replica.py",
         "if delta.punctuations < slot.punctuation_count:",
         "if False:",
         tests=(SLOTS + "test_a_delta_that_missed_a_punctuation_is_void",),
     ),
     Mutant(
         "a punctuation counts wherever it stands",
-        "wcrdt/replica.py",
+        "wcrdt/replica/replica.py",
         "if punctuation.after != slot.record.position or punctuation.watermark_ms < slot.record.watermark_ms:",
         "if punctuation.watermark_ms < slot.record.watermark_ms:",
         tests=(SLOTS + "test_a_punctuation_that_comes_after_more_records_is_void",),
@@ -65,21 +65,21 @@ STATE = (
     # --- frontier and time ---
     Mutant(
         "frontier is the maximum",
-        "wcrdt/replica.py",
+        "wcrdt/replica/replica.py",
         "return self._frontier.of(slot.record.watermark_ms for slot in self.slots)",
         "return max(slot.record.watermark_ms for slot in self.slots)",
         tests=(COMPLETE,),
     ),
     Mutant(
         "windows answered one ms early",
-        "wcrdt/replica.py",
+        "wcrdt/replica/replica.py",
         "return window.end_ms <= self.complete_through_ms",
         "return window.end_ms <= self.complete_through_ms + 1",
         tests=(COMPLETE,),
     ),
     Mutant(
         "allowed lateness forgotten at completion",
-        "wcrdt/replica.py",
+        "wcrdt/replica/replica.py",
         "return frontier if frontier >= END_OF_TIME_MS else frontier - self.lateness_ms",
         "return frontier",
         tests=(COMPLETE,),
@@ -93,7 +93,7 @@ STATE = (
     ),
     Mutant(
         "a boundary record is late",
-        "holon/admit.py",
+        "holon/tracks/admission.py",
         "return any(w.end_ms + self.lateness_ms > watermark_ms for w in assigner.windows_for(ts_ms))",
         "return any(w.end_ms + self.lateness_ms > watermark_ms + 1 for w in assigner.windows_for(ts_ms))",
         tests=(
@@ -105,7 +105,7 @@ STATE = (
     # --- tracks ---
     Mutant(
         "late records are counted twice",
-        "holon/record_track.py",
+        "holon/tracks/record_track.py",
         "self.counts.late += len(admitted.late)",
         "self.counts.late += 2 * len(admitted.late)",
         tests=(ADMISSION + "test_lateness_begins_exactly_at_the_end_of_the_window",),
@@ -113,35 +113,35 @@ STATE = (
     ),
     Mutant(
         "private windows are answered before they are replayed",
-        "holon/window_track.py",
+        "holon/tracks/window_track.py",
         "if not self._has_private:",
         "if True:",
         case="query1",
     ),
     Mutant(
         "a stage goes by what an earlier life of its partition has answered",
-        "holon/window_track.py",
+        "holon/tracks/window_track.py",
         "return min(self.replica.answered_ms(stage - 1), self.scope.answers[stage - 1].position[0])",
         "return self.replica.answered_ms(stage - 1)",
         tests=("tests/laws/test_recut_stages.py",),
     ),
     Mutant(
         "results of a stage do not wait for those of earlier windows",
-        "holon/outbox.py",
+        "holon/outputs/outbox.py",
         "self._into, counts = held.runs, held.counts",
         "self._into, counts = self.runs, held.counts",
-        tests=("tests/unit/test_holon_stages.py",),
+        tests=("tests/unit/holon/tracks/test_stages.py",),
     ),
     Mutant(
         "results that wait for later stages are not in the snapshot",
-        "holon/task.py",
+        "holon/tracks/task.py",
         "self.outbox.held_parts(),",
         "[],",
-        tests=("tests/unit/test_holon_stages.py",),
+        tests=("tests/unit/holon/tracks/test_stages.py",),
     ),
     Mutant(
         "the window track's Locals are not in the snapshot",
-        "holon/task.py",
+        "holon/tracks/task.py",
         'self.scope.encode_locals("window")',
         "{}",
         tests=("tests/laws/test_recut.py",),
@@ -150,14 +150,14 @@ STATE = (
     # --- identities ---
     Mutant(
         "the reader hands repeats out",
-        "holon/identity.py",
+        "holon/outputs/deduplicator.py",
         "if seen <= self._last.get(key, NOTHING_SEEN):",
         "if False:",
         tests=(READER + "test_what_a_zombie_writes_between_the_new_owners_outputs_is_dropped",),
     ),
     Mutant(
         "the reader takes the next result for a repeat of the last",
-        "holon/identity.py",
+        "holon/outputs/deduplicator.py",
         "if seen <= self._last.get(key, NOTHING_SEEN):",
         "if (identity.position, identity.n - 1) <= self._last.get(key, NOTHING_SEEN):",
         tests=(
@@ -167,7 +167,7 @@ STATE = (
     ),
     Mutant(
         "what one incarnation wrote hides the next one's results",
-        "holon/identity.py",
+        "holon/outputs/deduplicator.py",
         "            for key in [key for key in self._last if key[1] == identity.job]:\n"
         "                del self._last[key]\n",
         "",
@@ -182,22 +182,22 @@ STATE = (
         "nodes/machine/workload.py",
         "            run.live_guard_ms,\n",
         "",
-        tests=("tests/unit/test_skew_guard.py::test_a_node_that_replays_decides_as_the_one_before_it",),
+        tests=("tests/unit/holon/time/test_skew_guard.py::test_a_node_that_replays_decides_as_the_one_before_it",),
     ),
     Mutant(
         "a job that was begun live loses its skew guard when it is drained",
-        "nodes/jobs.py",
+        "nodes/streams/jobs.py",
         "None if described.live_guard_ms is msgspec.UNSET else described.live_guard_ms,",
         "None,",
-        tests=("tests/unit/test_skew_guard.py::test_an_incarnation_keeps_what_its_start_has_recorded",),
+        tests=("tests/unit/holon/time/test_skew_guard.py::test_an_incarnation_keeps_what_its_start_has_recorded",),
     ),
     Mutant(
         "a quiet topic is said to hold the frontier",
-        "nodes/held_frontier.py",
+        "nodes/streams/held_frontier.py",
         "if end_ms <= reached_ms), default=None)",
         "if end_ms > 0), default=None)",
         tests=(
-            "tests/unit/test_held_frontier.py::test_windows_that_go_on_and_topics_that_are_quiet_are_no_reason_to_say_anything",
+            "tests/unit/nodes/fleet/test_held_frontier.py::test_windows_that_go_on_and_topics_that_are_quiet_are_no_reason_to_say_anything",
         ),
     ),
 )

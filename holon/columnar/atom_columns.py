@@ -11,8 +11,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from holon.columnar.loops import Loops
-from holon.columnar.payloads import Payloads, Texts
-from holon.errors import DecodeFailure
+from holon.columnar.payloads import BinaryColumn, Texts
+from holon.errors import DeserializationError
 
 Kind = Literal["kinds", "union", "int", "float", "bool", "time", "text", "struct"]
 """Of a struct only its validity is read. A time is ``timestamp[ms]`` without a zone: its column holds epoch ms.
@@ -33,7 +33,7 @@ _DTYPES: dict[Kind, Any] = {"int": np.int64, "float": np.float64, "time": np.int
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What is read of an atom: names of columns, their paths through structs and unions, and what they are.
+    """The columns of a record batch that are read: names, their paths through structs and unions, and what they are.
 
     ``alternatives`` are those of its union, in their order.
     """
@@ -59,7 +59,7 @@ class Column:
 
 
 def read_column(array: Any, name: str, kind: Kind, layout: Layout, records: Sequence[bytes]) -> Column:
-    """One column of one atom; raises ``DecodeFailure``."""
+    """One column of one atom; raises ``DeserializationError``."""
     buffers, count, skip = array.buffers(), len(array), array.offset
     if kind == "union":
         return _union(array, name)
@@ -67,7 +67,7 @@ def read_column(array: Any, name: str, kind: Kind, layout: Layout, records: Sequ
     if kind == "struct":
         return Column(count, valid=valid)
     if kind == "text":
-        assert isinstance(records, Payloads)
+        assert isinstance(records, BinaryColumn)
         return _texts(buffers, skip, count, valid, name, records)
     if kind == "bool":
         bits = _bits(buffers[1], skip, count, name)
@@ -119,7 +119,7 @@ def _numbers(buffer: pa.Buffer | None, dtype: Any, skip: int, count: int, name: 
     if count == 0:
         return np.empty(0, dtype)
     if buffer is None or buffer.size < (skip + count) * size:
-        raise DecodeFailure(f"column {name} is shorter than its batch")
+        raise DeserializationError(f"column {name} is shorter than its batch")
     return np.frombuffer(buffer, dtype, count, skip * size)
 
 
@@ -127,12 +127,12 @@ def _bits(buffer: pa.Buffer | None, skip: int, count: int, name: str) -> Valid:
     if buffer is None or count == 0:
         return None
     if buffer.size * 8 < skip + count:
-        raise DecodeFailure(f"column {name} is shorter than its batch")
+        raise DeserializationError(f"column {name} is shorter than its batch")
     packed = np.frombuffer(buffer, np.uint8, (skip + count + 7) // 8)
     return np.unpackbits(packed, bitorder="little", count=skip + count)[skip:].view(np.bool_)
 
 
-def _texts(buffers: Sequence[Any], skip: int, count: int, valid: Valid, name: str, records: Payloads) -> Column:
+def _texts(buffers: Sequence[Any], skip: int, count: int, valid: Valid, name: str, records: BinaryColumn) -> Column:
     """Places in the records' own buffer, where Arrow has not copied the data out of it."""
     if count == 0:
         return Column(0, texts=Texts(records.buffer, np.empty(0, np.int64), np.empty(0, np.int64)), valid=valid)
@@ -140,12 +140,12 @@ def _texts(buffers: Sequence[Any], skip: int, count: int, valid: Valid, name: st
     data = np.empty(0, np.uint8) if buffers[2] is None else np.frombuffer(buffers[2], np.uint8)
     first, last = int(offsets[0]), int(offsets[-1])
     if first < 0 or last > len(data) or bool((offsets[1:] < offsets[:-1]).any()):
-        raise DecodeFailure(f"column {name} has texts beyond its end")
+        raise DeserializationError(f"column {name} has texts beyond its end")
     at = data.ctypes.data - records.buffer.ctypes.data
     if at >= 0 and at + len(data) <= len(records.buffer):
         texts = Texts(records.buffer, offsets[:-1] + at, offsets[1:] + at)
     else:
-        whole = Payloads.of([data.tobytes()])
+        whole = BinaryColumn.of([data.tobytes()])
         texts = Texts(whole.buffer, offsets[:-1], offsets[1:])
     if last > first and int(data[first:last].max()) > 0x7F:
         valid = _utf8(data, offsets, valid)
@@ -178,7 +178,7 @@ def joined(kind: Kind, parts: list[Column], records: Sequence[bytes]) -> Column:
     if kind == "struct":
         return Column(height, valid=valid)
     if kind == "text":
-        assert isinstance(records, Payloads)
+        assert isinstance(records, BinaryColumn)
         texts = _joined_texts([part.texts for part in parts if part.texts is not None], records)
         return Column(height, texts=texts, valid=valid)
     dtype = np.bool_ if kind == "bool" else _DTYPES[kind]
@@ -209,10 +209,10 @@ def _arrays(parts: Iterable[Column]) -> Iterator[NDArray[Any]]:
     return (part.numbers for part in parts if part.numbers is not None)
 
 
-def _joined_texts(parts: list[Texts], records: Payloads) -> Texts:
+def _joined_texts(parts: list[Texts], records: BinaryColumn) -> Texts:
     nothing = np.empty(0, np.int64)
     if any(part.buffer is not records.buffer for part in parts):
-        whole = Payloads.joined([Payloads(part.buffer, part.starts, part.ends) for part in parts])
+        whole = BinaryColumn.joined([BinaryColumn(part.buffer, part.starts, part.ends) for part in parts])
         return Texts(whole.buffer, whole.starts, whole.ends)
     starts, ends = ([nothing, *(getattr(part, side) for part in parts)] for side in ("starts", "ends"))
     return Texts(records.buffer, np.concatenate(starts), np.concatenate(ends))

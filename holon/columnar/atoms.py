@@ -15,8 +15,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from holon.columnar.atom_columns import TYPES, Column, Kind, Layout, Path, joined, read_column
-from holon.columnar.payloads import Payloads
-from holon.errors import DecodeFailure
+from holon.columnar.payloads import BinaryColumn
+from holon.errors import DeserializationError
 
 _MAX_SCHEMAS = 16
 _REFUSALS = (pa.ArrowException, OSError, EOFError)
@@ -63,13 +63,13 @@ class AtomReader:
 
     def read(self, payloads: Sequence[bytes]) -> Atoms:
         """Read a run of records; never raises for their contents."""
-        records = Payloads.of(payloads) if "text" in self.kinds.values() else payloads  # texts need one buffer
+        records = BinaryColumn.of(payloads) if "text" in self.kinds.values() else payloads  # texts need one buffer
         found: list[tuple[int, int, list[Column]]] = []
         bad: list[tuple[int, str]] = []
         for index in range(len(records)):
             try:
                 found.append((index, *self._columns_of(records, index)))
-            except DecodeFailure as error:
+            except DeserializationError as error:
                 bad.append((index, str(error)))
         heights = [height for _, height, _ in found]
         rows = np.repeat(np.array([index for index, _, _ in found], np.intp), heights)
@@ -79,40 +79,40 @@ class AtomReader:
     def events_in(self, payload: bytes) -> int:
         """How many events a record holds; 1 if it is no atom, or not of these columns."""
         try:
-            return self._columns_of(Payloads.of([payload]), 0)[0]
-        except DecodeFailure:
+            return self._columns_of(BinaryColumn.of([payload]), 0)[0]
+        except DeserializationError:
             return 1
 
     def batch_of(self, data: Any) -> pa.RecordBatch:
-        """The batch of a record (any buffer); raises ``DecodeFailure``."""
+        """The batch of a record (any buffer); raises ``DeserializationError``."""
         try:
             return self._read(pa.py_buffer(data))
         except _REFUSALS as error:
-            raise DecodeFailure(f"not an Arrow stream of one batch: {_line(error)}") from error
+            raise DeserializationError(f"not an Arrow stream of one batch: {_line(error)}") from error
 
     def _read(self, data: pa.Buffer) -> pa.RecordBatch:
         source = pa.BufferReader(data)
         first = pa.ipc.read_message(source)
         if first.type != "schema":
-            raise DecodeFailure(f"an Arrow stream begins with its schema, not with a {first.type}")
+            raise DeserializationError(f"an Arrow stream begins with its schema, not with a {first.type}")
         key = first.metadata.to_pybytes()
         schema = self._schemas.get(key)
         if schema is None:
             schema = pa.ipc.read_schema(first)
             if not schema.equals(pa.ipc.open_stream(data).schema):  # a stream is turned into the machine's byte order
-                raise DecodeFailure("an atom of the other byte order")
+                raise DeserializationError("an atom of the other byte order")
             if len(self._schemas) < _MAX_SCHEMAS:
                 self._schemas[key] = schema
         second = pa.ipc.read_message(source)
         if second.type != "record batch":
-            raise DecodeFailure(f"an atom is one schema and one batch, without a {second.type}")
+            raise DeserializationError(f"an atom is one schema and one batch, without a {second.type}")
         batch = pa.ipc.read_record_batch(second, schema)
         batch.validate()  # lengths below zero would end the process at the first slice
         try:
             more = pa.ipc.read_message(source)
         except EOFError:
             return batch
-        raise DecodeFailure(f"an atom holds one batch; a {more.type} follows")
+        raise DeserializationError(f"an atom holds one batch; a {more.type} follows")
 
     def _columns_of(self, records: Sequence[bytes], index: int) -> tuple[int, list[Column]]:
         batch = self.batch_of(_bytes_at(records, index))
@@ -127,7 +127,7 @@ class AtomReader:
                 for at, (name, (_, kind)) in zip(places, layout.columns.items(), strict=True)
             ]
         except _REFUSALS as error:
-            raise DecodeFailure(f"damaged: {_line(error)}") from error
+            raise DeserializationError(f"damaged: {_line(error)}") from error
 
     def _layout_of(self, schema: pa.Schema) -> tuple[Layout, list[list[int]]]:
         """The first layout that fits, and where its columns are."""
@@ -135,14 +135,14 @@ class AtomReader:
         for layout in self.layouts:
             try:
                 return layout, [_places(schema, path, kind, layout) for path, kind in layout.columns.values()]
-            except (DecodeFailure, UnicodeDecodeError) as error:  # names are anybody's bytes too
+            except (DeserializationError, UnicodeDecodeError) as error:  # names are anybody's bytes too
                 reasons.append(str(error))
-        raise DecodeFailure("; ".join(reasons))
+        raise DeserializationError("; ".join(reasons))
 
 
 def _bytes_at(records: Sequence[bytes], index: int) -> Any:
     """A record where it lies."""
-    if isinstance(records, Payloads):
+    if isinstance(records, BinaryColumn):
         return records.buffer[records.starts[index] : records.ends[index]]
     return records[index]
 
@@ -154,7 +154,7 @@ def _places(schema: pa.Schema, path: Path, kind: Kind, layout: Layout) -> list[i
     for depth, name in enumerate(path, start=1):
         at = layout.alternatives.index(name) if _is_union(fields, layout) else fields.get_field_index(name)
         if at < 0:
-            raise DecodeFailure(f"no column {'.'.join(path[:depth])}, or more than one")
+            raise DeserializationError(f"no column {'.'.join(path[:depth])}, or more than one")
         places.append(at)
         fields = fields.field(at).type
         if depth < len(path):
@@ -165,7 +165,7 @@ def _places(schema: pa.Schema, path: Path, kind: Kind, layout: Layout) -> list[i
             fits = fields == TYPES[kind]
         if not fits:
             expected = TYPES.get(kind, kind) if depth == len(path) else "struct"
-            raise DecodeFailure(f"column {'.'.join(path[:depth])} is {fields}, not {expected}")
+            raise DeserializationError(f"column {'.'.join(path[:depth])} is {fields}, not {expected}")
     return places
 
 

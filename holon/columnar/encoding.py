@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from holon.columnar.layout import END, INTEGER, TEXT, THOUSANDTHS
 from holon.columnar.loops import Loops, installed
-from holon.columnar.payloads import PAD_BYTES, Payloads, Texts
+from holon.columnar.payloads import PAD_BYTES, BinaryColumn, Texts
 
 FEW = 24
 """Rows below which msgspec is as quick."""
@@ -74,7 +74,7 @@ def _compiled(loops: Loops, fields: Mapping[str, Field], count: int) -> Sequence
         text.ctypes.data, pieces.ctypes.data, table.ctypes.data, count, out.ctypes.data, ends.ctypes.data,
         odd.ctypes.data,
     )  # fmt: skip
-    rows = Payloads(out, ends[:-1], ends[1:])
+    rows = BinaryColumn(out, ends[:-1], ends[1:])
     if not misfits:
         return rows
     values = list(rows)

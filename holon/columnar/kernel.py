@@ -16,7 +16,7 @@ from holon.columnar.vectors import copy_sixteen, load_word, number_at, plain_byt
 
 MISFIT = -1
 NO_TIME = -(2**63)
-"""What stands where a text is not a valid time."""
+"""The value where a text is not a valid time."""
 
 _MAX_DIGITS = 18
 _DAY_MS = 86_400_000

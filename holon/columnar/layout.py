@@ -1,7 +1,7 @@
 """Layouts of JSON records: what all records of a kind have in common, learned from one of them.
 
-A layout is the record's text cut into constant pieces and values. What fits a layout from its first byte to its last
-is a valid JSON document whose fields are known; what does not fit is for a real parser. Only plain records are
+A layout is the record's text cut into constant pieces and values. A record that fits a layout from its first byte to
+its last is a valid JSON document whose fields are known. Any other record is for a real parser. Only plain records are
 learned: ASCII, no blanks, no escapes, no lists, no floats, no repeated names.
 """
 
@@ -15,7 +15,7 @@ from typing import NamedTuple
 Path = tuple[str, ...]
 
 END, INTEGER, TEXT, THOUSANDTHS = 0, 1, 2, 3
-"""What follows a constant piece (thousandths are only written)."""
+"""The kind of field behind a constant piece (thousandths are only written)."""
 NOWHERE = -1
 MAX_BYTES = 1 << 16
 MAX_DEPTH = 8
@@ -39,7 +39,7 @@ class Wanted(NamedTuple):
         return TEXT if self.text != NOWHERE or self.time else INTEGER
 
 
-class Piece(NamedTuple):
+class LayoutPiece(NamedTuple):
     """A constant piece, and the value that follows."""
 
     literal: bytes
@@ -52,7 +52,7 @@ class Piece(NamedTuple):
 class Layout:
     """Pieces in order, the last with ``END``; ``case`` says what the record is about (its discriminator's value)."""
 
-    pieces: tuple[Piece, ...]
+    pieces: tuple[LayoutPiece, ...]
     case: int
 
 
@@ -94,13 +94,13 @@ def learn(record: bytes, discriminator: Path | None, wanted: Mapping[int, Mappin
     return Layout(_pieces(record, values, fields), case)
 
 
-def _pieces(record: bytes, values: list[_Value], fields: Mapping[Path, Wanted]) -> tuple[Piece, ...]:
+def _pieces(record: bytes, values: list[_Value], fields: Mapping[Path, Wanted]) -> tuple[LayoutPiece, ...]:
     pieces, at = [], 0
     for value in values:
         target = fields.get(value.path, Wanted())
-        pieces.append(Piece(record[at : value.start], value.slot, target.integer, target.text))
+        pieces.append(LayoutPiece(record[at : value.start], value.slot, target.integer, target.text))
         at = value.end
-    return (*pieces, Piece(record[at:], END))
+    return (*pieces, LayoutPiece(record[at:], END))
 
 
 def _object(record: bytes, at: int, path: Path, values: list[_Value]) -> int:

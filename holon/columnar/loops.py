@@ -9,7 +9,10 @@ from typing import Protocol
 
 
 class Loops(Protocol):
-    """What ``kernel.py`` has compiled. All arguments are int64: addresses and counts, as its functions say."""
+    """The loops that ``kernel.py`` has compiled.
+
+    All arguments are int64: addresses and counts, as its functions say.
+    """
 
     def project(self, *arguments: int) -> int: ...
 

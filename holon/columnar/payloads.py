@@ -50,15 +50,15 @@ class Spans:
         return [data[a:b] for a, b in zip((self.starts - low).tolist(), (self.ends - low).tolist(), strict=True)]
 
 
-class Payloads(Spans, Sequence[bytes]):
+class BinaryColumn(Spans, Sequence[bytes]):
     """Records' values as columns; everything that takes a sequence of bytes takes it."""
 
     __slots__ = ()
 
     @classmethod
-    def of(cls, values: Sequence[bytes]) -> Payloads:
+    def of(cls, values: Sequence[bytes]) -> BinaryColumn:
         """The same values in one buffer (as they are, if they are that already)."""
-        if isinstance(values, Payloads):
+        if isinstance(values, BinaryColumn):
             return values
         ends = np.fromiter(accumulate(map(len, values)), np.int64, len(values))
         starts = np.zeros_like(ends)
@@ -66,7 +66,7 @@ class Payloads(Spans, Sequence[bytes]):
         return cls(np.frombuffer(b"".join([*values, _PADDING]), np.uint8), starts, ends)
 
     @classmethod
-    def joined(cls, parts: Sequence[Payloads]) -> Payloads:
+    def joined(cls, parts: Sequence[BinaryColumn]) -> BinaryColumn:
         """The rows of all parts, in one buffer; copies no bytes if they share one."""
         if len(parts) == 1:
             return parts[0]
@@ -88,8 +88,8 @@ class Payloads(Spans, Sequence[bytes]):
     @overload
     def __getitem__(self, row: int) -> bytes: ...
     @overload
-    def __getitem__(self, row: slice) -> Payloads: ...
-    def __getitem__(self, row: int | slice) -> bytes | Payloads:
+    def __getitem__(self, row: slice) -> BinaryColumn: ...
+    def __getitem__(self, row: int | slice) -> bytes | BinaryColumn:
         return self.take(row) if isinstance(row, slice) else self._bytes_at(row)
 
     def __iter__(self) -> Iterator[bytes]:
@@ -106,7 +106,7 @@ class Payloads(Spans, Sequence[bytes]):
 
 def size_of(values: Sequence[bytes]) -> int:
     """Bytes of all values."""
-    return values.size if isinstance(values, Payloads) else sum(map(len, values))
+    return values.size if isinstance(values, BinaryColumn) else sum(map(len, values))
 
 
 class Texts(Spans, Sequence[str]):
@@ -119,7 +119,7 @@ class Texts(Spans, Sequence[str]):
         """The same texts in one buffer."""
         if isinstance(values, Texts):
             return values
-        encoded = Payloads.of([value.encode("utf-8", "surrogatepass") for value in values])
+        encoded = BinaryColumn.of([value.encode("utf-8", "surrogatepass") for value in values])
         return cls(encoded.buffer, encoded.starts, encoded.ends)
 
     @overload

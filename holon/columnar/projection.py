@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from holon.columnar.layout import Layout, Path, Wanted, learn
 from holon.columnar.loops import Loops
-from holon.columnar.payloads import PAD_BYTES, Payloads, Texts
+from holon.columnar.payloads import PAD_BYTES, BinaryColumn, Texts
 
 Kind = Literal["int", "text", "time"]
 """A time is a text ``yyyy-MM-dd HH:mm:ss[.f{1,3}]``, in UTC; its column holds epoch ms."""
@@ -69,7 +69,7 @@ class Projector:
                 targets[path] = found._replace(integer=self._integers.index(column), time=kind == "time")
         return targets
 
-    def project(self, payloads: Payloads) -> Projected:
+    def project(self, payloads: BinaryColumn) -> Projected:
         """Read a run of records."""
         count = len(payloads)
         integers = np.zeros((len(self._integers), count), np.int64)
@@ -91,7 +91,7 @@ class Projector:
             rest,
         )
 
-    def _fit(self, payloads: Payloads, rows: Rows, integers: Numbers, texts: Numbers, which: Numbers) -> int:
+    def _fit(self, payloads: BinaryColumn, rows: Rows, integers: Numbers, texts: Numbers, which: Numbers) -> int:
         """Call the loop; whatever it is given an address of is held here meanwhile."""
         literals, pieces, layouts = self._tables
         starts, ends = np.ascontiguousarray(payloads.starts), np.ascontiguousarray(payloads.ends)
@@ -103,7 +103,7 @@ class Projector:
             integers.ctypes.data, texts.ctypes.data, height, which.ctypes.data, day.ctypes.data,
         )  # fmt: skip
 
-    def _learn(self, payloads: Payloads, rest: NDArray[np.intp], lessons: int) -> tuple[int, bool]:
+    def _learn(self, payloads: BinaryColumn, rest: NDArray[np.intp], lessons: int) -> tuple[int, bool]:
         """Learn from the first that no layout fits; (lessons left, whether there is one more layout)."""
         for row in rest[:lessons].tolist():
             lessons -= 1
@@ -116,7 +116,7 @@ class Projector:
 
 
 def _tables(layouts: list[Layout]) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """What the loop reads of the layouts: constant pieces, pieces, layouts."""
+    """The parts of the layouts that the loop reads: constant pieces, pieces, layouts."""
     literals, at = [], 0
     pieces: list[tuple[int, int, int, int, int]] = []
     places: list[tuple[int, int]] = []

@@ -1,6 +1,6 @@
 """What Python cannot say: loads and stores at an address, compiled to single instructions.
 
-Whoever calls these answers for the address: the buffers are padded (``PAD_BYTES``). Compiled functions that hand arrays
+The caller is responsible for the address: the buffers are padded (``PAD_BYTES``). Compiled functions that hand arrays
 to each other count references with locked instructions, four a call; addresses cost nothing.
 """
 

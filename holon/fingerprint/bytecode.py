@@ -1,4 +1,4 @@
-"""What a code object is, as text: byte code, names and constants, those of nested functions too; no lines, no paths."""
+"""A code object as text: byte code, names and constants, those of nested functions too; no lines, no paths."""
 
 from __future__ import annotations
 

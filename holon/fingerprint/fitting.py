@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from holon.schema import FieldShape, Shape
+from holon.fingerprint.schema import FieldShape, Shape
 
 
 @dataclass(frozen=True, slots=True)

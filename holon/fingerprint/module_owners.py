@@ -52,6 +52,12 @@ def room_at(name: str, file: str | None, own: frozenset[str]) -> Room:
     return Room.PYTHON if path.startswith(_PYTHON) else Room.USER
 
 
+def full_name(module: str, qualname: str) -> str:
+    """The name of a definition; one of Holon's has its package alone, so that moving a file is no change of code."""
+    top = top_of(module)
+    return f"{top if room_at(module, None, frozenset()) is Room.HOLON else module}.{qualname}"
+
+
 def file_of(module: ModuleType) -> str | None:
     """Where the module is; None for one that is built in."""
     found = getattr(module, "__file__", None)

@@ -1,4 +1,4 @@
-"""What the results of a job or program follow from in the user's code: every definition that is reached, by name.
+"""The user's code that the results of a job or program follow from: every definition that is reached, by name.
 
 From the functions that the runtime calls on: functions that they call, globals and constants that they name, closures,
 defaults, decorators, classes with their bases and members, types with their fields, and modules that they import.
@@ -17,9 +17,9 @@ from typing import Any
 
 import msgspec
 
-from holon import bytecode
-from holon.rooms import Room, loaded, own_packages, room_at, room_of, top_of, version_of
-from holon.values import ValueText
+from holon.fingerprint import bytecode
+from holon.fingerprint.module_owners import Room, full_name, loaded, own_packages, room_at, room_of, top_of, version_of
+from holon.fingerprint.values import ValueText
 
 _DYNAMIC = frozenset(["eval", "exec", "__import__", "import_module"])
 _BY_NAME = frozenset(["getattr", "vars", "globals"])
@@ -96,7 +96,7 @@ class _Walk:
 
     @contextmanager
     def quietly(self) -> Iterator[None]:
-        """What a library keeps is not the user's to mend."""
+        """The user cannot mend the values that a library keeps."""
         self._quiet += 1
         try:
             yield
@@ -126,7 +126,7 @@ class _Walk:
         """Text of a function: its label, or its name where it is no user's."""
         space = found.__globals__
         module = str(space.get("__name__", ""))
-        name = f"{module}.{found.__code__.co_qualname}"
+        name = full_name(module, found.__code__.co_qualname)
         room = room_at(module, space.get("__file__"), self._own)
         if room is Room.USER:
             return self.label(name, found)
@@ -138,7 +138,7 @@ class _Walk:
 
     def class_(self, kind: type) -> str:
         """Text of a class: its label, or its name where it is no user's."""
-        name = f"{kind.__module__}.{kind.__qualname__}"
+        name = full_name(kind.__module__, kind.__qualname__)
         match self.room(kind):
             case Room.USER:
                 return self.label(name, kind)
@@ -166,7 +166,7 @@ class _Walk:
         return "\n".join(lines)
 
     def _made_with(self, function: types.FunctionType) -> Iterator[str]:
-        """What the function closes over, and wraps."""
+        """The values that the function closes over, and wraps."""
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
             yield f"({name})={self.token(_contents(cell))}"
         if "__wrapped__" in vars(function):

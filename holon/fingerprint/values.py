@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import msgspec
 import numpy as np
 
-from holon.rooms import Room
+from holon.fingerprint.module_owners import Room, full_name
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented))
 _TELLING = (
@@ -46,7 +46,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 class Reach(Protocol):
-    """Who walks from definition to definition."""
+    """The walker from definition to definition."""
 
     def token(self, value: Any) -> str: ...
     def room(self, kind: type) -> Room: ...
@@ -161,7 +161,7 @@ class ValueText:
     def _object(self, value: Any) -> str:
         """Anything else: an object of the user's is looked into; so is one of Holon's, for what it was given."""
         kind = type(value)
-        name = f"{kind.__module__}.{kind.__qualname__}"
+        name = full_name(kind.__module__, kind.__qualname__)
         room = self._reach.room(kind)
         if room in (Room.USER, Room.HOLON):
             return self._reach.label(f"{name}()", value)
@@ -180,7 +180,7 @@ class ValueText:
         return name
 
     def _library(self, module: str) -> None:
-        from holon.rooms import loaded, room_of
+        from holon.fingerprint.module_owners import loaded, room_of
 
         if room_of(loaded(module)) is Room.LIBRARY:
             self._reach.library(module)
@@ -285,4 +285,4 @@ def _is_made(name: str, member: Any) -> bool:
 
 def _sorting(value: Any) -> tuple[str, str]:
     named = getattr(value, "__qualname__", "")
-    return type(value).__qualname__, f"{getattr(value, '__module__', '')}.{named}" if named else repr(value)
+    return type(value).__qualname__, full_name(str(getattr(value, "__module__", "")), named) if named else repr(value)

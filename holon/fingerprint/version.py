@@ -1,4 +1,4 @@
-"""What a job's log says of its program: the code that its results follow from and the types of its state.
+"""The record of a job's program on its log: the code that its results follow from and the types of its state.
 
 Two hashes for two questions: ``code`` says whether results could differ, ``states`` whether what is stored can be read.
 """
@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from holon.fitting import Misfit, misfits
-from holon.reach import CodePrint
-from holon.schema import Shape
+from holon.fingerprint.fitting import Misfit, misfits
+from holon.fingerprint.reach import CodePrint
+from holon.fingerprint.schema import Shape
 
 FORMAT = 2
 """Of the fingerprint. The first one (of releases that recorded none) saw the functions of the job and no types."""

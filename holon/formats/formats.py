@@ -1,4 +1,7 @@
-"""Payload formats: bytes of the log to events or columns. What cannot be decoded is a reason, never an exception."""
+"""Payload formats: bytes of the log to events or columns.
+
+A payload that cannot be decoded is a reason, never an exception.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.batch import Column
-from holon.errors import DecodeFailure, JobError
+from holon.errors import DeserializationError, JobError
+from holon.formats.batch import Column
 
 E = TypeVar("E")
 E_co = TypeVar("E_co", covariant=True)
@@ -19,7 +22,7 @@ E_co = TypeVar("E_co", covariant=True)
 
 @dataclass(slots=True)
 class Decoded(Generic[E_co]):
-    """What became of a run of payloads.
+    """The outcome of a run of payloads.
 
     ``rows`` are the indexes of the payloads that were decoded, ascending (None: all of them); ``columns`` and
     ``events`` have one entry for each of those. ``bad`` are the others: (index, reason).
@@ -51,7 +54,7 @@ class Format(Protocol[E_co]):
 
 @runtime_checkable
 class AtomFormat(Protocol):
-    """What a format has beside ``Format`` if a payload of it is an atom: a batch of events in one record."""
+    """The methods of a format beside ``Format`` if a payload of it is an atom: a batch of events in one record."""
 
     def events_in(self, payload: bytes) -> int:
         """How many events an atom holds; 1 for one that cannot be read, which is one dead letter."""
@@ -72,10 +75,10 @@ def count_events(format: Format[Any], payloads: Sequence[bytes]) -> int:
 def decode_each(
     payloads: Sequence[bytes], decode: Callable[[bytes], E]
 ) -> tuple[list[E], NDArray[np.intp] | None, list[tuple[int, str]]]:
-    """Decode one by one: (events, rows or None, bad). ``decode`` may raise msgspec's errors or ``DecodeFailure``."""
+    """Decode one by one: (events, rows or None, bad). ``decode`` may raise msgspec's errors or this room's."""
     try:
         return [decode(payload) for payload in payloads], None, []  # the common case in one C-speed loop
-    except (msgspec.MsgspecError, DecodeFailure, UnicodeDecodeError, RecursionError):
+    except (msgspec.MsgspecError, DeserializationError, UnicodeDecodeError, RecursionError):
         pass
     events: list[E] = []
     rows: list[int] = []
@@ -84,7 +87,7 @@ def decode_each(
         try:
             events.append(decode(payload))
             rows.append(index)
-        except (msgspec.MsgspecError, DecodeFailure, UnicodeDecodeError, RecursionError) as error:
+        except (msgspec.MsgspecError, DeserializationError, UnicodeDecodeError, RecursionError) as error:
             bad.append((index, str(error) or type(error).__name__))
     return events, np.array(rows, dtype=np.intp), bad
 
@@ -145,7 +148,7 @@ class JsonColumns(Generic[E]):
         event = self._decode(payload)
         for name, dtype in self._fields:
             if dtype is np.int64 and not -(2**63) <= getattr(event, name) < 2**63:
-                raise DecodeFailure(f"{name} does not fit in 64 bits")
+                raise DeserializationError(f"{name} does not fit in 64 bits")
         return event
 
     def describe(self) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.columnar.payloads import Payloads
+from holon.columnar.payloads import BinaryColumn
 
 
 @dataclass(slots=True, frozen=True)
@@ -55,6 +55,6 @@ class Input:
 
 
 def _taken(values: Sequence[bytes], rows: NDArray[np.intp]) -> Sequence[bytes]:
-    if isinstance(values, Payloads):
+    if isinstance(values, BinaryColumn):
         return values.take(rows)
     return [values[row] for row in rows.tolist()]

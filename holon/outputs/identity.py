@@ -1,4 +1,4 @@
-"""Output identities and the removal of repeats behind the log (``design.md`` section 5).
+"""Output identities: the name of each output, by what caused it.
 
 Every output is named by what caused it, so that whoever computes it again gives it the same name and the same bytes.
 Per source partition, track, topic and output partition the identities only grow: one pair is all that a reader keeps
@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.columnar.payloads import PAD_BYTES, Payloads
+from holon.columnar.payloads import PAD_BYTES, BinaryColumn
 
 _FORMAT = struct.Struct(">BIIBqI")
 _PLACE = struct.Struct(">qI")  # position and n, with which it ends
@@ -25,7 +25,7 @@ _VERSION = 1
 
 
 class Track(IntEnum):
-    """What an output was computed by: a record of the input, or a completed window."""
+    """The cause of an output: a record of the input, or a completed window."""
 
     RECORD = 0
     WINDOW = 1
@@ -94,7 +94,7 @@ class IdentityStamp:
             return [head + pack(position, 0) + job for position in positions]
         return [head + pack(position, n) + job for position, n in zip(positions, numbers, strict=True)]
 
-    def columns(self, positions: NDArray[np.int64], numbers: NDArray[np.int64] | None = None) -> Payloads:
+    def columns(self, positions: NDArray[np.int64], numbers: NDArray[np.int64] | None = None) -> BinaryColumn:
         """The same in one buffer."""
         head, job, count = len(self._head), self._job, len(positions)
         width = head + _PLACE.size + len(job)
@@ -106,7 +106,7 @@ class IdentityStamp:
             rows[:, head + 8 : head + _PLACE.size] = numbers.astype(">u4").view(np.uint8).reshape(count, 4)
         rows[:, head + _PLACE.size :] = np.frombuffer(job, np.uint8)
         starts = np.arange(count, dtype=np.int64) * width
-        return Payloads(buffer, starts, starts + width)
+        return BinaryColumn(buffer, starts, starts + width)
 
 
 LastSeen = tuple[int, int]
@@ -128,7 +128,7 @@ def place_of(header: bytes) -> tuple[int, LastSeen]:
 def ascents(headers: Iterable[bytes], job: str, incarnation: int) -> dict[tuple[int, int], list[Ascent]]:
     """(source partition, track) -> the runs in which this job's identities ascend.
 
-    More than one run says that something was written again. What has another author is passed over.
+    More than one run says that something was written again. A record of another author is passed over.
     """
     found: dict[tuple[int, int], list[Ascent]] = {}
     name, unpack, size = job.encode(), _FORMAT.unpack_from, _FORMAT.size
@@ -145,52 +145,3 @@ def ascents(headers: Iterable[bytes], job: str, incarnation: int) -> dict[tuple[
         else:
             runs.append((place, place))
     return found
-
-
-class RepeatFilter:
-    """Keeps the first record of each identity and counts the others; one for each output topic.
-
-    Records of an older incarnation that come after a newer one started are dropped too (``stale``).
-    """
-
-    def __init__(self) -> None:
-        self._last: dict[tuple[int, str, int, int], LastSeen] = {}
-        self._incarnation: dict[str, int] = {}
-        self.repeats = 0
-        self.stale = 0
-
-    def is_new(self, output_partition: int, identity: OutputId) -> bool:
-        """True the first time that an identity (or a later one of its sequence) is seen on this output partition."""
-        current = self._incarnation.get(identity.job, -1)
-        if identity.incarnation < current:
-            self.stale += 1
-            return False
-        if identity.incarnation > current:
-            self._incarnation[identity.job] = identity.incarnation
-            for key in [key for key in self._last if key[1] == identity.job]:
-                del self._last[key]
-        key = (output_partition, identity.job, identity.partition, int(identity.track))
-        seen = (identity.position, identity.n)
-        if seen <= self._last.get(key, NOTHING_SEEN):
-            self.repeats += 1
-            return False
-        self._last[key] = seen
-        return True
-
-    def to_wire(self) -> dict[str, list[list[int | str]]]:
-        """Last pairs and incarnations as plain sorted lists (JSON-able), to go on with after a restart."""
-        last = [[*key, *seen] for key, seen in sorted(self._last.items())]
-        return {"last": last, "incarnations": [[job, number] for job, number in sorted(self._incarnation.items())]}
-
-    @classmethod
-    def from_wire(cls, wire: dict[str, list[list[int | str]]]) -> RepeatFilter:
-        """The filter that ``to_wire`` described, its counters at zero; raises ``IdentityError`` on anything else."""
-        restored = cls()
-        try:
-            for output_partition, job, partition, track, position, n in wire["last"]:
-                key = (int(output_partition), str(job), int(partition), int(track))
-                restored._last[key] = (int(position), int(n))
-            restored._incarnation = {str(job): int(number) for job, number in wire["incarnations"]}
-        except (KeyError, TypeError, ValueError) as error:
-            raise IdentityError("not the saved state of a repeat filter") from error
-        return restored

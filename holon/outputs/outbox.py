@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.columnar.payloads import Payloads
+from holon.columnar.payloads import BinaryColumn
 from holon.errors import JobError
-from holon.identity import IdentityStamp, Track
 from holon.job import DEAD, LATE, UNSTABLE, Job, Output, encode_json, encode_json_column
-from holon.murmur import murmur2
-from holon.runs import Run
-from holon.snapshot import HeldPart
+from holon.outputs.identity import IdentityStamp, Track
+from holon.outputs.partitioner import murmur2
+from holon.outputs.runs import Run
 
 Runs = dict[tuple[str, int], Run]
 """By (output, output partition)."""
@@ -24,7 +24,7 @@ _NOWHERE = -1
 
 
 class _Piece(NamedTuple):
-    """What one call emitted in a batch function, encoded; ``rows`` None: one for each row of the batch."""
+    """The outputs of one call in a batch function, encoded; ``rows`` None: one for each row of the batch."""
 
     rows: NDArray[np.intp] | list[int] | None  # a list where single results were collected
     values: Sequence[bytes]  # a list where single results were collected
@@ -44,13 +44,21 @@ class _Piece(NamedTuple):
 
 
 class HeldEnd:
-    """What stages have emitted for one window end that later stages have not answered yet."""
+    """The outputs of stages for one window end that later stages have not answered yet."""
 
     __slots__ = ("counts", "runs")
 
     def __init__(self) -> None:
         self.counts: dict[str, int] = {}
         self.runs: Runs = {}
+
+
+class HeldPart(msgspec.Struct, array_like=True, frozen=True):
+    """Results of a window end that some stages have answered: how many, and each run with its place."""
+
+    end_ms: int
+    counts: dict[str, int]
+    runs: list[tuple[str, int, list[bytes], list[bytes], list[bytes | None]]]
 
 
 class Outbox:
@@ -127,7 +135,7 @@ class Outbox:
         return held
 
     def held_parts(self) -> list[HeldPart]:
-        """What waits for later stages, for a snapshot."""
+        """The outputs that wait for later stages, for a snapshot."""
         return [
             HeldPart(
                 end_ms,
@@ -161,7 +169,7 @@ class Outbox:
         positions = offsets if piece.rows is None else offsets[piece.rows]
         run = self.runs.setdefault((output, self.partition), Run())
         numbers, values = _numbers(positions), piece.values
-        if isinstance(values, Payloads):
+        if isinstance(values, BinaryColumn):
             run.add_columns(values, self._record_stamp.columns(positions, numbers), piece.keys)
         else:
             named = self._record_stamp.column(positions.tolist(), None if numbers is None else numbers.tolist())
@@ -226,7 +234,7 @@ class Outbox:
             rows = _checked(np.asarray(rows), len(values), len(self._batch))
         self._pieces.setdefault(output, []).append(_Piece(rows, _encode_column(declared.encode, values), keys))
 
-    def emit_unstable(self, value: Any) -> None:
+    def emit_nondeterministic(self, value: Any) -> None:
         run = self.runs.setdefault((UNSTABLE, self.partition), Run())
         run.add(self.outputs[UNSTABLE].encode(value), b"", None)
 
@@ -267,14 +275,14 @@ class Outbox:
     # --- taking ---------------------------------------------------------------------------------------------------
 
     def take(self) -> dict[tuple[str, int], Run]:
-        """What was emitted since the last call, by (output, output partition)."""
+        """The outputs emitted since the last call, by (output, output partition)."""
         taken, self.runs = self.runs, {}
         self._into = self.runs
         return taken
 
 
 def _encode_column(encode: Callable[[Any], bytes], values: Sequence[Any]) -> Sequence[bytes]:
-    if encode is encode_json and isinstance(values, Payloads):
+    if encode is encode_json and isinstance(values, BinaryColumn):
         return values
     return encode_json_column(values) if encode is encode_json else [encode(value) for value in values]
 

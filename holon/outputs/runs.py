@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holon.columnar.payloads import Payloads
+from holon.columnar.payloads import BinaryColumn
 
 
 class Run:
@@ -18,7 +18,7 @@ class Run:
     def __init__(self) -> None:
         self._values: list[bytes] = []
         self._headers: list[bytes] = []
-        self._pieces: list[tuple[Payloads, Payloads]] = []  # only where the lists are empty
+        self._pieces: list[tuple[BinaryColumn, BinaryColumn]] = []  # only where the lists are empty
         self.keys: list[bytes | None] = []
 
     def __len__(self) -> int:
@@ -46,7 +46,7 @@ class Run:
         self._headers += headers
         self.keys += [None] * len(values) if keys is None else keys
 
-    def add_columns(self, values: Payloads, headers: Payloads, keys: Sequence[bytes | None] | None) -> None:
+    def add_columns(self, values: BinaryColumn, headers: BinaryColumn, keys: Sequence[bytes | None] | None) -> None:
         """As ``extend``, without a look at each."""
         if self._values:
             self.extend(values, headers, keys)
@@ -65,10 +65,10 @@ class Run:
         self._settle()
         del self._values[:count], self._headers[:count], self.keys[:count]
 
-    def _joined(self) -> tuple[Payloads, Payloads]:
+    def _joined(self) -> tuple[BinaryColumn, BinaryColumn]:
         if len(self._pieces) > 1:
             values, headers = zip(*self._pieces, strict=True)
-            self._pieces = [(Payloads.joined(values), Payloads.joined(headers))]
+            self._pieces = [(BinaryColumn.joined(values), BinaryColumn.joined(headers))]
         return self._pieces[0]
 
     def _settle(self) -> None:

@@ -1,4 +1,4 @@
-"""What users hand to ``insert`` and ``insert_many``: event times and columns, checked and cut."""
+"""Arguments of ``insert`` and ``insert_many``: event times and columns, checked and cut."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.time_units import MAX_TS_MS
+from holon.time.units import MAX_TS_MS
 
 
 def checked_time(what: str, ts_ms: Any) -> int:

@@ -14,7 +14,7 @@ import msgspec
 from holon.errors import UnserializableState, described
 
 if TYPE_CHECKING:
-    from holon.states import Local
+    from holon.program.states import Local
 
 BYTES_A_LOOK = 32
 """A value of so many bytes is checked after every use; one of n times the size, after every n-th."""

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holon.errors import JobError
-from holon.handles import LocalHandle, WindowedHandle
-from holon.states import Local, Windowed
-from wcrdt.windows import Window
-
-if TYPE_CHECKING:
-    from holon.outbox import Outbox
-    from holon.scope import Scope
+from holon.program.access import Emitter, PartitionAccess
+from holon.program.handles import LocalHandle, WindowedHandle
+from holon.program.states import Local, Windowed
+from wcrdt.windows.assigners import Window
 
 E = TypeVar("E")
 V = TypeVar("V")
@@ -32,7 +29,7 @@ class Context:
 
     __slots__ = ("_handles", "_outbox", "_scope", "offset", "partition", "partitions", "timestamp_ms")
 
-    def __init__(self, scope: Scope, outbox: Outbox, handles: dict[Any, Any], partitions: int) -> None:
+    def __init__(self, scope: PartitionAccess, outbox: Emitter, handles: dict[Any, Any], partitions: int) -> None:
         self._scope = scope
         self._outbox = outbox
         self._handles = handles
@@ -80,16 +77,16 @@ class Context:
         self._scope.refuse_if_tainted("emit_many")
         self._outbox.emit_many(output, values, rows, keys)
 
-    def emit_unstable(self, value: Any) -> None:
+    def emit_nondeterministic(self, value: Any) -> None:
         """Emit what may depend on timing: it goes to the unstable topic, may repeat and may differ in a replay."""
-        self._outbox.emit_unstable(value)
+        self._outbox.emit_nondeterministic(value)
 
-    def elects(self, window: Window) -> bool:
-        """True on the one partition that answers for this window (a global result is emitted once)."""
-        return elected_partition(window, self.partitions) == self.partition
+    def is_responsible_for(self, window: Window) -> bool:
+        """True on the one partition that emits the global results of this window."""
+        return responsible_partition(window, self.partitions) == self.partition
 
 
-def elected_partition(window: Window, partitions: int) -> int:
+def responsible_partition(window: Window, partitions: int) -> int:
     """Spread windows over partitions; multiplicative hash of the end, so that aligned ends do not share one."""
     mixed = (window.end_ms * 0x9E3779B97F4A7C15 + window.start_ms) & (2**64 - 1)
     return (mixed >> 32) % partitions

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args
 
-from holon.batch import Batch
-from holon.context import Context
-from holon.states import State
+from holon.errors import JobError
+from holon.formats.batch import Batch
+from holon.program.context import Context
+from holon.program.states import State
 
 E = TypeVar("E")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -48,23 +49,30 @@ class Functions:
     is_async: bool
 
 
+HandlerScope = Literal["partition", "global"]
+"""Where a handler of a window runs: on every partition, or on the one that is responsible for the window."""
+
+
 class WindowMark(NamedTuple):
     """A handler's wish, left on the function by ``on_window``."""
 
     state: State
-    once: bool
+    scope: HandlerScope
 
 
-def on_window(state: Any, *, once: bool = False) -> Callable[[F], F]:
+def on_window(state: Any, *, scope: HandlerScope = "partition") -> Callable[[F], F]:
     """Run the method when a window of ``state`` is complete: the checkpointable continuation (Holon, section 3.3).
 
     It is called as ``handler(self, window, ctx)``, window after window in the order of their ends, and once for each
-    partition; with ``once`` only on the one partition that the window elects (a global result).
+    partition; with the scope "global" only on the partition that is responsible for the window (a global result).
     It may be ``async`` to await the values of windows that end no later than the one it runs for.
     """
 
+    if scope not in get_args(HandlerScope):
+        raise JobError(f"on_window(scope=) is one of {get_args(HandlerScope)}, got {scope!r}")
+
     def mark(function: F) -> F:
-        marks = [*window_marks(function), WindowMark(state, once)]
+        marks = [*window_marks(function), WindowMark(state, scope)]
         function._holon_windows = marks  # type: ignore[attr-defined]
         return function
 

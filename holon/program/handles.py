@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from holon.errors import TrackError
-from wcrdt.windows import Window
-
-if TYPE_CHECKING:
-    from holon.scope import Scope
-    from holon.states import Local, Windowed
+from holon.program.access import DeclaredTrack, PartitionAccess
+from wcrdt.windows.assigners import Window
 
 E = TypeVar("E")
 V = TypeVar("V")
@@ -52,11 +49,10 @@ class SafeRead(Generic[V]):
 class WindowedHandle(Generic[E, V]):
     """A WCRDT or WLocal of the partition that is being processed."""
 
-    __slots__ = ("_decl", "_scope", "name")
+    __slots__ = ("_scope", "name")
 
-    def __init__(self, scope: Scope, name: str, decl: Windowed[E, V]) -> None:
+    def __init__(self, scope: PartitionAccess, name: str) -> None:
         self._scope = scope
-        self._decl = decl
         self.name = name
 
     def insert(self, element: E, ts_ms: int) -> bool:
@@ -77,9 +73,9 @@ class WindowedHandle(Generic[E, V]):
     def window_value(self, window: Window) -> SafeRead[V]:
         """The safe read (Holon, section 3.1): ``await`` gives the completed window's value.
 
-        Without ``await`` the function ends with ``WindowNotAwaited``. Raises ``ReadNeverCompletes`` if this
+        Without ``await`` the function ends with ``WindowNotAwaited``. Raises ``WindowReadDeadlock`` if this
         partition's own watermark has not passed the window, and
-        ``WindowForgotten`` if the window is older than the job's ``read_back_ms``.
+        ``WindowExpired`` if the window is older than the job's ``window_retention_ms``.
         """
         return SafeRead(self, window)
 
@@ -87,7 +83,7 @@ class WindowedHandle(Generic[E, V]):
         """The unsafe read: the value if the window is complete here and now, else None.
 
         On the record track the answer depends on timing: what is computed from it may only go to
-        ``Context.emit_unstable``.
+        ``Context.emit_nondeterministic``.
         """
         return self._scope.peek(self.name, window)
 
@@ -106,7 +102,7 @@ class LocalHandle(Generic[T]):
 
     __slots__ = ("_decl", "_scope", "name")
 
-    def __init__(self, scope: Scope, name: str, decl: Local[T]) -> None:
+    def __init__(self, scope: PartitionAccess, name: str, decl: DeclaredTrack) -> None:
         self._scope = scope
         self._decl = decl
         self.name = name

@@ -12,23 +12,26 @@ from typing import Any
 import msgspec
 
 from holon.errors import JobError
-from holon.function import ProcessingFunction, WindowMark, window_marks
-from holon.reach import CodePrint, code_print
-from holon.states import Local, State, Windowed
-from holon.version import JobVersion
-from wcrdt.replica import StateShape
+from holon.fingerprint.reach import CodePrint, code_print
+from holon.fingerprint.version import JobVersion
+from holon.program.function import HandlerScope, ProcessingFunction, WindowMark, window_marks
+from holon.program.states import Local, State, Windowed
+from wcrdt.replica.replica import StateShape
 
 Handler = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
 class WindowHandler:
-    """What runs when a window of ``state`` is complete. ``method`` is a name on the function at ``path``."""
+    """The handler that runs when a window of ``state`` is complete.
+
+    ``method`` is a name on the function at ``path``.
+    """
 
     state: str
     path: str
     method: str
-    once: bool
+    scope: HandlerScope
     function: Handler | None = None  # function form of a job
 
 
@@ -109,7 +112,7 @@ class Program:
     def describe(self) -> str:
         """Canonical text of states and handlers; with the code's hash it makes the fingerprint."""
         lines = [f"{name}: {bound.decl.describe()}" for name, bound in sorted(self.bound.items())]
-        lines += sorted(f"on {h.state}: {h.path}{h.method} once={h.once}" for h in self.handlers)
+        lines += sorted(f"on {h.state}: {h.path}{h.method} scope={h.scope}" for h in self.handlers)
         return "\n".join(lines)
 
     @cached_property
@@ -142,7 +145,7 @@ class Program:
                 self._bind(member, path)
         for name, member in members:
             for mark in _inherited_marks(type(function), name, member):
-                self._add_handler(path, name, mark.state, mark.once, None)
+                self._add_handler(path, name, mark.state, mark.scope, None)
         for name, inner in nested(function):
             self._collect(inner, f"{path}{name}.")
 
@@ -153,14 +156,14 @@ class Program:
             self._bind(state, "")
         if isinstance(on_window, Mapping):
             for state, function in on_window.items():
-                self._add_handler("", _name_of(function), state, False, function)
+                self._add_handler("", _name_of(function), state, "partition", function)
             return
         for function in on_window:
             marks = window_marks(function)
             if not marks:
                 raise JobError(f"{_name_of(function)} in Job(on_window=[...]) needs the decorator @on_window(state)")
             for mark in marks:
-                self._add_handler("", _name_of(function), mark.state, mark.once, function)
+                self._add_handler("", _name_of(function), mark.state, mark.scope, function)
 
     def _bind(self, state: State, path: str) -> None:
         full = path + state.name
@@ -170,15 +173,15 @@ class Program:
             state.check()
         self.bound[full] = Bound(full, path, state)
 
-    def _add_handler(self, path: str, method: str, state: State, once: bool, function: Handler | None) -> None:
+    def _add_handler(self, path: str, method: str, state: State, scope: HandlerScope, function: Handler | None) -> None:
         if not isinstance(state, Windowed):
             raise JobError(f"on_window of {method!r} needs a WCRDT or a WLocal, got {state!r}")
         full = path + state.name
         if full not in self.bound or self.bound[full].decl is not state:
             raise JobError(f"on_window of {method!r}: {state.name or state!r} is no state of {path or 'the job'}")
-        if once and not state.shared:
-            raise JobError(f"{method!r} runs once for each window of {full!r}, but a WLocal has one value a partition")
-        self.handlers.append(WindowHandler(full, path, method, once, function))
+        if scope == "global" and not state.shared:
+            raise JobError(f"{method!r} has the global scope, but the WLocal {full!r} has one value a partition")
+        self.handlers.append(WindowHandler(full, path, method, scope, function))
 
     def _function_of(self, handler: WindowHandler) -> Handler | None:
         if handler.function is not None or self.root is None:

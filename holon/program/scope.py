@@ -9,25 +9,25 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.arguments import check_heights, checked_time, checked_times, count_rows, take_rows
-from holon.checkpointable import CheckpointableLocals, encoded
 from holon.errors import (
     JobError,
     NondeterminismError,
-    ReadNeverCompletes,
     TrackError,
-    WindowForgotten,
+    WindowExpired,
     WindowNotAwaited,
+    WindowReadDeadlock,
     refuse_returned,
 )
-from holon.program import Program
+from holon.program.arguments import check_heights, checked_time, checked_times, count_rows, take_rows
+from holon.program.checkpointable import CheckpointableLocals, encoded
+from holon.program.program import Program
 from wcrdt.lattice import Lattice
-from wcrdt.replica import Replica, actor_of
-from wcrdt.slots import RECORD_START, OwnTrack, start_of_stage
-from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS, Window
+from wcrdt.replica.replica import Replica, actor_of
+from wcrdt.replica.slots import RECORD_START, OwnTrack, start_of_stage
+from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS, Window
 
 if TYPE_CHECKING:
-    from holon.handles import SafeRead
+    from holon.program.handles import SafeRead
 
 Standing = tuple[int, int, int, int]
 """Where a record stands at a safe read: entered_ms, watermark_ms, next_watermark_ms, awaits."""
@@ -40,11 +40,11 @@ class Scope:
     ``watermark_ms`` the one that lateness is judged by: an await inside of the record moves it from one to the other.
     """
 
-    def __init__(self, program: Program, partition: int, replica: Replica, read_back_ms: int) -> None:
+    def __init__(self, program: Program, partition: int, replica: Replica, window_retention_ms: int) -> None:
         self.program = program
         self.partition = partition
         self.replica = replica
-        self.read_back_ms = read_back_ms
+        self.window_retention_ms = window_retention_ms
         self.windowed = program.windowed()
         zeros = {name: decl.zero for name, decl in self.windowed.items()}
         self.record = OwnTrack(RECORD_START, _only(zeros, [n for n, d in self.windowed.items() if _at(d, 0)]))
@@ -82,7 +82,7 @@ class Scope:
         self._taint = ""
 
     def leave_record(self) -> Standing:
-        """What ``resume_record`` needs to go on with the record in hand."""
+        """The values that ``resume_record`` needs to go on with the record in hand."""
         return (self.entered_ms, self.watermark_ms, self.next_watermark_ms, self.awaits)
 
     def resume_record(self, standing: Standing) -> None:
@@ -206,7 +206,7 @@ class Scope:
         read = next(iter(self.reads))
         self.reads.clear()
         raise WindowNotAwaited(
-            f"{function} on partition {self.partition} has asked for window {tuple(read.window)} of {read.state!r} "
+            f"{function} on partition {self.partition} has requested window {tuple(read.window)} of {read.state!r} "
             f"and not awaited it, so it has read nothing: write await ... .window_value(window), in an async function"
         )
 
@@ -248,35 +248,36 @@ class Scope:
                 f"read it in an on_window handler of its own"
             )
         if not self._closed_at(window, self.next_watermark_ms):
-            raise ReadNeverCompletes(
+            raise WindowReadDeadlock(
                 f"partition {self.partition} awaits window {tuple(window)} of {name!r}, but its own watermark "
                 f"{self.next_watermark_ms} has not passed {window.end_ms + self.replica.lateness_ms} (the window's end "
-                f"plus allowed lateness), and it stands still while it waits: read an earlier window, call "
+                f"plus allowed lateness), and it does not advance while it waits: read an earlier window, call "
                 f"increment_watermark first, or use on_window"
             )
-        if self._closed_at(Window(0, window.end_ms + self.read_back_ms), self.entered_ms):
+        if self._closed_at(Window(0, window.end_ms + self.window_retention_ms), self.entered_ms):
             self._refuse_old(name, window, f"watermark {self.entered_ms}")
 
     def _reads_past(self, name: str, window: Window) -> bool:
         now, stage = self.now
         if self.windowed[name].stage > stage or window.end_ms > now.end_ms:
             return False
-        return window.end_ms + self.read_back_ms >= now.end_ms
+        return window.end_ms + self.window_retention_ms >= now.end_ms
 
     def _refuse_window_read(self, name: str, window: Window) -> None:
         now, stage = self.now
         if self.windowed[name].stage <= stage and window.end_ms <= now.end_ms:
             self._refuse_old(name, window, f"window {tuple(now)}")
-        raise ReadNeverCompletes(
+        raise WindowReadDeadlock(
             f"a handler of window {tuple(now)} (stage {stage}) on partition {self.partition} awaits window "
             f"{tuple(window)} of {name!r} (stage {self.windowed[name].stage}), which is answered later: handlers run "
             f"in the order of window ends, so it would wait for itself; put it in on_window of that state"
         )
 
     def _refuse_old(self, name: str, window: Window, at: str) -> None:
-        raise WindowForgotten(
+        raise WindowExpired(
             f"partition {self.partition} at {at} reads window {tuple(window)} of {name!r}, which is older than "
-            f"read_back_ms={self.read_back_ms} and may be dropped: raise Job.read_back_ms, or keep the value in a Local"
+            f"window_retention_ms={self.window_retention_ms} and may be dropped: raise Job.window_retention_ms, or "
+            f"keep the value in a Local"
         )
 
     # --- watermarks and taint -------------------------------------------------------------------------------------
@@ -291,7 +292,7 @@ class Scope:
         self.next_watermark_ms = max(self.next_watermark_ms, checked_time("increment_watermark", ts_ms))
 
     def known_watermark(self) -> int:
-        """What ``Context.watermark_ms`` shows: a value that a replay shows too."""
+        """The watermark of ``Context.watermark_ms``: a value that a replay shows too."""
         if self.track_name == "window":
             return self.now[0].end_ms
         if self.row_watermarks is not None:
@@ -313,7 +314,7 @@ class Scope:
         if self._taint:
             raise NondeterminismError(
                 f"{what} after {self._taint} on partition {self.partition}: its value depends on timing, so a replay "
-                f"could differ; await window_value instead, or send the result through ctx.emit_unstable"
+                f"could differ; await window_value instead, or send the result through ctx.emit_nondeterministic"
             )
 
     # --- locals ---------------------------------------------------------------------------------------------------

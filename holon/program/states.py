@@ -11,10 +11,10 @@ from typing import Any, Generic, Literal, Self, TypeVar, get_args, overload
 import msgspec
 
 from holon.errors import JobError
-from holon.handles import LocalHandle, WindowedHandle
-from holon.schema import Shape, shape_of
+from holon.fingerprint.schema import Shape, shape_of
+from holon.program.handles import LocalHandle, WindowedHandle
 from wcrdt.lattice import Lattice
-from wcrdt.windows import Assigner
+from wcrdt.windows.assigners import Assigner
 
 E = TypeVar("E")
 V = TypeVar("V")
@@ -35,7 +35,7 @@ class State:
         if handles is None:
             raise JobError(
                 f"state {self.name!r} was read outside of a running job; "
-                f"run the job (holon.testing.JobTest needs no log) instead of calling the function yourself"
+                f"run the job (holon.testing.JobTestDriver needs no log) instead of calling the function yourself"
             )
         return handles[self]
 
@@ -136,7 +136,7 @@ class Local(State, Generic[T]):
 
     @property
     def type(self) -> Any:
-        """What a checkpointed value is decoded to."""
+        """The type that a checkpointed value is decoded to."""
         if self._given is not None:
             return self._given
         written = get_args(getattr(self, "__orig_class__", None))  # set by typing after __init__
@@ -158,11 +158,11 @@ class Local(State, Generic[T]):
 
     @property
     def shape(self) -> Shape:
-        """What checkpointed values look like."""
+        """The shape of checkpointed values."""
         return shape_of(self.type)
 
     def describe(self) -> str:
-        """The initial value of a record is compared field by field, with its type (``version.py``)."""
+        """The initial value of a record is compared field by field, with its type (``fingerprint/version.py``)."""
         if not self.shape.fields:
             return self.describe_with_initial()
         return f"Local {self.name} {self.type!r} - {self.track}{self._used_at}"

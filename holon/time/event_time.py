@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.batch import Columns, take_columns
 from holon.errors import JobError, described
-from holon.time_units import MAX_TS_MS, NoTime, column_to_ms, to_ms, unit_hint
+from holon.formats.batch import Columns, take_columns
+from holon.time.units import MAX_TS_MS, NoTime, column_to_ms, to_ms, unit_hint
 
 Times = NDArray[np.int64]
 Bad = list[tuple[int, str]]
 """(position, why it has no event time)"""
 
 _REFUSALS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
-"""What an extractor may raise for a record that has no time."""
+"""Exceptions that an extractor may raise for a record that has no time."""
 
 
 def times_of_events(extract: Callable[[Any], Any], events: Sequence[Any], unit: str | None = None) -> tuple[Times, Bad]:

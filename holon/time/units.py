@@ -95,7 +95,7 @@ def likely_unit(ts_ms: int, unit: str | None) -> str | None:
 
 
 def unit_hint(ts_ms: int, unit: str | None) -> str:
-    """What to declare, if the number is a usual time in another unit; begins with a semicolon."""
+    """The unit to declare, if the number is a usual time in it; begins with a semicolon."""
     likely = likely_unit(ts_ms, unit)
     if likely is None:
         return ""

@@ -15,17 +15,17 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.batch import Batch
 from holon.errors import JobError
-from holon.event_time import out_of_range, times_of_columns, times_of_events
-from holon.formats import Decoded
+from holon.formats.batch import Batch
+from holon.formats.formats import Decoded
+from holon.program.states import Windowed
 from holon.source import Source
-from holon.states import Windowed
-from holon.time_units import MAX_TS_MS, USUAL_MS, unit_hint, unusual_time
-from wcrdt.windows import END_OF_TIME_MS
+from holon.time.event_time import out_of_range, times_of_columns, times_of_events
+from holon.time.units import MAX_TS_MS, USUAL_MS, unit_hint, unusual_time
+from wcrdt.windows.assigners import END_OF_TIME_MS
 
 
-class Counts(msgspec.Struct, array_like=True):
+class AdmissionCounts(msgspec.Struct, array_like=True):
     """How many records became what; ``taken`` = accepted + filtered + late + dead + duplicates.
 
     ``late_inserts``: how often a closed window of one state refused what an accepted record inserted, since another
@@ -52,7 +52,7 @@ FIRST_RECORDS = 100
 
 
 class Diverted(msgspec.Struct, omit_defaults=True):
-    """What the late and dead-letter outputs hold: the raw payload (base64 in JSON), where it came from, and why.
+    """The contents of the late and dead-letter outputs: the raw payload (base64 in JSON), where it came from, and why.
 
     Of an atom that can be read, only the event: ``place`` is its place there, and the payload an atom of it alone.
     Of a payload above ``WHOLE_LETTER_BYTES``, the first ``LETTER_HEAD_BYTES``: ``size`` and ``digest`` (BLAKE2b, 16
@@ -121,7 +121,7 @@ class Admitted:
     events: int
 
     def refused(self, row: int, reason: str) -> Refused:
-        """What a row of the batch becomes that is not taken after all."""
+        """The fate of a row of the batch that is not taken after all."""
         return _refused(self.batch, self.index, row, reason)
 
 
@@ -152,7 +152,7 @@ class Admission:
     ) -> Admitted:
         """Decide a run, starting from the partition's watermark before it.
 
-        Raises what the job's ``where`` raises, and ``JobError`` where the source is declared wrongly.
+        Raises what the source's ``filter`` raises, and ``JobError`` where the source is declared wrongly.
         """
         decoded = self.source.format.decode(payloads)
         rows = np.arange(len(payloads)) if decoded.rows is None else decoded.rows
@@ -202,7 +202,11 @@ class Admission:
     def _refusal(self, ts_ms: int, log_ts_ms: int) -> str:
         if not -MAX_TS_MS < ts_ms < MAX_TS_MS:
             return out_of_range(ts_ms, self.source.timestamp_unit)
-        default = " (Source(skew_guard_ms=) sets it, None turns it off)" if self.source.skew_guard_ms == "live" else ""
+        default = (
+            " (Source(max_future_skew_ms=) sets it, None turns it off)"
+            if self.source.max_future_skew_ms == "live"
+            else ""
+        )
         return (
             f"event time {ts_ms} is {ts_ms - log_ts_ms} ms ahead of the log's timestamp; the skew guard allows "
             f"{self.guard_ms} ms{default}{unit_hint(ts_ms, self.source.timestamp_unit)}"
@@ -234,14 +238,14 @@ class Admission:
         return before, after
 
     def _matching(self, batch: Batch[Any]) -> NDArray[np.bool_]:
-        where = self.source.where
-        if where is None or len(batch) == 0:
+        wanted = self.source.filter
+        if wanted is None or len(batch) == 0:
             return np.ones(len(batch), dtype=np.bool_)
         if not batch.columns:
-            return np.fromiter((bool(where(event)) for event in batch.events), np.bool_, len(batch))
-        mask = np.array(where(batch.columns))
+            return np.fromiter((bool(wanted(event)) for event in batch.events), np.bool_, len(batch))
+        mask = np.array(wanted(batch.columns))
         if mask.shape != (len(batch),) or mask.dtype != np.bool_:
-            raise JobError(f"where must give a bool for each of {len(batch)} rows, got {mask!r:.200}")
+            raise JobError(f"filter must give a bool for each of {len(batch)} rows, got {mask!r:.200}")
         return mask
 
     def _late(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from holon.errors import described
-from holon.input import Input
+from holon.formats.input_run import Input
 
 
 class FunctionCrashed(Exception):

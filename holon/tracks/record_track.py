@@ -1,46 +1,42 @@
 """The record track: a partition's input, record after record, into state and outputs.
 
-Its state is a function of the input prefix alone (``design.md`` section 4): nothing here looks at what other
+Its state is a function of the input prefix alone (docs/design/architecture.md): nothing here looks at what other
 partitions or the window track did, except through awaited, completed windows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from holon.admit import FIRST_RECORDS, Admission, Admitted, Counts, Diverted, Refused, late_reason, place_in_run
-from holon.context import Context
-from holon.duplicates import Duplicates
 from holon.errors import USER_ERRORS, HolonError, JobError, UnserializableState, UpstreamReset, UserFunctionError
-from holon.failed import Failed, parted
-from holon.formats import AtomFormat, count_events
-from holon.function import Functions
-from holon.handles import SafeRead
-from holon.input import Input
+from holon.formats.formats import AtomFormat, count_events
+from holon.formats.input_run import Input
 from holon.job import DEAD, LATE, Job, encode_json
-from holon.outbox import Outbox
-from holon.scope import Scope, Standing
-from holon.snapshot import RecordPart
-from holon.undo import Undo
-from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
-
-
-@dataclass(slots=True, frozen=True)
-class _Waiting:
-    """An async ``process`` that stands at a safe read, and the rest of its run."""
-
-    coroutine: Coroutine[Any, Any, Any]
-    read: SafeRead[Any]
-    run: Input
-    admitted: Admitted
-    row: int
-    first_step: int
-    standing: Standing
-    counts: dict[str, int]
+from holon.outputs.outbox import Outbox
+from holon.program.context import Context
+from holon.program.function import Functions
+from holon.program.handles import SafeRead
+from holon.program.scope import Scope
+from holon.tracks.admission import (
+    FIRST_RECORDS,
+    Admission,
+    AdmissionCounts,
+    Admitted,
+    Diverted,
+    Refused,
+    late_reason,
+    place_in_run,
+)
+from holon.tracks.failed_records import Failed, parted
+from holon.tracks.job_code import FunctionCall, runs_job_code
+from holon.tracks.snapshot import RecordPart
+from holon.tracks.undo import Undo
+from holon.tracks.upstream_duplicates import Duplicates
+from holon.tracks.waiting_record import WaitingRecord
+from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS
 
 
 class RecordTrack:
@@ -69,14 +65,14 @@ class RecordTrack:
         self.functions = functions
         record_states = [decl for decl in scope.windowed.values() if decl.stage == 0]
         self.admission = Admission(job.source, record_states, job.allowed_lateness_ms, live_guard_ms)
-        self.counts = Counts()
+        self.counts = AdmissionCounts()
         self.duplicates = Duplicates(upstream)
         self.ended = False
         self.closing: tuple[int, int] | None = None
         self.buries = job.on_error == "dead-letter"
         self.next_offset = scope.record.position[0]
         self._undo = Undo(scope, outbox)
-        self._waiting: _Waiting | None = None
+        self._waiting: WaitingRecord | None = None
         self._rest: list[Input | Failed] = []
         self._end_asked = False
         self.events = 0
@@ -89,6 +85,15 @@ class RecordTrack:
     def read(self) -> SafeRead[Any] | None:
         """The safe read that an async ``process`` waits for, or None if the track can go on."""
         return None if self._waiting is None else self._waiting.read
+
+    def function_call(self) -> FunctionCall:
+        """Where the job's code is being called."""
+        at = f"offset {self.ctx.offset}" if self.ctx.offset >= 0 else f"the batch from offset {self.next_offset} on"
+        return FunctionCall(self.scope.partition, self.next_offset, at)
+
+    def record_offset(self) -> int:
+        """The record in hand; -1: a batch."""
+        return self.ctx.offset
 
     def restore(self, part: RecordPart) -> None:
         """Go on from a snapshot; the scope is restored already."""
@@ -124,6 +129,7 @@ class RecordTrack:
         self.events += removed
         return run.take(kept)
 
+    @runs_job_code
     def resume(self) -> bool:
         """Go on after a safe read that has completed; True if the track moved."""
         waiting = self._waiting
@@ -178,10 +184,12 @@ class RecordTrack:
 
     # --- one run --------------------------------------------------------------------------------------------------
 
+    @runs_job_code
     def _feed(self, run: Input) -> None:
+        self.ctx.offset = -1  # none is in hand while records are decoded
         try:
             admitted = self._admit(run)
-        except USER_ERRORS as error:  # the job's timestamp or where function
+        except USER_ERRORS as error:  # the job's timestamp or filter function
             self._admission_failed(run, error)
             return
         self._awaited = False
@@ -282,8 +290,11 @@ class RecordTrack:
             raise JobError(f"process may only await window_value, not {read!r}: I/O and timers are not deterministic")
         counts = self.outbox.record_counts()
         self._awaited = True
-        self._waiting = _Waiting(coroutine, read, run, admitted, row, first_step, self.scope.leave_record(), counts)
-        # What this record did before the await is part of the prefix that others must see, or nobody would move on.
+        self._waiting = WaitingRecord(
+            coroutine, read, run, admitted, row, first_step, self.scope.leave_record(), counts
+        )
+        # The effects of this record before the await are part of the prefix that others must read, or no partition
+        # would move on.
         self.scope.record.position = (self.ctx.offset, first_step + self.scope.awaits)
         self.scope.record.watermark_ms = max(self.scope.record.watermark_ms, self.scope.next_watermark_ms)
         return False
@@ -306,7 +317,7 @@ class RecordTrack:
             self._rest[:0] = [left, right]
             return
         if not self._is_buried(error):
-            raise self._error(run, 0, error, "the format, timestamp or where function") from error
+            raise self._error(run, 0, error, "the format, timestamp or filter function") from error
         self._rest.insert(0, Failed(run, error))
 
     def _batch_failed(self, run: Input, error: BaseException) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from holon.admit import Counts
-from holon.duplicates import Seen
+from holon.outputs.outbox import HeldPart
+from holon.tracks.admission import AdmissionCounts
+from holon.tracks.upstream_duplicates import Seen
 from wcrdt.codec import DecodeError
-from wcrdt.slots import Position, TrackDelta
-from wcrdt.windows import BEFORE_TIME_MS
+from wcrdt.replica.slots import Position, TrackDelta
+from wcrdt.windows.assigners import BEFORE_TIME_MS
 
 VERSION = 2
 """Format of an encoded snapshot; a later release reads all earlier ones. 1: all stages in one track."""
@@ -24,18 +25,10 @@ class RecordPart(msgspec.Struct, array_like=True, frozen=True):
     slot: TrackDelta
     private: TrackDelta
     locals: dict[str, bytes]
-    counts: Counts
+    counts: AdmissionCounts
     ended: bool
     seen: Seen = Seen()
     closing: tuple[int, int] | None = None
-
-
-class HeldPart(msgspec.Struct, array_like=True, frozen=True):
-    """Results of a window end that some stages have answered: how many, and each run with its place."""
-
-    end_ms: int
-    counts: dict[str, int]
-    runs: list[tuple[str, int, list[bytes], list[bytes], list[bytes | None]]]
 
 
 class WindowPart(msgspec.Struct, array_like=True, frozen=True):
@@ -64,7 +57,7 @@ class WindowPart(msgspec.Struct, array_like=True, frozen=True):
     def split(self, last_stage: int) -> WindowPart:
         """With a track for each stage, also where it was encoded in format 1.
 
-        What that one track held goes on as stage 0's; a later stage has contributed nothing of its own yet.
+        The contents of that one track go on as stage 0's; a later stage has contributed nothing of its own yet.
         """
         if len(self.later) == last_stage:
             return self

@@ -11,23 +11,23 @@ from typing import Any
 
 import msgspec
 
-from holon.admit import Counts
-from holon.context import Context
 from holon.errors import UnserializableState
-from holon.function import Functions
-from holon.handles import LocalHandle, WindowedHandle
 from holon.job import Job
-from holon.outbox import Outbox
-from holon.program import WindowHandler, instantiate, paths
-from holon.record_track import Input, RecordTrack
-from holon.runs import Run
-from holon.scope import Scope
-from holon.snapshot import RecordPart, Snapshot, WindowPart
-from holon.states import State, Windowed
-from holon.window_track import WindowTrack
-from wcrdt.replica import Replica, SlotDelta
-from wcrdt.slots import Position
-from wcrdt.windows import END_OF_TIME_MS
+from holon.outputs.outbox import Outbox
+from holon.outputs.runs import Run
+from holon.program.context import Context
+from holon.program.function import Functions
+from holon.program.handles import LocalHandle, WindowedHandle
+from holon.program.program import WindowHandler, instantiate, paths
+from holon.program.scope import Scope
+from holon.program.states import State, Windowed
+from holon.tracks.admission import AdmissionCounts
+from holon.tracks.record_track import Input, RecordTrack
+from holon.tracks.snapshot import RecordPart, Snapshot, WindowPart
+from holon.tracks.window_track import WindowTrack
+from wcrdt.replica.replica import Replica, SlotDelta
+from wcrdt.replica.slots import Position
+from wcrdt.windows.assigners import END_OF_TIME_MS
 
 
 class PartitionTask:
@@ -55,7 +55,7 @@ class PartitionTask:
         self.partition = partition
         self.replica = replica
         program = job.program
-        self.scope = Scope(program, partition, replica, job.read_back_ms)
+        self.scope = Scope(program, partition, replica, job.window_retention_ms)
         self.scope.record.position = self.scope.record.broadcast_position = (start_offset, 0)
         self.outbox = Outbox(job, incarnation, partition, output_partitions or {})
         handles: dict[Any, Any] = {}
@@ -81,13 +81,13 @@ class PartitionTask:
         return self.scope.record.watermark_ms
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> AdmissionCounts:
         return self.records.counts
 
     @property
-    def has_news(self) -> bool:
+    def has_changes(self) -> bool:
         """True if a track moved since the last delta."""
-        return self.scope.record.has_news or any(track.has_news for track in self.scope.answers)
+        return self.scope.record.has_changes or any(track.has_changes for track in self.scope.answers)
 
     @property
     def waiting(self) -> bool:
@@ -128,12 +128,12 @@ class PartitionTask:
         return self.outbox.take()
 
     def take_delta(self) -> SlotDelta | None:
-        """What changed on all tracks since the last call, or None.
+        """The changes of all tracks since the last call, or None.
 
         A track without news is named all the same: its position shows a reader that it has missed something.
         """
         record, stages = self.scope.record, self.scope.answers
-        if not self.has_news:
+        if not self.has_changes:
             return None
         window, *later = [track.take_delta() for track in stages]
         return SlotDelta(self.partition, self.punctuations, record.take_delta(), window, later=later)
@@ -227,5 +227,5 @@ class PartitionTask:
 
     def _handle(self, name: str, decl: State) -> WindowedHandle[Any, Any] | LocalHandle[Any]:
         if isinstance(decl, Windowed):
-            return WindowedHandle(self.scope, name, decl)
+            return WindowedHandle(self.scope, name)
         return LocalHandle(self.scope, name, decl)  # type: ignore[arg-type]

@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 import msgspec
 
-from holon.admit import Counts
-from holon.outbox import Outbox
-from holon.scope import Scope
+from holon.outputs.outbox import Outbox
+from holon.program.scope import Scope
+from holon.tracks.admission import AdmissionCounts
 
 
 class _Kept(NamedTuple):
-    """What is kept beside the windows: counts, encoded Locals, lengths of what was emitted."""
+    """The values kept beside the windows: counts, encoded Locals, lengths of what was emitted."""
 
-    counts: Counts
+    counts: AdmissionCounts
     locals: dict[str, bytes]
     emitted: dict[tuple[str, int], int]
 
@@ -27,19 +27,19 @@ class Undo:
         self.outbox = outbox
         self._kept: _Kept | None = None
 
-    def keep(self, counts: Counts) -> None:
+    def keep(self, counts: AdmissionCounts) -> None:
         """Be ready to come back to here."""
         self.scope.record.keep()
         self.scope.private.keep()
         self._kept = _Kept(msgspec.structs.replace(counts), self.scope.encode_locals("record"), self.outbox.lengths())
 
     def forget(self) -> None:
-        """What was done since ``keep`` stays."""
+        """The changes since ``keep`` stay."""
         self.scope.record.forget_kept()
         self.scope.private.forget_kept()
         self._kept = None
 
-    def roll_back(self) -> Counts:
+    def roll_back(self) -> AdmissionCounts:
         """Come back to ``keep``; returns the counts as of then."""
         assert self._kept is not None, "roll_back without keep"
         kept, self._kept = self._kept, None

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holon.errors import UpstreamReset
-from holon.identity import NOTHING_SEEN, IdentityError, LastSeen, OutputId
+from holon.outputs.identity import NOTHING_SEEN, IdentityError, LastSeen, OutputId
 
 _HEAD_BYTES = 10
 """Of an identity: version, incarnation, source partition and track; position and n follow, then the job's name."""
@@ -79,7 +79,7 @@ class Duplicates:
         self._tracks = {(x.job, x.partition, x.track): _Track((x.position, x.n), False) for x in seen.last}
 
     def first_copies(self, headers: Sequence[bytes]) -> Kept | None:
-        """Which records are no duplicates; None: all of them. What comes later is judged by these too.
+        """Which records are no duplicates; None: all of them. Later records are judged by these too.
 
         Raises ``UpstreamReset`` where an upstream job has begun again since its results were counted here.
         """

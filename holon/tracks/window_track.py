@@ -1,8 +1,9 @@
 """The window track: completed windows, in the order of their ends, into continuations.
 
 Its state is a function of the completed windows alone. Handlers of stage n may write states of later stages, which
-complete when every partition has answered stage n (``design.md`` section 4). Each stage answers, in the order of their
-ends, all windows that are complete; how far it is ahead of the next stage is an accident that nothing depends on.
+complete when every partition has answered stage n (docs/design/procedural-api.md). Each stage answers, in the order
+of their ends, all windows that are complete; how far it is ahead of the next stage is an accident that nothing depends
+on.
 """
 
 from __future__ import annotations
@@ -10,16 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from holon.context import Context, elected_partition
 from holon.errors import USER_ERRORS, JobError, UserFunctionError
-from holon.event_time import MAX_TS_MS
-from holon.outbox import Outbox
-from holon.program import Program, WindowHandler
-from holon.scope import Scope
-from wcrdt.ends import EndIndex
-from wcrdt.replica import Replica
-from wcrdt.slots import OwnTrack, Position
-from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS, Window
+from holon.outputs.outbox import Outbox
+from holon.program.context import Context, responsible_partition
+from holon.program.program import Program, WindowHandler
+from holon.program.scope import Scope
+from holon.time.event_time import MAX_TS_MS
+from holon.tracks.job_code import FunctionCall, runs_job_code
+from wcrdt.replica.replica import Replica
+from wcrdt.replica.slots import OwnTrack, Position
+from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS, Window
+from wcrdt.windows.ends import EndIndex
 
 Windows = dict[str, list[Window]]
 """Of one end, by state."""
@@ -76,6 +78,14 @@ class WindowTrack:
     def done(self) -> bool:
         """True once the last window of a bounded input is answered."""
         return self.position[0] >= END_OF_TIME_MS
+
+    def function_call(self) -> FunctionCall:
+        """Where the job's code is being called."""
+        return FunctionCall(self.ctx.partition, self.scope.record.position[0], f"the window after {self.at_ms} ms")
+
+    def record_offset(self) -> int:
+        """No record is in hand."""
+        return -1
 
     def left(self) -> int:
         """How many windows have a handler that has not run yet, as far as they are known here; of all stages."""
@@ -177,11 +187,15 @@ class WindowTrack:
         """Run all handlers of one stage for the windows with this end."""
         for handler in self._by_stage[stage]:
             for window in sorted(windows.get(handler.state, ())):
-                if not handler.once or elected_partition(window, self.ctx.partitions) == self.ctx.partition:
+                if (
+                    handler.scope == "partition"
+                    or responsible_partition(window, self.ctx.partitions) == self.ctx.partition
+                ):
                     self._run(handler, window, stage)
         self.answered_ms[stage] = end_ms
         self._move(stage, end_ms)
 
+    @runs_job_code
     def _run(self, handler: WindowHandler, window: Window, stage: int) -> None:
         self.scope.enter_window(window, stage)
         self.outbox.enter_window(window.end_ms)
@@ -198,7 +212,10 @@ class WindowTrack:
             raise UserFunctionError(self.job_name, self.ctx.partition, at, error) from error
 
     def _finish(self, coroutine: Any) -> Any:
-        """What it returns. Every value that a handler may await is there already, so it never stands still."""
+        """The value that it returns.
+
+        Every value that a handler may await is there already, so it never stands still.
+        """
         try:
             awaited = coroutine.send(None)
         except StopIteration as done:

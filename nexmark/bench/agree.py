@@ -53,7 +53,7 @@ def agreement(query: str, answers: dict[str, Sequence[bytes]]) -> Agreement:
 
 
 def unlike(mine: Iterable[bytes], theirs: Iterable[bytes]) -> tuple[list[bytes], list[bytes]]:
-    """What is left of both when rows of the same bytes are taken away in pairs."""
+    """The rest of both when rows of the same bytes are taken away in pairs."""
     surplus = Counter(mine)
     surplus.subtract(theirs)
     left = [(row, count) for row, count in surplus.items() if count]

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.identity import OutputId
+from holon.outputs.identity import OutputId
 from nodes.api import Log, OutputReader, Settings, open_job_log, use_columns
-from nodes.log.contract import Chunk
+from nodes.log.contract import FetchedRecords
 
 _PLACE = np.dtype([("version", "u1"), ("incarnation", ">u4"), ("partition", ">u4"), ("track", "u1"),
                    ("position", ">i8"), ("n", ">u4")])  # fmt: skip
-"""An identity's fixed part, as ``holon/identity.py`` lays it out; the job's name follows."""
+"""An identity's fixed part, as ``holon/outputs/identity.py`` lays it out; the job's name follows."""
 _Ends = dict[tuple[int, int], tuple[int, int]]
 """Of each source partition and track the last position and n."""
 
@@ -45,7 +45,10 @@ def last_rows(log: Log, topic: str) -> list[bytes]:
 
 
 def once_rows(log: Log, topic: str) -> list[bytes]:
-    """What ``OutputReader`` hands out of a job's output. Where every identity is a new one that is all there is."""
+    """The records that ``OutputReader`` gives of a job's output.
+
+    Where every identity is a new one that is all there is.
+    """
     rows: list[bytes] = []
     life: set[bytes] = set()
     for partition in range(log.partitions(topic)):
@@ -57,8 +60,8 @@ def once_rows(log: Log, topic: str) -> list[bytes]:
     return rows
 
 
-def chunks(log: Log, topic: str, partition: int) -> Iterator[Chunk]:
-    """What is in a partition now, without empty chunks."""
+def chunks(log: Log, topic: str, partition: int) -> Iterator[FetchedRecords]:
+    """The records of a partition now, without empty chunks."""
     offset, end = log.start_offset(topic, partition), log.end_offset(topic, partition)
     while offset < end:
         chunk = log.read(topic, partition, offset).before(end)

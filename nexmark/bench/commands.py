@@ -70,12 +70,12 @@ def bench(
     differ, 3 if an engine cannot run here (but see --allow-missing-peers).
     """
     from nexmark.bench.machine import pin
-    from nexmark.bench.plan import Plan, cores_of, listed
+    from nexmark.bench.plan import ComparisonPlan, cores_of, listed
     from nexmark.bench.report import as_text, write_report
     from nexmark.bench.run import compare_engines
     from nexmark.signals import end_at_sigterm
 
-    plan = Plan(
+    plan = ComparisonPlan(
         listed(engines), listed(queries), events, partitions, nodes, pairs, memory_mb, seed, cores_of(cores),
         _generator(generator), collector=flink_collector, broker_warmup_s=broker_warmup,
         format=record_format,  # type: ignore[arg-type]  # the plan checks it

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from nexmark.bench.answers import last_rows, open_columns, plain_rows
 from nexmark.bench.meter import Measure, Meter
-from nexmark.bench.plan import CHECKPOINTS_S, Plan, Variant
+from nexmark.bench.plan import CHECKPOINTS_S, ComparisonPlan, Variant
 from nexmark.flink.cluster import Cluster
 from nexmark.flink.rest import ENDED
-from nexmark.flink.sql import CHANGELOGS, Place, statements
+from nexmark.flink.sql import CHANGELOGS, TableTopics, statements
 from nodes.api import RunFailed, Settings, open_job_log
 
 LIMIT_S = 1800.0
@@ -22,7 +22,7 @@ LOOK_S = 0.25
 class FlinkEngine:
     """``events`` is the topic as the broker knows it; ``prefix`` stands before the topics of results."""
 
-    plan: Plan
+    plan: ComparisonPlan
     settings: Settings
     cluster: Cluster
     events: str
@@ -44,7 +44,7 @@ class FlinkEngine:
             with open_job_log(self.settings) as opened:
                 opened.create_topic(topic, self.plan.partitions)
         assert log.bootstrap is not None, "the comparison runs on Kafka"
-        place = Place(log.bootstrap, self.events, None if topic is None else log.prefix + topic)
+        place = TableTopics(log.bootstrap, self.events, None if topic is None else log.prefix + topic)
         settings = {"execution.checkpointing.interval": f"{CHECKPOINTS_S:g} s"} if variant.checkpoints else {}
         workers = [process.pid for process in self.cluster.task_managers]
         meter = Meter(lambda: workers)

@@ -1,7 +1,7 @@
 """Bringing rows to one form without reading each as JSON: what engines are known to write in two ways, and only that.
 
 A row is changed only where its whole beginning is understood, and then so that its meaning stays: rows that are the
-same bytes afterwards are the same rows. What is written in yet another way stays as it is.
+same bytes afterwards are the same rows. A value in yet another form stays as it is.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TIME = re.compile(
 
 
 def forms(query: str) -> list[Form]:
-    """What to do to rows of a query, one after the other: of q1 the price as text, times with all digits."""
+    """The steps for rows of a query, one after the other: of q1 the price as text, times with all digits."""
     return [_prices, _times] if query == "q1" else [_times]
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from nexmark.bench.answers import once_rows, open_columns
 from nexmark.bench.jobs import bench_job
 from nexmark.bench.meter import Measure, Meter
-from nexmark.bench.plan import CHECKPOINTS_S, Plan, Variant
+from nexmark.bench.plan import CHECKPOINTS_S, ComparisonPlan, Variant
 from nodes.api import (
     Fleet,
     Monitor,
@@ -30,7 +30,7 @@ LOOK_S = 0.05
 class HolonEngine:
     """``settings`` name the log; every run has a job, topics and checkpoints of its own."""
 
-    plan: Plan
+    plan: ComparisonPlan
     settings: Settings
     name: str = "holon"
 
@@ -39,7 +39,7 @@ class HolonEngine:
         return True
 
     def shown_settings(self) -> dict[str, str]:
-        """What matters of how it runs."""
+        """The settings of its run that matter."""
         node = self.settings.node
         return {
             "nodes": str(self.plan.nodes),

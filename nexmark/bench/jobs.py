@@ -15,7 +15,7 @@ OFFICIAL = {"q4": "q4official"}
 
 
 class Discarded(ProcessingFunction[Any]):
-    """q0 and q2 to nowhere: the fields are decoded (and filtered by the job's ``where``), and that is all."""
+    """q0 and q2 to nowhere: the fields are decoded (and filtered by the source's ``filter``), and that is all."""
 
     def process_batch(self, batch: Batch[Any], ctx: Context, /) -> None:
         assert len(batch["bid.price"]) == len(batch)

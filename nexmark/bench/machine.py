@@ -1,4 +1,4 @@
-"""What was measured on, and with which versions."""
+"""The machine of a measurement, and its versions."""
 
 from __future__ import annotations
 

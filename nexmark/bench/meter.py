@@ -1,4 +1,4 @@
-"""What a run costs: CPU time of the engine's processes, their own memory, and what everybody else took meanwhile."""
+"""Costs of a run: CPU time of the engine's processes, their own memory, and the CPU time of all other processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a comparison is asked for, checked before anything starts."""
+"""The options of a comparison, checked before anything starts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PYTHON_PEERS: dict[str, tuple[str, str, bool]] = {
 }
 """Peers in Python: whose environment, its style, and whether its workers are processes (or threads of one)."""
 PYTHON_QUERIES = ("q7max",)
-"""What peers in Python are measured on."""
+"""Queries that peers in Python are measured on."""
 COLLECTORS = ("G1", "Parallel")
 """Of Java, for Flink's task manager. Its own scripts choose the first."""
 ENGINES = ("holon", "flink", *PYTHON_PEERS)
@@ -49,7 +49,7 @@ class Variant:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ComparisonPlan:
     """``pairs``: how often each engine runs, in turn. ``cores``: which ones everything is pinned to (empty: all)."""
 
     engines: tuple[str, ...] = ("holon", "flink")

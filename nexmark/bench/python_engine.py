@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nexmark.bench.meter import Measure, Meter
-from nexmark.bench.plan import PYTHON_PEERS, PYTHON_QUERIES, Plan, Variant
+from nexmark.bench.plan import PYTHON_PEERS, PYTHON_QUERIES, ComparisonPlan, Variant
 from nexmark.bench.python_home import PythonHome
 from nexmark.flink.cluster import free_port
 from nodes.api import RunFailed, Settings
@@ -29,7 +29,7 @@ class PythonEngine:
     for the end of its input, so that its CPU time can be read.
     """
 
-    plan: Plan
+    plan: ComparisonPlan
     settings: Settings
     home: PythonHome
     events: str
@@ -43,7 +43,7 @@ class PythonEngine:
         return variant.query in PYTHON_QUERIES and not variant.checkpoints
 
     def shown_settings(self) -> dict[str, str]:
-        """What matters of how it runs; the rest is in the peer's folder."""
+        """The settings of its run that matter; the rest is in the peer's folder."""
         _, style, processes = PYTHON_PEERS[self.name]
         shown = {"version": self.home.version, "workers": str(self.workers), "checkpoints": "off"}
         shown["workers are"] = "processes" if processes else "threads"

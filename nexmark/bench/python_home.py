@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nodes.errors import MissingDependency, Unreachable
-from nodes.kafka_jars import cache_folder, locked
+from nodes.local_kafka.jars import cache_folder, locked
 
 PEERS = Path(__file__).parents[2] / "deploy" / "peers"
 """Queries and requirements: part of the source tree, not of the package."""
@@ -72,9 +72,11 @@ def _make(name: str, folder: Path, wanted: Path) -> None:
         raise Unreachable(f"the packages of {name} did not arrive within {FETCH_TIMEOUT_S} s; try again") from error
     if "No matching distribution found for" in done.stderr:
         python = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
-        raise MissingDependency(f"{name} has no package for {python} on this machine; pip says:\n{done.stderr[-1500:]}")
+        raise MissingDependency(
+            f"{name} has no package for {python} on this machine; output of pip:\n{done.stderr[-1500:]}"
+        )
     if done.returncode != 0:
-        raise Unreachable(f"the packages of {name} could not be fetched; pip says:\n{done.stderr[-1500:]}")
+        raise Unreachable(f"the packages of {name} could not be fetched; output of pip:\n{done.stderr[-1500:]}")
     probe = [str(_python(folder)), "-c", f"import {name}"]
     tried = subprocess.run(probe, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=False)
     if tried.returncode != 0:

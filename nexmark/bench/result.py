@@ -10,7 +10,7 @@ import msgspec
 
 from nexmark.bench.agree import Agreement
 from nexmark.bench.meter import Measure
-from nexmark.bench.plan import CHECKPOINTS_S, Plan, Variant
+from nexmark.bench.plan import CHECKPOINTS_S, ComparisonPlan, Variant
 from nexmark.bench.warmup import Warmth
 
 BUSY_CORES = 0.5
@@ -88,7 +88,7 @@ class BenchResult(msgspec.Struct):
     """By peer; ``ratios`` are those over Flink."""
 
 
-def rows_of(plan: Plan, runs: Sequence[Run]) -> list[Row]:
+def rows_of(plan: ComparisonPlan, runs: Sequence[Run]) -> list[Row]:
     """One row for each variant and engine that has runs; Holon's of a variant with checkpoints are those without."""
     rows = []
     for variant in plan.variants:
@@ -99,7 +99,7 @@ def rows_of(plan: Plan, runs: Sequence[Run]) -> list[Row]:
     return rows
 
 
-def _row(plan: Plan, variant: Variant, engine: str, found: Sequence[Measure]) -> Row:
+def _row(plan: ComparisonPlan, variant: Variant, engine: str, found: Sequence[Measure]) -> Row:
     rates = [plan.events / measure.seconds for measure in found]
     return Row(
         query=variant.query,
@@ -145,7 +145,7 @@ def other_load(runs: Sequence[Run]) -> float:
     return round(sum(run.measure.others_s for run in runs) / seconds, 2) if seconds else 0.0
 
 
-def over_memory(plan: Plan, rows: Sequence[Row]) -> list[str]:
+def over_memory(plan: ComparisonPlan, rows: Sequence[Row]) -> list[str]:
     """Rows whose engine took more memory than both were given."""
     return [
         f"{row.engine} took {row.peak_all_uss_mb:.0f} MB for {row.variant}, of {plan.memory_mb} MB"

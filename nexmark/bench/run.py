@@ -14,7 +14,7 @@ from nexmark.bench.agree import Agreement, agreement
 from nexmark.bench.flink_engine import FlinkEngine
 from nexmark.bench.holon_engine import HolonEngine
 from nexmark.bench.machine import machine, pin
-from nexmark.bench.plan import PYTHON_PEERS, Plan, Variant
+from nexmark.bench.plan import PYTHON_PEERS, ComparisonPlan, Variant
 from nexmark.bench.python_engine import PythonEngine
 from nexmark.bench.python_home import python_home
 from nexmark.bench.result import BUSY_CORES, BenchResult, Run, other_load, over_memory, ratios_of, ratios_over, rows_of
@@ -31,7 +31,7 @@ Say = Callable[[str], None]
 
 
 def compare_engines(
-    plan: Plan, settings: Settings, folder: Path, say: Say, broker_pid: int | None = None
+    plan: ComparisonPlan, settings: Settings, folder: Path, say: Say, broker_pid: int | None = None
 ) -> BenchResult:
     """Run the plan on the settings' Kafka, whose prefix no one else uses; ``folder`` is for what the engines write.
 
@@ -61,8 +61,8 @@ def compare_engines(
     )  # fmt: skip
 
 
-def _fill(plan: Plan, settings: Settings, say: Say) -> None:
-    asked = runs_plan.Plan(
+def _fill(plan: ComparisonPlan, settings: Settings, say: Say) -> None:
+    asked = runs_plan.RunPlan(
         "q0", plan.events, partitions=plan.partitions, seed=plan.seed, generator=plan.generator, format=plan.format
     )
     with ExitStack() as stack:
@@ -76,7 +76,7 @@ def _fill(plan: Plan, settings: Settings, say: Say) -> None:
             fill(log, log_address(settings), asked, spark=spark, progress=lambda done: None)
 
 
-def _warmed(plan: Plan, settings: Settings, say: Say, broker_pid: int | None) -> Warmth | None:
+def _warmed(plan: ComparisonPlan, settings: Settings, say: Say, broker_pid: int | None) -> Warmth | None:
     if not plan.broker_warmup_s:
         return None
     say(f"warming the broker for {plan.broker_warmup_s:g} s")
@@ -90,7 +90,7 @@ def _warmed(plan: Plan, settings: Settings, say: Say, broker_pid: int | None) ->
 
 
 def _engines(
-    plan: Plan, settings: Settings, folder: Path, stack: ExitStack, cores: int, say: Say
+    plan: ComparisonPlan, settings: Settings, folder: Path, stack: ExitStack, cores: int, say: Say
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The engines that can run here, and why others cannot."""
     engines: dict[str, Any] = {}
@@ -110,7 +110,9 @@ def _engines(
     return engines, missing
 
 
-def _flink_engine(plan: Plan, settings: Settings, folder: Path, stack: ExitStack, cores: int, say: Say) -> FlinkEngine:
+def _flink_engine(
+    plan: ComparisonPlan, settings: Settings, folder: Path, stack: ExitStack, cores: int, say: Say
+) -> FlinkEngine:
     say("starting Flink (its jars are fetched the first time)")
     folder /= "flink"
     cluster = Cluster(flink_home(), folder, cores=cores, memory_mb=plan.memory_mb, collector=plan.collector)
@@ -118,14 +120,16 @@ def _flink_engine(plan: Plan, settings: Settings, folder: Path, stack: ExitStack
     return FlinkEngine(plan, settings, cluster, settings.log.prefix + TOPIC)
 
 
-def _python_engine(name: str, plan: Plan, settings: Settings, folder: Path, cores: int, say: Say) -> PythonEngine:
+def _python_engine(
+    name: str, plan: ComparisonPlan, settings: Settings, folder: Path, cores: int, say: Say
+) -> PythonEngine:
     say(f"looking for {name} (its environment is made the first time)")
     home = python_home(PYTHON_PEERS[name][0])
     return PythonEngine(plan, settings, home, settings.log.prefix + TOPIC, folder / name, cores, name)
 
 
 class _Runner:
-    def __init__(self, plan: Plan, settings: Settings, engines: dict[str, Any], say: Say) -> None:
+    def __init__(self, plan: ComparisonPlan, settings: Settings, engines: dict[str, Any], say: Say) -> None:
         self.plan, self.settings, self.engines, self.say = plan, settings, engines, say
         self._numbers = count(int(time.time()) * 1000)
 

@@ -22,7 +22,7 @@ from nodes.api import Log, LogAddress, RunFailed, open_log, use_columns
 SCRATCH = "warm-up"
 JAVA = {"fetch.max.bytes": str(50 << 20), "max.partition.fetch.bytes": str(1 << 20), "fetch.min.bytes": "1",
         "holon.reader": "librdkafka"}  # fmt: skip
-OWN = {"holon.reader": "all"}
+OWN = {"holon.reader": "direct"}
 READERS = (JAVA, OWN)
 GRACE_S = 60.0
 LOOK_S = 0.2
@@ -32,7 +32,7 @@ _TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 
 
 class Warmth(msgspec.Struct):
-    """What it came to. ``compiler_cores``: of the broker's compiler in the first and in the last second, None if that
+    """Its outcome. ``compiler_cores``: of the broker's compiler in the first and in the last second, None if that
     cannot be seen (a broker that was there before, or another system than Linux)."""
 
     seconds: float
@@ -114,7 +114,7 @@ def _read(address: LogAddress, seconds: float, number: int, read: MutableSequenc
                     _small_traffic(log, positions)
                 if now_s >= end_s:
                     break
-            log.delivered(wait=True)
+            log.poll_acks(wait=True)
 
 
 def _pass(log: Log, partitions: int) -> Iterator[int]:
@@ -133,5 +133,5 @@ def _small_traffic(log: Log, positions: dict[int, int]) -> None:
     """A small batch to each partition beside the input, and what has arrived there."""
     for part in positions:
         log.send(SCRATCH, part, [_SMALL])
-        positions[part] = log.follow(SCRATCH, part, positions[part]).next_offset
-    log.delivered()
+        positions[part] = log.poll(SCRATCH, part, positions[part]).next_offset
+    log.poll_acks()

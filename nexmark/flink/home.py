@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nodes.errors import MissingDependency, Unreachable
-from nodes.kafka_jars import Bundle, cache_folder, find_java, kafka_jars, locked
+from nodes.local_kafka.jars import Bundle, cache_folder, find_java, kafka_jars, locked
 
 FLINK_VERSION = "2.2.1"
 CONNECTOR_VERSION = "5.0.0-2.2"
@@ -85,7 +85,7 @@ def _download(work: Path) -> Path:
         raise MissingDependency("Flink's jars come through pip, which is not here; install it: python -m ensurepip")
     archives = list(work.glob("apache_flink_libraries-*.tar.gz"))
     if done.returncode != 0 or not archives:
-        raise Unreachable(f"Flink's jars could not be fetched; pip says:\n{done.stderr[-1500:]}")
+        raise Unreachable(f"Flink's jars could not be fetched; output of pip:\n{done.stderr[-1500:]}")
     return archives[0]
 
 

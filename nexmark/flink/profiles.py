@@ -53,7 +53,7 @@ class Profile:
 
     @property
     def settings(self) -> dict[str, str]:
-        """What stands beside the peer's file."""
+        """The settings beside the peer's file."""
         return PROFILES[self.name]
 
     @property

@@ -14,7 +14,7 @@ _PRODUCER = {"linger.ms": "10", "batch.size": "262144", "buffer.memory": "671088
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class TableTopics:
     """Where events come from and results go to; without ``results`` they go nowhere."""
 
     bootstrap: str
@@ -28,7 +28,7 @@ def queries(peer: Path) -> list[str]:
     return sorted(path.stem for path in (peer / "queries").glob("*.sql"))
 
 
-def statements(peer: Path, query: str, place: Place) -> list[str]:
+def statements(peer: Path, query: str, place: TableTopics) -> list[str]:
     """The query's statements, the last of which starts its job."""
     text = (peer / "queries" / f"{query}.sql").read_text(encoding="utf-8")
     key = ", PRIMARY KEY (category) NOT ENFORCED" if query in CHANGELOGS and place.results else ""
@@ -36,7 +36,7 @@ def statements(peer: Path, query: str, place: Place) -> list[str]:
     return _split(filled)
 
 
-def latency_statements(peer: Path, query: str, place: Place, window_ms: int) -> list[str]:
+def latency_statements(peer: Path, query: str, place: TableTopics, window_ms: int) -> list[str]:
     """As ``statements``, for the query with windows of ``window_ms`` whose results leave at once."""
     text = (peer / "latency" / f"{query}.sql").read_text(encoding="utf-8")
     at_once = sink(query, place) | {"properties.linger.ms": "0"}
@@ -44,7 +44,7 @@ def latency_statements(peer: Path, query: str, place: Place, window_ms: int) -> 
     return _split(Template(text).substitute(SOURCE=_options(source(place)), SINK=_options(at_once), WINDOW_S=window))
 
 
-def source(place: Place) -> dict[str, str]:
+def source(place: TableTopics) -> dict[str, str]:
     """Options of the source's table."""
     options = {
         "connector": "kafka",
@@ -59,7 +59,7 @@ def source(place: Place) -> dict[str, str]:
     return options | ({"scan.bounded.mode": "latest-offset"} if place.bounded else {})
 
 
-def sink(query: str, place: Place) -> dict[str, str]:
+def sink(query: str, place: TableTopics) -> dict[str, str]:
     """Options of the sink's table."""
     if place.results is None:
         return {"connector": "blackhole"}

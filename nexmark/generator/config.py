@@ -1,4 +1,4 @@
-"""What a generated stream depends on, besides the event number."""
+"""Parameters of a generated stream, besides the event number."""
 
 from __future__ import annotations
 

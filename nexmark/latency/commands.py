@@ -24,7 +24,7 @@ from nodes.api import (
 
 if TYPE_CHECKING:
     from nexmark.latency.measure import Measured
-    from nexmark.latency.plan import Plan
+    from nexmark.latency.plan import LatencyPlan
     from nexmark.latency.report import LatencyReport
     from nodes.api import Settings
 
@@ -70,13 +70,13 @@ def latency(
     From the append of the record that closes a window (the latest, over partitions, of the first record past its end)
     to the append of the result; both times are the log's own. Exit code 1 if a result is wrong.
     """
-    from nexmark.latency.plan import Plan
+    from nexmark.latency.plan import LatencyPlan
     from nexmark.latency.plot import check_plot, plot_latency
     from nexmark.latency.report import as_text, latency_report
     from nexmark.signals import end_at_sigterm
 
     end_at_sigterm()
-    plan = Plan(query, rate, seconds, nodes, replicas, window, partitions, warmup, seed)
+    plan = LatencyPlan(query, rate, seconds, nodes, replicas, window, partitions, warmup, seed)
     check_plot(plot)
     (measured,) = _measured(
         [plan], log, bootstrap, lambda given: begin(ctx, config, [*given, *(define or ())], log_level)
@@ -125,7 +125,7 @@ def failover(
     one slot for each node, and with :spare as many more as are killed.
     """
     from nexmark.flink.profiles import profile_of
-    from nexmark.latency.plan import Plan, with_scenario
+    from nexmark.latency.plan import LatencyPlan, with_scenario
     from nexmark.latency.plot import check_plot, plot_failover
     from nexmark.latency.report import as_text, sensitivity_ratios, told_ratios
     from nexmark.latency.scenarios import Scenario
@@ -136,7 +136,7 @@ def failover(
     profiles = [profile_of(text) for text in flink.split(",")] if "flink" in names else []
     count = nodes if nodes is not None else 3 if scenario == "single" else 5
     parts = partitions if partitions is not None else 6 if scenario == "single" else count
-    healthy = Plan(query, rate, seconds, count, replicas, window, parts, warmup, seed)
+    healthy = LatencyPlan(query, rate, seconds, count, replicas, window, parts, warmup, seed)
     asked = Scenario(scenario, healthy, with_scenario(healthy, scenario), log)
     check_plot(plot)
 
@@ -163,7 +163,7 @@ def failover(
 
 
 def _measured(
-    plans: Sequence[Plan], log: str, bootstrap: str | None, load: Callable[[list[str]], Settings]
+    plans: Sequence[LatencyPlan], log: str, bootstrap: str | None, load: Callable[[list[str]], Settings]
 ) -> list[Measured]:
     from nexmark.latency.measure import measure
     from nexmark.latency.place import measuring_place

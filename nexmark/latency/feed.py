@@ -22,7 +22,7 @@ LEAD_MS = 200
 
 
 class FeedSpec(msgspec.Struct):
-    """What to produce; ``rate`` in events a second."""
+    """The stream to produce; ``rate`` in events a second."""
 
     topic: str
     partitions: int
@@ -64,10 +64,10 @@ class Feed:
                 behind_s = max(behind_s, now_s - sent / spec.rate)
                 self._send(sent, due, config)
                 sent = due
-            self.log.delivered()
+            self.log.poll_acks()
             self._produce_ahead(config)
             time.sleep(max(0.0, TICK_S - (time.monotonic() - began_s) % TICK_S))
-        self.log.delivered(wait=True)
+        self.log.poll_acks(wait=True)
         return Fed(base_ms, sent, round(behind_s * 1000, 1))
 
     def _send(self, first: int, stop: int, config: GeneratorConfig) -> None:

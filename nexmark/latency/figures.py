@@ -1,4 +1,4 @@
-"""What a run shows on its log: the latency of every result, and whether the results are right."""
+"""The figures of a run by its log: the latency of every result, and whether the results are right."""
 
 from __future__ import annotations
 

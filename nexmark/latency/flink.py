@@ -17,12 +17,12 @@ from nexmark.flink.cluster import Cluster
 from nexmark.flink.home import flink_home
 from nexmark.flink.profiles import Profile
 from nexmark.flink.rest import ENDED
-from nexmark.flink.sql import Place, latency_statements
+from nexmark.flink.sql import TableTopics, latency_statements
 from nexmark.latency.feed import FeedSpec
 from nexmark.latency.figures import Delays, InputColumns, closing_ms, delays, expected_rows, read_input
 from nexmark.latency.jobs import input_topic
 from nexmark.latency.measure import Measured, Producer, Running, Say
-from nexmark.latency.plan import Plan
+from nexmark.latency.plan import LatencyPlan
 from nexmark.oracle import compare
 from nexmark.times import parse_time_ms
 from nodes.api import Log, RunFailed, Settings, SettingsError, open_job_log
@@ -100,7 +100,7 @@ class TaskManagers:
 
 
 def measure_flink(
-    plan: Plan, profile: Profile, settings: Settings, folder: Path, say: Say, broker: int | None = None
+    plan: LatencyPlan, profile: Profile, settings: Settings, folder: Path, say: Say, broker: int | None = None
 ) -> FlinkMeasured:
     """Run the plan with Flink in place of Holon's nodes, one task manager with one slot for each of them."""
     if plan.query != "q7max":
@@ -124,7 +124,7 @@ def measure_flink(
                 task_managers=plan.nodes + spare,
             )
         )  # fmt: skip
-        place = Place(settings.log.bootstrap, settings.log.prefix + topic, settings.log.prefix + results, False)
+        place = TableTopics(settings.log.bootstrap, settings.log.prefix + topic, settings.log.prefix + results, False)
         job = cluster.sql.submit(latency_statements(home.peer, plan.query, place, plan.window_ms), {})
         _wait(lambda: cluster.jobs.all_running(job), START_S, "Flink's tasks to run")
         ran = Running(plan, TaskManagers(cluster, job), None, say, broker)
@@ -142,7 +142,7 @@ def measure_flink(
         return FlinkMeasured(measured, len(missing))
 
 
-def _results(log: Log, topic: str, columns: Sequence[InputColumns], plan: Plan) -> tuple[list[Result], int]:
+def _results(log: Log, topic: str, columns: Sequence[InputColumns], plan: LatencyPlan) -> tuple[list[Result], int]:
     """Results without repeats, and how many there were; waits for those that are due, but not for ever."""
     wanted = closed_ends(plan, columns)
     deadline_s = time.monotonic() + QUIET_S
@@ -168,13 +168,13 @@ def _read(log: Log, topic: str) -> tuple[list[Result], int]:
     return list(outputs.values()), repeats
 
 
-def closed_ends(plan: Plan, columns: Sequence[InputColumns]) -> set[int]:
+def closed_ends(plan: LatencyPlan, columns: Sequence[InputColumns]) -> set[int]:
     """Ends of the windows that the input has closed."""
     rows = expected_rows(plan.query, columns, plan.window_ms)
     return {row["window_end"] for row in rows if closing_ms(row["window_end"], columns) is not None}
 
 
-def _differences(plan: Plan, columns: Sequence[InputColumns], outputs: Sequence[Result]) -> int:
+def _differences(plan: LatencyPlan, columns: Sequence[InputColumns], outputs: Sequence[Result]) -> int:
     """Results that are not as they should be. One that is missing is not wrong, but unfinished."""
     there = {output.identity.position for output in outputs}
     rows = expected_rows(plan.query, columns, plan.window_ms)

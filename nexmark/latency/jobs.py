@@ -24,7 +24,7 @@ def highest(window_ms: int) -> type[ProcessingFunction[Any]]:
         def process_batch(self, batch: Batch[Any], ctx: Context, /) -> None:
             self.best.insert_many((np.ones(len(batch), dtype=np.int64), batch["bid.price"]), batch.ts_ms)
 
-        @on_window(best, once=True)
+        @on_window(best, scope="global")
         async def answer(self, window: Window, ctx: Context) -> None:
             found = await self.best.window_value(window)
             ctx.emit({"window_end": window.end_ms, "max_price": found["highest"], "bids": found["count"]})
@@ -70,7 +70,7 @@ def input_topic(run: int) -> str:
 def windowed_job(query: str, window_ms: int, run: int) -> Job:
     """The job of a run; ``run`` is a number that no other run on this log has."""
     make, columns = MAKERS[query]
-    source = Source(input_topic(run), columns, timestamp="time_ms", where=bids)
+    source = Source(input_topic(run), columns, timestamp="time_ms", filter=bids)
     name = f"{query}-latency-{run}"
     return Job(name, source, make(window_ms), output=name)
 

@@ -15,7 +15,7 @@ from nexmark.latency.feed import Fed, FeedSpec
 from nexmark.latency.figures import Delays, delays, differences, read_input
 from nexmark.latency.jobs import input_topic, windowed_job
 from nexmark.latency.load import Load, LoadMeter
-from nexmark.latency.plan import Plan
+from nexmark.latency.plan import LatencyPlan
 from nodes.api import (
     Fleet,
     Log,
@@ -39,9 +39,9 @@ Say = Callable[[str], None]
 
 @dataclass(slots=True)
 class Measured:
-    """What came out. Times are those of the log's clock."""
+    """The outcome. Times are those of the log's clock."""
 
-    plan: Plan
+    plan: LatencyPlan
     began_ms: int
     ended_ms: int
     kills_ms: list[int]
@@ -54,7 +54,7 @@ class Measured:
     load: Load
 
 
-def measure(plan: Plan, settings: Settings, say: Say, broker: int | None = None) -> Measured:
+def measure(plan: LatencyPlan, settings: Settings, say: Say, broker: int | None = None) -> Measured:
     """Run the plan on the settings' log; ``broker``: process id of a local one, for its share of the load."""
     run = time.time_ns() // 1_000_000
     topic = input_topic(run)
@@ -130,7 +130,7 @@ class Producer:
         return self.process.poll() is None
 
     def fed(self) -> Fed:
-        """What it says in the end."""
+        """Its last message."""
         assert self.process is not None and self.process.stdout is not None
         line = self.process.stdout.readline()
         if self.process.wait() != 0 or not line:
@@ -148,7 +148,7 @@ class _Due:
     restart_after_s: float | None = None
 
 
-class Member(Protocol):
+class MeasuredProcess(Protocol):
     """A process that can be killed."""
 
     @property
@@ -156,11 +156,11 @@ class Member(Protocol):
 
 
 class Members(Protocol):
-    """What is measured: a fleet of Holon's nodes, or another engine's processes that behave as one."""
+    """The measured system: a fleet of Holon's nodes, or another engine's processes that behave as one."""
 
     awaited: int
 
-    def running(self) -> Sequence[Member]: ...
+    def running(self) -> Sequence[MeasuredProcess]: ...
     def kill(self, number: int) -> bool: ...
     def add(self, number: int) -> object: ...
     def check(self) -> None: ...
@@ -170,7 +170,7 @@ class Members(Protocol):
 class Running:
     """The time in which the fleet runs. It looks rarely, since it shares the machine with what is measured."""
 
-    plan: Plan
+    plan: LatencyPlan
     fleet: Members
     monitor: Monitor | None
     say: Say

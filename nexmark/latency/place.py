@@ -14,7 +14,7 @@ LOGS = ("kafka", "embedded")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class MeasurementBroker:
     """``definitions`` are settings; ``broker`` is the process id of a broker that was started for this."""
 
     definitions: list[str]
@@ -22,7 +22,7 @@ class Place:
 
 
 @contextmanager
-def measuring_place(kind: str, bootstrap: str | None, say: Callable[[str], None]) -> Iterator[Place]:
+def measuring_place(kind: str, bootstrap: str | None, say: Callable[[str], None]) -> Iterator[MeasurementBroker]:
     """Everything that is made here is gone afterwards, except topics on a broker that was named."""
     if kind not in LOGS:
         raise UnknownName("log", kind, LOGS)
@@ -32,10 +32,12 @@ def measuring_place(kind: str, bootstrap: str | None, say: Callable[[str], None]
         folder = Path(name)
         checkpoints = f"checkpoints.url={folder / 'checkpoints'}"
         if kind == "embedded":
-            yield Place(["log.kind=embedded", f"log.path={folder / 'log'}", checkpoints], None)
+            yield MeasurementBroker(["log.kind=embedded", f"log.path={folder / 'log'}", checkpoints], None)
         elif bootstrap is not None:
-            yield Place(["log.kind=kafka", f"log.bootstrap={bootstrap}", checkpoints], None)
+            yield MeasurementBroker(["log.kind=kafka", f"log.bootstrap={bootstrap}", checkpoints], None)
         else:
             say("starting a Kafka broker")
             with passing_broker(folder / "kafka") as broker:
-                yield Place(["log.kind=kafka", f"log.bootstrap={broker.bootstrap}", checkpoints], broker.pid)
+                yield MeasurementBroker(
+                    ["log.kind=kafka", f"log.bootstrap={broker.bootstrap}", checkpoints], broker.pid
+                )

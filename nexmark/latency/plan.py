@@ -1,4 +1,4 @@
-"""What a measurement of latency is asked for, checked before anything starts."""
+"""The options of a measurement of latency, checked before anything starts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class LatencyPlan:
     """One run at a steady rate (events a second). ``warmup_s`` comes before ``seconds`` and is not measured."""
 
     query: str
@@ -61,11 +61,11 @@ class Plan:
         return max(1, int(self.rate * (self.warmup_s + self.seconds)))
 
     def reference(self, run: int) -> str:
-        """What node processes load."""
+        """The job that node processes load."""
         return f"nexmark.latency.jobs:{self.query}?window_ms={self.window_ms}&run={run}"
 
 
-def with_scenario(plan: Plan, scenario: str) -> Plan:
+def with_scenario(plan: LatencyPlan, scenario: str) -> LatencyPlan:
     """The plan with its failures: those of the paper's section 5.2, or a single kill."""
     if scenario not in SCENARIOS:
         raise UnknownName("scenario", scenario, SCENARIOS)

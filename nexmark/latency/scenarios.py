@@ -11,8 +11,8 @@ from nexmark.flink.home import flink_home
 from nexmark.flink.profiles import Profile
 from nexmark.latency.flink import FlinkMeasured, measure_flink
 from nexmark.latency.measure import Measured, Say, measure
-from nexmark.latency.place import Place, measuring_place
-from nexmark.latency.plan import Plan
+from nexmark.latency.place import MeasurementBroker, measuring_place
+from nexmark.latency.plan import LatencyPlan
 from nexmark.latency.report import FailoverRow, as_text, failover_row
 from nodes.api import MissingDependency, RunFailed, Settings, Unreachable
 
@@ -44,8 +44,8 @@ class Scenario:
     """A scenario by name: the plan without its failures, and with them."""
 
     name: str
-    healthy: Plan
-    failing: Plan
+    healthy: LatencyPlan
+    failing: LatencyPlan
     log: str
 
     def run(
@@ -73,7 +73,9 @@ class Scenario:
                 self._profiles(done, profiles, settings, say, place)
         return done
 
-    def _profiles(self, done: Done, profiles: Sequence[Profile], settings: Settings, say: Say, place: Place) -> None:
+    def _profiles(
+        self, done: Done, profiles: Sequence[Profile], settings: Settings, say: Say, place: MeasurementBroker
+    ) -> None:
         """Ways to set Flink up that differ in what is to spare share the run without failures, which needs nothing to
         spare."""
         healthy: dict[str, Measured] = {}
@@ -85,7 +87,7 @@ class Scenario:
                 say(f"flink {profile.title} has failed: {error}")
                 done.failed[f"flink {profile.title}"] = str(error)
 
-    def _holon(self, done: Done, settings: Settings, say: Say, place: Place) -> None:
+    def _holon(self, done: Done, settings: Settings, say: Say, place: MeasurementBroker) -> None:
         baseline, measured = (measure(plan, settings, say, place.broker) for plan in (self.healthy, self.failing))
         done.rows.append(failover_row(measured, baseline, self.log, self.name))
         say(as_text(done.rows[-1]))
@@ -109,12 +111,12 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class _Flink:
-    """What each of its runs needs."""
+    """The requirements of each of its runs."""
 
     settings: Settings
     folder: Path
     say: Say
     broker: int | None
 
-    def run(self, plan: Plan, profile: Profile) -> FlinkMeasured:
+    def run(self, plan: LatencyPlan, profile: Profile) -> FlinkMeasured:
         return measure_flink(plan, profile, self.settings, self.folder, self.say, self.broker)

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from nexmark.oracle.compare import FIRST, Comparison, Counts, Expected, Row, Verdict, canonical, compare
+from nexmark.oracle.compare import FIRST, Comparison, Expected, RecordCounts, Row, Verdict, canonical, compare
 from nexmark.oracle.plain import expected_plain
 from nodes.log import LogAddress
 
 __all__ = [
     "Comparison",
-    "Counts",
     "Expected",
+    "RecordCounts",
     "Row",
     "Verdict",
     "canonical",
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 
-def validate_plain(expected: Expected, got: Iterable[Row], *, got_counts: Counts | None = None) -> Verdict:
+def validate_plain(expected: Expected, got: Iterable[Row], *, got_counts: RecordCounts | None = None) -> Verdict:
     """Compare the rows (and counts, if given) that a query gave with the plain oracle's."""
     found = compare(expected.rows, got)
     wrong_counts = expected.counts.differences(got_counts) if got_counts else []
@@ -42,8 +42,8 @@ def validate_spark(
     *,
     out_of_orderness_ms: int = 0,
     lateness_ms: int = 0,
-    skew_guard_ms: int | None = None,
-    got_counts: Counts | None = None,
+    max_future_skew_ms: int | None = None,
+    got_counts: RecordCounts | None = None,
     atoms: bool = False,
 ) -> Verdict:
     """As `nexmark.oracle.spark.validate_spark`; ask `nodes.spark.session.spark_problem` first whether it can run."""
@@ -56,7 +56,7 @@ def validate_spark(
         got,
         out_of_orderness_ms=out_of_orderness_ms,
         lateness_ms=lateness_ms,
-        skew_guard_ms=skew_guard_ms,
+        max_future_skew_ms=max_future_skew_ms,
         got_counts=got_counts,
         atoms=atoms,
     )

@@ -19,7 +19,7 @@ FIRST = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class RecordCounts:
     """Where every input record went; each record counts exactly once."""
 
     accepted: int
@@ -32,7 +32,7 @@ class Counts:
         """All input records."""
         return self.accepted + self.filtered + self.late + self.dead
 
-    def differences(self, got: Counts) -> list[str]:
+    def differences(self, got: RecordCounts) -> list[str]:
         """One line for each count that is not as expected (``self`` is what is expected)."""
         names = ("accepted", "filtered", "late", "dead")
         pairs = [(name, getattr(self, name), getattr(got, name)) for name in names]
@@ -41,10 +41,10 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a query must give on a log."""
+    """The results that a query must give on a log."""
 
     rows: list[dict[str, Any]]
-    counts: Counts
+    counts: RecordCounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,12 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What an oracle says of a run. ``counts`` are the expected ones."""
+    """An oracle's verdict on a run. ``counts`` are the expected ones."""
 
     validated: bool
     differences: int
     first: list[str]
-    counts: Counts
+    counts: RecordCounts
 
 
 def canonical(row: Row) -> str:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from nexmark.oracle.compare import Counts, Expected
+from nexmark.oracle.compare import Expected, RecordCounts
 from nexmark.oracle.plain_queries import QUERIES, Accepted, Query
 from nodes.log.contract import Log
 
@@ -41,7 +41,7 @@ def expected_plain(
     *,
     out_of_orderness_ms: int = 0,
     lateness_ms: int = 0,
-    skew_guard_ms: int | None = None,
+    max_future_skew_ms: int | None = None,
     atoms: bool = False,
 ) -> Expected:
     """Rows and counts of a query over everything in the topic now; raises ValueError for a query it does not know.
@@ -58,7 +58,7 @@ def expected_plain(
         for partition in range(partitions):
             watermark: int | None = None
             for record, timestamp_ms in _events(log, topic, partition, spec, atoms):
-                if record is None or _too_far_ahead(record, timestamp_ms, skew_guard_ms):
+                if record is None or _too_far_ahead(record, timestamp_ms, max_future_skew_ms):
                     counts["dead"] += 1
                     continue
                 closed = None if watermark is None else watermark - lateness_ms
@@ -73,7 +73,7 @@ def expected_plain(
                 watermark = reached if watermark is None else max(watermark, reached)
 
     rows = list(spec.answer(accepted(), partitions))
-    return Expected(rows, Counts(counts["accepted"], counts["filtered"], counts["late"], counts["dead"]))
+    return Expected(rows, RecordCounts(counts["accepted"], counts["filtered"], counts["late"], counts["dead"]))
 
 
 def parse(value: bytes, query: Query) -> Record | None:

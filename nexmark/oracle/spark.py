@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from nexmark.oracle.compare import FIRST, Counts, Row, Verdict, canonical, describe
+from nexmark.oracle.compare import FIRST, RecordCounts, Row, Verdict, canonical, describe
 from nexmark.oracle.spark_parse import PARSED, parser
 from nexmark.oracle.spark_queries import SPARK_QUERIES, WINDOW_MS
 from nodes.log import LogAddress
@@ -58,8 +58,8 @@ def validate_spark(
     *,
     out_of_orderness_ms: int = 0,
     lateness_ms: int = 0,
-    skew_guard_ms: int | None = None,
-    got_counts: Counts | None = None,
+    max_future_skew_ms: int | None = None,
+    got_counts: RecordCounts | None = None,
     first: int = FIRST,
     atoms: bool = False,
 ) -> Verdict:
@@ -74,7 +74,7 @@ def validate_spark(
     with spark_session(jars=needed_jars(log)) as spark, tempfile.TemporaryDirectory(prefix="holon-oracle-") as folder:
         _view_partitions(spark, log, topic)
         read_topic(spark, log, topic).mapInArrow(parser(query, atoms=atoms), PARSED).createOrReplaceTempView("parsed")
-        classified = spark.sql(_classified_sql(query, out_of_orderness_ms, lateness_ms, skew_guard_ms)).persist()
+        classified = spark.sql(_classified_sql(query, out_of_orderness_ms, lateness_ms, max_future_skew_ms)).persist()
         try:
             classified.createOrReplaceTempView("classified")
             counts = _counts(classified)
@@ -90,11 +90,11 @@ def validate_spark(
     return Verdict(differences == 0, differences, (wrong_counts + lines)[:first], counts)
 
 
-def _classified_sql(query: str, out_of_orderness_ms: int, lateness_ms: int, skew_guard_ms: int | None) -> str:
+def _classified_sql(query: str, out_of_orderness_ms: int, lateness_ms: int, max_future_skew_ms: int | None) -> str:
     spec = SPARK_QUERIES[query]
     watermark = _WATERMARK.format(out_of_orderness_ms=int(out_of_orderness_ms))
     return _CLASSIFIED.format(
-        not_ahead="TRUE" if skew_guard_ms is None else f"event_ms <= timestamp_ms + {int(skew_guard_ms)}",
+        not_ahead="TRUE" if max_future_skew_ms is None else f"event_ms <= timestamp_ms + {int(max_future_skew_ms)}",
         window_ms=WINDOW_MS,
         slide_ms=spec.slide_ms,
         watermark=watermark if spec.windowed else "CAST(NULL AS BIGINT)",
@@ -111,9 +111,9 @@ def _view_partitions(spark: SparkSession, log: str | LogAddress, topic: str) -> 
     spark.range(partitions).selectExpr("CAST(id AS INT) AS partition").createOrReplaceTempView("partitions")
 
 
-def _counts(classified: DataFrame) -> Counts:
+def _counts(classified: DataFrame) -> RecordCounts:
     found = {row["class"]: row["count"] for row in classified.groupBy("class").count().collect()}
-    return Counts(*(found.get(name, 0) for name in ("accepted", "filtered", "late", "dead")))
+    return RecordCounts(*(found.get(name, 0) for name in ("accepted", "filtered", "late", "dead")))
 
 
 def _got_rows(spark: SparkSession, got: Iterable[Row] | Path, folder: Path) -> DataFrame:

@@ -27,14 +27,14 @@ _PERSON: dict[str, type] = {"id": int, "name": str}
 class Query:
     """A query: what it computes, what it reads of a record, and which records it is about.
 
-    ``read_back_ms``: how far its windows look back (``Job.read_back_ms``).
+    ``window_retention_ms``: how far its windows look back (``Job.window_retention_ms``).
     """
 
     title: str
     process: Any
     format: NexmarkColumns
-    where: Callable[[Any], Any]
-    read_back_ms: int = 0
+    filter: Callable[[Any], Any]
+    window_retention_ms: int = 0
 
 
 QUERIES = {
@@ -61,7 +61,12 @@ QUERIES = {
 
 
 def nexmark_job(
-    query: str, *, out_of_orderness_ms: int = 0, lateness_ms: int = 0, skew_guard_ms: int | None = None, atoms: int = 0
+    query: str,
+    *,
+    out_of_orderness_ms: int = 0,
+    lateness_ms: int = 0,
+    max_future_skew_ms: int | None = None,
+    atoms: int = 0,
 ) -> Job:
     """The job of a query: from the topic ``nexmark`` to a topic of the query's name.
 
@@ -72,9 +77,9 @@ def nexmark_job(
         TOPIC,
         _atoms(spec.format) if atoms else spec.format,
         timestamp="time_ms",
-        where=spec.where,
+        filter=spec.filter,
         watermarks=BoundedOutOfOrderness(out_of_orderness_ms),
-        skew_guard_ms=skew_guard_ms,
+        max_future_skew_ms=max_future_skew_ms,
     )
     return Job(
         f"nexmark-{query}",
@@ -82,7 +87,7 @@ def nexmark_job(
         spec.process,
         output=query,
         allowed_lateness_ms=lateness_ms,
-        read_back_ms=spec.read_back_ms,
+        window_retention_ms=spec.window_retention_ms,
     )
 
 

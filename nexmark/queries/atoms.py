@@ -2,7 +2,7 @@
 
 An atom has one column ``event``, a dense union of persons, auctions and bids; or, as older ones, ``event_type`` and a
 struct for each kind. An event is dead unless its kind is 0, 1 or 2, the struct of its kind is there, and the fields
-that the query needs are not null; times are those of the years 1 to 9999. What there is of other kinds does not matter.
+that the query needs are not null; times are those of the years 1 to 9999. Events of other kinds do not matter.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from holon import Decoded
-from holon.batch import take_columns
 from holon.columnar.atom_columns import Column, Kind, Layout, Path, address_of, spread
 from holon.columnar.atoms import AtomReader, Atoms, single, write_atom
 from holon.columnar.loops import Loops, installed
-from holon.columnar.payloads import PAD_BYTES, Payloads, Texts
+from holon.columnar.payloads import PAD_BYTES, BinaryColumn, Texts
+from holon.formats.batch import take_columns
 from nexmark.queries.columns import TIME, TIMES, NexmarkColumns
 from nexmark.queries.parsing import SUBJECTS
 from nexmark.times import MAX_TIME_MS, MIN_TIME_MS, time_cells
@@ -121,7 +121,7 @@ class NexmarkAtoms:
                     rows = np.flatnonzero(columns["kind"] == kind)
                     columns[name] = _time_texts(columns["time_ms"][rows], rows, len(found))
                 else:
-                    assert isinstance(found.records, Payloads)
+                    assert isinstance(found.records, BinaryColumn)
                     columns[name] = Texts(found.records.buffer, outs[f"{name}:starts"], outs[f"{name}:ends"])
         return columns
 
@@ -210,7 +210,7 @@ def _source(columns: dict[str, Column], source: str, records: Sequence[bytes]) -
         return address_of(_numbers(column))
     texts = column.texts
     assert texts is not None
-    if column.height and not (isinstance(records, Payloads) and texts.buffer is records.buffer):
+    if column.height and not (isinstance(records, BinaryColumn) and texts.buffer is records.buffer):
         return -1
     return address_of(getattr(texts, side))
 

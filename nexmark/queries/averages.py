@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holon import WCRDT, Assigner, Batch, Context, Global, ProcessingFunction, Window, WLocal, on_window
+from holon import WCRDT, Assigner, Batch, Context, GlobalWindow, ProcessingFunction, Window, WLocal, on_window
 from nexmark.model import AUCTION, BID, PERSON, WINDOW_MS
 from nexmark.queries.bag import Bag, Columns
 from nexmark.queries.best import Best, highest
@@ -54,7 +54,7 @@ class Averages(ProcessingFunction[Any]):
             at = np.full(found.shape[1], min(window.end_ms, FAR_FUTURE_MS) - 1, dtype=np.int64)
             self.best.insert_many(tuple(found), at)
 
-    @on_window(best, once=True)
+    @on_window(best, scope="global")
     async def answer(self, window: Window, ctx: Context) -> None:
         _, categories, prices = await self.best.window_value(window)
         for category in np.unique(categories).tolist():
@@ -71,15 +71,15 @@ class Averages(ProcessingFunction[Any]):
 class OfficialAverages(Averages):
     """The official form, not windowed: the final state of a bounded input."""
 
-    sales = WCRDT(Bag(4), Global())
-    bids = WLocal(Bag(3), Global())
-    best = WCRDT(Best(), Global(), stage=1)
+    sales = WCRDT(Bag(4), GlobalWindow())
+    bids = WLocal(Bag(3), GlobalWindow())
+    best = WCRDT(Best(), GlobalWindow(), stage=1)
 
     @on_window(sales)
     async def join(self, window: Window, ctx: Context) -> None:
         await super().join(window, ctx)
 
-    @on_window(best, once=True)
+    @on_window(best, scope="global")
     async def answer(self, window: Window, ctx: Context) -> None:
         await super().answer(window, ctx)
 

@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holon import Decoded
-from holon.batch import take_columns
 from holon.columnar.loops import Loops, installed
-from holon.columnar.payloads import Payloads, Texts
+from holon.columnar.payloads import BinaryColumn, Texts
 from holon.columnar.projection import Kind, Projector
+from holon.formats.batch import take_columns
 from nexmark.model import AUCTION
 from nexmark.queries.parsing import SUBJECTS, Parsed, Parser
 from nexmark.times import INVALID_TIME, parse_times_ms
@@ -59,14 +59,14 @@ class NexmarkColumns:
         return f"nexmark json {' '.join(asked)}"
 
     def projector(self, loops: Loops) -> Projector:
-        """What reads records by these loops."""
+        """The reader of records by these loops."""
         if self._projector is None:
             fields = {kind: self._projected(kind) for kind in range(len(SUBJECTS))}
             self._projector = Projector(loops, fields, ("event_type",))
         return self._projector
 
     def _projected(self, kind: int) -> list[tuple[tuple[str, ...], str, Kind]]:
-        """What the compiled loops read of records of this kind: path, column, what it becomes."""
+        """The fields of records of this kind that the compiled loops read: path, column, what it becomes."""
         subject = SUBJECTS[kind]
         found: list[tuple[tuple[str, ...], str, Kind]] = [((subject, "dateTime"), "time_ms", "time")]
         for name, of in self.asked[kind].items():
@@ -78,7 +78,7 @@ class NexmarkColumns:
         """Decode a run of payloads."""
         loops = installed()
         if loops is not None and len(payloads) >= FEW:
-            return self._decode_projected(self.projector(loops), Payloads.of(payloads))
+            return self._decode_projected(self.projector(loops), BinaryColumn.of(payloads))
         parsed = self._parser.parse(payloads)
         index = None if parsed.rows is None else np.array(parsed.rows, dtype=np.intp)
         kinds = np.array(parsed.kinds, dtype=np.int8)
@@ -99,7 +99,7 @@ class NexmarkColumns:
                 columns[f"{SUBJECTS[kind]}.{name}"] = _spread(name, of, values, rows, len(subjects))
         return columns
 
-    def _decode_projected(self, projector: Projector, payloads: Payloads) -> Decoded[Any]:
+    def _decode_projected(self, projector: Projector, payloads: BinaryColumn) -> Decoded[Any]:
         found = projector.project(payloads)
         kinds = found.case.astype(np.int8)
         columns: dict[str, Column] = {**found.integers, **found.texts}

@@ -26,7 +26,7 @@ class Counted(NamedTuple):
 _NONE = Counted(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
-class Counts(Lattice[int, Columns]):
+class KeyCounts(Lattice[int, Columns]):
     """Key -> how often it was inserted; the value is two columns, keys ascending and their counts.
 
     Of one actor's counts the higher one joins; the counts of actors add up. As ``MapOf(GCounter())``, which holds an

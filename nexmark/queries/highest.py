@@ -22,7 +22,7 @@ class Q7Max(ProcessingFunction[Any]):
         prices = batch["bid.price"]
         self.bids.insert_many((np.ones(len(batch), dtype=np.int64), prices), batch.ts_ms)
 
-    @on_window(bids, once=True)
+    @on_window(bids, scope="global")
     async def answer(self, window: Window, ctx: Context) -> None:
         found = await self.bids.window_value(window)
         ctx.emit({"window_end": window.end_ms, "max_price": found["highest"], "bids": found["count"]})
@@ -58,7 +58,7 @@ class Q7(ProcessingFunction[Any]):
         found = await self.highest.window_value(window)
         assert found is not None, f"window {window} is complete and empty"
         price, payloads = found
-        if ctx.elects(window):
+        if ctx.is_responsible_for(window):
             for payload in payloads:
                 ctx.emit(_row(price, payload, window.end_ms))
             end_ms, highest = self.before.value
@@ -70,7 +70,7 @@ class Q7(ProcessingFunction[Any]):
 
 
 def _payload(batch: Batch[Any], row: int, partition: int) -> tuple[int | str, ...]:
-    """What is kept of a bid; partition, offset and place make equal ones distinct."""
+    """The kept fields of a bid; partition, offset and place make equal ones distinct."""
     auction, bidder = int(batch["bid.auction"][row]), int(batch["bid.bidder"][row])
     texts = batch["bid.dateTime"][row], batch["bid.extra"][row]
     return auction, bidder, *texts, partition, int(batch.offsets[row]), batch.place(row)

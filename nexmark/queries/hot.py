@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from holon import WCRDT, Assigner, Batch, Context, ProcessingFunction, Window, on_window
-from nexmark.queries.counts import Counted, Counts, added
+from nexmark.queries.counts import Counted, KeyCounts, added
 from wcrdt import BoolOr, Sliding, Tumbling
 
 SIZE_MS = 10_000
@@ -26,8 +26,8 @@ class Hot(ProcessingFunction[Any]):
     of these, so that a record counts in exactly the windows that take it. ``open`` says which windows have bids at all.
     """
 
-    slices = WCRDT(Counts(), SLICES)
-    stragglers = WCRDT(Counts(), WINDOWS)
+    slices = WCRDT(KeyCounts(), SLICES)
+    stragglers = WCRDT(KeyCounts(), WINDOWS)
     open = WCRDT(BoolOr(), WINDOWS)
 
     def process_batch(self, batch: Batch[Any], ctx: Context, /) -> None:
@@ -42,7 +42,7 @@ class Hot(ProcessingFunction[Any]):
                 rows = rows[-late:]
                 self.stragglers.insert_many(auctions[rows], times[rows], rows=rows)
 
-    @on_window(open, once=True)
+    @on_window(open, scope="global")
     async def answer(self, window: Window, ctx: Context) -> None:
         parts = [Counted(*await self.stragglers.window_value(window))]
         for start_ms in range(window.start_ms, window.end_ms, SLIDE_MS):

@@ -1,7 +1,7 @@
 """One Nexmark record after the other, by msgspec: right for every record, and what compiled loops fall back on.
 
 A record is dead unless it is a JSON object (RFC 8259, UTF-8) whose ``event_type`` names a sub-object that has the
-fields that the query needs, with their types. What else is in it does not matter.
+fields that the query needs, with their types. Other fields do not matter.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from holon import DecodeFailure
+from holon import DeserializationError
 from nexmark.model import AUCTION, BID, PERSON
 
 Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -49,14 +49,14 @@ class Parser:
         """Read a run of records."""
         try:
             return self._parse_fast(payloads)
-        except (*_ENCODED_ERRORS, DecodeFailure):
+        except (*_ENCODED_ERRORS, DeserializationError):
             return self.parse_each(payloads, range(len(payloads)))
 
     def _parse_fast(self, payloads: Sequence[bytes]) -> Parsed:
         """The common case in a few C-speed loops; raises if any record needs a closer look."""
         payloads = list(payloads)
         if not all(map(bytes.isascii, payloads)):
-            raise DecodeFailure("skipped text is only checked to be UTF-8 one by one")
+            raise DeserializationError("skipped text is only checked to be UTF-8 one by one")
         decode = self._event
         events = [decode(payload) for payload in payloads]
         kinds = [event.event_type for event in events]
@@ -65,7 +65,7 @@ class Parser:
             if kind != BID:
                 subjects[row] = _other(events[row], kind)
         if None in subjects:
-            raise DecodeFailure("no sub-object of the kind")
+            raise DeserializationError("no sub-object of the kind")
         return Parsed(kinds, subjects)
 
     def parse_each(self, payloads: Sequence[bytes], rows: Sequence[int]) -> Parsed:
@@ -75,7 +75,7 @@ class Parser:
         for row in rows:
             try:
                 kind, subject = self._parse_one(payloads[row])
-            except (*_ENCODED_ERRORS, DecodeFailure) as error:
+            except (*_ENCODED_ERRORS, DeserializationError) as error:
                 parsed.bad.append((row, str(error) or type(error).__name__))
                 continue
             parsed.kinds.append(kind)
@@ -89,10 +89,10 @@ class Parser:
         outer = self._outer(payload)
         kind = msgspec.json.decode(outer.get("event_type", b"null"))
         if type(kind) is not int or not PERSON <= kind <= BID:
-            raise DecodeFailure(f"event_type is {kind!r}, not 0, 1 or 2")
+            raise DeserializationError(f"event_type is {kind!r}, not 0, 1 or 2")
         raw = outer.get(SUBJECTS[kind])
         if raw is None:
-            raise DecodeFailure(f"no {SUBJECTS[kind]}")
+            raise DeserializationError(f"no {SUBJECTS[kind]}")
         try:
             return kind, self._subjects[kind](raw)
         except msgspec.ValidationError:
@@ -120,4 +120,4 @@ def _other(event: Any, kind: int) -> Any:
         return event.person
     if kind == AUCTION:
         return event.auction
-    raise DecodeFailure(f"event_type is {kind}, not 0, 1 or 2")
+    raise DeserializationError(f"event_type is {kind}, not 0, 1 or 2")

@@ -30,7 +30,7 @@ class NewSellers(ProcessingFunction[Any]):
         if len(rows):
             self.sellers.insert_many(batch["auction.seller"][rows], batch.ts_ms[rows], rows=rows)
 
-    @on_window(persons, once=True)
+    @on_window(persons, scope="global")
     async def answer(self, window: Window, ctx: Context) -> None:
         sellers = await self.sellers.window_value(window)
         for number, name in await self.persons.window_value(window):

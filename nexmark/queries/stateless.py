@@ -34,7 +34,7 @@ class Q1(ProcessingFunction[Any]):
 
 
 class Q2(ProcessingFunction[Any]):
-    """Auction and price of the bids on every 123rd auction (the filter is the job's ``where``)."""
+    """Auction and price of the bids on every 123rd auction (the filter is the source's ``filter``)."""
 
     def process_batch(self, batch: Batch[Any], ctx: Context, /) -> None:
         ctx.emit_many(encode_rows(_fields(batch, "auction", "price"), len(batch)))

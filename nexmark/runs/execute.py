@@ -11,14 +11,14 @@ from nexmark.oracle import Verdict
 from nexmark.queries import TOPIC, nexmark_job
 from nexmark.runs.fill import fill, stream_of, uses_spark
 from nexmark.runs.measure import Latency, input_timestamps, longest_delay, record_latency, window_latency
-from nexmark.runs.plan import Plan
+from nexmark.runs.plan import RunPlan
 from nexmark.runs.result import RunResult
 from nexmark.runs.validate import chosen_validator, spark_asker, validate
 from nexmark.runs.watch import Progress, Ran, Say, Show, watch
 from nodes.api import Log, LogAddress, OutputReader, RunFailed, Settings, events_on_log, log_address, open_job_log
 
 
-def execute(plan: Plan, settings: Settings, show: Show, say: Say) -> RunResult:
+def execute(plan: RunPlan, settings: Settings, show: Show, say: Say) -> RunResult:
     """Run the plan on the settings' log; raises ``RunFailed`` if it does not come to its end."""
     begun = time.monotonic()
     problem = spark_asker()
@@ -47,17 +47,17 @@ def execute(plan: Plan, settings: Settings, show: Show, say: Say) -> RunResult:
         if validator is not None:
             show(Progress(f"validating with {validator}"))
             lines = [output.value for output in outputs]
-            guard = plan.skew_guard_ms
+            guard = plan.max_future_skew_ms
             atoms = plan.format == "arrow"
             verdict = validate(
-                validator, plan.query, log, address, lines, ran.counts, skew_guard_ms=guard, atoms=atoms
+                validator, plan.query, log, address, lines, ran.counts, max_future_skew_ms=guard, atoms=atoms
             )
             _note_verdict(result, validator, verdict)
     result.wall_s = round(time.monotonic() - begun, 3)
     return result
 
 
-def _generate(plan: Plan, address: LogAddress, log: Log, spark: bool, show: Show) -> float:
+def _generate(plan: RunPlan, address: LogAddress, log: Log, spark: bool, show: Show) -> float:
     """Fill the topic unless the run is paced; returns the seconds that it took."""
     begun = time.monotonic()
     if plan.rate is None:
@@ -67,7 +67,7 @@ def _generate(plan: Plan, address: LogAddress, log: Log, spark: bool, show: Show
     return time.monotonic() - begun
 
 
-def _figures(plan: Plan, settings: Settings, log: Log, ran: Ran, outputs: list[Any]) -> RunResult:
+def _figures(plan: RunPlan, settings: Settings, log: Log, ran: Ran, outputs: list[Any]) -> RunResult:
     counts = ran.counts
     return RunResult(
         query=plan.query,
@@ -99,7 +99,7 @@ def _note_verdict(result: RunResult, validator: str, verdict: Verdict) -> None:
     result.differences, result.first_differences = verdict.differences, verdict.first
 
 
-def _latency(plan: Plan, log: Log, outputs: list[Any]) -> Latency | None:
+def _latency(plan: RunPlan, log: Log, outputs: list[Any]) -> Latency | None:
     if plan.rate is None or not outputs:
         return None
     appended = input_timestamps(log, TOPIC, plan.partitions)

@@ -11,7 +11,7 @@ from nexmark.generator import GeneratorConfig
 from nexmark.loading import BATCH_RECORDS, Stream, load_partition
 from nexmark.model import BASE_TIME_MS
 from nexmark.queries import TOPIC
-from nexmark.runs.plan import Plan, RecordFormat
+from nexmark.runs.plan import RunPlan, RecordFormat
 from nexmark.times import format_time_ms
 from nodes.api import Log, LogAddress, MissingDependency
 
@@ -20,7 +20,7 @@ SPARK_FROM_EVENTS = 200_000
 """From here on Spark's start (some seconds) is worth it where nobody asked for one way or the other."""
 
 
-def stream_of(plan: Plan) -> Stream:
+def stream_of(plan: RunPlan) -> Stream:
     """The generated events of a run."""
     return Stream(TOPIC, plan.events, plan.partitions, GeneratorConfig(seed=plan.seed), atom_rows_of(plan.format))
 
@@ -36,7 +36,7 @@ def atom_rows_of(format: RecordFormat) -> int:
     return ATOM_ROWS
 
 
-def uses_spark(plan: Plan, problem_of_spark: Callable[[], str | None], say: Callable[[str], None]) -> bool:
+def uses_spark(plan: RunPlan, problem_of_spark: Callable[[], str | None], say: Callable[[str], None]) -> bool:
     """Which generator a run takes; says why where Spark would have been the choice but is not there."""
     if plan.rate is not None or plan.dirty or plan.generator == "plain":
         return False
@@ -51,7 +51,7 @@ def uses_spark(plan: Plan, problem_of_spark: Callable[[], str | None], say: Call
     return False
 
 
-def fill(log: Log, address: LogAddress, plan: Plan, *, spark: bool, progress: Callable[[int], None]) -> None:
+def fill(log: Log, address: LogAddress, plan: RunPlan, *, spark: bool, progress: Callable[[int], None]) -> None:
     """Append all events before the run; ``progress`` is told how many records are there."""
     stream = stream_of(plan)
     log.create_topic(stream.topic, stream.partitions)
@@ -137,7 +137,7 @@ def _bid(time_ms: int) -> bytes:
 class PacedFeed:
     """A thread that appends the run's events at their rate; ``stop`` ends it early."""
 
-    def __init__(self, log: Log, plan: Plan) -> None:
+    def __init__(self, log: Log, plan: RunPlan) -> None:
         assert plan.rate is not None
         self.log = log
         self.stream = stream_of(plan)

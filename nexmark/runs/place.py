@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from nodes.api import Given, LogError, Settings, drop_topics, local_kafka, refined
+from nodes.api import GivenOptions, LogError, Settings, drop_topics, local_kafka, refined
 
 
 @contextmanager
-def run_settings(given: Given, say: Callable[[str], None], *definitions: str) -> Iterator[Settings]:
+def run_settings(given: GivenOptions, say: Callable[[str], None], *definitions: str) -> Iterator[Settings]:
     """The settings of a run. Without --log-dir, or on Kafka without ``log.prefix``, its log is a temporary one.
 
     So runs never meet the records of others. On Kafka without an address the broker of this machine is used, and
@@ -43,7 +43,7 @@ def local_broker(say: Callable[[str], None]) -> str:
 
 
 @contextmanager
-def _embedded(given: Given, settings: Settings) -> Iterator[Settings]:
+def _embedded(given: GivenOptions, settings: Settings) -> Iterator[Settings]:
     if given.log_dir is not None:
         yield settings
         return

@@ -1,4 +1,4 @@
-"""What a benchmark run is asked for, checked before anything starts."""
+"""The options of a benchmark run, checked before anything starts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Kill:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RunPlan:
     """One run. ``rate`` (events a second of real time) is None where the whole input is there before the start.
 
     ``dirty``: so many corrupt, late and future records each are added to every partition.
@@ -44,7 +44,7 @@ class Plan:
     generator: Generator = "auto"
     validator: Validator | None = None
     dirty: int = 0
-    skew_guard_ms: int | None = None
+    max_future_skew_ms: int | None = None
     format: RecordFormat = "json"
 
     def __post_init__(self) -> None:
@@ -53,23 +53,23 @@ class Plan:
             if getattr(self, name) < least:
                 raise SettingsError(f"--{name} must be at least {least}, got {getattr(self, name)}")
         if self.format == "arrow" and self.rate is not None:
-            raise SettingsError("--format arrow with --rate: an atom is many events at once, so say --events")
+            raise SettingsError("--format arrow with --rate: an atom is many events at once, so give --events")
         for kill in self.kills:
             if kill.node >= self.nodes:
                 raise SettingsError(f"--kill {kill.node}@{kill.fraction}: nodes count from 0 to {self.nodes - 1}")
         if len({kill.node for kill in self.kills}) >= self.nodes and self.restart_after_s is None:
-            raise SettingsError("--kill of every node needs --restart-after, or nobody is left to finish")
+            raise SettingsError("--kill of every node needs --restart-after, or no node is left to finish")
 
     @property
     def job_reference(self) -> str:
-        """What node processes load."""
+        """The job that node processes load."""
         options = "&".join(f"{name}={value}" for name, value in self.job_options.items())
         return f"nexmark.queries:{self.query}" + (f"?{options}" if options else "")
 
     @property
     def job_options(self) -> dict[str, int]:
         """Arguments of ``nexmark_job``."""
-        guard = {} if self.skew_guard_ms is None else {"skew_guard_ms": self.skew_guard_ms}
+        guard = {} if self.max_future_skew_ms is None else {"max_future_skew_ms": self.max_future_skew_ms}
         return guard | ({"atoms": 1} if self.format == "arrow" else {})
 
 

@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from typing import Any
 
 from nexmark.runs.watch import Progress, Show
-from nexmark.runs.plan import Plan
+from nexmark.runs.plan import RunPlan
 
 
 @contextmanager
-def shown(console: Any, plan: Plan) -> Iterator[Show]:
+def shown(console: Any, plan: RunPlan) -> Iterator[Show]:
     """Give the function that shows progress."""
     if not console.is_terminal:
         yield _lines(console)

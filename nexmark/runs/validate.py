@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
-from nexmark.oracle import Counts, Verdict, compare, expected_plain
+from nexmark.oracle import RecordCounts, Verdict, compare, expected_plain
 from nexmark.queries import TOPIC
 from nexmark.runs.plan import Validator
 from nodes.api import Log, LogAddress, MissingDependency
@@ -47,14 +47,14 @@ def validate(
     log: Log,
     address: LogAddress,
     lines: Sequence[bytes],
-    counts: Counts | None,
+    counts: RecordCounts | None,
     *,
-    skew_guard_ms: int | None = None,
+    max_future_skew_ms: int | None = None,
     atoms: bool = False,
 ) -> Verdict:
     """Compare ``lines`` (one JSON row each) and ``counts`` with what the oracle computes from the log."""
     if validator == "plain":
-        expected = expected_plain(query, log, TOPIC, skew_guard_ms=skew_guard_ms, atoms=atoms)
+        expected = expected_plain(query, log, TOPIC, max_future_skew_ms=max_future_skew_ms, atoms=atoms)
         compared = compare(expected.rows, map(json.loads, lines))
         wrong = [] if counts is None else expected.counts.differences(counts)
         differences = compared.differences + len(wrong)
@@ -65,5 +65,5 @@ def validate(
         rows = Path(folder, "rows.jsonl")
         rows.write_bytes(b"".join(line + b"\n" for line in lines))
         return validate_spark(
-            query, address, TOPIC, rows, skew_guard_ms=skew_guard_ms, got_counts=counts, atoms=atoms
+            query, address, TOPIC, rows, max_future_skew_ms=max_future_skew_ms, got_counts=counts, atoms=atoms
         )

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from nexmark.oracle import Counts
+from nexmark.oracle import RecordCounts
 from nexmark.queries import TOPIC, nexmark_job
 from nexmark.runs.fill import PacedFeed, stream_of
-from nexmark.runs.plan import Kill, Plan
+from nexmark.runs.plan import Kill, RunPlan
 from nodes.api import Fleet, Log, Monitor, RunFailed, Settings, declare_end, open_job, wait_for
 
 
@@ -29,9 +29,9 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What is known when the fleet is done. Times are those of the machine's clock, as the log's."""
+    """The figures known when the fleet is done. Times are those of the machine's clock, as the log's."""
 
-    counts: Counts
+    counts: RecordCounts
     killed: list[int]
     kills_ms: list[int]
     started_ms: int
@@ -45,7 +45,7 @@ class Ran:
         return max((self.ended_ms - self.started_ms) / 1000, 1e-3)
 
 
-def watch(plan: Plan, settings: Settings, log: Log, show: Show, say: Say) -> Ran:
+def watch(plan: RunPlan, settings: Settings, log: Log, show: Show, say: Say) -> Ran:
     """Run the fleet until all is answered; raises ``RunFailed`` if that does not come.
 
     The end of the input is declared after the last kill: a run that is over before a kill would not have tested it.
@@ -73,7 +73,7 @@ def watch(plan: Plan, settings: Settings, log: Log, show: Show, say: Say) -> Ran
 
 @dataclass(slots=True)
 class _Watch:
-    plan: Plan
+    plan: RunPlan
     monitor: Monitor
     fleet: Fleet
     kills: _Kills
@@ -107,7 +107,7 @@ class _Watch:
         self.monitor.poll()
         counts = self.monitor.counts()
         return Ran(
-            Counts(counts.accepted, counts.filtered, counts.late, counts.dead),
+            RecordCounts(counts.accepted, counts.filtered, counts.late, counts.dead),
             self.kills.killed,
             self.kills.times_ms,
             ended_ms if self.started_ms is None else self.started_ms,
@@ -120,7 +120,7 @@ class _Watch:
 class _Kills:
     """Kills at their shares of the input, and restarts after their time."""
 
-    def __init__(self, plan: Plan, total: int) -> None:
+    def __init__(self, plan: RunPlan, total: int) -> None:
         self.plan = plan
         self.total = total
         self.due: list[Kill] = sorted(plan.kills, key=lambda kill: kill.fraction)

@@ -17,8 +17,8 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import LocalStore, MemoryStore, from_url
 
-from nodes import checkpoint_format as fmt
-from nodes.checkpoints import BlobCheckpoints, CheckpointDamaged, CheckpointMissing, StoreGone, StoreUnavailable
+from nodes.checkpoints import format as fmt
+from nodes.checkpoints.store import BlobCheckpoints, CheckpointDamaged, CheckpointMissing, StoreGone, StoreUnavailable
 
 TIMEOUT_MS = 10_000
 _STALE_STAGED_S = 3600.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 
-from nodes.checkpoints import CheckpointStore, StoreUnavailable
-from nodes.settings import Settings
+from nodes.checkpoints.store import CheckpointStore, StoreUnavailable
+from nodes.settings.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -17,7 +17,7 @@ def open_checkpoints(settings: Settings) -> CheckpointStore:
     url, given = settings.checkpoint_url(), settings.checkpoints
     if url.startswith(("redis://", "rediss://")):
         return _open_redis(url, settings)
-    from nodes.checkpoints_objects import ObjectCheckpoints
+    from nodes.checkpoints.object_store import ObjectCheckpoints
 
     secrets = {"secret_access_key": given.secret_access_key, "session_token": given.session_token}
     options = {"endpoint": given.endpoint, "region": given.region, "access_key_id": given.access_key_id}
@@ -31,7 +31,7 @@ def open_checkpoints(settings: Settings) -> CheckpointStore:
 
 
 def _open_redis(url: str, settings: Settings) -> CheckpointStore:
-    from nodes.checkpoints_redis import RedisCheckpoints
+    from nodes.checkpoints.redis_store import RedisCheckpoints
     from nodes.redis_connection import RedisServer, RedisUnavailable
 
     server = RedisServer(url, settings.redis)

@@ -13,8 +13,8 @@ from typing import TypeVar
 
 from redis.exceptions import ResponseError
 
-from nodes import checkpoint_format as fmt
-from nodes.checkpoints import BlobCheckpoints, CheckpointDamaged, CheckpointMissing, StoreUnavailable
+from nodes.checkpoints import format as fmt
+from nodes.checkpoints.store import BlobCheckpoints, CheckpointDamaged, CheckpointMissing, StoreUnavailable
 from nodes.redis_connection import RedisServer, RedisUnavailable
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""Who saves and loads checkpoints: the node's loop itself, or a thread beside it, so that nothing waits for a store."""
+"""Saving and loading of checkpoints: by the node's loop, or a thread beside it so that nothing waits for a store."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Generic, Protocol, TypeVar
 
-from nodes.checkpoint_format import CheckpointError
+from nodes.checkpoints.errors import CheckpointError
 from nodes.log.contract import LogError
 
 T = TypeVar("T")
-"""What comes of it, for the node."""
+"""The result, for the node."""
 
 
 class Saver(Protocol[T]):
@@ -22,7 +22,7 @@ class Saver(Protocol[T]):
         ...
 
     def finished(self) -> list[T]:
-        """What was done since the last call. Raises the error of one that failed."""
+        """The work done since the last call. Raises the error of one that failed."""
         ...
 
 

@@ -9,15 +9,16 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Protocol
 
-from nodes import checkpoint_format as fmt
-from nodes.checkpoint_format import (
+from nodes.checkpoints import file_names
+from nodes.checkpoints import format as fmt
+from nodes.checkpoints.errors import (
     BadCheckpointName,
     CheckpointDamaged,
     CheckpointError,
-    CheckpointKey,
     CheckpointMissing,
     CheckpointNewer,
 )
+from nodes.checkpoints.file_names import CheckpointKey
 from nodes.errors import Unreachable
 from nodes.release import release
 
@@ -55,11 +56,11 @@ class StoreGone(StoreUnavailable):
 
 def not_needed(newest_first: Sequence[str], keep: Collection[str]) -> list[str]:
     """Of a partition's checkpoints: what ``CheckpointStore.prune`` deletes."""
-    kept = [fmt.parse_name(name).age_order for name in keep]
+    kept = [file_names.parse_name(name).age_order for name in keep]
     return [
         name
         for name in newest_first[KEPT_CHECKPOINTS:]
-        if name not in keep and (not kept or fmt.parse_name(name).age_order < min(kept))
+        if name not in keep and (not kept or file_names.parse_name(name).age_order < min(kept))
     ]
 
 
@@ -101,7 +102,7 @@ class Blobs(Protocol):
 
     @property
     def largest_bytes(self) -> int | None:
-        """What a single value may have here; None if only ``max_contents_bytes`` bounds it."""
+        """The limit of a single value here; None if only ``max_contents_bytes`` bounds it."""
         ...
 
     def create(self, name: str, data: bytes) -> bool:
@@ -149,11 +150,11 @@ class BlobCheckpoints:
         """
         at = f"checkpoint of {key.job} partition {key.partition}"
         self._require_size(at, "", len(data), self.max_contents_bytes)
-        digest, packed = fmt.digest_of(data), fmt.pack(data, release() or "")
+        digest, packed = file_names.digest_of(data), fmt.pack(data, release() or "")
         self._require_size(at, " compressed", len(packed), self.blobs.largest_bytes)
         name = ""
         for attempt in range(_ATTEMPTS):
-            name = fmt.name_of(key, digest, attempt)
+            name = file_names.name_of(key, digest, attempt)
             if self.blobs.create(name, packed) or self._is_intact(name):
                 self.blobs.secure(name)
                 return name
@@ -177,19 +178,19 @@ class BlobCheckpoints:
 
     def load(self, name: str) -> bytes:
         """As ``CheckpointStore.load``; also raises ``BadCheckpointName``."""
-        digest = fmt.parse_name(name).digest
+        digest = file_names.parse_name(name).digest
         data = self.blobs.read(name, self.max_contents_bytes + fmt.OVERHEAD_BYTES)
         contents = fmt.unpack(data, name, self.max_contents_bytes, digest)
-        if fmt.digest_of(contents) != digest:
-            raise CheckpointDamaged(f"checkpoint {name} holds other contents than its name says")
+        if file_names.digest_of(contents) != digest:
+            raise CheckpointDamaged(f"checkpoint {name} has contents that do not match its name")
         return contents
 
     def list(self, job: str, incarnation: int, partition: int) -> list[str]:
         """As ``CheckpointStore.list``."""
         parsed = []
-        for name in self.blobs.names(fmt.folder_of(job, incarnation, partition)):
+        for name in self.blobs.names(file_names.folder_of(job, incarnation, partition)):
             try:
-                parsed.append((fmt.parse_name(name).age_order, name))
+                parsed.append((file_names.parse_name(name).age_order, name))
             except BadCheckpointName:
                 continue  # somebody else's file
         return [name for _, name in sorted(parsed, reverse=True)]
@@ -199,17 +200,17 @@ class BlobCheckpoints:
         old = not_needed(self.list(job, incarnation, partition), keep)
         for name in old:
             self.blobs.delete(name)
-        self.blobs.tidy(fmt.folder_of(job, incarnation, partition))
+        self.blobs.tidy(file_names.folder_of(job, incarnation, partition))
         return old + self._prune_earlier(job, incarnation, partition)
 
     def discard(self, job: str, incarnation: int, partition: int, names: Collection[str]) -> None:
         """As ``CheckpointStore.discard``."""
         for name in names:
             self.blobs.delete(name)
-        self.blobs.tidy(fmt.folder_of(job, incarnation, partition))
+        self.blobs.tidy(file_names.folder_of(job, incarnation, partition))
 
     def _prune_earlier(self, job: str, incarnation: int, partition: int) -> list[str]:
-        """What lives before the last ``--reset`` left; looked for once, since listing costs a request."""
+        """Checkpoints of incarnations before the last ``--reset``; listed once, since listing costs a request."""
         place = (job, incarnation, partition)
         if place in self._pruned_earlier:
             return []

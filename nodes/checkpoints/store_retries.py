@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection
 from itertools import chain, repeat
 from typing import TypeVar
 
-from nodes.checkpoints import CheckpointKey, CheckpointStore, StoreGone, StoreUnavailable
+from nodes.checkpoints.store import CheckpointKey, CheckpointStore, StoreGone, StoreUnavailable
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 class PatientCheckpoints:
     """Another store, asked again as long as it is ``StoreUnavailable``.
 
-    Saves and loads are called from threads beside the node's loop (``nodes/saver.py``), so that the node works on.
+    Saves and loads are called from threads beside the node's loop (``saver.py``), so that the node works on.
     They go on until the store answers; once ``leaving`` is set, for ``leave_s`` more, then the last error is raised.
     A store that is ``StoreGone`` is raised after ``GONE_S``.
     Old checkpoints that cannot be deleted are logged and stay: they cost space, and harm nothing.

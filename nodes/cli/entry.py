@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from nodes.stop_signals import StopSignals, starts_node
+from nodes.runtime.stop_signals import StopSignals, starts_node
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:

@@ -28,7 +28,7 @@ EXTRAS = {
 
 
 def classify(error: Exception) -> tuple[int, str]:
-    """Exit code and message. What nobody expected is 1, and says how to see the traceback."""
+    """Exit code and message. An unexpected error is 1, and names how to see the traceback."""
     for kinds, exit_code in _own_errors():
         if isinstance(error, kinds):
             return exit_code, str(error)
@@ -46,7 +46,7 @@ def classify(error: Exception) -> tuple[int, str]:
 
 
 def missing_extra(error: ImportError) -> str | None:
-    """What to install, where the module is of an extra of Holon's."""
+    """The extra to install, where the module is of an extra of Holon's."""
     extra = EXTRAS.get((error.name or "").partition(".")[0])
     if extra is not None:
         return f"the package {error.name} is not installed: pip install 'holon-streams[{extra}]'"
@@ -55,11 +55,11 @@ def missing_extra(error: ImportError) -> str | None:
 
 
 def _own_errors() -> list[tuple[tuple[type[Exception], ...], int]]:
-    from holon.identity import IdentityError
-    from nodes.checkpoint_format import CheckpointError
+    from holon.outputs.identity import IdentityError
+    from nodes.checkpoints.errors import CheckpointError
     from nodes.log.contract import LogError, LogUnavailable, TopicExists, UnknownTopic
-    from nodes.reader import PositionError
-    from nodes.user_modules import ModuleHidden
+    from nodes.results.reader import PositionError
+    from nodes.runtime.user_modules import ModuleHidden
 
     return [
         ((SettingsError, UnknownName, ModuleHidden, UnknownTopic, TopicExists), 2),

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from nodes.streams.jobs import INTERNAL
 from nodes.transactions.topics import TransactionTopics, jobs_among
-
-INTERNAL = "_holon."
-"""Names of internal topics of streaming jobs begin so."""
 
 
 def internal_topics(topics: Collection[str]) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""What `holon run` and `holon node` share: the job's name on the command line, and what can be wrong with it."""
+"""The common part of `holon run` and `holon node`: the job's name on the command line, and its errors."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import typer
 from nodes.cli.errors import missing_extra
 from nodes.cli.output import Failure, note
 from nodes.errors import UnknownName
-from nodes.user_modules import ModuleHidden
+from nodes.runtime.user_modules import ModuleHidden
 
 if TYPE_CHECKING:
     from holon.job import Job
-    from nodes.settings import Settings
+    from nodes.settings.settings import Settings
     from transactional.operators import Program
 
 T = TypeVar("T")
@@ -40,8 +40,8 @@ def node_definitions(on_error: Literal["fail", "dead-letter"] | None, replicas: 
 
 
 def job_named(reference: str, settings: Settings) -> Job:
-    """Import the job, under the settings' policy. What is wrong with it ends the command with 2 and its traceback."""
-    from nodes.jobs import load_job, with_policy
+    """Import the job, under the settings' policy. An error in it ends the command with 2 and its traceback."""
+    from nodes.streams.jobs import load_job, with_policy
 
     return imported(reference, lambda: with_policy(load_job(reference), settings.node.on_error))
 
@@ -54,7 +54,7 @@ def program_named(reference: str) -> Program:
 
 
 def imported(reference: str, load: Callable[[], T]) -> T:
-    """What ``load`` gives. An error of the user's module ends the command with 2 and shows the user's frames."""
+    """The result of ``load``. An error of the user's module ends the command with 2 and shows the user's frames."""
     from holon.errors import HolonError
 
     try:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from nodes.cli.checks import KAFKA, Check
+from nodes.cli.check import KAFKA, Check
 
 if TYPE_CHECKING:
     from nodes.log import LogAddress
-    from nodes.log.kafka_inspect import Cluster
+    from nodes.log.kafka.inspect_cluster import Cluster
 
 TIMEOUT_S = 5.0
 _SHOWN = 5
@@ -17,7 +17,7 @@ _SHOWN = 5
 
 def kafka_checks(address: LogAddress) -> Iterator[Check]:
     """The cluster, its defaults for new topics, its topics. Raises ``LogUnavailable`` where no broker answers."""
-    from nodes.log.kafka_inspect import inspect_cluster
+    from nodes.log.kafka.inspect_cluster import inspect_cluster
 
     cluster = inspect_cluster(address, TIMEOUT_S)
     brokers = ", ".join(cluster.brokers)
@@ -57,7 +57,7 @@ def _topics(cluster: Cluster) -> Iterator[Check]:
 
 
 def topic_faults(topic: str, settings: Mapping[str, str]) -> Iterator[str]:
-    """What is not as it should be. Heartbeats may go, and the topics of others are theirs."""
+    """The deviations. Heartbeats may go, and the topics of others are theirs."""
     if settings.get("message.timestamp.type") != "LogAppendTime":
         yield "log timestamps are the producers' (message.timestamp.type is not LogAppendTime)"
     if topic.endswith(".heartbeats"):

@@ -9,19 +9,18 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
-from typing import Literal
 
-from nodes.java import INSTALL_JAVA, JAVA_VERSION, java_program, version_of
-from nodes.settings import Settings
+from nodes.cli.check import KAFKA, Check
+from nodes.local_kafka.java import INSTALL_JAVA, JAVA_VERSION, java_program, version_of
+from nodes.settings.settings import Settings
 
 CORE = ("lmdb", "msgspec", "numpy", "obstore", "psutil", "pydantic", "rich", "structlog", "typer")
 EXTRAS = {
     "arrow": ("pyarrow",),
     "broker": ("confluent-kafka", "jgo"),
-    "fast": ("numba",),
+    "fast": ("cramjam", "numba"),
     "kafka": ("confluent-kafka",),
     "metrics": ("prometheus-client",),
     "plots": ("matplotlib",),
@@ -31,20 +30,7 @@ EXTRAS = {
     "spark": ("pyspark", "pandas", "pyarrow"),
     "yjs": ("pycrdt",),
 }
-KAFKA = "kafka"
-"""Name of the check whether the cluster of a log on Kafka answers."""
 LOW_DISK_BYTES = 1 << 30
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """``required``: nothing works without it. ``advice`` is what to do if it is missing or warned of."""
-
-    name: str
-    status: Literal["ok", "missing", "warning"]
-    found: str
-    required: bool
-    advice: str = ""
 
 
 def all_checks(settings: Settings) -> Iterator[Check]:
@@ -64,7 +50,7 @@ def all_checks(settings: Settings) -> Iterator[Check]:
 
 def _kafka(settings: Settings) -> Iterator[Check]:
     from nodes.log.contract import LogUnavailable
-    from nodes.opening import log_address
+    from nodes.runtime.log_opening import log_address
 
     try:
         from nodes.cli.kafka_checks import kafka_checks

@@ -19,7 +19,7 @@ from nodes.cli.output import emit_error, json_only_stdout, note
 from nodes.cli.registry import LazyGroup, distribution_version
 
 if TYPE_CHECKING:
-    from nodes.stop_signals import StopSignals
+    from nodes.runtime.stop_signals import StopSignals
 
 HELP = """Holon: a leaderless stream processor.
 

@@ -1,7 +1,7 @@
 """Options that every command shares, and what they lead to: the settings and the logging of this process.
 
-A command on a log is ``@with_log_options def command(given: Given, ...)`` and starts with ``given.settings()``. Any
-other takes ``ctx: typer.Context`` and ``config``, ``define``, ``log_level`` of the types below, and starts with
+A command on a log is ``@with_log_options def command(given: GivenOptions, ...)`` and starts with ``given.settings()``.
+Any other takes ``ctx: typer.Context`` and ``config``, ``define``, ``log_level`` of the types below, and starts with
 ``begin(...)``.
 """
 
@@ -20,8 +20,8 @@ import typer
 from nodes.errors import SettingsError
 
 if TYPE_CHECKING:
-    from nodes.settings import Settings
-    from nodes.stop_signals import StopSignals
+    from nodes.runtime.stop_signals import StopSignals
+    from nodes.settings.settings import Settings
 
 Level = Literal["debug", "info", "warning", "error"]
 
@@ -59,8 +59,8 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
-    """What the shared options of a command on a log say."""
+class GivenOptions:
+    """The values of the shared options of a command on a log."""
 
     ctx: typer.Context
     log: LogKind | None = None
@@ -83,7 +83,7 @@ class Given:
         ``find_broker`` gives the address of a broker where the log is on Kafka and nothing says where that is; without
         it that is a ``SettingsError``. ``node``: the number that log records show, of a process that is one.
         """
-        from nodes.settings import refined
+        from nodes.settings.settings import refined
 
         given = [*self.define, *self.log_definitions(), *definitions]
         context = {} if node is None else {"node": node}
@@ -108,14 +108,14 @@ class Given:
 
 
 def with_log_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the shared options to a command's own; it gets them together as its first argument, a ``Given``."""
+    """Add the shared options to a command's own; it gets them together as its first argument, a ``GivenOptions``."""
     _, *own = inspect.signature(command, eval_str=True).parameters.values()
 
     @functools.wraps(command)
     def called(ctx: typer.Context, **values: Any) -> None:
         define = tuple(values.pop("define") or ())
         shared = {name: values.pop(name) for name in _SHARED if name != "define"}
-        command(Given(ctx, define=define, **shared), **values)
+        command(GivenOptions(ctx, define=define, **shared), **values)
 
     kind = inspect.Parameter.KEYWORD_ONLY
     shared = [inspect.Parameter(name, kind, default=None, annotation=option) for name, option in _SHARED.items()]
@@ -152,8 +152,8 @@ def begin(
 
     ``context`` is part of every record that this process logs.
     """
-    from nodes.logs import set_up_logging
-    from nodes.settings import load_settings
+    from nodes.runtime.logging_setup import set_up_logging
+    from nodes.settings.settings import load_settings
 
     root = ctx.obj if isinstance(ctx.obj, Options) else Options()
     settings = load_settings(

@@ -1,4 +1,4 @@
-"""What commands print: results on standard output, everything else on standard error.
+"""Output of commands: results on standard output, everything else on standard error.
 
 Under ``--json`` the process's standard output is led to standard error, also for child processes and for libraries
 that print; only ``emit_json`` reaches the real one.
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 import typer
 
-from nodes.logs import line_as_json
+from nodes.runtime.logging_setup import line_as_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -111,14 +111,14 @@ def console() -> Console:
 
 @contextmanager
 def byte_stdout() -> Iterator[BinaryIO]:
-    """Standard output for lines of bytes. Who reads it may stop early (``| head``): then the command ends with 0."""
+    """Standard output for lines of bytes. Its reader may stop early (``| head``): then the command ends with 0."""
     sys.stdout.flush()
     stream = sys.stdout.buffer
     try:
         yield stream
         stream.flush()
     except BrokenPipeError:
-        # What is still buffered must not fail again when the interpreter exits.
+        # Buffered output must not fail again when the interpreter exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         raise typer.Exit(0) from None
 

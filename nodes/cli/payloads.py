@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from holon.identity import IdentityError, OutputId
+from holon.outputs.identity import IdentityError, OutputId
 from nodes.cli.output import printable
 
 if TYPE_CHECKING:
-    from nodes.log import Chunk
+    from nodes.log import FetchedRecords
 
 
 class Record(NamedTuple):
@@ -42,7 +42,7 @@ class Record(NamedTuple):
         }
 
 
-def records(chunk: Chunk, partition: int) -> list[Record]:
+def records(chunk: FetchedRecords, partition: int) -> list[Record]:
     """The rows of a chunk."""
     keys = chunk.keys if chunk.keys is not None else [None] * len(chunk)
     columns = (chunk.offsets.tolist(), chunk.timestamps_ms.tolist(), keys, chunk.headers, chunk.values)

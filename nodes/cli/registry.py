@@ -33,19 +33,19 @@ class Row(NamedTuple):
 
 # In the order of the help. Commands of the runtime are added here, those of other rooms as entry points.
 BUILT_IN = (
-    Row("run", "nodes.cli.run_command:app", "Run a job on a fleet of nodes, or resume it."),
-    Row("node", "nodes.cli.node_command:app", "Join a job as one more node, in this process."),
-    Row("log", "nodes.cli.log_commands:app", "List topics, show their records, append lines of a file."),
-    Row("read", "nodes.cli.read_command:app", "Print the outputs of a job, each once."),
-    Row("view", "nodes.cli.view_command:app", "Show the newest completed windows, or keep them in Redis."),
-    Row("dlq", "nodes.cli.dlq_commands:app", "List dead letters, show one, put them back into the input."),
-    Row("replay", "nodes.cli.replay_command:app", "Check that a job gives the same twice."),
-    Row("txn", "nodes.cli.txn_commands:app", "Run transactional functions, and call them."),
-    Row("kafka", "nodes.cli.kafka_command:app", "Start and stop a Kafka broker on this machine."),
-    Row("sim", "nodes.cli.sim_command:app", "Simulate fleets with faults, each from one seed."),
-    Row("config", "nodes.cli.config_command:app", "Show the settings and where they come from."),
-    Row("doctor", "nodes.cli.doctor:app", "Check what Holon needs of this machine."),
-    Row("version", "nodes.cli.version_command:app", "Print the version."),
+    Row("run", "nodes.cli.commands.run:app", "Run a job on a fleet of nodes, or resume it."),
+    Row("node", "nodes.cli.commands.node:app", "Join a job as one more node, in this process."),
+    Row("log", "nodes.cli.commands.log:app", "List topics, show their records, append lines of a file."),
+    Row("read", "nodes.cli.commands.read:app", "Print the outputs of a job, each once."),
+    Row("view", "nodes.cli.commands.view:app", "Show the newest completed windows, or keep them in Redis."),
+    Row("dlq", "nodes.cli.commands.dlq:app", "List dead letters, show one, put them back into the input."),
+    Row("replay", "nodes.cli.commands.replay:app", "Check that a job gives the same twice."),
+    Row("txn", "nodes.cli.txn.run_and_node:app", "Run transactional functions, and call them."),
+    Row("kafka", "nodes.cli.commands.kafka:app", "Start and stop Kafka on this machine."),
+    Row("sim", "nodes.cli.commands.sim:app", "Simulate fleets with faults, each from one seed."),
+    Row("config", "nodes.cli.commands.config:app", "Show the settings and where they come from."),
+    Row("doctor", "nodes.cli.commands.doctor:app", "Check what Holon needs of this machine."),
+    Row("version", "nodes.cli.commands.version:app", "Print the version."),
 )
 
 
@@ -72,7 +72,7 @@ class LazyGroup(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         row = rows().get(cmd_name)
-        return None if row is None else _load(row)
+        return None if row is None else load(row)
 
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
         """Names by the rows: the one that is being typed need not be imported, nor all the others for their help."""
@@ -93,7 +93,8 @@ class LazyGroup(TyperGroup):
             formatter.write_dl([(row.name, row.help or _first_line(row.place)) for row in rows().values()])
 
 
-def _load(row: Row) -> Any:
+def load(row: Row) -> Any:
+    """The command of this row, imported."""
     module_name, _, attribute = row.place.partition(":")
     try:
         found = getattr(importlib.import_module(module_name), attribute)

@@ -7,7 +7,7 @@ from typing import NoReturn
 import typer
 
 from nodes.cli.output import note
-from nodes.stop_signals import INTERRUPTED_EXIT, StopSignals
+from nodes.runtime.stop_signals import INTERRUPTED_EXIT, StopSignals
 
 
 def end_early(stops: StopSignals | None) -> NoReturn:

@@ -1,4 +1,4 @@
-"""``python -m nodes.compiled_build FILE``: compile the loops, try them in another process, put them there."""
+"""``python -m nodes.compiled.build FILE``: compile the loops, try them in another process, put them there."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from nodes.compiled import NAMES, load, packed, write
+from nodes.compiled.loading import NAMES, load, packed, write
 from nodes.python_process import module_command
 
 TRY = "--try"
@@ -24,7 +24,7 @@ def main(arguments: list[str]) -> int:
     candidate = path.with_suffix(CANDIDATE)
     write(candidate, packed({name: _compiled(name) for name in NAMES}))
     # Code that lacks a symbol would end the process that loads it: so another one does that first.
-    command = module_command("nodes.compiled_build", TRY, str(candidate))
+    command = module_command("nodes.compiled.build", TRY, str(candidate))
     done = subprocess.run(command, check=False)
     if done.returncode == 0:
         candidate.replace(path)
@@ -68,7 +68,7 @@ def _works(path: Path) -> bool:
     """Whether what was compiled loads here, and reads and writes a record as it should."""
     from holon.columnar.encoding import FEW, encode_rows
     from holon.columnar.loops import install
-    from holon.columnar.payloads import Payloads
+    from holon.columnar.payloads import BinaryColumn
     from holon.columnar.projection import Projector
 
     loops = load(path)
@@ -78,7 +78,7 @@ def _works(path: Path) -> bool:
     rows = 2 * FEW
     record = b'{"n":-12,"t":"some text of more than sixteen bytes","at":"2024-02-29 01:02:03.5"}'
     fields = [(("n",), "n", "int"), (("t",), "t", "text"), (("at",), "at", "time")]
-    found = Projector(loops, {0: fields}).project(Payloads.of([record] * rows))  # type: ignore[dict-item]
+    found = Projector(loops, {0: fields}).project(BinaryColumn.of([record] * rows))  # type: ignore[dict-item]
     written = encode_rows({"n": found.integers["n"], "t": found.texts["t"]}, rows)
     times = found.integers["at"].tolist()
     return list(written) == [record[: record.index(b',"at"')] + b"}"] * rows and times == [1_709_168_523_500] * rows

@@ -1,7 +1,7 @@
 """The compiled loops of ``holon.columnar``: kept as machine code beside other caches, loaded without the compiler.
 
-Numba compiles them once for a machine and a release, in a process of its own (``compiled_build.py``); importing it
-would cost each node half a second and 100 MB. What is kept has no symbol that it needs from outside.
+Numba compiles them once for a machine and a release, in a process of its own (``compiled/build.py``); importing it
+would cost each node half a second and 100 MB. The kept machine code has no symbol that it needs from outside.
 """
 
 from __future__ import annotations
@@ -19,33 +19,28 @@ from pathlib import Path
 from typing import Any
 
 from holon.columnar.loops import install, installed
-from nodes.kafka_jars import cache_folder
+from nodes.local_kafka.jars import cache_folder
 from nodes.python_process import child_environment, module_command
 
 logger = logging.getLogger(__name__)
 
 SOURCES = ("holon.columnar.kernel", "holon.columnar.layout", "holon.columnar.vectors", "holon.columnar.spreading",
-           "nodes.log.kafka_kernel", "nodes.log.kafka_table", "nodes.log.crc32c_kernel", "nodes.log.crc32c_tables",
-           "nodes.log.embedded_kernel", "nodes.log.crc32_kernel", "nodes.log.kafka_write_kernel",
-           "nodes.log.lz4_kernel", "nodes.log.lz4_layout",
-           "nodes.log.kafka_walk_kernel", "nodes.log.kafka_walk_table")  # fmt: skip
+           "nodes.log.codecs.crc32c", "nodes.log.codecs.crc32c_tables", "nodes.log.embedded.columns_kernel",
+           "nodes.log.codecs.crc32", "nodes.log.codecs.lz4", "nodes.log.codecs.lz4_layout",
+           "nodes.log.kafka.direct.write_records_kernel", "nodes.log.kafka.direct.read_batches_kernel",
+           "nodes.log.kafka.direct.read_batches_table")  # fmt: skip
 """Modules of which the machine code is made."""
 NAMES = {
     "project": ("holon.columnar.kernel", 14),
     "compose": ("holon.columnar.kernel", 7),
     "spread": ("holon.columnar.spreading", 7),
-    "scan": ("nodes.log.kafka_kernel", 9),
-    "gather": ("nodes.log.kafka_kernel", 6),
-    "release": ("nodes.log.kafka_kernel", 3),
-    "hand_over": ("nodes.log.kafka_kernel", 8),
-    "reported": ("nodes.log.kafka_kernel", 3),
-    "crc32c": ("nodes.log.crc32c_kernel", 3),
-    "unpack": ("nodes.log.embedded_kernel", 5),
-    "copy_folding": ("nodes.log.crc32_kernel", 5),
-    "write_records": ("nodes.log.kafka_write_kernel", 9),
-    "lz4_frame": ("nodes.log.lz4_kernel", 4),
-    "count_records": ("nodes.log.kafka_walk_kernel", 2),
-    "walk": ("nodes.log.kafka_walk_kernel", 10),
+    "crc32c": ("nodes.log.codecs.crc32c", 3),
+    "unpack": ("nodes.log.embedded.columns_kernel", 5),
+    "copy_folding": ("nodes.log.codecs.crc32", 5),
+    "write_records": ("nodes.log.kafka.direct.write_records_kernel", 9),
+    "lz4_frame": ("nodes.log.codecs.lz4", 4),
+    "count_records": ("nodes.log.kafka.direct.read_batches_kernel", 2),
+    "walk": ("nodes.log.kafka.direct.read_batches_kernel", 10),
 }
 """Compiled functions: where they stand, and how many arguments they take."""
 BUILD_TIMEOUT_S = 300
@@ -64,11 +59,6 @@ class Compiled:
     project: Callable[..., int]
     compose: Callable[..., int]
     spread: Callable[..., int]
-    scan: Callable[..., int]
-    gather: Callable[..., int]
-    release: Callable[..., int]
-    hand_over: Callable[..., int]
-    reported: Callable[..., int]
     crc32c: Callable[..., int]
     unpack: Callable[..., int]
     copy_folding: Callable[..., int]
@@ -199,7 +189,7 @@ def _build(path: Path) -> None:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if path.exists():
                 return
-            command = module_command("nodes.compiled_build", str(path))
+            command = module_command("nodes.compiled.build", str(path))
             done = subprocess.run(
                 command, env=child_environment(), capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False
             )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from nodes.jobs import declare_end
+from nodes.fleet.monitor import Monitor
 from nodes.log.contract import Log
 from nodes.machine.config import JobRun
-from nodes.monitor import Monitor
+from nodes.streams.jobs import declare_end
 
 COUNTED = 100_000
 """So many offsets are looked at one by one: some may be those of no record. Beyond it nobody asks for single ones."""
@@ -45,7 +45,7 @@ class Bounds:
 
 
 def unread_text(job: str, topic: str, unread: dict[int, int]) -> str:
-    """What to tell about records that nobody will read, and how to go on."""
+    """The message about records that no node will read, and how to go on."""
     where = ", ".join(f"{count:,} in partition {partition}" for partition, count in sorted(unread.items()))
     return (
         f"job {job!r} has read {topic} up to the end that was declared before; {sum(unread.values()):,} records behind "

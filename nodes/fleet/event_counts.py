@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holon.formats import AtomFormat, count_events
+from holon.formats.formats import AtomFormat, count_events
 from holon.job import Job
 from nodes.log.contract import Log
 

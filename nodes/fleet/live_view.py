@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from holon.admit import Counts
-from nodes.held_frontier import held_text
-from nodes.progress import JobProgress, NodeRow, has_ended
+from holon.tracks.admission import AdmissionCounts
+from nodes.fleet.progress import JobProgress, NodeRow
+from nodes.streams.held_frontier import held_text
+from nodes.time_texts import duration, event_time, has_ended
 
 MOST_PARTITIONS = 24
 
@@ -41,7 +40,7 @@ def _windows_left(progress: JobProgress) -> str:
     return f"; the input has ended, {left:,} windows are still to be answered" if left else ""
 
 
-def identity(taken: int, counts: Counts) -> str:
+def identity(taken: int, counts: AdmissionCounts) -> str:
     """The conservation identity, up to the newest checkpoints; duplicates where the input had some."""
     sign = "=" if taken == counts.taken else "!="
     duplicates = f" + duplicates {counts.duplicates:,}" if counts.duplicates else ""
@@ -50,31 +49,6 @@ def identity(taken: int, counts: Counts) -> str:
         f"+ late {counts.late:,} + dead {counts.dead:,}{duplicates}"
         + (f"; {counts.late_inserts:,} inserts into closed windows were dropped" if counts.late_inserts else "")
     )
-
-
-def event_time(ms: int | None) -> str:
-    """Event time in UTC; an integer where the calendar ends."""
-    if ms is None:
-        return "-"
-    if has_ended(ms):
-        return "end"
-    try:
-        return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
-    except (ValueError, OverflowError, OSError):
-        return f"{ms} ms"
-
-
-def duration(ms: int | None) -> str:
-    """A length of time, short."""
-    if ms is None:
-        return "-"
-    if ms < 10_000:
-        return f"{ms} ms"
-    seconds = ms / 1000
-    for limit, unit, size in ((600, "s", 1), (36_000, "min", 60), (864_000, "h", 3600)):
-        if seconds < limit:
-            return f"{seconds / size:.1f} {unit}"
-    return f"{seconds / 86_400:.1f} d"
 
 
 def _header(progress: JobProgress) -> Text:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from holon.admit import Counts
-from nodes.event_counts import EventCounts
-from nodes.history import History
-from nodes.jobs import Topics
+from holon.tracks.admission import AdmissionCounts
+from nodes.fleet.event_counts import EventCounts
 from nodes.log.contract import Log, OffsetOutOfRange
 from nodes.machine import messages as m
-from nodes.machine.beats import GROUPS
 from nodes.machine.config import JobRun
 from nodes.machine.facts import CheckpointRecorded, JobFailed, PartitionClaimed, StopAsked
-from nodes.machine.ownership import Ownership
+from nodes.machine.membership.heartbeats import GROUPS
+from nodes.machine.ownership.ownership import Ownership
+from nodes.streams.control_history import History
+from nodes.streams.jobs import Topics
 
 
 @dataclass(slots=True)
@@ -117,9 +117,9 @@ class Monitor:
         """True if the nodes leave, or have left, for a reason that they all know."""
         return self.superseded or self.stop_asked or self.failure is not None or self.done
 
-    def counts(self) -> Counts:
-        """What became of the records, summed over the newest checkpoints."""
-        total = Counts()
+    def counts(self) -> AdmissionCounts:
+        """The fates of the records, summed over the newest checkpoints."""
+        total = AdmissionCounts()
         for partition in range(self.run.partitions):
             saved = self.ownership.checkpoint(partition)
             if saved is not None:
@@ -153,7 +153,7 @@ class Monitor:
         """True if the log holds so many events up to ``end``.
 
         They are counted where some offsets may be those of no record: Kafka's transactions and compaction leave such
-        gaps. What retention has deleted cannot be counted any more.
+        gaps. Records that retention has deleted cannot be counted any more.
         """
         topic, offset = self.topics.source, self.run.start_offsets[partition]
         if self._events.reads:

@@ -19,17 +19,15 @@ from typing import IO
 import psutil
 
 from nodes.errors import RunFailed
-from nodes.memory import private_bytes
+from nodes.metrics.process_memory import private_bytes
 from nodes.python_process import child_environment, module_command
-from nodes.settings import Settings
+from nodes.settings.settings import Settings
 
 STOP_TIMEOUT_S = 30.0
-PID = "pid"
-"""Under this name a node's signs of life tell which process it is."""
 
 
 @dataclass(slots=True)
-class Member:
+class FleetProcess:
     """One node process; ``killed`` if it was the fleet that killed it, ``asked`` if it was asked to leave."""
 
     number: int
@@ -71,7 +69,7 @@ class Fleet:
     accept_code: bool = False
     environment: dict[str, str] = field(default_factory=dict)
     crashpoints: dict[int, str] = field(default_factory=dict)
-    members: list[Member] = field(default_factory=list)
+    members: list[FleetProcess] = field(default_factory=list)
     peak_bytes: int = 0
     awaited: int = 0
     lines: SimpleQueue[tuple[int, str]] | None = None
@@ -81,7 +79,7 @@ class Fleet:
         for number in range(self.nodes):
             self.add(number, expected=self.nodes)
 
-    def add(self, number: int, expected: int = 1) -> Member:
+    def add(self, number: int, expected: int = 1) -> FleetProcess:
         """Start one node."""
         command = module_command("nodes.cli", "node", self.job, "--number", str(number))
         command += ["--expect", str(expected), "--parent", str(os.getpid())]
@@ -102,7 +100,7 @@ class Fleet:
             assert process.stdout is not None
             name = f"holon-lines-{number}"
             threading.Thread(target=_pump, args=(process.stdout, number, self.lines), name=name, daemon=True).start()
-        member = Member(number, process)
+        member = FleetProcess(number, process)
         self.members.append(member)
         return member
 
@@ -124,7 +122,7 @@ class Fleet:
         for member in self.members:
             member.process.wait()
 
-    def running(self) -> list[Member]:
+    def running(self) -> list[FleetProcess]:
         """Nodes whose process lives."""
         return [member for member in self.members if member.process.poll() is None]
 
@@ -194,4 +192,4 @@ def _pump(stream: IO[bytes], number: int, lines: SimpleQueue[tuple[int, str]]) -
             lines.put((number, line.decode(errors="replace").rstrip("\n")))
 
 
-__all__: Sequence[str] = ["STOP_TIMEOUT_S", "Fleet", "Member", "wait_for"]
+__all__: Sequence[str] = ["STOP_TIMEOUT_S", "Fleet", "FleetProcess", "wait_for"]

@@ -6,13 +6,13 @@ import time
 from collections import deque
 from dataclasses import dataclass, field
 
-from holon.admit import Counts
-from nodes.fleet import Fleet
-from nodes.held_frontier import HeldFrontier, held_frontier
+from holon.tracks.admission import AdmissionCounts
+from nodes.fleet.held_frontier import held_frontier
+from nodes.fleet.monitor import Monitor, NodeView
+from nodes.fleet.processes import Fleet
+from nodes.fleet.watermarks import Watermarks
 from nodes.machine.workload import WINDOWS_LEFT
-from nodes.monitor import Monitor, NodeView
-from nodes.watermarks import Watermarks
-from wcrdt.windows import END_OF_TIME_MS
+from nodes.streams.held_frontier import HeldFrontier
 
 RATE_WINDOW_S = 3.0
 WATERMARKS_INTERVAL_S = 0.5
@@ -66,7 +66,7 @@ class JobProgress:
     frontier_lag_ms: int | None
     rate_per_s: float
     taken: int
-    counts: Counts
+    counts: AdmissionCounts
     steals: int
     silent_after_ms: int
     partitions: tuple[PartitionRow, ...] = ()
@@ -104,7 +104,7 @@ class ProgressReader:
         self._watermarks_s = float("-inf")
 
     def read(self, now_s: float, wall_ms: int) -> JobProgress:
-        """What is known at ``now_s`` (any steady clock) and ``wall_ms`` (the clock of the log's timestamps)."""
+        """The progress known at ``now_s`` (any steady clock) and ``wall_ms`` (the clock of the log's timestamps)."""
         if now_s - self._watermarks_s >= WATERMARKS_INTERVAL_S:
             self._watermarks_s = now_s
             self._watermarks.read()
@@ -183,8 +183,3 @@ class ProgressReader:
 def wall_clock_ms() -> int:
     """The clock of the log's timestamps."""
     return time.time_ns() // 1_000_000
-
-
-def has_ended(watermark_ms: int | None) -> bool:
-    """True for the watermark of an input that has ended."""
-    return watermark_ms is not None and watermark_ms >= END_OF_TIME_MS

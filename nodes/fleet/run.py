@@ -1,92 +1,32 @@
-"""One `holon run`: a fleet on a job until the job is done, has failed, or somebody stops it; then the account of it."""
+"""One `holon run`: a fleet on a job until the job is done, has failed, or somebody stops it."""
 
 from __future__ import annotations
 
 import signal
 import time
 from dataclasses import dataclass
-from enum import Enum
 from queue import Empty, SimpleQueue
 from types import FrameType
 
-import msgspec
-
-from holon.job import DEAD, LATE, UNSTABLE, Job
-from nodes.bounding import Bounds
-from nodes.dead_letters import dead_letters
 from nodes.errors import RunFailed, Unreachable
-from nodes.fleet import PID, STOP_TIMEOUT_S, Fleet
-from nodes.held_frontier import HeldFrontier, held_frontier
+from nodes.fleet.account import RunEnding
+from nodes.fleet.end_of_input import Bounds
+from nodes.fleet.monitor import Monitor
+from nodes.fleet.processes import STOP_TIMEOUT_S, Fleet
+from nodes.fleet.progress import ProgressReader, wall_clock_ms
+from nodes.fleet.screen import Screen
+from nodes.fleet.supervisor import Supervisor
 from nodes.log.contract import Log
 from nodes.machine.config import JobRun
-from nodes.monitor import Monitor
-from nodes.opening import check_at_next_opening
-from nodes.progress import ProgressReader, wall_clock_ms
-from nodes.reader import OutputReader
-from nodes.screen import Screen
-from nodes.settings import Settings
-from nodes.supervisor import Supervisor
-from nodes.watermarks import Watermarks
+from nodes.machine.workload import PID
+from nodes.runtime.log_opening import check_at_next_opening
+from nodes.settings.settings import Settings
 
 LOOK_S = 0.05
 MEASURE_S = 1.0
 LEAVE_S = 5.0
 """How long nodes may take to leave by themselves once the job is over."""
 STUCK_S = 30.0
-SHOWN_REASON = 500
-
-
-class RunEnding(Enum):
-    """Why a run is over."""
-
-    DONE = "done"
-    STOPPED = "stopped"
-    INTERRUPTED = "interrupted"
-    FAILED = "failed"
-
-
-class RunResult(msgspec.Struct, kw_only=True):
-    """The account of a run. Counts are those of the job's whole incarnation; steals, suppressed, restarts of this run.
-
-    ``taken``: records of the input up to the checkpoints, by the log's offsets. ``outputs``: results on the output
-    topics, each once, without late and dead letters. ``late_inserts``: see ``holon.admit.Counts``.
-    ``metrics_ports``: the port at which each node served its metrics.
-    ``frontier_held``: the partitions that windows have waited for, if none was completed in the last seconds.
-    ``first_dead``: partition, offset and reason of the first dead letter of the lowest partition that has one.
-    ``unread``: by partition, records behind the end of the input that was declared before this run.
-    """
-
-    job: str
-    incarnation: int
-    nodes: int
-    partitions: int
-    outputs: int
-    accepted: int
-    filtered: int
-    late: int
-    dead: int
-    duplicates: int
-    late_inserts: int = 0
-    taken: int
-    conserved: bool
-    steals: int
-    ending: RunEnding
-    wall_s: float
-    suppressed: int = 0
-    repeats_dropped: int = 0
-    restarts: int = 0
-    already_done: bool = False
-    error: str | None = None
-    outputs_by_topic: dict[str, int] = {}
-    metrics_ports: dict[int, int] = {}
-    unread: dict[int, int] = {}
-    first_dead: str | None = None
-    frontier_held: HeldFrontier | None = None
-
-    @property
-    def all_dead(self) -> bool:
-        """True if there was input, and nothing of it could be used."""
-        return self.dead > 0 and not (self.accepted or self.filtered or self.late)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +86,7 @@ class Run:
         self.fleet = Fleet(options.reference, settings, options.nodes, options.accept_code, lines=self.lines)
         accused = lambda: monitor.ownership.accused()  # noqa: E731  # the fold changes with each look
         self.supervisor = Supervisor(self.fleet, screen.say, self._has_begun, check_at_next_opening(settings), accused)
-        self.progress = ProgressReader(monitor, self.fleet, settings.node.suspect_after_ms)
+        self.progress = ProgressReader(monitor, self.fleet, settings.node.failure_timeout_ms)
         self._measured_s = float("-inf")
         self._moved: tuple[object, float] = (None, 0.0)
 
@@ -267,63 +207,3 @@ class Run:
             except Empty:
                 return
             self.screen.say_of(number, line)
-
-
-def account(
-    log: Log, run: JobRun, monitor: Monitor, nodes: int, ending: RunEnding, wall_s: float, restarts: int = 0
-) -> RunResult:
-    """What the run did, and whether the conservation identity holds on the log."""
-    monitor.poll()
-    counts, conserved = monitor.counts(), monitor.conserved()
-    outputs, repeats = count_outputs(log, run)
-    return RunResult(
-        job=run.job.name,
-        incarnation=run.incarnation,
-        nodes=nodes,
-        partitions=run.partitions,
-        outputs=sum(outputs.values()),
-        outputs_by_topic=outputs,
-        repeats_dropped=repeats,
-        accepted=counts.accepted,
-        filtered=counts.filtered,
-        late=counts.late,
-        dead=counts.dead,
-        duplicates=counts.duplicates,
-        late_inserts=counts.late_inserts,
-        # Where the log has offsets without records, and the account holds, the records are those that were counted.
-        taken=counts.taken if conserved else sum(monitor.taken()),
-        conserved=conserved,
-        steals=monitor.steals,
-        suppressed=sum(int(view.stats.get("suppressed", 0)) for view in monitor.nodes.values()),
-        metrics_ports=monitor.metrics_ports(),
-        restarts=restarts,
-        ending=ending,
-        wall_s=round(wall_s, 3),
-        error=monitor.failure,
-        first_dead=first_dead(log, run.job) if counts.dead else None,
-        frontier_held=None if monitor.done else held_frontier(monitor, Watermarks(monitor).read()),
-    )
-
-
-def first_dead(log: Log, job: Job) -> str | None:
-    """Place and reason of a dead letter, for people."""
-    letter = next(dead_letters(log, job), None)
-    if letter is None:
-        return None
-    return f"{letter.topic}[{letter.partition}] offset {letter.offset}: {letter.reason[:SHOWN_REASON]}"
-
-
-def count_outputs(log: Log, run: JobRun) -> tuple[dict[str, int], int]:
-    """Results by topic, each once, as the reader gives them; and how many repeats it dropped."""
-    found: dict[str, int] = {}
-    repeats = 0
-    for name, output in run.job.outputs.items():
-        if name in (LATE, DEAD, UNSTABLE):
-            continue
-        reader = OutputReader(log, output.topic, without_identity="pass")
-        ours = (run.job.name, run.origin)
-        found[output.topic] = sum(
-            o.identity is not None and (o.identity.job, o.identity.incarnation) == ours for o in reader.read_available()
-        )
-        repeats += reader.repeats_dropped
-    return found, repeats

@@ -12,9 +12,9 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from nodes.logs import line_as_json
-from nodes.progress import JobProgress
-from nodes.view import one_line, render
+from nodes.fleet.live_view import one_line, render
+from nodes.fleet.progress import JobProgress
+from nodes.runtime.logging_setup import line_as_json
 
 REFRESH_S = 0.25
 LINE_S = 5.0

@@ -11,15 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from nodes.fleet import Member
+from nodes.fleet.processes import FleetProcess
 
 RESTART_AFTER_S = 1.0
 RESTARTS_A_MINUTE = 3
 LONGEST_PAUSE_S = 30.0
 QUIET_S = 60.0
 ENVIRONMENT = 4
-"""Exit code of a node whose log or store did not answer. What has answered once may come back at any time: then such a
-node is started again as often as it takes, after pauses that double, and that is not counted against it."""
+"""Exit code of a node whose log or store did not answer. A store that has answered once may come back at any
+time: then such a node is started again as often as it takes, after pauses that double, and that is not counted against
+it."""
 STARTS_IN_VAIN = 5
 """Of each node, while log and store have answered no node of the fleet yet: an address may be wrong."""
 RAN_S = 20.0
@@ -33,9 +34,9 @@ WRONG_PAGES = frozenset({-signal.SIGBUS, -signal.SIGSEGV, -signal.SIGABRT})
 class Restarting(Protocol):
     """Node processes, one of which may be started again."""
 
-    members: list[Member]
+    members: list[FleetProcess]
 
-    def add(self, number: int) -> Member:
+    def add(self, number: int) -> FleetProcess:
         """Start one node."""
         ...
 
@@ -65,7 +66,7 @@ class Supervisor:
     _pauses: dict[int, tuple[float, float]] = field(default_factory=dict)  # of the last: when, how long
     _accused: int = 0
     _seen: int = 0
-    _watched: list[Member] = field(default_factory=list)
+    _watched: list[FleetProcess] = field(default_factory=list)
 
     def look(self, now_s: float, is_over: Callable[[], bool]) -> None:
         """See who has ended, and start again who is due.
@@ -96,7 +97,7 @@ class Supervisor:
         """True if no node runs and none will be started."""
         return self._seen == len(self.fleet.members) and not self._watched and not self._due
 
-    def _ended(self, member: Member, now_s: float, over: bool) -> None:
+    def _ended(self, member: FleetProcess, now_s: float, over: bool) -> None:
         number, code = member.number, member.process.returncode
         if member.killed or (code == 0 and over):
             return

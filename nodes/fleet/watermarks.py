@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from nodes.fleet.monitor import Monitor
 from nodes.log.contract import LogError
 from nodes.machine import messages as m
-from nodes.monitor import Monitor
-from wcrdt.windows import BEFORE_TIME_MS
+from wcrdt.windows.assigners import BEFORE_TIME_MS
 
 
 class Watermarks:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nodes.errors import MissingDependency, Unreachable
-from nodes.java import INSTALL_JAVA, JAVA_VERSION, java_program, version_of
+from nodes.local_kafka.java import INSTALL_JAVA, JAVA_VERSION, java_program, version_of
 
 KAFKA_VERSION = "4.1.1"
 _SCALA = "2.13"

@@ -6,7 +6,7 @@ import base64
 import os
 import subprocess
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from nodes.errors import RunFailed
@@ -17,7 +17,7 @@ OWN_CLASSES = "classes.jsa"
 
 
 def command_line(java: str, jars: Path, folder: Path, heap_mb: int) -> list[str]:
-    """What to run.
+    """The broker to run.
 
     Java 17 keeps loaded classes in an archive if it is asked to at its end; with one, a broker is up in a third of the
     time. The first broker makes the archive in its own folder, and ``keep_classes`` puts it beside the jars.
@@ -52,9 +52,13 @@ def _archive(java: str, jars: Path) -> Path:
     return jars.parent / f"{jars.name}-classes-{stat.st_size}-{stat.st_mtime_ns}.jsa"
 
 
-def format_data(java: str, jars: Path, properties: Path) -> None:
-    """Make the data folder that the properties name ready for its first start."""
-    cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+def new_cluster_id() -> str:
+    """As Kafka writes them."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
+def format_data(java: str, jars: Path, properties: Path, cluster: str) -> None:
+    """Make the data folder that the properties name ready for its first start, as part of that cluster."""
     command = [java, "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{jars}/*"]
     command += [
         "kafka.tools.StorageTool",
@@ -70,15 +74,21 @@ def format_data(java: str, jars: Path, properties: Path) -> None:
         )
 
 
-def server_properties(data: Path, port: int, controller_port: int, more: Mapping[str, str] | None = None) -> str:
+def server_properties(
+    data: Path, port: int, node: int, controller_ports: Sequence[int], more: Mapping[str, str] | None = None
+) -> str:
     """The file of a node that is broker and controller in one, on loopback.
 
-    ``more``: other properties, or other values. What it says of listeners comes beside the node's own.
+    ``controller_ports``: of all nodes of the quorum, node 1 first. ``more``: other properties, or other values. Its
+    listeners come beside the node's own.
     """
+    nodes = len(controller_ports)
+    controller_port = controller_ports[node - 1]
+    copies, in_sync = min(3, nodes), min(2, nodes)
     settings = {
         "process.roles": "broker,controller",
-        "node.id": 1,
-        "controller.quorum.voters": f"1@{HOST}:{controller_port}",
+        "node.id": node,
+        "controller.quorum.voters": ",".join(f"{k}@{HOST}:{its}" for k, its in enumerate(controller_ports, 1)),
         "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:{controller_port}",
         "advertised.listeners": f"PLAINTEXT://{HOST}:{port}",
         "controller.listener.names": "CONTROLLER",
@@ -89,18 +99,18 @@ def server_properties(data: Path, port: int, controller_port: int, more: Mapping
         # After a crash the node waits so long before it may register again.
         "broker.session.timeout.ms": 3000,
         "broker.heartbeat.interval.ms": 500,
-        # One broker holds the one copy.
-        "default.replication.factor": 1,
+        "default.replication.factor": copies,
+        "min.insync.replicas": in_sync,
         "offsets.topic.num.partitions": 1,
-        "offsets.topic.replication.factor": 1,
+        "offsets.topic.replication.factor": copies,
         "transaction.state.log.num.partitions": 1,
-        "transaction.state.log.replication.factor": 1,
-        "transaction.state.log.min.isr": 1,
-        # What a client that has vanished left open is noticed so soon after its time is over.
+        "transaction.state.log.replication.factor": copies,
+        "transaction.state.log.min.isr": in_sync,
+        # Open transactions of a vanished client are noticed so soon after their time is over.
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1000,
         "share.coordinator.state.topic.num.partitions": 1,
-        "share.coordinator.state.topic.replication.factor": 1,
-        "share.coordinator.state.topic.min.isr": 1,
+        "share.coordinator.state.topic.replication.factor": copies,
+        "share.coordinator.state.topic.min.isr": in_sync,
         "group.initial.rebalance.delay.ms": 0,
         "log.retention.check.interval.ms": 1000,
         # Index files are mapped at their full size; a first look at one reads ahead, which is wasted on a hole.

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from nodes.log.address import LogAddress
 from nodes.log.contract import (
     Appended,
-    Chunk,
+    FetchedRecords,
     Log,
     LogDamaged,
     LogError,
@@ -22,13 +22,13 @@ from nodes.log.contract import (
     TopicPartition,
     UnknownTopic,
 )
-from nodes.log.embedded import EmbeddedLog, Fsync
+from nodes.log.embedded.log import EmbeddedLog, Fsync
 from nodes.log.memory import MemoryLog
 
 __all__ = [
     "Appended",
-    "Chunk",
     "EmbeddedLog",
+    "FetchedRecords",
     "Fsync",
     "Log",
     "LogAddress",
@@ -81,7 +81,7 @@ def _open(address: LogAddress) -> Log:
     if scheme == "memory":
         return MemoryLog()
     if scheme == "kafka":
-        from nodes.log.kafka import KafkaLog  # comes with an extra, and a plain install works without
+        from nodes.log.kafka.log import KafkaLog  # comes with an extra, and a plain install works without
 
         return KafkaLog(rest, address.kafka, prefix=address.prefix, timeout_s=address.timeout_s)
     raise ValueError(

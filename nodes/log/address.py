@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nodes.log.embedded import Fsync
+from nodes.log.embedded.log import Fsync
 
 
 @dataclass(frozen=True, slots=True)

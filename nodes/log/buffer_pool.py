@@ -1,6 +1,6 @@
 """Memory that is used again: large buffers are lent, and come back when the last array over them has gone.
 
-What was given out by the system once need not be zeroed and mapped again.
+Memory that the system has given once need not be zeroed and mapped again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What every implementation refuses in the same words."""
+"""Checks that every implementation refuses with the same words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.columnar.payloads import Payloads
+from holon.columnar.payloads import BinaryColumn
 from nodes.log.contract import OffsetOutOfRange, RecordTooLarge, TopicExists
 
 _FEW = 16
@@ -86,12 +86,12 @@ def record_sizes(
 
 
 def _types(column: Sequence[Any] | None) -> set[type]:
-    return set() if column is None or isinstance(column, Payloads) else set(map(type, column))
+    return set() if column is None or isinstance(column, BinaryColumn) else set(map(type, column))
 
 
 def _lengths(column: Sequence[bytes]) -> NDArray[np.int64]:
     """A new array."""
-    if isinstance(column, Payloads):
+    if isinstance(column, BinaryColumn):
         return column.ends - column.starts
     return np.fromiter(map(len, column), np.int64, len(column))
 

@@ -31,7 +31,7 @@ class Appended(NamedTuple):
 
 
 @dataclass(slots=True, frozen=True)
-class Chunk:
+class FetchedRecords:
     """A run of records of one partition as columns, all of the same length.
 
     ``offsets`` ascend but may have gaps (control records, compaction, retention); go on at ``next_offset``, which is
@@ -51,12 +51,12 @@ class Chunk:
     def __len__(self) -> int:
         return len(self.values)
 
-    def before(self, limit: int) -> Chunk:
+    def before(self, limit: int) -> FetchedRecords:
         """Without what lies at or beyond the offset ``limit``."""
         if self.next_offset <= limit:
             return self
         keep = int((self.offsets < limit).sum())
-        return Chunk(
+        return FetchedRecords(
             self.offsets[:keep],
             self.timestamps_ms[:keep],
             self.values[:keep],
@@ -100,7 +100,7 @@ class LogFull(LogError):
 
 
 class LogDamaged(LogError):
-    """What is stored cannot be read (truncated or overwritten file, unknown format version)."""
+    """Stored records cannot be read (truncated or overwritten file, unknown format version)."""
 
 
 class LogTruncated(LogDamaged):
@@ -108,7 +108,7 @@ class LogTruncated(LogDamaged):
 
 
 TRUNCATION_CAUSES = "unclean leader election, lost disk, topic made anew"
-"""What a message says of how that may have happened."""
+"""Possible causes, for messages."""
 
 
 class LogUnavailable(LogError):
@@ -118,7 +118,7 @@ class LogUnavailable(LogError):
 class LogInterrupted(LogUnavailable):
     """A writer has lost its place: what was on its way may be on the log or not, and it writes nothing any more.
 
-    Whoever opens the log again and goes on from a checkpoint is not concerned by it.
+    A node that opens the log again and goes on from a checkpoint is not affected by it.
     """
 
 
@@ -166,14 +166,14 @@ class Log(ABC):
     ) -> None:
         """Append in order without waiting; ``done`` gets the offset behind the last record once it is acknowledged.
 
-        ``done`` is called here, or in ``delivered``. Of a batch that fails a beginning may be on the log; nothing that
+        ``done`` is called here, or in ``poll_acks``. Of a batch that fails a beginning may be on the log; nothing that
         was sent after it gets there. Here: an ``append`` that waits.
         """
         appended = self.append(topic, partition, values, headers=headers, keys=keys)
         done(appended.first_offset + appended.count)
 
-    def together(self) -> AbstractContextManager[None]:
-        """What is sent inside may leave at the end, all at once, where that saves requests to another machine."""
+    def batched(self) -> AbstractContextManager[None]:
+        """Records sent inside may leave at the end, all at once, where that saves requests to another machine."""
         return nullcontext()
 
     def prefer_latency(self, *, build: bool = False) -> None:  # noqa: B027  # nothing to do where each send is cheap
@@ -192,7 +192,7 @@ class Log(ABC):
         writes, or those to ``essential`` topics, wait in vain for an answer: heartbeats are to say that a node works.
         """
 
-    def delivered(self, *, wait: bool = False) -> None:  # noqa: B027  # nothing to do where ``send`` waits
+    def poll_acks(self, *, wait: bool = False) -> None:  # noqa: B027  # nothing to do where ``send`` waits
         """Call ``done`` for what was acknowledged meanwhile, or ``wait`` for all that was sent.
 
         Raises the error of what could not be delivered.
@@ -201,27 +201,26 @@ class Log(ABC):
     @abstractmethod
     def read(
         self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20
-    ) -> Chunk:
+    ) -> FetchedRecords:
         """Records from ``offset`` on, at most so many (at least one if there is one); empty at the end, never waits.
 
         ``max_bytes`` counts values, headers and keys.
         Raises ``OffsetOutOfRange`` below ``start_offset`` or above ``end_offset``.
         """
 
-    def follow(
+    def poll(
         self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20
-    ) -> Chunk:
+    ) -> FetchedRecords:
         """As ``read``, but may give nothing although there is something; a ``wait`` from there ends when it is here.
 
-        For who reads on and on. It saves asking how far the log goes, where that costs a question to another machine.
+        Tailing reads skip the high-watermark request, which costs a round trip where the log is on another machine.
         """
         return self.read(topic, partition, offset, max_records=max_records, max_bytes=max_bytes)
 
-    def use_columns(self, without_headers: str | None = None, *, source: str | None = None) -> bool:
-        """Give values as ``Payloads`` from now on, where this log can: the same records, without an object for each.
+    def use_columns(self, without_headers: str | None = None) -> bool:
+        """Give values as ``BinaryColumn`` from now on, where this log can: the same records, no object for each.
 
-        ``without_headers``: a topic whose headers nobody asks for; they are empty from now on. ``source``: the topic of
-        which most is read, where that makes a difference (default: that one).
+        ``without_headers``: a topic whose headers nobody asks for; they are empty from now on.
         """
         return False
 
@@ -233,13 +232,13 @@ class Log(ABC):
     def end_offset(self, topic: str, partition: int) -> int:
         """The offset that the next record will get."""
 
-    def written_end(self, topic: str, partition: int) -> int:
+    def high_watermark(self, topic: str, partition: int) -> int:
         """As ``end_offset``, but never below what was acknowledged: somebody's open transaction holds that back."""
         return self.end_offset(topic, partition)
 
-    def written_ends(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """``written_end`` of several partitions, in one question where each costs a round trip."""
-        return {place: self.written_end(*place) for place in places}
+    def high_watermarks(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """``high_watermark`` of several partitions, in one question where each costs a round trip."""
+        return {place: self.high_watermark(*place) for place in places}
 
     @abstractmethod
     def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> list[TopicPartition]:

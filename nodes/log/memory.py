@@ -12,7 +12,7 @@ from nodes.log.checks import check_batch, check_new_topic, check_same_partitions
 from nodes.log.contract import (
     MAX_RECORD_BYTES,
     Appended,
-    Chunk,
+    FetchedRecords,
     Log,
     LogError,
     TopicPartition,
@@ -49,8 +49,8 @@ class MemoryLog(Log):
     """Topics in memory. Belongs to one thread.
 
     ``clock_ms`` gives log timestamps; without one they stay 0, so that runs are alike. ``on_wait`` is called once by a
-    ``wait`` that finds nothing, with the seconds it may take: a simulation moves its clock and delivers there. Nobody
-    else can append meanwhile, so ``wait`` never sleeps.
+    ``wait`` that finds nothing, with the seconds it may take: a simulation moves its clock and delivers there. No other
+    process can append meanwhile, so ``wait`` never sleeps.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class MemoryLog(Log):
 
     def read(
         self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20
-    ) -> Chunk:
+    ) -> FetchedRecords:
         records = self._records(topic, partition)
         if not records.start <= offset <= records.end:
             raise out_of_range(f"topic {topic!r} partition {partition}", offset, records.start, records.end)
@@ -121,7 +121,7 @@ class MemoryLog(Log):
                 break
         keys = records.keys[first:last]
         next_offset = records.start + last
-        return Chunk(
+        return FetchedRecords(
             offsets=np.arange(offset, next_offset, dtype=np.int64),
             timestamps_ms=np.array(records.timestamps_ms[first:last], np.int64),
             values=records.values[first:last],

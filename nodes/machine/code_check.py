@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holon.fitting import Misfit
-from holon.version import JobVersion
+from holon.fingerprint.fitting import Misfit
+from holon.fingerprint.version import JobVersion
 from nodes.errors import RunFailed
 
 ACCEPT = "--accept-code"

@@ -1,4 +1,4 @@
-"""What a node is told at its start, and what it may ask of its shell."""
+"""The parameters of a node at its start, and the effects that it may request of its shell."""
 
 from __future__ import annotations
 
@@ -13,44 +13,44 @@ from nodes.machine import messages as m
 
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
-    """What a node is told at its start. Times in ms.
+    """The parameters of a node at its start. Times in ms.
 
     ``expected`` nodes are waited for (at most ``expect_ms``) before the first claim, so that a fleet that starts
     together does not hand partitions about. ``replicas``: copies of each partition in all, the same for every node of
     a fleet; a standby publishes what the claim holder is late with by ``standby_after_ms``.
 
-    Every ``merge_interval_ms`` (0: never) some node saves a merged checkpoint and, if it ``trims``, deletes what nobody
-    needs any more of the job's own topics. A member that has been silent for ``forget_after_ms`` is said to have left.
+    Every ``merged_checkpoint_interval_ms`` (0: never) some node saves a merged checkpoint and, if it ``trims``, deletes
+    what nobody needs any more of the job's own topics. After a silence of ``forget_after_ms`` a member has left.
 
-    Input waits while more than ``uncovered_max_bytes`` (0: no limit) of deltas are in no checkpoint (``uncovered.py``).
+    Input waits while more than ``max_uncheckpointed_bytes`` (0: no limit) of deltas are in no checkpoint.
 
     A node reads at most about ``broadcast_max_per_s`` deltas (0: no limit) for which nobody waits; where all partitions
     would give more at ``broadcast_interval_ms``, they leave less often.
 
-    Fleets of more than ``group_beats_above`` members pass signs of life on in groups (``beats.py``).
+    Fleets of more than ``group_beats_above`` members pass signs of life on in groups (``membership/heartbeats.py``).
     """
 
     node: str
     number: int = -1
     heartbeat_interval_ms: int = 100
-    suspect_after_ms: int = 300
+    failure_timeout_ms: int = 300
     broadcast_interval_ms: int = 50
     checkpoint_interval_ms: int = 1000
-    watermark_max_ahead_ms: int = 60_000
+    max_watermark_drift_ms: int = 60_000
     expected: int = 1
     expect_ms: int = 3000
     replicas: int = 1
     standby_after_ms: int = 30
-    merge_interval_ms: int = 0
+    merged_checkpoint_interval_ms: int = 0
     trims: bool = False
     forget_after_ms: int = 60_000
     group_beats_above: int = 32
-    uncovered_max_bytes: int = 0
+    max_uncheckpointed_bytes: int = 0
     broadcast_max_per_s: int = 0
 
 
 class Continued(msgspec.Struct, frozen=True):
-    """What an incarnation begins with that goes on behind the end of the one before.
+    """The start of an incarnation that goes on behind the end of the one before.
 
     ``origin``: the incarnation whose identities its outputs carry on; ``checkpoints``: the final one of each
     partition; ``closed_ms``: the end of the last window that is answered.
@@ -112,7 +112,7 @@ class Wanted:
 
 
 def other_partitions(job: Job, was: int, found: int) -> str:
-    """What to say when the input does not have the partitions any more that the job began with."""
+    """The error when the input does not have the partitions any more that the job began with."""
     if found > was:
         harm = f"nobody reads partitions {was} to {found - 1}, and records of one key may be in two partitions now"
     else:

@@ -15,7 +15,7 @@ MAX_CHECKPOINT_BYTES = 12 << 20
 
 
 class PartitionState(msgspec.Struct, array_like=True):
-    """What is known of one partition."""
+    """The state of one partition."""
 
     owner: str | None = None
     version: int = 0

@@ -1,24 +1,22 @@
 """Records at which the job's function ends its process: how the owners of their partition get past them.
 
-Where two owners in a row were taken over from without a word and without getting on, the next one tries its input
-apart first. Who ends that process is accused on the control topic, and is a dead letter for everybody from then on; or
-the job fails, and says at which record. Rules and reasons: ``docs/design/crashing-functions.md``.
+Where two owners in a row were taken over from without a word and without getting on, the next one tries its input apart
+first. A record that ends that process is named on the control topic, and is a dead letter on all nodes from then on; or
+the job fails, and names the record. Rules and reasons: ``docs/design/crashing-functions.md``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from holon.errors import UserFunctionError
-from holon.failed import FunctionCrashed
-from holon.record_track import Input
+from holon.tracks.failed_records import FunctionCrashed
+from holon.tracks.record_track import Input
 from nodes.machine import messages as m
+from nodes.machine.partitions import Partitions
 from nodes.machine.runner import Runner
-
-if TYPE_CHECKING:
-    from nodes.machine.workload import Workload
 
 DEATHS = 2
 
@@ -34,22 +32,29 @@ Apart = Callable[[Callable[[], object]], Died | None]
 """Tries a step in a process of its own, which writes nothing; None: it can be made."""
 
 
-class Accusing:
-    """Of one node. ``apart`` None: nothing is tried."""
+class Trials(NamedTuple):
+    """How this node tries records apart, None: not at all; ``code_hash``: its code, as the control topic names it."""
 
-    def __init__(self, work: Workload) -> None:
+    code_hash: str
+    apart: Apart | None = None
+
+
+class Accusing:
+    """The part of one node that gets past records which end processes."""
+
+    def __init__(self, work: Partitions, trials: Trials) -> None:
         self._work = work
-        self.apart: Apart | None = None
-        self.code_hash = ""
+        self._apart = trials.apart
+        self._code_hash = trials.code_hash
         self._accused: dict[int, int] = {}  # by partition: the offset of a record whose verdict is on its way
 
     def feed(self, runner: Runner, run: Input) -> None:
         """Process a run of records. Raises ``UserFunctionError``."""
-        runner.task.records.crashed = self._work.ownership.crashed(runner.partition, self.code_hash)
-        if self.apart is None or self._work.ownership.deaths(runner.partition) < DEATHS:
+        runner.task.records.crashed = self._work.ownership.crashed(runner.partition, self._code_hash)
+        if self._apart is None or self._work.ownership.deaths(runner.partition) < DEATHS:
             runner.feed(run)
         else:
-            self._feed_apart(self.apart, runner, run)
+            self._feed_apart(self._apart, runner, run)
 
     def waits(self, runner: Runner) -> bool:
         """Whether the runner stands at a record whose verdict has not come back yet."""
@@ -57,7 +62,7 @@ class Accusing:
             return False
         ownership, partition = self._work.ownership, runner.partition
         offset, saved = self._accused[partition], ownership.checkpoint(partition)
-        if offset in ownership.crashed(partition, self.code_hash) or (saved is not None and saved.offset > offset):
+        if offset in ownership.crashed(partition, self._code_hash) or (saved is not None and saved.offset > offset):
             del self._accused[partition]
             return False
         return True
@@ -89,4 +94,4 @@ class Accusing:
             error = FunctionCrashed(f"it {how}")
             raise UserFunctionError(work.job.name, partition, f"offset {offset}", error, "", offset=offset)
         self._accused[partition] = offset
-        work.control(m.Crashed(work.run.incarnation, work.config.node, partition, offset, self.code_hash, how))
+        work.control(m.Crashed(work.run.incarnation, work.config.node, partition, offset, self._code_hash, how))

@@ -1,4 +1,4 @@
-"""What the checkpoints of all partitions together make durable."""
+"""The positions that the checkpoints of all partitions together make durable."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from nodes.machine import messages as m
 from nodes.machine.control_state import PartitionState
-from wcrdt.slots import WINDOW_START, Position
-from wcrdt.windows import BEFORE_TIME_MS
+from wcrdt.replica.slots import WINDOW_START, Position
+from wcrdt.windows.assigners import BEFORE_TIME_MS
 
 KEPT_CHECKPOINTS = 3
 """Checkpoints of a partition that are known: the newest and what to fall back to."""

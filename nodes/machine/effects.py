@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from nodes.machine.events import OutputPartition
-from wcrdt.slots import Position
+from wcrdt.replica.slots import Position
 
 
 @dataclass(frozen=True, slots=True)

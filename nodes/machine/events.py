@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from holon.identity import Ascent, LastSeen
-from holon.record_track import Input
-from wcrdt.replica import SlotDelta
+from holon.outputs.identity import Ascent, LastSeen
+from holon.tracks.record_track import Input
+from wcrdt.replica.replica import SlotDelta
 
 OutputPartition = tuple[str, int]
 """(output name, output partition)."""
@@ -123,7 +123,7 @@ class CheckpointStored:
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """What one output partition has got between two offsets: identities by (source partition, track)."""
+    """The outputs in one output partition between two offsets: identities by (source partition, track)."""
 
     to: OutputPartition
     start: int
@@ -138,7 +138,7 @@ class OutputsFollowed:
     ``at_end``: of these, and of the broadcast before them, everything was read just now.
     """
 
-    news: list[Followed]
+    followed: list[Followed]
     at_end: bool
 
 
@@ -176,6 +176,20 @@ class MergedAwaited:
 
 
 @dataclass(frozen=True, slots=True)
+class FiguresChanged:
+    """Figures that only the shell knows, by name: the heartbeats tell them from now on."""
+
+    figures: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class BroadcastLost:
+    """The end of this partition of the broadcast is gone: it is read again from its beginning."""
+
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
 class StopRequested:
     """Somebody asked this node alone to leave (SIGTERM): drain, checkpoint, release."""
 
@@ -206,6 +220,8 @@ Event = (
     | MergedStored
     | MergedLoaded
     | MergedAwaited
+    | FiguresChanged
+    | BroadcastLost
     | StopRequested
     | Together
 )

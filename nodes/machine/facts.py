@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from nodes.machine.messages import CheckpointSaved, Crashed, Failed, MergedSaved
-from wcrdt.slots import Position
+from wcrdt.replica.slots import Position
 
 
 @dataclass(frozen=True, slots=True)

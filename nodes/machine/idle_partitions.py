@@ -3,13 +3,13 @@
 Two rules for this file: only the log says that a partition is idle, asked how far it goes after the silence; others are
 idle where their last word on the broadcast is a punctuation, whatever this node's clock says.
 
-A silence is measured in *running time* (``detector.py``): a step counts for at most a third of the timeout. So a node
-that is busy, stopped or starved does not take its own pause for one. What is on the log and was not read, for whatever
-reason (other partitions come first, drift is bounded, a fetch is late), shows in the log's answer.
+A silence is measured in *running time* (as failures are): a step counts for at most a third of the timeout. So a node
+that is busy, stopped or starved does not take its own pause for one. Records that are on the log and were not read, for
+whatever reason (other partitions come first, drift is bounded, a fetch is late), show in the log's answer.
 
-Deviation from ``design.md`` section 4 ("no higher than the frontier of the others"): with that bound two partitions
-without records hold each other, and with them every window, for ever. Lateness is judged by a partition's own
-watermark, so going further than an idle neighbour costs nobody a record.
+A bound no higher than the frontier of the others would be the obvious one: with it two partitions without records hold
+each other, and with them every window, for ever. Lateness is judged by a partition's own watermark, so going further
+than an idle neighbour costs nobody a record.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nodes.machine.config import Wanted
-from wcrdt.replica import Punctuation, Slot
-from wcrdt.slots import Position
-from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
+from nodes.machine.partitions import Partitions
+from wcrdt.replica.replica import Punctuation, Slot
+from wcrdt.replica.slots import Position
+from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nodes.machine.events import InputEndAsked
     from nodes.machine.runner import Runner
-    from nodes.machine.workload import Workload
 
 STEPS = 3
 """So many steps at least make up the timeout."""
@@ -42,10 +42,10 @@ def bound_ms(slots: Sequence[Slot], partition: int) -> int:
     return min(active) if active else max((slot.record.watermark_ms for slot in others), default=BEFORE_TIME_MS)
 
 
-class Idleness:
+class IdlePartitions:
     """The silences of a workload's partitions. Does nothing where the job has no idle timeout."""
 
-    def __init__(self, work: Workload) -> None:
+    def __init__(self, work: Partitions) -> None:
         self.work = work
         self.timeout_ms = work.job.source.idle_timeout_ms
         self.running_ms = 0
@@ -72,7 +72,7 @@ class Idleness:
         return found
 
     def asked(self, answer: InputEndAsked) -> None:
-        """What the log says: the partition is idle, or its silence begins anew, since its records were not read."""
+        """The log's answer: the partition is idle, or its silence begins anew, since its records were not read."""
         runner = self.work.runner(answer.partition, answer.version)
         if runner is None or runner.task.next_offset != answer.offset:
             return
@@ -100,7 +100,7 @@ class Idleness:
         return (runner, offset, self.running_ms)
 
     def _next(self, runner: Runner) -> Punctuation | None:
-        """What to write if the partition is idle; None if that would change nothing, or nobody could take it."""
+        """The record to write if the partition is idle; None if that would change nothing, or no node could take it."""
         assert self.timeout_ms is not None
         task, slot = runner.task, self.work.replica.slots[runner.partition]
         end = self.work.ownership.end_offset(runner.partition)

@@ -19,9 +19,9 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
-from holon.admit import Counts
-from wcrdt.replica import Punctuation, SlotDelta
-from wcrdt.slots import Position
+from holon.tracks.admission import AdmissionCounts
+from wcrdt.replica.replica import Punctuation, SlotDelta
+from wcrdt.replica.slots import Position
 
 FORMAT_VERSION = 3
 """The newest that this release reads. It writes the oldest that can say what a message says (``Message.format``)."""
@@ -44,7 +44,7 @@ Text = Annotated[str, msgspec.Meta(max_length=MAX_CONTROL_BYTES)]
 
 
 class Message(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields=True):
-    """What all messages share: the incarnation of the job that they belong to (0 is the first)."""
+    """The common part of all messages: the incarnation of the job that they belong to (0 is the first)."""
 
     incarnation: Incarnation
 
@@ -156,7 +156,7 @@ class CheckpointSaved(Message, frozen=True, tag="saved"):
     ``version``: the claim under which it was made (0: none, a standby). ``(offset, step)`` is the record track's
     position, ``(answered_ms, answered_stage)`` the window track's; ``done``: the input has ended and all is answered.
     ``counts``: records accepted, filtered, late and dead so far; since version 2 also duplicates, then late inserts (as
-    in ``holon.admit.Counts``), where there are some.
+    in ``holon.tracks.admission.AdmissionCounts``), where there are some.
     """
 
     node: Name
@@ -351,8 +351,8 @@ def seal(value: object, limit: int, version: int = FIRST_VERSION) -> bytes:
     return _HEAD.pack(version, zlib.crc32(payload, _CRC_SEED[version])) + payload
 
 
-def counted(counts: Counts) -> tuple[int, ...]:
-    """What became of the records, as ``CheckpointSaved`` says it."""
+def counted(counts: AdmissionCounts) -> tuple[int, ...]:
+    """The fates of the records, as ``CheckpointSaved`` holds them."""
     found = counts.accepted, counts.filtered, counts.late, counts.dead
     if counts.late_inserts:
         return *found, counts.duplicates, counts.late_inserts
@@ -370,7 +370,7 @@ def decode_broadcast(data: bytes) -> BroadcastMessage:
 
 
 def unseal(decoder: msgspec.msgpack.Decoder[M], data: bytes, limit: int) -> M:
-    """What ``seal`` has put in the envelope. Raises ``BadMessage``, and nothing else."""
+    """The contents that ``seal`` has put in the envelope. Raises ``BadMessage``, and nothing else."""
     if len(data) < _HEAD.size:
         raise BadMessage(BadReason.TOO_SHORT, f"{len(data)} bytes, the envelope alone has {_HEAD.size}")
     if len(data) > limit:

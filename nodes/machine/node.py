@@ -5,33 +5,34 @@ happens goes through ``step``.
 
 Source: Holon, sections 4.1 and 4.3 (Algorithm 2, rebuilt from the prose): equal nodes, work that may overlap, and
 recovery as "stealing" from a checkpoint. Deviation: who works on what is settled by the order of one control topic
-(``design.md`` section 6), so that a healthy run does no work twice.
+(docs/design/control.md), so that a healthy run does no work twice.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from holon.errors import UserFunctionError
-from nodes.code_check import is_recorded
 from nodes.machine import events as e
 from nodes.machine import facts as f
 from nodes.machine import messages as m
-from nodes.machine.beats import Beats
+from nodes.machine.broadcast.deltas_to_send import DeltasTooLarge
+from nodes.machine.broadcast.gaps import Gaps, end_of
+from nodes.machine.broadcast.merged_checkpoints import Merging
+from nodes.machine.broadcast.pieces import PieceLost, Pieces
+from nodes.machine.broadcast.rejoining import Rejoining
+from nodes.machine.code_check import is_recorded
 from nodes.machine.config import JobRun, NodeConfig, Wanted
 from nodes.machine.control_state import ControlCheckpoint, encode_control_checkpoint
-from nodes.machine.detector import Detector
+from nodes.machine.crashing_records import Apart, Trials
 from nodes.machine.effects import Effect, Ending, Leave, RewindBroadcast, WriteControlCheckpoint
-from nodes.machine.gaps import Gaps, end_of
-from nodes.machine.merging import Merging
-from nodes.machine.news import NewsTooLarge
-from nodes.machine.ownership import Ownership
-from nodes.machine.pieces import PieceLost, Pieces
-from nodes.machine.rejoining import Rejoining
-from nodes.machine.sharing import Sharing
+from nodes.machine.membership.heartbeats import HeartbeatGroups
+from nodes.machine.membership.member import Membership
+from nodes.machine.ownership.handover import Handover
+from nodes.machine.ownership.ownership import Ownership
 from nodes.machine.workload import WINDOWS_LEFT, Workload
 from wcrdt.codec import DecodeError
-from wcrdt.replica import Replica, SlotDelta
+from wcrdt.replica.replica import Replica, SlotDelta
 
 MAX_REREADS = 30  # of one gap: what is damaged on the log itself stays so
 
@@ -40,44 +41,57 @@ class Node:
     """One life of one node of one job. ``left`` is set once it is over; ``failing``: the traceback that it met, if any.
 
     ``history``: the control topic, folded up to where the shell begins to read it; it is this node's from now on.
+    ``code_hash``: failures are remembered under it. ``apart`` tries records that have ended other nodes; None: nothing
+    is tried.
     """
 
-    def __init__(self, config: NodeConfig, run: JobRun, history: Ownership | None = None) -> None:
+    def __init__(
+        self,
+        config: NodeConfig,
+        run: JobRun,
+        history: Ownership | None = None,
+        *,
+        code_hash: str = "",
+        apart: Apart | None = None,
+    ) -> None:
         self.config = config
         self.run = run
-        self.code_hash = run.job.program.code_hash()
+        self.code_hash = code_hash or run.job.program.code_hash()
         self.ownership = Ownership(run.partitions) if history is None else history
-        self.detector = Detector(config.suspect_after_ms)
-        self.beats = Beats(config)
+        self.member = Membership(
+            config.node,
+            config.number,
+            run.incarnation,
+            self.ownership,
+            failure_timeout_ms=config.failure_timeout_ms,
+            forget_after_ms=config.forget_after_ms,
+        )
+        self.detector = self.member.detector
+        self.heartbeats = HeartbeatGroups(config)
         self.replica = self._make_replica()
-        self.gaps = Gaps(self.replica, config.suspect_after_ms)
+        self.gaps = Gaps(self.replica, config.failure_timeout_ms)
         self._pieces = Pieces()
-        self.work = Workload(config, run, self.replica, self.ownership)
+        self.work = Workload(config, run, self.replica, self.ownership, Trials(self.code_hash, apart))
         self.merging = Merging(config, run.incarnation, self.replica, self.gaps)
         self.rejoining = Rejoining(self.work, self.merging)
-        self.sharing = Sharing(config, self.ownership, self.detector, self.work, self.merging)
+        self.handover = Handover(config, self.member, self.work)
         self.left: Leave | None = None
-        self.bad_messages = 0
-        self.steals = 0
+        self._bad_broadcast = 0
         self.takeovers: dict[int, int] = {}  # since when the last owner of a partition taken over was silent
-        self.extra_stats: dict[str, float] = {}  # what the shell adds to the figures of the heartbeats
-        self._now_ms = 0
+        self._figures: dict[str, float] = {}  # of the shell
+        self._now_ms = self._beat = 0
         self._clock_ms: int | None = None
-        self._beat = 0
         self._last_beat_ms: int | None = None
-        self._hello_ms: int | None = None
-        self._present = False
         self.failing = ""
         self._control_checkpoint_due = False
 
     def _make_replica(self) -> Replica:
-        run = self.run
-        return Replica(run.partitions, run.job.program.shapes(), run.job.allowed_lateness_ms)
+        return Replica(self.run.partitions, self.run.job.program.shapes(), self.run.job.allowed_lateness_ms)
 
     # --- the one door -----------------------------------------------------------------------------------------------
 
     def step(self, event: e.Event, now_ms: int) -> list[Effect]:
-        """What follows from ``event`` at ``now_ms``, in order.
+        """The effects of ``event`` at ``now_ms``, in order.
 
         The clock is this node's own, of any origin. One that is set back stands still for a moment: intervals are all
         that it is used for, and waiting an hour for the next sign of life would cost the node its partitions.
@@ -89,7 +103,7 @@ class Node:
         passed_ms = 0 if self._clock_ms is None else max(0, now_ms - self._clock_ms)
         self._clock_ms = now_ms
         self._now_ms = self.work.now_ms = self._now_ms + passed_ms
-        self.work.copies.passed(passed_ms)
+        self.work.replicas.passed(passed_ms)
         self.work.idleness.passed(passed_ms)
         self.detector.stalled(self._now_ms)
         try:
@@ -101,8 +115,8 @@ class Node:
                 self._maybe_merge(effects)
         except UserFunctionError as error:
             self._function_failed(error)
-        except NewsTooLarge as error:
-            if not self.work.copies.give_up(error.partition):
+        except DeltasTooLarge as error:
+            if not self.work.replicas.give_up(error.partition):
                 self._failed(error.partition, None, f"job {self.run.job.name!r}: {error}")
         self._maybe_beat()
         self._maybe_leave()
@@ -118,10 +132,8 @@ class Node:
         return [] if stands else self.work.idleness.silent_inputs()
 
     def needs_end(self) -> bool:
-        """Whether what comes next rests on knowing the control topic to its end: Hello, a stall, a suspect's work."""
-        if self._hello_ms is None or self.detector.stalled(self._now_ms):
-            return True
-        return bool(self.sharing.suspects(self._now_ms))
+        """Whether what comes next rests on knowing the control topic to its end."""
+        return self.member.needs_end(self._now_ms)
 
     def _handle(self, event: e.Event) -> None:
         match event:
@@ -132,6 +144,18 @@ class Node:
             case e.BroadcastRead():
                 self.merging.broadcast_at[event.partition] = event.next_offset
                 self._broadcast_read(event.partition, event.values)
+            case e.StopRequested():
+                self._stop_requested()
+            case e.FiguresChanged(figures):
+                self._figures.update(figures)
+            case e.OutputRefused(partition, _, reason):
+                text = f"job {self.run.job.name!r}: an output of partition {partition} cannot be written: {reason}"
+                self._failed(partition, None, text)
+            case _:
+                self._handle_work(event)
+
+    def _handle_work(self, event: e.Event) -> None:
+        match event:
             case e.MergedLoaded():
                 self.rejoining.loaded(event)
             case e.MergedAwaited(partitions):
@@ -139,11 +163,8 @@ class Node:
             case e.MergedStored():
                 for saved in self.merging.stored(event, self._now_ms):
                     self.work.control(saved)
-            case e.StopRequested():
-                self._stop_requested()
-            case e.OutputRefused(partition, _, reason):
-                text = f"job {self.run.job.name!r}: an output of partition {partition} cannot be written: {reason}"
-                self._failed(partition, None, text)
+            case e.BroadcastLost(partition):
+                self.merging.rewound(partition)
             case _:
                 try:
                     self.work.handle(event)
@@ -153,19 +174,12 @@ class Node:
     # --- what others say --------------------------------------------------------------------------------------------
 
     def _control_read(self, read: e.ControlRead) -> None:
-        for value in read.values:
-            try:
-                message = m.decode_control(value)
-            except m.BadMessage as error:
-                self.bad_messages += 1
-                if error.reason is m.BadReason.NEWER_VERSION:
-                    self._leave(Ending.FAILED, f"the control topic holds a record of a newer Holon: {error}")
-                    return
-                continue
-            self._heard(message, self.detector.wrote)
-            for fact in self.ownership.apply(message):
+        try:
+            for fact in self.member.facts(read.values, self._now_ms):
                 self._learn(fact)
-        self._folded(read)
+            self._folded(read)
+        except m.BadMessage as error:
+            self._leave(Ending.FAILED, f"the control topic holds a record of a newer Holon: {error}")
 
     def _folded(self, read: e.ControlRead) -> None:
         """The records are part of what this node knows of the fleet."""
@@ -179,32 +193,14 @@ class Node:
                 self._leave(Ending.FAILED, reason)
             self._greet()
             self.detector.caught_up(self._now_ms)
-            if self._present and not (self.work.stopping or self.failing or self.left is not None):
-                waited_ms = self._now_ms - (self._hello_ms or 0)
-                self.sharing.assign(self.code_hash, self._now_ms, waited_ms)
+            if self.member.joined and not (self.work.stopping or self.failing or self.left is not None):
+                waited_ms = self._now_ms - (self.member.greeted_ms or 0)
+                self.handover.assign(self.code_hash, self._now_ms, waited_ms)
             self._ask_missing()
 
     def _heartbeats_read(self, values: Sequence[bytes]) -> None:
-        for value in values:
-            try:
-                message = m.decode_control(value)
-            except m.BadMessage:
-                self.bad_messages += 1
-                continue
-            self._hear(message)
-
-    def _hear(self, message: m.ControlMessage) -> None:
-        """A sign of life."""
-        self._heard(message, self.detector.heard)
-        if isinstance(message, m.Alive) and message.incarnation == self.run.incarnation:
-            self.detector.heard_all(message.nodes, self._now_ms)
-        elif isinstance(message, m.Heartbeat):
-            self.beats.heard(message.node)
-
-    def _heard(self, message: m.ControlMessage, tell: Callable[[str, int], None]) -> None:
-        node = getattr(message, "node", None)
-        if node is not None and message.incarnation == self.run.incarnation:
-            tell(node, self._now_ms)
+        for node in self.member.heartbeats(values, self._now_ms):
+            self.heartbeats.heard(node)
 
     def _broadcast_read(self, partition: int, values: Sequence[bytes]) -> None:
         unfit = behind = False
@@ -222,13 +218,13 @@ class Node:
                     self.replica.punctuate(message.punctuation)
                 else:
                     self.work.uncovered.delta(message.delta, len(value))
-                    self.work.copies.heard(message.delta)
-                    if not self.work.filling.can_take(message.delta):
+                    self.work.replicas.heard(message.delta)
+                    if not self.work.slot_recovery.can_take(message.delta):
                         unfit = True
                         continue
                     behind |= not self._receive(message.delta)
             except (m.BadMessage, PieceLost, DecodeError, IndexError):
-                self.bad_messages += 1
+                self._bad_broadcast += 1
                 self.gaps.noticed(partition)
                 continue
             self.work.slot_changed(partition)
@@ -256,7 +252,8 @@ class Node:
 
     def _ask_missing(self) -> None:
         for partition in self.gaps.due(self.ownership, self._now_ms):
-            if partition in self.merging.awaited or self.work.filling.heal(partition) or self.gaps.closed(partition):
+            healed = partition in self.merging.awaited or self.work.slot_recovery.heal(partition)
+            if healed or self.gaps.closed(partition):
                 continue
             offset, step = self.replica.slots[partition].record.position
             self.work.control(m.SlotWanted(self.run.incarnation, self.config.node, partition, offset, step))
@@ -267,12 +264,6 @@ class Node:
                 self._leave(Ending.SUPERSEDED, f"incarnation {self.ownership.incarnation} of the job has started")
             return
         match fact:
-            case f.NodeJoined(node):
-                self._present |= node == self.config.node and self._hello_ms is not None
-            case f.NodeLeft(node):
-                self.detector.forget(node)
-                if self._present and node == self.config.node:  # others took it for dead: it joins again
-                    self._present, self._hello_ms = False, None
             case f.JobFailed(failure):
                 if failure.code_hash == self.code_hash:
                     self._leave(Ending.FAILED, failure.error)
@@ -280,11 +271,10 @@ class Node:
                 self.work.learn(fact)
             case f.MergedRecorded(merged):
                 self.merging.recorded(self._now_ms)
-                self._control_checkpoint_due |= self._present and merged.node == self.config.node
-            case _ if self._present:  # else of an earlier life under this name
-                self._learn_for_this_life(fact)
+                self._control_checkpoint_due |= self.member.joined and merged.node == self.config.node
             case _:
-                pass
+                if self.member.joined:  # else of an earlier life under this name
+                    self._learn_for_this_life(fact)
 
     def _learn_for_this_life(self, fact: f.Fact) -> None:
         match fact:
@@ -293,14 +283,13 @@ class Node:
             case f.CodeAccepted() if not is_recorded(self.run.job.program.version, self.ownership.codes):
                 self._leave(Ending.FAILED, f"job {self.run.job.name!r} has gone on with other code; this node leaves")
             case f.PartitionClaimed(partition, node, _, previous) if node == self.config.node:
-                self.sharing.claimed(fact, self._now_ms)
+                self.handover.claimed(fact, self._now_ms)
                 if previous is not None:
-                    self.steals += 1
                     silence_ms = self.detector.silence_ms(previous, self._now_ms) or 0
                     self.takeovers[partition] = self._now_ms - silence_ms
                 self.work.learn(fact)
             case f.PartitionClaimed():
-                self.sharing.claimed(fact, self._now_ms)
+                self.handover.claimed(fact, self._now_ms)
                 self.work.learn(fact)
             case _:
                 self.work.learn(fact)
@@ -311,7 +300,7 @@ class Node:
         for effect in effects:
             if isinstance(effect, RewindBroadcast):
                 self.merging.rewound(effect.partition)
-        if self._present and not self.work.stopping:
+        if self.member.joined and not self.work.stopping:
             save = self.merging.step(self.ownership, self._now_ms)
             if save is not None:
                 effects.append(save)
@@ -322,26 +311,25 @@ class Node:
         """Only once the history is read, so that nothing in it can be taken for this life's."""
         if self.ownership.incarnation > self.run.incarnation:
             self._leave(Ending.SUPERSEDED, f"incarnation {self.ownership.incarnation} of the job has started")
-        if self._hello_ms is not None:
+        if self.member.greeted:
             return
         for failed in self.ownership.failures(self.code_hash):  # in the history, so that no fact tells of it
             self._leave(Ending.FAILED, failed.error)
         if not (self.work.stopping or self.merging.awaited) and self.left is None:
-            self._hello_ms = self._now_ms
-            self.sharing.greet()
+            self.work.control(self.member.hello(self._now_ms))
 
     def _stop_requested(self) -> None:
         """Others take what this node hands over at once, and do not wait until all of it is."""
         if self.work.runners and not self.work.stopping:
-            self.sharing.stop()
+            self.work.control(self.member.leaving())
         self.work.stopping = True
 
     def _maybe_beat(self) -> None:
         last = self._last_beat_ms
         if self.left is None and (last is None or self._now_ms - last >= self.config.heartbeat_interval_ms):
             self._last_beat_ms = self._now_ms
-            self.beats.resize(len(self.ownership.members), self._now_ms)
-            self.work.effects += self.beats.write(self.heartbeat(), self.run.incarnation, self._now_ms)
+            self.heartbeats.resize(len(self.ownership.members), self._now_ms)
+            self.work.effects += self.heartbeats.write(self.heartbeat(), self.run.incarnation, self._now_ms)
 
     def heartbeat(self) -> bytes:
         """The next sign of life; the shell may also send it while a long call keeps ``step`` from running."""
@@ -355,24 +343,34 @@ class Node:
             "emitted": float(self.work.emitted),
             "suppressed": float(self.work.suppressed),
             "steals": float(self.steals),
-            "standbys": float(self.work.copies.abreast),
-            "stood_in": float(self.work.copies.published),
-            "promotions": float(self.work.copies.promotions),
+            "standbys": float(self.work.replicas.abreast),
+            "stood_in": float(self.work.replicas.published),
+            "promotions": float(self.work.replicas.promotions),
             "bad_messages": float(self.bad_messages),
             "open_windows": float(self.replica.open_windows()),
             WINDOWS_LEFT: float(self.work.windows_left()),
             "frontier_ms": float(self.replica.frontier_ms),
-            **self.extra_stats,
+            **self._figures,
         }
+
+    @property
+    def steals(self) -> int:
+        """How many partitions this node has taken from others."""
+        return self.handover.sharing.steals
+
+    @property
+    def bad_messages(self) -> int:
+        """How many records of the job's own topics could not be read."""
+        return self.member.bad_messages + self._bad_broadcast
 
     @property
     def present(self) -> bool:
         """True once the node's own Hello is read: it has joined."""
-        return self._present
+        return self.member.joined
 
     def _function_failed(self, error: UserFunctionError) -> None:
         """Tell everybody, so that the same record does not take one node after the other."""
-        if self.work.copies.give_up(error.partition):
+        if self.work.replicas.give_up(error.partition):
             return  # its owner meets the record too
         self._failed(error.partition, error.offset, f"{error}\n{error.details}", error.trace)
 
@@ -395,6 +393,6 @@ class Node:
     def _leave(self, ending: Ending, reason: str = "") -> None:
         if self.left is None:
             if ending is not Ending.SUPERSEDED:
-                self.sharing.leave(self.config.node)
+                self.work.control(self.member.goodbye(self.config.node))
             self.left = Leave(ending, reason)
             self.work.effects.append(self.left)

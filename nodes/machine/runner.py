@@ -1,46 +1,36 @@
 """The runner: one partition that this node processes, as its owner from the claim to the release, or as a standby.
 
 Two rules for this file: outputs and deltas leave in order and under growing tickets; a checkpoint is asked for only
-when everything before it is acknowledged (``design.md`` section 5).
+when everything before it is acknowledged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
 
 import msgspec
 
-from holon.formats import AtomFormat
-from holon.identity import NOTHING_SEEN, LastSeen, OutputId
+from holon.formats.formats import AtomFormat
 from holon.job import UNSTABLE, Job
-from holon.record_track import Input
-from holon.runs import Run
-from holon.snapshot import Snapshot
-from holon.task import PartitionTask
+from holon.outputs.identity import NOTHING_SEEN, LastSeen, OutputId
+from holon.outputs.runs import Run
+from holon.tracks.record_track import Input
+from holon.tracks.snapshot import Snapshot
+from holon.tracks.task import PartitionTask
+from nodes.machine.broadcast.awaited_ends import AwaitedEnds
+from nodes.machine.broadcast.deltas_to_send import encoded
 from nodes.machine.config import Continued
 from nodes.machine.effects import Effect, SaveCheckpoint, WriteBroadcast, WriteOutput
 from nodes.machine.events import OutputPartition
-from nodes.machine.holding import Awaited
-from nodes.machine.news import encoded
-from nodes.machine.standby import Standby
-from wcrdt.replica import Punctuation, Replica, SlotDelta
-from wcrdt.slots import OwnTrack, Position
-from wcrdt.windows import BEFORE_TIME_MS
+from nodes.machine.partition_lifecycle import Event, PartitionLifecycle, Stage
+from nodes.machine.standby.held_results import Awaited
+from nodes.machine.standby.standby import Standby
+from wcrdt.replica.replica import Punctuation, Replica, SlotDelta
+from wcrdt.replica.slots import Position
 
-GATHER_MS = 5
-"""How long a delta that closes a window waits for those of the node's other partitions."""
 SavedPosition = tuple[Position, list[int]]
 """Of the record track, and through which end each stage has answered."""
-
-
-class Phase(Enum):
-    """Where a runner stands in its life."""
-
-    LOADING = "loading"  # the checkpoint
-    SCANNING = "scanning"  # the tails of the output partitions
-    RUNNING = "running"
 
 
 @dataclass(slots=True)
@@ -102,11 +92,8 @@ class Runner:
             upstream=upstream,
             live_guard_ms=live_guard_ms,
         )
-        self.phase = Phase.LOADING
+        self.lifecycle = PartitionLifecycle()
         self.releasing_to: str | None = None
-        self.handed = False  # a checkpoint for the next owner is stored
-        self.released = False
-        self.leaving = False
         self.ticket = 0
         self.acknowledged = 0
         self.output_ends: dict[OutputPartition, int] = {}
@@ -120,8 +107,7 @@ class Runner:
         self.known_ends: dict[str, dict[int, int]] = {}
         self._skip: dict[OutputPartition, dict[int, LastSeen]] = {}
         self._held: list[Held] = []
-        self._closes: tuple[object, int] = (None, BEFORE_TIME_MS)
-        self._closed_ms: int | None = None
+        self._awaited = AwaitedEnds(self.task, replica, job.program)
 
     # --- coming to life -------------------------------------------------------------------------------------------
 
@@ -142,7 +128,7 @@ class Runner:
             since, self.known_ends = snapshot.output_ends, snapshot.known_ends
             self.saved_position = self._position()
             self._taken = self.task.records.counts.taken
-        self.phase = Phase.SCANNING
+        self.lifecycle.happens(Event.LOADED)
         self.last_checkpoint_ms = now_ms
         return since
 
@@ -150,14 +136,73 @@ class Runner:
         """The output tails are known: what is on the log already is not written again."""
         if self.standby is not None:
             self.standby.outputs.begin(last, ends)
+        self._know_outputs(last, ends)
+        self.lifecycle.happens(Event.SCANNED)
+
+    def _know_outputs(self, last: dict[OutputPartition, dict[int, LastSeen]], ends: dict[OutputPartition, int]) -> None:
         self._skip = {to: dict(tracks) for to, tracks in last.items() if tracks}
         self.output_ends = dict(ends)
-        self.phase = Phase.RUNNING
 
-    def become_standby(self) -> None:
-        """The partition is another's: what only an owner does ends here."""
-        self.version, self.releasing_to, self.leaving, self.pending = 0, None, False, None
-        self.handed = self.released = False
+    def stand_by(self, standby: Standby) -> None:
+        """The partition is another's from now on: what only an owner does ends here."""
+        self.lifecycle.happens(Event.STOOD_BY)
+        self.standby = standby
+        self.version, self.releasing_to, self.pending = 0, None, None
+
+    def own(self, version: int, now_ms: int) -> Standby | None:
+        """A standby is the owner now: what it held back, if it has come so far."""
+        self.lifecycle.happens(Event.CLAIMED)
+        standby, self.standby, self.version = self.standby, None, version
+        if standby is None or not self.is_running:
+            return None  # what it waits for comes to it as the owner
+        self._know_outputs(standby.outputs.seen, standby.outputs.ends)
+        self.last_checkpoint_ms = now_ms
+        return standby
+
+    def offer(self, to: str) -> None:
+        """This node should have the partition."""
+        self.lifecycle.happens(Event.OFFERED)
+        self.releasing_to = to
+
+    def release(self) -> str | None:
+        """The release is about to be written; for whom it is. A partition that is still loading ends with it."""
+        if self.is_running:
+            self.lifecycle.happens(Event.RELEASED)
+        return self.releasing_to
+
+    def end(self) -> None:
+        """The work here is over, or void."""
+        self.lifecycle.happens(Event.ENDED)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it processes input."""
+        return self.lifecycle.is_running
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether its checkpoint is still to come."""
+        return self.lifecycle.stage in (Stage.LOADING, Stage.STANDBY_LOADING)
+
+    @property
+    def is_scanning(self) -> bool:
+        """Whether the tails of its output partitions are still to come."""
+        return self.lifecycle.stage in (Stage.SCANNING, Stage.STANDBY_SCANNING)
+
+    @property
+    def is_released(self) -> bool:
+        """Whether the release is written."""
+        return self.lifecycle.stage is Stage.RELEASED
+
+    @property
+    def is_offered(self) -> bool:
+        """Whether another node should have the partition, and no release is written yet."""
+        return self.lifecycle.stage in (Stage.OFFERED, Stage.HANDED)
+
+    @property
+    def is_handed(self) -> bool:
+        """Whether a checkpoint for the next owner is stored."""
+        return self.lifecycle.stage is Stage.HANDED
 
     # --- input ----------------------------------------------------------------------------------------------------
 
@@ -232,72 +277,21 @@ class Runner:
         ``gathered``: whether all partitions of this node have come to a watermark. Before they have, nobody can use a
         delta that closes a window, so it waits for them a little, and they leave together.
         """
-        if not self.task.has_news:
+        if not self.task.has_changes:
             return None
         due = now_ms - self.last_delta_ms >= interval_ms or self.task.records.ended or self.task.waiting
-        staged = any(end_ms > BEFORE_TIME_MS for end_ms in self._awaited_answers())
-        if not (due or staged or self._is_awaited(now_ms, gathered)):
+        if not (due or self._awaited.is_due(now_ms, gathered)):
             return None
-        self.last_delta_ms, self._closed_ms = now_ms, None
+        self.last_delta_ms = now_ms
+        self._awaited.sent()
         return self.task.take_delta()
 
-    def _is_awaited(self, now_ms: int, gathered: Callable[[int], bool]) -> bool:
-        through_ms = self._closes_through()
-        if through_ms <= BEFORE_TIME_MS:
-            return False
-        if self._closed_ms is None:
-            self._closed_ms = now_ms
-        return gathered(through_ms) or now_ms - self._closed_ms >= GATHER_MS
-
     def awaited(self) -> Awaited:
-        """What others wait for that the next delta tells them."""
-        answered = self._awaited_answers()
-        if self.task.records.ended or self.task.waiting:
-            return Awaited(self.task.scope.record.watermark_ms, answered)
-        return Awaited(self._closes_through(), answered)
-
-    def _awaited_answers(self) -> tuple[int, ...]:
-        """By stage, the last of the ends that it has answered since the last delta and that others wait for.
-
-        These are the ends of its own windows, since results wait until all stages have come as far, and those of the
-        windows of later stages. Where windows are private, nobody knows at which ends others wait.
-        """
-        windows, program = self.task.windows, self.job.program
-        awaited: list[int] = []
-        for stage, track in enumerate(self.task.scope.answers[:-1]):
-            sent_ms, end_ms = track.broadcast_position[0], track.position[0]
-            if end_ms > sent_ms and not program.answers_private:
-                later = [name for name, shape in self.replica.shapes.items() if shape.stage > stage]
-                found = (self.replica.ended(name, sent_ms, end_ms) for name in later)
-                end_ms = max([windows.answered_ms[stage], *(ended[-1].end_ms for ended in found if ended)])
-            awaited.append(end_ms if end_ms > sent_ms else BEFORE_TIME_MS)
-        return tuple(awaited)
-
-    def _closes_through(self) -> int:
-        """The watermark that closes the last window of those that have ended since the last delta.
-
-        Where all wait for this partition alone, also a window of others to which it has nothing to add.
-        """
-        record = self.task.scope.record
-        known = record.position, record.broadcast_watermark_ms, record.watermark_ms, self.replica.changes
-        if known != self._closes[0]:  # it is asked at every step, and most steps concern others
-            self._closes = known, self._find_closed(record)
-        return self._closes[1]
-
-    def _find_closed(self, record: OwnTrack) -> int:
-        lateness = self.replica.lateness_ms
-        sent, now = record.broadcast_watermark_ms - lateness, record.watermark_ms - lateness
-        if sent >= now:
-            return BEFORE_TIME_MS
-        ends = (w.end_ms for windows in record.contributions.values() for w in windows)
-        closed = max((end for end in ends if sent < end <= now), default=None)
-        if closed is None and record.broadcast_watermark_ms <= self.replica.frontier_ms:
-            found = (self.replica.ended(state, sent, now) for state in self.replica.shapes)
-            closed = max((windows[-1].end_ms for windows in found if windows), default=None)
-        return BEFORE_TIME_MS if closed is None else closed + lateness
+        """The ends that others wait for and that the next delta tells them."""
+        return self._awaited.now()
 
     def broadcast(self, news: SlotDelta | Punctuation) -> Effect:
-        """Write to the partition's broadcast. Raises ``NewsTooLarge``."""
+        """Write to the partition's broadcast. Raises ``DeltasTooLarge``."""
         self.ticket += 1
         return WriteBroadcast(self.partition, self.key, self.ticket, encoded(self.incarnation, news, self.partition))
 
@@ -334,13 +328,13 @@ class Runner:
 
     # --- checkpoints ----------------------------------------------------------------------------------------------
 
-    def wants_checkpoint(self, now_ms: int, interval_ms: int) -> bool:
-        """True if there is something new to save, and it is time (or the runner has to stop)."""
-        if self.phase is not Phase.RUNNING or self.pending is not None or self.task.waiting:
+    def wants_checkpoint(self, now_ms: int, interval_ms: int, *, stopping: bool = False) -> bool:
+        """True if there is something new to save, and it is time (or the partition has to move)."""
+        if not self.is_running or self.pending is not None or self.task.waiting:
             return False
         if self._position() == self.saved_position:
             return False
-        hurry = self.leaving or (self.releasing_to is not None and not self.handed) or self.task.done
+        hurry = stopping or self.lifecycle.stage is Stage.OFFERED or self.task.done
         return hurry or now_ms - self.last_checkpoint_ms >= interval_ms
 
     def begin_checkpoint(self, now_ms: int) -> None:
@@ -385,13 +379,14 @@ class Runner:
         assert self.pending is not None and self.pending.sent
         stored, self.pending = self.pending, None
         self.saved_position = (stored.snapshot.record.slot.to, stored.snapshot.window.answered_ms)
-        self.handed |= stored.handover
+        if stored.handover:
+            self.lifecycle.happens(Event.HANDED)
         return stored
 
     @property
     def settled(self) -> bool:
         """True if everything up to the current position is in a checkpoint."""
-        if self.phase is not Phase.RUNNING:
+        if not self.is_running:
             return True  # nothing of its own yet
         return self.pending is None and (self.task.waiting or self.saved_position == self._position())
 

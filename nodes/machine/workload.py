@@ -10,29 +10,31 @@ from collections.abc import Iterator
 
 from nodes.machine import events as e
 from nodes.machine import facts as f
-from nodes.machine import keeping
 from nodes.machine import messages as m
-from nodes.machine.accusing import Accusing
+from nodes.machine.broadcast import retention as keeping
+from nodes.machine.broadcast.slot_recovery import SlotRecovery
+from nodes.machine.broadcast.uncheckpointed import Uncovered
 from nodes.machine.config import JobRun, NodeConfig, Wanted, broadcast_interval_ms
-from nodes.machine.copies import Copies
+from nodes.machine.crashing_records import Accusing, Trials
 from nodes.machine.effects import Effect, LoadCheckpoint, ReadTail, RewindBroadcast, WriteControl
-from nodes.machine.filling import Filling
-from nodes.machine.idleness import Idleness
-from nodes.machine.ownership import Ownership
-from nodes.machine.runner import Phase, Runner
-from nodes.machine.uncovered import Uncovered
+from nodes.machine.idle_partitions import IdlePartitions
+from nodes.machine.ownership.ownership import Ownership
+from nodes.machine.runner import Runner
+from nodes.machine.standby.replicas import Replicas
 from wcrdt.codec import DecodeError
-from wcrdt.replica import Replica
-from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
+from wcrdt.replica.replica import Replica
+from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS
 
 WINDOWS_LEFT = "windows_left"
 """Under this name a node's signs of life tell what ``Workload.windows_left`` gives."""
+PID = "pid"
+"""Under this name they tell which process it is."""
 
 
 class Workload:
     """The partitions that this node processes. ``effects`` is the list that the current step fills."""
 
-    def __init__(self, config: NodeConfig, run: JobRun, replica: Replica, ownership: Ownership) -> None:
+    def __init__(self, config: NodeConfig, run: JobRun, replica: Replica, ownership: Ownership, trials: Trials) -> None:
         self.config = config
         self.run = run
         self.job = run.job
@@ -40,11 +42,11 @@ class Workload:
         self.ownership = ownership
         self.broadcast_interval_ms = broadcast_interval_ms(config, run)
         self.runners: dict[int, Runner] = {}
-        self.idleness = Idleness(self)
-        self.copies = Copies(self)
-        self.filling = Filling(self)
-        self.accusing = Accusing(self)
-        self.uncovered = Uncovered(ownership, config.uncovered_max_bytes)
+        self.idleness = IdlePartitions(self)
+        self.replicas = Replicas(self)
+        self.slot_recovery = SlotRecovery(self)
+        self.accusing = Accusing(self, trials)
+        self.uncovered = Uncovered(ownership, config.max_uncheckpointed_bytes)
         self.effects: list[Effect] = []
         self.now_ms = 0
         self.stopping = False
@@ -59,7 +61,7 @@ class Workload:
         """The partition is this node's from now on."""
         runner = self.runners.get(partition)
         if runner is not None and runner.standby is not None:
-            self.copies.promote(runner, version)
+            self.replicas.promote(runner, version)
             return
         self.drop(partition)
         self.load(self.fresh(partition, version))
@@ -68,13 +70,14 @@ class Workload:
         """It is not, or its work is void."""
         runner = self.runners.pop(partition, None)
         if runner is not None:
+            runner.end()
             self._suppressed += runner.suppressed
             self._emitted += runner.emitted
 
     def lose(self, partition: int) -> None:
         """The partition is another's, or free; a copy that is abreast goes on as a standby."""
         runner = self.runners.get(partition)
-        if runner is not None and runner.standby is None and not self.copies.demote(runner):
+        if runner is not None and runner.standby is None and not self.replicas.demote(runner):
             self.drop(partition)
 
     def runner(self, partition: int, key: int) -> Runner | None:
@@ -83,13 +86,13 @@ class Workload:
         return runner if runner is not None and runner.key == key else None
 
     def running(self) -> list[Runner]:
-        return [runner for _, runner in sorted(self.runners.items()) if runner.phase is Phase.RUNNING]
+        return [runner for _, runner in sorted(self.runners.items()) if runner.is_running]
 
     def _each(self) -> Iterator[Runner]:
         """Those that run, one after the other; what is done for one may end another."""
         for partition in sorted(self.runners):
             runner = self.runners.get(partition)
-            if runner is not None and runner.phase is Phase.RUNNING:
+            if runner is not None and runner.is_running:
                 yield runner
 
     def owned(self) -> list[Runner]:
@@ -132,7 +135,7 @@ class Workload:
         fresh = self.fresh(runner.partition, runner.version, runner.key)
         fresh.ticket = fresh.acknowledged = runner.ticket
         if runner.standby is not None:
-            fresh.standby = self.copies.another(runner.standby)
+            fresh.stand_by(self.replicas.another(runner.standby))
         self.load(fresh)
 
     # --- what happens ----------------------------------------------------------------------------------------------
@@ -153,12 +156,12 @@ class Workload:
             case e.CheckpointStored():
                 self._checkpoint_stored(event)
             case e.OutputsFollowed():
-                self.copies.outputs_followed(event)
+                self.replicas.outputs_followed(event)
             case _:
                 pass
 
     def learn(self, fact: f.Fact) -> None:
-        """What the control topic says about partitions."""
+        """The state of partitions by the control topic."""
         me = self.config.node
         match fact:
             case f.PartitionClaimed(partition, node, version):
@@ -168,28 +171,28 @@ class Workload:
                     self.lose(partition)
             case f.PartitionReleased(partition, _, node) if node == me:
                 runner = self.runners.get(partition)
-                if runner is not None and not runner.released:  # else it is worked on until somebody claims it
+                if runner is not None and not runner.is_released:  # else it is worked on until somebody claims it
                     self.lose(partition)
             case f.SlotAsked(partition, by) if by != me:
                 self._slot_asked(partition)
             case f.CheckpointRecorded():
                 self.uncovered.recorded(fact.partition)
-                self.filling.drop_windows()
+                self.slot_recovery.drop_windows()
             case _:
                 pass
 
     def _input_read(self, read: e.InputRead) -> None:
         runner = self.runner(read.partition, read.version)
-        if runner is None or runner.phase is not Phase.RUNNING or runner.task.waiting:
+        if runner is None or not runner.is_running or runner.task.waiting:
             return
         if read.run.next_offset > runner.task.next_offset:
-            self.copies.fed(runner, read)
+            self.replicas.fed(runner, read)
             self.accusing.feed(runner, read.run)
             self.unusual_time = self.unusual_time or runner.task.records.unusual_time
 
     def _checkpoint_loaded(self, loaded: e.CheckpointLoaded) -> None:
         runner = self.runner(loaded.partition, loaded.version)
-        if runner is None or runner.phase is not Phase.LOADING:
+        if runner is None or not runner.is_loading:
             return
         if loaded.data is None and loaded.tried and not set(self._known(runner.partition)) <= set(loaded.tried):
             self.load(runner)  # newer ones were saved meanwhile, and these deleted for them
@@ -197,12 +200,12 @@ class Workload:
         try:
             since = runner.restore(loaded.data, self.now_ms, keeping.taken_over(self.run, loaded))
         except DecodeError as error:
-            if self.copies.give_up(runner.partition):
+            if self.replicas.give_up(runner.partition):
                 return
             at = f"checkpoint {loaded.name} of partition {loaded.partition}"
             raise DecodeError(f"{at} cannot be used by this code: {error}") from error
         if keeping.lacks_history(self.job, self.replica, runner):
-            if self.copies.give_up(runner.partition):
+            if self.replicas.give_up(runner.partition):
                 return
             # Checkpoints are damaged or gone: replay from so far back needs what was dropped here.
             self.replica.reset()
@@ -212,13 +215,13 @@ class Workload:
     def _tail_read(self, tail: e.TailRead) -> None:
         """From here on the partition runs; whoever has a gap in its slot can fill it now."""
         runner = self.runner(tail.partition, tail.version)
-        if runner is not None and runner.phase is Phase.SCANNING:
+        if runner is not None and runner.is_scanning:
             runner.begin(tail.last, tail.ends)
             if runner.standby is not None:
                 return
-            self.effects.append(runner.broadcast(self.filling.full(runner)))
+            self.effects.append(runner.broadcast(self.slot_recovery.full(runner)))
             if not runner.idle_allowed:
-                self.filling.take_own(runner)
+                self.slot_recovery.take_own(runner)
 
     def _acknowledged(self, ack: e.Acknowledged) -> None:
         runner = self.runner(ack.partition, ack.version)
@@ -254,16 +257,16 @@ class Workload:
     def slot_changed(self, partition: int) -> None:
         """A broadcast message of this partition was taken: it may be a punctuation that a runner has missed."""
         runner = self.runners.get(partition)
-        if runner is not None and runner.phase is Phase.RUNNING and not runner.apply_punctuations():
+        if runner is not None and runner.is_running and not runner.apply_punctuations():
             self.restart(runner)
 
     def _slot_asked(self, partition: int) -> None:
         """Somebody has a gap in the partition's slot."""
         runner = self.runners.get(partition)
-        if runner is None or runner.phase is not Phase.RUNNING or not self.copies.speaks_for(runner):
+        if runner is None or not runner.is_running or not self.replicas.speaks_for(runner):
             return
         self._flush(runner, always=True)
-        full = self.replica.full(partition) if runner.idle_allowed else self.filling.full(runner)
+        full = self.replica.full(partition) if runner.idle_allowed else self.slot_recovery.full(runner)
         self.effects.append(runner.broadcast(full))
 
     # --- work -------------------------------------------------------------------------------------------------------
@@ -276,10 +279,10 @@ class Workload:
             task = runner.task
             if task.waiting or task.records.ended or self._too_far_ahead(runner) or self.accusing.waits(runner):
                 continue
-            # Who has saved all may go on by a batch: its next checkpoint may be the one that all wait for.
+            # A partition that has saved all may go on by a batch: its next checkpoint may be the one that all wait for.
             if full and (runner.standby is not None or not runner.settled):
                 continue
-            limit = self.copies.limit(runner, runner.input_limit(self.ownership.end_offset(runner.partition)))
+            limit = self.replicas.limit(runner, runner.input_limit(self.ownership.end_offset(runner.partition)))
             if limit is None or task.next_offset < limit:
                 found.append(Wanted(runner.partition, runner.key, task.next_offset, limit))
         return sorted(found, key=lambda wanted: self.runners[wanted.partition].task.watermark_ms)
@@ -289,13 +292,13 @@ class Workload:
 
         One that never had a record holds nobody up: how far it is behind is not known.
         """
-        if self.config.watermark_max_ahead_ms <= 0:
+        if self.config.max_watermark_drift_ms <= 0:
             return False
         last_ms = self.replica.frontier_ms
         if last_ms <= BEFORE_TIME_MS:
             reached = (slot.record.watermark_ms for slot in self.replica.slots)
             last_ms = min((at_ms for at_ms in reached if at_ms > BEFORE_TIME_MS), default=END_OF_TIME_MS)
-        return runner.task.watermark_ms - last_ms > self.config.watermark_max_ahead_ms
+        return runner.task.watermark_ms - last_ms > self.config.max_watermark_drift_ms
 
     def settle(self) -> None:
         """Bring everything as far as it can go. Raises ``UserFunctionError``."""
@@ -305,7 +308,7 @@ class Workload:
             else:
                 self.restart(runner)
         if self.stopping:
-            self.copies.drop_all()
+            self.replicas.drop_all()
         before = None
         while before != (before := self.replica.progress):
             for runner in self._each():
@@ -323,7 +326,7 @@ class Workload:
     def _flush(self, runner: Runner, always: bool = False) -> None:
         """Results first, then the delta that says they are made."""
         if runner.standby is not None:
-            self.copies.flush(runner, runner.standby)
+            self.replicas.flush(runner, runner.standby)
             return
         self.effects += runner.outputs()
         delta = runner.delta(self.now_ms, 0 if always else self.broadcast_interval_ms, self._gathered)
@@ -331,7 +334,7 @@ class Workload:
             return
         self.effects.append(runner.broadcast(delta))
         if not runner.idle_allowed and self.replica.receive(delta).gap:
-            self.filling.take_own(runner)
+            self.slot_recovery.take_own(runner)
 
     def _gathered(self, watermark_ms: int) -> bool:
         """True if no partition of this node holds the frontier below, or results wait for each single delta."""
@@ -343,12 +346,12 @@ class Workload:
         end = self.ownership.end_offset(runner.partition)
         task = runner.task
         at_end = end is not None and task.next_offset >= end and not task.records.ended and not task.waiting
-        if at_end and self.copies.may_end(runner):
+        if at_end and self.replicas.may_end(runner):
             task.end()
 
     def _maybe_checkpoint(self, runner: Runner) -> None:
-        runner.leaving = self.stopping
-        if runner.wants_checkpoint(self.now_ms, 0 if self.uncovered.over else self.config.checkpoint_interval_ms):
+        interval_ms = 0 if self.uncovered.over else self.config.checkpoint_interval_ms
+        if runner.wants_checkpoint(self.now_ms, interval_ms, stopping=self.stopping):
             self._flush(runner, always=True)
             runner.begin_checkpoint(self.now_ms)
         save = runner.ready_checkpoint()
@@ -358,19 +361,18 @@ class Workload:
     def _maybe_release(self, runner: Runner) -> None:
         """Hand over at a checkpoint, so that the next owner has little to make again.
 
-        Who stays goes on until it reads the next owner's claim: nobody is to wait for the partition meanwhile, and what
-        both write is the same.
+        An owner that stays goes on until it reads the next owner's claim: no node is to wait for the partition
+        meanwhile, and both write the same.
         """
-        to = runner.releasing_to
         if self.stopping and runner.settled:
-            if not runner.released:
-                self._release(runner, to)
+            if not runner.is_released:
+                self._release(runner)
             self.lose(runner.partition)
-        elif to is not None and not self.stopping and not runner.released and (runner.handed or runner.settled):
-            self._release(runner, to)
+        elif runner.is_offered and not self.stopping and (runner.is_handed or runner.settled):
+            self._release(runner)
 
-    def _release(self, runner: Runner, to: str | None) -> None:
-        runner.released = True
+    def _release(self, runner: Runner) -> None:
+        to = runner.release()
         self.control(m.Release(self.run.incarnation, self.config.node, runner.partition, runner.version, to))
 
     def control(self, message: m.ControlMessage) -> None:

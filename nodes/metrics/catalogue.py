@@ -74,7 +74,9 @@ METRICS: dict[str, Metric] = {
     # --- partitions ---
     "holon_partitions_owned": Metric("gauge", "partitions that this node owns"),
     "holon_partitions_standby": Metric("gauge", "partitions that this node is a standby of"),
-    "holon_stood_in": Metric("counter", "results that this node published as a standby, because the owner was late"),
+    "holon_standby_results_published": Metric(
+        "counter", "results that this node published as a standby, because the owner was late"
+    ),
     "holon_promotions": Metric("counter", "partitions taken over in place, by the standby that this node was"),
     "holon_members": Metric("gauge", "nodes that are present, by the control topic"),
     "holon_steals": Metric("counter", "partitions taken over from another node"),

@@ -13,13 +13,12 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from holon.columnar.payloads import size_of
-from nodes.checkpoints import CheckpointKey, CheckpointStore
-from nodes.jobs import Topics
-from nodes.log.contract import Chunk, Log, TopicPartition
+from nodes.checkpoints.store import CheckpointKey, CheckpointStore
+from nodes.log.contract import FetchedRecords, Log, TopicPartition
 from nodes.machine.node import Node
-from nodes.machine.runner import Phase
-from nodes.metrics_catalogue import DELAY_BUCKETS_S
-from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
+from nodes.metrics.catalogue import DELAY_BUCKETS_S
+from nodes.streams.jobs import Topics
+from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS
 
 MARKS = 4096
 LOOK_S = 0.02
@@ -52,7 +51,7 @@ class Histogram:
 
 @dataclass(slots=True)
 class Meter:
-    """What a node has done so far. Times are seconds of ``time.monotonic``, except the log's own stamps."""
+    """The work of a node so far. Times are seconds of ``time.monotonic``, except the log's own stamps."""
 
     began_s: float = field(default_factory=time.monotonic)
     turned_s: float = field(default_factory=time.monotonic)
@@ -89,7 +88,7 @@ class Meter:
         if BEFORE_TIME_MS < newest < END_OF_TIME_MS and (not self._marks or newest > self._marks[-1][0]):
             self._marks.append((newest, now_s))
         for partition, runner in node.work.runners.items():
-            if runner.phase is not Phase.RUNNING or runner.standby is not None:
+            if not runner.is_running or runner.standby is not None:
                 continue
             if self._seen_versions.get(partition) != runner.version:
                 self._seen_versions[partition] = runner.version
@@ -129,9 +128,9 @@ class CountingLog:
         return getattr(self._log, name)
 
     # Asked in each turn, where ``__getattr__`` would cost ten times as much.
-    def delivered(self, *, wait: bool = False) -> None:
-        """As ``Log.delivered``."""
-        self._log.delivered(wait=wait)
+    def poll_acks(self, *, wait: bool = False) -> None:
+        """As ``Log.poll_acks``."""
+        self._log.poll_acks(wait=wait)
 
     def wait(self, positions: Mapping[TopicPartition, int], timeout_s: float) -> list[TopicPartition]:
         """As ``Log.wait``."""
@@ -139,19 +138,19 @@ class CountingLog:
 
     def read(
         self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20
-    ) -> Chunk:
+    ) -> FetchedRecords:
         """As ``Log.read``."""
         chunk = self._log.read(topic, partition, offset, max_records=max_records, max_bytes=max_bytes)
         return self._counted(topic, partition, chunk)
 
-    def follow(
+    def poll(
         self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20
-    ) -> Chunk:
-        """As ``Log.follow``."""
-        chunk = self._log.follow(topic, partition, offset, max_records=max_records, max_bytes=max_bytes)
+    ) -> FetchedRecords:
+        """As ``Log.poll``."""
+        chunk = self._log.poll(topic, partition, offset, max_records=max_records, max_bytes=max_bytes)
         return self._counted(topic, partition, chunk)
 
-    def _counted(self, topic: str, partition: int, chunk: Chunk) -> Chunk:
+    def _counted(self, topic: str, partition: int, chunk: FetchedRecords) -> FetchedRecords:
         """Count what was read, and give it on."""
         raise NotImplementedError
 
@@ -195,7 +194,7 @@ class MeteredLog(CountingLog):
         self._broadcast = topics.broadcast
         self._outputs = frozenset(topics.outputs.values())
 
-    def _counted(self, topic: str, partition: int, chunk: Chunk) -> Chunk:
+    def _counted(self, topic: str, partition: int, chunk: FetchedRecords) -> FetchedRecords:
         meter = self._meter
         if topic == self._source:
             through_ms = int(chunk.timestamps_ms[-1]) if chunk.values else time.time_ns() // 1_000_000

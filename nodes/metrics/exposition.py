@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 import psutil
 
 from nodes.errors import MissingDependency
-from nodes.memory import private_bytes
-from nodes.metrics_catalogue import METRICS
-from nodes.metrics_figures import Figures
+from nodes.metrics.catalogue import METRICS
+from nodes.metrics.figures import Figures
+from nodes.metrics.process_memory import private_bytes
 
 HOW_TO_GET = "the package prometheus_client is not installed: pip install 'holon-streams[metrics]'"
 
@@ -63,7 +63,7 @@ def _families(figures: Figures) -> Iterator:
 
 
 def _process_families(since_turn_s: float) -> Iterator:
-    """What the scraping thread itself can see."""
+    """The figures that the scraping thread itself can read."""
     from prometheus_client.core import GaugeMetricFamily
 
     found = {

@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from nodes.machine.node import Node
-from nodes.machine.runner import Phase, Runner
-from nodes.meter import Histogram, Meter
-from nodes.metrics_catalogue import METRICS, Metric
-from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
+from nodes.machine.runner import Runner
+from nodes.metrics.catalogue import METRICS, Metric
+from nodes.metrics.counters import Histogram, Meter
+from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS
 
 ANSWER_S = 0.5
 """How long a request waits for the node's thread; then it gets the figures of the last request."""
@@ -115,7 +115,7 @@ def take(node: Node, meter: Meter, rates: Rates) -> Figures:
     return Figures(
         now_s,
         node.present,
-        tuple(runner.partition for runner in runners if runner.phase is not Phase.RUNNING),
+        tuple(runner.partition for runner in runners if not runner.is_running),
         max(lags.values(), default=0.0),
         values,
         {
@@ -136,8 +136,8 @@ def _of_node(node: Node, meter: Meter, now_s: float) -> dict[str, dict[Labels, f
         "holon_bad_messages": node.bad_messages,
         "holon_partitions_owned": len(owned),
         "holon_partitions_standby": len(node.work.runners) - len(owned),
-        "holon_stood_in": node.work.copies.published,
-        "holon_promotions": node.work.copies.promotions,
+        "holon_standby_results_published": node.work.replicas.published,
+        "holon_promotions": node.work.replicas.promotions,
         "holon_unacknowledged_writes": meter.in_flight,
         "holon_members": len(node.ownership.members),
         "holon_steals": node.steals,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nodes.metrics_figures import Figures
+from nodes.metrics.figures import Figures
 
 
 @dataclass(frozen=True, slots=True)

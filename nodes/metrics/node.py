@@ -5,22 +5,22 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import cast
 
 import msgspec
 
-from nodes.health import Health, Limits, live, ready
-from nodes.jobs import Topics
 from nodes.log.contract import Log
 from nodes.machine.node import Node
-from nodes.meter import Meter, MeteredLog
-from nodes.metrics import exposition, require_client
-from nodes.metrics_figures import Desk, FigureDesk
-from nodes.metrics_server import MetricsServer, Pages
-from nodes.settings import Settings
+from nodes.metrics.counters import Meter, MeteredLog
+from nodes.metrics.exposition import exposition, require_client
+from nodes.metrics.figures import Desk, FigureDesk
+from nodes.metrics.health import Health, Limits, live, ready
+from nodes.metrics.server import MetricsServer, Pages
+from nodes.settings.settings import Settings
+from nodes.streams.jobs import Topics
 
 logger = logging.getLogger(__name__)
 
@@ -46,9 +46,9 @@ class Idle:
 
 
 class ServedMetrics:
-    """What a node process of any kind holds of it. ``meter`` and ``desk`` belong to the node's own thread.
+    """The part that a node process of any kind holds. ``meter`` and ``desk`` belong to the node's own thread.
 
-    ``stats`` is what the node's heartbeats say: its port is put there. ``moving``: inside of a long call that gets on.
+    ``report`` takes figures for the node's heartbeats: its port is one. ``moving``: inside of a long call that gets on.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class ServedMetrics:
         number: int,
         meter: Meter,
         desk: Desk,
-        stats: MutableMapping[str, float],
+        report: Callable[[Mapping[str, float]], None],
         moving: Callable[[], bool],
     ) -> None:
         self.settings = settings
@@ -67,11 +67,11 @@ class ServedMetrics:
         self._idle = Idle(meter)
         self.desk: Desk = desk
         self._job, self._name, self._number = job, node, number
-        self._stats = stats
+        self._report = report
         self._moving = moving
         config = settings.metrics
         self._limits = Limits(
-            settings.node.hang_after_ms / 1000,
+            settings.node.function_timeout_ms / 1000,
             max(LOG_SILENT_S, 10 * settings.node.heartbeat_interval_ms / 1000),
             config.ready_lag_ms / 1000,
         )
@@ -100,7 +100,7 @@ class ServedMetrics:
             pages, config.host, config.port + number if config.port else 0, token, config.host_names()
         )
         server.start()
-        self._stats[PORT_STAT] = float(server.address[1])
+        self._report({PORT_STAT: float(server.address[1])})
         logger.info("node %s: metrics on %s/metrics", self._name, server.url)
         target = self._write_target(server)
         try:
@@ -140,11 +140,17 @@ class ServedMetrics:
 class NodeMetrics(ServedMetrics):
     """Of a node of a streaming job."""
 
-    def __init__(self, node: Node, settings: Settings, moving: Callable[[], bool]) -> None:
+    def __init__(
+        self,
+        node: Node,
+        settings: Settings,
+        report: Callable[[Mapping[str, float]], None],
+        moving: Callable[[], bool],
+    ) -> None:
         meter = Meter()
         desk = FigureDesk(node, meter)
         name, number = node.config.node, node.config.number
-        super().__init__(settings, node.run.job.name, name, number, meter, desk, node.extra_stats, moving)
+        super().__init__(settings, node.run.job.name, name, number, meter, desk, report, moving)
         self.node = node
 
     def metered(self, log: Log) -> Log:

@@ -22,8 +22,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 
 from nodes.errors import MissingDependency, RunFailed
-from nodes.failed_tokens import FailedTokens
-from nodes.health import Health
+from nodes.metrics.health import Health
+from nodes.runtime.failed_tokens import FailedTokens
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class Reply(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """What the server shows. ``metrics`` gets the Accept header, and gives text and content type."""
+    """The figures that the server shows. ``metrics`` gets the Accept header, and gives text and content type."""
 
     metrics: Callable[[str], tuple[bytes, str]]
     live: Callable[[], Health]
@@ -63,8 +63,8 @@ class MetricsServer:
         self.token = token
         self.names = frozenset(name.lower() for name in (*LOCAL_NAMES, host, *names))
         self._free = threading.Semaphore(MOST_AT_ONCE)
-        self._failed_tokens = FailedTokens()
-        kind = _Server6 if ":" in host else _Server
+        self.failed_tokens = FailedTokens()
+        kind = BoundedServer6 if ":" in host else BoundedServer
         try:
             self._http = kind((host, port), _Handler)
         except OSError as error:
@@ -82,6 +82,11 @@ class MetricsServer:
         host, port = self.address
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
+    @property
+    def connections(self) -> int:
+        """How many are open."""
+        return self._http.connections
+
     def start(self) -> None:
         self._thread.start()
 
@@ -96,7 +101,7 @@ class MetricsServer:
         """The reply to a GET; never raises."""
         if (refused := self._refusal(headers)) is not None:
             if refused.status is HTTPStatus.UNAUTHORIZED:
-                time.sleep(self._failed_tokens.wait_s())
+                time.sleep(self.failed_tokens.wait_s())
             return refused
         if not self._free.acquire(blocking=False):
             return _refused(HTTPStatus.SERVICE_UNAVAILABLE, f"more than {MOST_AT_ONCE} requests at once")
@@ -139,7 +144,9 @@ class _Headers:
         self.get = get
 
 
-class _Server(ThreadingHTTPServer):
+class BoundedServer(ThreadingHTTPServer):
+    """Has few connections at once, each for a while."""
+
     daemon_threads = True
     owner: MetricsServer
     most_connections = MOST_CONNECTIONS
@@ -149,6 +156,11 @@ class _Server(ThreadingHTTPServer):
         self._until_s: dict[socket.socket, float] = {}
         self._counting = threading.Lock()
         super().__init__(address, handler)
+
+    @property
+    def connections(self) -> int:
+        """How many are open."""
+        return len(self._until_s)
 
     def process_request(self, request: socket.socket, client_address: object) -> None:  # pyright: ignore
         """In a thread of its own, unless all connections are taken: then it is closed."""
@@ -181,7 +193,9 @@ class _Server(ThreadingHTTPServer):
         logger.debug("metrics: a request from %s was broken off", client_address, exc_info=True)
 
 
-class _Server6(_Server):
+class BoundedServer6(BoundedServer):
+    """The same for addresses of IPv6."""
+
     address_family = socket.AF_INET6
 
 
@@ -189,7 +203,7 @@ class _Handler(BaseHTTPRequestHandler):
     timeout = REQUEST_S
     server_version = "holon"
     sys_version = ""
-    server: _Server  # pyright: ignore[reportIncompatibleVariableOverride]
+    server: BoundedServer  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def do_GET(self) -> None:
         reply = self.server.owner.answer(self.path, _Headers(self.headers.get))

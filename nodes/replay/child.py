@@ -1,4 +1,4 @@
-"""One replay of a job over a prefix of its input, step by step, in a process of its own: see ``nodes.replay``."""
+"""One replay of a job over a prefix of its input, step by step, in a process of its own: see ``comparison.py``."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import msgspec
 
 from holon.errors import UserFunctionError
 from holon.job import UNSTABLE
-from holon.testing import JobTest
+from holon.testing import JobTestDriver
 
 SAVE_AFTER, LOSE_AFTER = 50, 100
 """Records of a partition after which its state is saved, and those after which it is lost."""
 
 
-class Given(msgspec.Struct):
-    """What a replay is given: ``records`` are (partition, log timestamp in ms, value), in the order of their stamps."""
+class ReplayInput(msgspec.Struct):
+    """The input of a replay: ``records`` are (partition, log timestamp in ms, value), in the order of their stamps."""
 
     reference: str
     on_error: str | None
@@ -29,7 +29,7 @@ class Given(msgspec.Struct):
 
 
 class Step(msgspec.Struct):
-    """What one record led to. ``outputs``: (output, partition of it, identity, value); ``states``: digests."""
+    """The outcome of one record. ``outputs``: (output, partition of it, identity, value); ``states``: digests."""
 
     outputs: list[tuple[str, int, str, bytes]] = []
     states: list[str] = []
@@ -37,10 +37,10 @@ class Step(msgspec.Struct):
 
 
 def main() -> None:
-    """Read ``Given`` from the first file, write a ``Step`` a line to the second."""
-    given = msgspec.msgpack.decode(Path(sys.argv[1]).read_bytes(), type=Given)
+    """Read ``ReplayInput`` from the first file, write a ``Step`` a line to the second."""
+    given = msgspec.msgpack.decode(Path(sys.argv[1]).read_bytes(), type=ReplayInput)
     sys.path += [entry for entry in given.path if entry not in sys.path]
-    from nodes.jobs import load_job, with_policy
+    from nodes.streams.jobs import load_job, with_policy
 
     job = with_policy(load_job(given.reference), given.on_error)  # type: ignore[arg-type]
     with Path(sys.argv[2]).open("wb") as out:
@@ -49,9 +49,9 @@ def main() -> None:
             out.flush()  # the next record may end the process
 
 
-def steps(job: Any, given: Given) -> Any:
+def steps(job: Any, given: ReplayInput) -> Any:
     """Feed record after record, then end the input."""
-    test = JobTest(job, given.partitions)
+    test = JobTestDriver(job, given.partitions)
     seen = [0] * given.partitions
     for partition, stamp_ms, value in given.records:
         test.clock_ms = stamp_ms
@@ -69,20 +69,20 @@ def steps(job: Any, given: Given) -> Any:
         yield Step(_outputs(test), _states(test))
 
 
-def _lose(test: JobTest, partition: int, seen: int) -> None:
+def _lose(test: JobTestDriver, partition: int, seen: int) -> None:
     if seen % LOSE_AFTER == SAVE_AFTER:
         test.checkpoint(partition)
     elif seen % LOSE_AFTER == 0:
         test.fail(partition)
 
 
-def _outputs(test: JobTest) -> list[tuple[str, int, str, bytes]]:
-    """What was emitted since the last call, in an order that does not depend on who was asked first."""
+def _outputs(test: JobTestDriver) -> list[tuple[str, int, str, bytes]]:
+    """The outputs since the last call, in an order that does not depend on which partition was polled first."""
     fresh = [(name, to, str(identity), value) for name, to, identity, value in test.take_emitted() if name != UNSTABLE]
     return sorted(fresh)
 
 
-def _states(test: JobTest) -> list[str]:
+def _states(test: JobTestDriver) -> list[str]:
     """A digest of each partition's declared state; empty while it waits inside of a record."""
     return [
         "" if task.waiting else hashlib.blake2b(task.snapshot().to_bytes(), digest_size=8).hexdigest()

@@ -1,8 +1,8 @@
 """Does a job give the same twice? Two replays of the beginning of its input, which differ in what must not matter.
 
 The second process has another seed of Python's hashes and another time zone, runs later, draws other random numbers,
-and loses each partition's state now and then, to go on from a checkpoint. What a job makes of the same records must be
-byte for byte the same: takeovers, repeats and standbys rest on it.
+and loses each partition's state now and then, to go on from a checkpoint. The outputs and states of a job from the same
+records must be byte for byte the same: takeovers, duplicates and standbys depend on it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import msgspec
 from nodes.errors import RunFailed
 from nodes.log.contract import Log
 from nodes.python_process import child_environment, module_command
-from nodes.replay_child import Given, Step
+from nodes.replay.child import ReplayInput, Step
 
 WAYS = ({"PYTHONHASHSEED": "1", "TZ": "UTC"}, {"PYTHONHASHSEED": "2", "TZ": "Asia/Kathmandu"})
 SHOWN = 300
@@ -45,7 +45,7 @@ class Replayed(msgspec.Struct):
     error: str | None = None
 
 
-class Place(msgspec.Struct, array_like=True):
+class RecordPlace(msgspec.Struct, array_like=True):
     """Where a record of the prefix lies, and what it is."""
 
     stamp_ms: int
@@ -54,9 +54,9 @@ class Place(msgspec.Struct, array_like=True):
     value: bytes
 
 
-def prefix(log: Log, topic: str, records: int) -> list[Place]:
+def prefix(log: Log, topic: str, records: int) -> list[RecordPlace]:
     """The first ``records`` retained ones of each partition, in the order of their timestamps."""
-    found: list[Place] = []
+    found: list[RecordPlace] = []
     for partition in range(log.partitions(topic)):
         offset, kept = log.start_offset(topic, partition), 0
         while kept < records:
@@ -66,12 +66,14 @@ def prefix(log: Log, topic: str, records: int) -> list[Place]:
             for at, stamp, value in zip(
                 chunk.offsets.tolist(), chunk.timestamps_ms.tolist(), chunk.values, strict=True
             ):
-                found.append(Place(stamp, partition, at, value))
+                found.append(RecordPlace(stamp, partition, at, value))
             offset, kept = chunk.next_offset, kept + len(chunk)
     return sorted(found, key=lambda place: (place.stamp_ms, place.partition, place.offset))
 
 
-def replay_twice(reference: str, name: str, on_error: str | None, partitions: int, places: list[Place]) -> Replayed:
+def replay_twice(
+    reference: str, name: str, on_error: str | None, partitions: int, places: list[RecordPlace]
+) -> Replayed:
     """Run both replays and compare them step by step. Raises ``RunFailed`` if the job's code ends a process."""
     with tempfile.TemporaryDirectory(prefix="holon-replay-") as folder:
         first, second = (
@@ -90,13 +92,13 @@ def replay_twice(reference: str, name: str, on_error: str | None, partitions: in
 
 
 def _replay(
-    folder: Path, reference: str, on_error: str | None, partitions: int, places: list[Place], number: int
+    folder: Path, reference: str, on_error: str | None, partitions: int, places: list[RecordPlace], number: int
 ) -> list[Step]:
     folder.mkdir()
     records = [(place.partition, place.stamp_ms, place.value) for place in places]
-    given = Given(reference, on_error, sys.path, partitions, records, loses_state=number > 0)
+    given = ReplayInput(reference, on_error, sys.path, partitions, records, loses_state=number > 0)
     (folder / "given").write_bytes(msgspec.msgpack.encode(given))
-    command = module_command("nodes.replay_child", str(folder / "given"), str(folder / "steps"))
+    command = module_command("nodes.replay.child", str(folder / "given"), str(folder / "steps"))
     ran = subprocess.run(command, env=child_environment(WAYS[number]), stdout=subprocess.DEVNULL, check=False)
     lines = (folder / "steps").read_bytes().splitlines() if (folder / "steps").exists() else []
     steps = [msgspec.json.decode(line, type=Step) for line in lines]
@@ -107,7 +109,7 @@ def _replay(
     return steps
 
 
-def _compared(place: Place | None, one: Step | None, other: Step | None) -> Divergence | None:
+def _compared(place: RecordPlace | None, one: Step | None, other: Step | None) -> Divergence | None:
     """None if the steps are the same."""
     partition, offset = (None, None) if place is None else (place.partition, place.offset)
     if one is None or other is None:

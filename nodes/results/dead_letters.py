@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import msgspec
 
-from holon.admit import Diverted, payload_digest
 from holon.job import DEAD, Job
+from holon.tracks.admission import Diverted, payload_digest
 from nodes.errors import RunFailed, UnknownName
 from nodes.log.contract import Log, OffsetOutOfRange
-from nodes.reader import OutputReader
+from nodes.results.reader import OutputReader
 
-Place = tuple[int, int]
+LetterPlace = tuple[int, int]
 """(input partition, offset)."""
 
 
@@ -25,7 +25,7 @@ def dead_letters(log: Log, job: Job) -> Iterator[Diverted]:
     yield from (output.value for output in reader.read_available())
 
 
-def place_of(text: str) -> Place:
+def place_of(text: str) -> LetterPlace:
     """``PARTITION:OFFSET``; raises ``UnknownName`` on anything else."""
     partition, _, offset = text.partition(":")
     if not (partition.isdecimal() and offset.isdecimal()):
@@ -33,7 +33,7 @@ def place_of(text: str) -> Place:
     return int(partition), int(offset)
 
 
-def found(log: Log, job: Job, places: list[Place]) -> list[Diverted]:
+def found(log: Log, job: Job, places: list[LetterPlace]) -> list[Diverted]:
     """The letters of these places, in their order; raises ``UnknownName`` for one that has none."""
     known = {(letter.partition, letter.offset): letter for letter in dead_letters(log, job)}
     for partition, offset in places:

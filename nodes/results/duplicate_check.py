@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from hashlib import blake2b
 
-from holon.identity import OutputId
+from holon.outputs.identity import OutputId
 
 
 class RepeatCheck:

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 
-from holon.identity import IdentityError, OutputId, RepeatFilter, newest_incarnations
-from nodes.log.contract import Chunk, Log, TopicPartition
-from nodes.repeat_check import RepeatCheck
-from nodes.upstream import started_incarnations
+from holon.outputs.deduplicator import Deduplicator
+from holon.outputs.identity import IdentityError, OutputId, newest_incarnations
+from nodes.log.contract import FetchedRecords, Log, TopicPartition
+from nodes.results.duplicate_check import RepeatCheck
+from nodes.streams.upstream import started_incarnations
 
 T = TypeVar("T")
 _VERSION = 1
@@ -83,7 +84,7 @@ class OutputReader(Generic[T]):
         partitions = log.partitions(topic)
         if position is None:
             self._next = [log.start_offset(topic, partition) for partition in range(partitions)]
-            self._filter = RepeatFilter()
+            self._filter = Deduplicator()
         else:
             self._next, self._filter = _restored(position, topic, partitions)
         self.check = RepeatCheck() if verify_repeats else None
@@ -116,7 +117,7 @@ class OutputReader(Generic[T]):
         }
 
     def read_available(self) -> Iterator[Output[T]]:
-        """What is in the topic now, partition by partition, then end. Only of each job's newest incarnation.
+        """The records in the topic now, partition by partition, then end. Only of each job's newest incarnation.
 
         The topic is read twice: that an incarnation is old shows only when a newer one is seen, maybe elsewhere. One
         that has written nothing here yet is known by its job's broadcast topics, where this reader may see them.
@@ -128,7 +129,7 @@ class OutputReader(Generic[T]):
                 yield from self._hand_out(partition, chunk, end)
 
     def follow(self, stop: Callable[[], bool] = lambda: False, *, wait_s: float = 0.5) -> Iterator[Output[T]]:
-        """What is available, then what arrives, until ``stop()``, which is asked at least every ``wait_s``.
+        """Available records, then arriving ones, until ``stop()``, which is called at least every ``wait_s``.
 
         When a job's next incarnation starts, its outputs follow those of the one before.
         """
@@ -163,7 +164,7 @@ class OutputReader(Generic[T]):
     def _ends(self) -> list[int]:
         return [self._log.end_offset(self._topic, partition) for partition in range(len(self._next))]
 
-    def _chunks(self, partition: int, end: int) -> Iterator[Chunk]:
+    def _chunks(self, partition: int, end: int) -> Iterator[FetchedRecords]:
         """Chunks from the partition's position up to ``end``; the last may reach beyond it."""
         offset = self._next[partition]
         while offset < end:
@@ -181,7 +182,7 @@ class OutputReader(Generic[T]):
                     newest[job] = max(incarnation, newest.get(job, 0))
         return newest
 
-    def _hand_out(self, partition: int, chunk: Chunk, end: int) -> Iterator[Output[T]]:
+    def _hand_out(self, partition: int, chunk: FetchedRecords, end: int) -> Iterator[Output[T]]:
         rows = zip(chunk.offsets.tolist(), chunk.timestamps_ms.tolist(), chunk.headers, chunk.values, strict=True)
         for row, (offset, timestamp_ms, header, payload) in enumerate(rows):
             if offset >= end:
@@ -197,7 +198,7 @@ class OutputReader(Generic[T]):
             yield Output(partition, offset, timestamp_ms, identity, value, key)
         self._next[partition] = min(chunk.next_offset, end)
 
-    def _is_wanted(self, partition: int, identity: OutputId, chunk: Chunk, row: int) -> bool:
+    def _is_wanted(self, partition: int, identity: OutputId, chunk: FetchedRecords, row: int) -> bool:
         if identity.incarnation < self._newest.get(identity.job, -1):
             self._filter.stale += 1
             return False
@@ -219,7 +220,7 @@ class OutputReader(Generic[T]):
             ) from error
 
 
-def _restored(position: Mapping[str, Any], topic: str, partitions: int) -> tuple[list[int], RepeatFilter]:
+def _restored(position: Mapping[str, Any], topic: str, partitions: int) -> tuple[list[int], Deduplicator]:
     if position.get("version") != _VERSION:
         raise PositionError(f"a saved position of version {position.get('version')}; this release reads {_VERSION}")
     if position.get("topic") != topic:
@@ -227,4 +228,4 @@ def _restored(position: Mapping[str, Any], topic: str, partitions: int) -> tuple
     offsets = position.get("offsets")
     if not isinstance(offsets, list) or len(offsets) != partitions:
         raise PositionError(f"topic {topic!r} has {partitions} partitions, the saved position is {offsets!r}")
-    return [int(offset) for offset in offsets], RepeatFilter.from_wire(position.get("filter", {}))
+    return [int(offset) for offset in offsets], Deduplicator.from_wire(position.get("filter", {}))

@@ -1,7 +1,7 @@
 """Keeps a view of results in Redis up to date with an output topic; may be killed, and run several times, at will.
 
-Not a part of the nodes: results must not wait for Redis, and a node that dies must not take the view along. What is
-written is idempotent, so that a follower may be anywhere and needs no protection from another one.
+Not a part of the nodes: results must not wait for Redis, and a node that dies must not take the view along. Writes are
+idempotent, so that a follower may be anywhere and needs no protection from another one.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 from nodes.errors import RunFailed
 from nodes.log.contract import Log, OffsetOutOfRange, TopicPartition
-from nodes.reader import OutputReader, PositionError
 from nodes.redis_connection import RedisUnavailable
-from nodes.results import Result, result_of
-from nodes.results_redis import RedisView
+from nodes.results.reader import OutputReader, PositionError
+from nodes.results.redis_view import RedisView
+from nodes.results.view import Result, result_of
 
 logger = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """The view of results in Redis: how its keys are laid out, and the one script that changes them.
 
 Two rules for this file: results and the position after them change in one step, or not at all; what the view holds
-is what ``nodes/results.py`` says, for any order and number of writers.
+is what ``nodes/results/view.py`` says, for any order and number of writers.
 
 Keys, all with the topic as hash tag (BASE is ``PREFIX:view:{TOPIC}``):
 
@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from nodes.redis_connection import RedisServer
-from nodes.results import Result, WindowResults
+from nodes.results.view import Result, WindowResults
 
 # ARGV: expected token, new token, position, windows to keep, then seven a result.
 _WRITE = """
@@ -73,7 +73,7 @@ return 1
 """
 
 
-class Mark(NamedTuple):
+class RoundBarrier(NamedTuple):
     """Where the view stands: the reader's position (None: at the start), and the token that the next write names."""
 
     position: dict[str, Any] | None
@@ -90,12 +90,12 @@ class RedisView:
         self.base = f"{server.prefix}:view:{{{topic}}}"
         self._write = self._client.register_script(_WRITE)
 
-    def mark(self) -> Mark:
+    def mark(self) -> RoundBarrier:
         """Where a follower has to go on."""
         token, position = self._server.ask("read", lambda: self._client.hmget(self.base, "token", "position"))
         if token is None or position is None:
-            return Mark(None, "")
-        return Mark(json.loads(position), token.decode())
+            return RoundBarrier(None, "")
+        return RoundBarrier(json.loads(position), token.decode())
 
     def write(self, results: Sequence[Result], position: dict[str, Any], token: str, keep_windows: int) -> str | None:
         """Take the results in and move the position; the next token.

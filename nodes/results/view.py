@@ -4,7 +4,7 @@ Two rules for this file: what a view holds does not depend on the order in which
 window is either kept whole or dropped whole.
 
 A result is found by window end and key. Where several outputs of one window have the same key, the last one counts: by
-n, then by source partition (``design.md`` section 5: identities grow along these).
+n, then by source partition (identities grow along these).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from holon.identity import Track
-from nodes.reader import Output
+from holon.outputs.identity import Track
+from nodes.results.reader import Output
 
 
 class Result(NamedTuple):

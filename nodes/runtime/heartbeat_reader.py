@@ -2,40 +2,45 @@
 
 from __future__ import annotations
 
-from nodes.jobs import HEARTBEAT_RETENTION_MS, Topics
 from nodes.log.contract import Log, OffsetOutOfRange
-from nodes.machine.beats import GROUPS
+from nodes.machine.membership.heartbeats import GROUPS
 
 BATCH = 1000
+HEARTBEAT_RETENTION_MS = 60_000
 
 
-class Hearing:
-    """Reads signs of life from now on: what was said before this node's life is none now."""
+class HeartbeatReader:
+    """Reads signs of life from its first read on: earlier ones are none now.
 
-    def __init__(self, log: Log, topics: Topics) -> None:
+    ``group_topic``: where the groups of a large fleet have theirs; None: this kind of job has no groups.
+    """
+
+    def __init__(self, log: Log, topic: str, group_topic: str | None = None) -> None:
         self._log = log
-        self._topics = topics
+        self._topic = topic
+        self._group_topic = group_topic
         self._at: dict[tuple[str, int], int] = {}
         self._made = False
 
     def place(self, group: int | None) -> tuple[str, int]:
         """Topic and partition of a group's signs of life (None: those for all). Makes the topic if it has to be."""
         if group is None:
-            return self._topics.heartbeats, 0
+            return self._topic, 0
+        assert self._group_topic is not None, "a job without groups"
         if not self._made:
             self._made = True
-            self._log.create_topic(self._topics.group_heartbeats, GROUPS, retention_ms=HEARTBEAT_RETENTION_MS)
-        return self._topics.group_heartbeats, group
+            self._log.create_topic(self._group_topic, GROUPS, retention_ms=HEARTBEAT_RETENTION_MS)
+        return self._group_topic, group
 
-    def read(self, group: int | None) -> tuple[list[bytes], bool]:
-        """What is new, and whether there is more."""
+    def read(self, group: int | None = None) -> tuple[list[bytes], bool]:
+        """The new heartbeats, and whether there are more."""
         found: list[bytes] = []
         more = False
         for where in [self.place(None)] if group is None else [self.place(None), self.place(group)]:
             if where not in self._at:
                 self._at[where] = self._log.end_offset(*where)
             try:
-                chunk = self._log.follow(*where, self._at[where], max_records=BATCH)
+                chunk = self._log.poll(*where, self._at[where], max_records=BATCH)
             except OffsetOutOfRange:  # retention has passed a node that was stalled
                 self._at[where] = self._log.start_offset(*where)
                 more = True

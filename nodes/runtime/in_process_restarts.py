@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from typing import TypeVar
 
 from nodes.log import Log, LogInterrupted
-from nodes.stop_signals import StopSignals
+from nodes.runtime.stop_signals import StopSignals
 
 T = TypeVar("T")
 logger = logging.getLogger(__name__)

@@ -46,6 +46,6 @@ class LockWatch:
             signal.setitimer(signal.ITIMER_PROF, self.limit_s)
 
     def stop(self) -> None:
-        """Nobody winds any more."""
+        """The timer is not wound any more."""
         if self._wound:
             signal.setitimer(signal.ITIMER_PROF, 0)

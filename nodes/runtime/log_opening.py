@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from nodes.errors import SettingsError, Unreachable
 from nodes.log import Log, LogAddress, open_log
-from nodes.settings import Settings
+from nodes.settings.settings import Settings
 
 if TYPE_CHECKING:
-    from nodes.kafka_broker import Broker
+    from nodes.local_kafka.broker import Broker
     from nodes.machine.config import JobRun
 
 
@@ -42,21 +42,21 @@ def open_job_log(settings: Settings) -> Log:
 
 def use_columns(log: Log) -> bool:
     """As ``Log.use_columns``, for programs beside nodes: with the loops that a node has compiled here."""
-    from nodes import compiled
+    from nodes.compiled import loading as compiled
 
     return compiled.ensure(build=False) and log.use_columns()
 
 
 def local_kafka() -> Broker:
     """The Kafka broker of this machine, started if it does not run. Raises ``MissingDependency`` or ``RunFailed``."""
-    from nodes import kafka_broker
+    from nodes.local_kafka import broker as kafka_broker
 
     return kafka_broker.up(kafka_broker.default_folder())
 
 
 def drop_topics(settings: Settings, keep: Collection[str] = ()) -> None:
     """Delete all topics, but those to keep, of a log on Kafka that has a prefix to itself."""
-    from nodes.log.kafka import KafkaLog
+    from nodes.log.kafka.log import KafkaLog
 
     assert settings.log.prefix, "without a prefix these would be all topics of the cluster"
     with open_job_log(settings) as log:
@@ -66,20 +66,20 @@ def drop_topics(settings: Settings, keep: Collection[str] = ()) -> None:
 
 def outputs_in_transactions(log: Log, run: JobRun, node: str) -> None:
     """Let this node write outputs in Kafka transactions, under a name that no other node and no other life has."""
-    from nodes.log.kafka import KafkaLog
+    from nodes.log.kafka.log import KafkaLog
 
     assert isinstance(log, KafkaLog), "the settings refuse this for other logs"
     log.use_transactions([output.topic for output in run.job.outputs.values()], f"holon-{run.job.name}-{node}")
 
 
 def check_at_next_opening(settings: Settings) -> Callable[[], None]:
-    """What to call when a process may have ended by damaged pages of the log: who opens it next reads it as a whole.
+    """Call this when a process may have ended by damaged pages of the log: the next opener reads it as a whole.
 
     That is done in a process of its own, and damage gets a name, where one node after the other would end without.
     """
     if settings.log.kind != "embedded":
         return lambda: None
-    from nodes.log.embedded_boot import verify_at_next_opening
+    from nodes.log.embedded.damage.after_reboot import verify_at_next_opening
 
     return partial(verify_at_next_opening, Path(settings.log.path))
 

@@ -1,4 +1,4 @@
-"""What every node process does alike, whatever kind of node it is: its clock, its log, its exit."""
+"""The common part of every node process, whatever kind of node it is: its clock, its log, its exit."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy.ma  # noqa: F401 - numpy loads it at the first np.unique: 20 ms whi
 
 from nodes.errors import RunFailed
 from nodes.log import Log
-from nodes.opening import open_job_log
-from nodes.settings import Settings
+from nodes.runtime.log_opening import open_job_log
+from nodes.settings.settings import Settings
 
 IDLE_WAIT_S = 0.02
 GC_THRESHOLDS = (20_000, 20, 50)

@@ -1,7 +1,7 @@
 """Tries a step in a child process that has all of this one's memory, shares nothing, and has limits.
 
-The child is a fork: it sees the state as it is. It writes to no log, and ends without cleaning up. What it is about is
-noted in memory that both share, so that the parent knows it when the child has ended.
+The child is a fork: it sees the state as it is. It writes to no log, and ends without cleaning up. Its subject is noted
+in memory that both share, so that the parent knows it when the child has ended.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import psutil
 
-from nodes.lock_watch import SIGNAL, LockWatch
+from nodes.runtime.interpreter_lock_watch import SIGNAL, LockWatch
 
 logger = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class Note:
         self._shared = mmap.mmap(-1, 2 * _NOTE_BYTES)
 
     def write(self, text: bytes) -> None:
-        """Replace it. Whoever dies in between leaves the old one or the new one: the length is written last."""
+        """Replace it. A process that dies in between leaves the old one or the new one: the length is written last."""
         shared, turn = self._shared, 1 - self._shared[0]
         text = text[: _NOTE_BYTES - 8]
         at = turn * _NOTE_BYTES + 8

@@ -1,4 +1,4 @@
-"""The guardian: a thread beside the node's loop, for what the loop cannot do while it is inside of a long call.
+"""The watchdog: a thread beside the node's loop, for what the loop cannot do while it is inside of a long call.
 
 It gives signs of life, tells a call of the job's code that never returns from one that is only slow, and notices that
 the process which the node belongs to has gone.
@@ -14,51 +14,34 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import FrameType
-from typing import NamedTuple
+from types import CodeType, FrameType, FunctionType
 
-from holon.record_track import RecordTrack
-from holon.window_track import WindowTrack
-from nodes.lock_watch import LockWatch
+from holon.tracks.job_code import JOB_CODE, FunctionCall
 from nodes.log.contract import Log, LogError
+from nodes.runtime.interpreter_lock_watch import LockWatch
 
 logger = logging.getLogger(__name__)
 
-ASKING = frozenset(
-    each.__name__
-    for each in (Log.read, Log.follow, Log.wait, Log.start_offset, Log.end_offset, Log.written_end, Log.written_ends)
+ASKING = (
+    Log.read,
+    Log.poll,
+    Log.wait,
+    Log.start_offset,
+    Log.end_offset,
+    Log.high_watermark,
+    Log.high_watermarks,
 )
-"""Calls that say what is on the log. Who writes in vain is not heard anyway."""
-RECORD_FILE = os.path.join("holon", "record_track.py")
-WINDOW_FILE = os.path.join("holon", "window_track.py")
-
-
-class Asked(NamedTuple):
-    """What the loop waits for the log to say; None where the call has no such argument."""
-
-    call: str
-    topic: str | None
-    partition: int | None
-    offset: int | None
-
-
-_ARGUMENTS = Asked._fields[1:]
-
-
-class Place(NamedTuple):
-    """Where the job's code is being called: ``offset`` is where a replay would start, ``at`` says it to people."""
-
-    partition: int
-    offset: int
-    at: str
+"""Calls that return what is on the log. A node whose writes time out cannot send heartbeats anyway."""
+RECORD_FILE = os.path.join("holon", "tracks", "record_track.py")
+WINDOW_FILE = os.path.join("holon", "tracks", "window_track.py")
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
-    """What a guardian guards.
+class WatchdogOptions:
+    """The guarded process.
 
     Args: what ``beat`` gives is written to ``topic`` while the loop does not turn; ``hung`` is called with the place
-    and the stack's text when a call of the job's code has made no progress for ``hang_after_ms``, again and again
+    and the stack's text when a call of the job's code has made no progress for ``function_timeout_ms``, again and again
     until it does; ``leave`` is called once when the process ``parent`` (if any) has gone. A node that has waited for
     ``deaf_after_ms`` for the log to answer one question (``ASKING``) says nothing more until it has: it does not hear
     what others say either, so nobody is to believe that it works. ``look`` is called at each interval; True: what
@@ -69,19 +52,19 @@ class Watched:
     topic: str
     beat: Callable[[], bytes]
     interval_ms: int
-    hang_after_ms: int
+    function_timeout_ms: int
     deaf_after_ms: int
-    hung: Callable[[Place, str], None]
+    hung: Callable[[FunctionCall, str], None] | None
     leave: Callable[[], None]
     parent: int | None = None
     look: Callable[[], bool] | None = None
     lock: LockWatch | None = None
 
 
-class Guardian:
+class Watchdog:
     """Call ``turned`` at every turn of the loop, from the thread that also called ``start``."""
 
-    def __init__(self, watched: Watched) -> None:
+    def __init__(self, watched: WatchdogOptions) -> None:
         self.watched = watched
         self._turns = 0
         self._over = threading.Event()
@@ -91,13 +74,14 @@ class Guardian:
         self.slow_but_moving = False
         """True while the loop is inside of a long call of the job's code that gets on."""
         self._silent = False
+        self._asking = _codes(watched.log)
 
     def start(self) -> None:
         """Begin to watch the calling thread, which is the main one."""
         self._main = threading.get_ident()
         if self.watched.lock is not None:
             self.watched.lock.begin()
-        self._thread = threading.Thread(target=self._guard, name="holon-guardian", daemon=True)
+        self._thread = threading.Thread(target=self._guard, name="holon-watchdog", daemon=True)
         self._thread.start()
 
     def turned(self) -> None:
@@ -132,11 +116,11 @@ class Guardian:
             now_at = self._place()
             if now_at != place:
                 place, stuck_ms = now_at, 0.0  # slow, but it moves
-            hangs = stuck_ms >= self.watched.hang_after_ms
-            self.slow_but_moving = isinstance(place, Place) and not hangs
-            if hangs and isinstance(place, Place):
+            hangs = stuck_ms >= self.watched.function_timeout_ms
+            self.slow_but_moving = isinstance(place, FunctionCall) and not hangs
+            if hangs and isinstance(place, FunctionCall) and self.watched.hung is not None:
                 self.watched.hung(place, self._stack())
-            elif not hangs and not (isinstance(place, Asked) and stuck_ms >= self.watched.deaf_after_ms):
+            elif not hangs and not (isinstance(place, FrameType) and stuck_ms >= self.watched.deaf_after_ms):
                 self._beat()
 
     def _look_for_parent(self) -> None:
@@ -154,21 +138,16 @@ class Guardian:
                 logger.warning("no sign of life: %s", error)
             self._silent = True
 
-    def _place(self) -> Place | Asked | None:
-        """Where the job's code is being called, or what is asked of the log; None if it is neither."""
+    def _place(self) -> FunctionCall | FrameType | None:
+        """Where the job's code is being called, or the call that asks the log; None if it is neither."""
+        track = JOB_CODE.track
+        if track is not None:
+            return track.function_call()
         asked = None
         frame: FrameType | None = sys._current_frames().get(self._main)
         while frame is not None:
-            track = frame.f_locals.get("self")
-            if isinstance(track, RecordTrack):
-                offset = track.ctx.offset
-                at = f"offset {offset}" if offset >= 0 else f"the batch from offset {track.next_offset} on"
-                return Place(track.scope.partition, track.next_offset, at)
-            if isinstance(track, WindowTrack):
-                at = f"the window after {track.at_ms} ms"
-                return Place(track.ctx.partition, track.scope.record.position[0], at)
-            if isinstance(track, Log) and (call := frame.f_code.co_name) in ASKING:
-                asked = Asked(call, *(frame.f_locals.get(name) for name in _ARGUMENTS))
+            if frame.f_code in self._asking:
+                asked = frame  # the outermost: another call has another frame
             frame = frame.f_back
         return asked
 
@@ -178,3 +157,9 @@ class Guardian:
         entries = traceback.extract_stack(frame) if frame is not None else []
         own = [i for i, entry in enumerate(entries) if entry.filename.endswith((RECORD_FILE, WINDOW_FILE))]
         return "".join(traceback.format_list(entries[own[-1] + 1 if own else 0 :]))
+
+
+def _codes(log: Log) -> frozenset[CodeType]:
+    """The code of all questions that this log is asked, also of those that call another one."""
+    methods = (vars(kind).get(each.__name__) for kind in type(log).__mro__ for each in ASKING)
+    return frozenset(method.__code__ for method in methods if isinstance(method, FunctionType))

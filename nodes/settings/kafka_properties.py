@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from pydantic import SecretStr
 
 from nodes.errors import SettingsError, nearest
-from nodes.settings_sources import KAFKA, Given, looks_secret, resolve_reference
+from nodes.settings.sources import KAFKA, GivenSources, looks_secret, resolve_reference
 
 PASSED_THROUGH = frozenset(
     """
@@ -39,8 +39,10 @@ PASSED_THROUGH = frozenset(
 )
 """Properties of security and of the network, and names that brokers see. Everything else is the log's own affair,
 because exactness rests on it (acks, idempotence, offsets, isolation, batches)."""
-_OWN = {"holon.writer": ("batches", "librdkafka"), "holon.reader": ("source", "all", "librdkafka")}
-"""Not librdkafka's: how Holon itself uses Kafka (``nodes/log/kafka_config.py``)."""
+_OWN = dict.fromkeys(("holon.writer", "holon.reader"), ("direct", "librdkafka"))
+"""Not librdkafka's: how Holon itself uses Kafka (``nodes/log/kafka/client_config.py``)."""
+_RENAMED: dict[object, str] = {"batches": "direct", "source": "direct", "all": "direct"}
+"""Values of those in earlier releases."""
 _REFUSED = {
     "plugin.library.paths": "it would load foreign code into the process",
     "ssl.engine.location": "it would load foreign code into the process",
@@ -51,12 +53,14 @@ _REFUSED = {
 }
 
 
-def kafka_property(given: Given, environ: Mapping[str, str]) -> str | SecretStr:
+def kafka_property(given: GivenSources, environ: Mapping[str, str]) -> str | SecretStr:
     """The value as librdkafka takes it (text); wrapped if its name says that it is a secret."""
     name = given.key[len(KAFKA) :]
     if name in _REFUSED:
         raise SettingsError(f"{given.key} (from {given.origin}) is refused: {_REFUSED[name]}")
     if name in _OWN:
+        if given.value in _RENAMED:
+            raise SettingsError(f"{given.key} = {given.value} (from {given.origin}) is now {_RENAMED[given.value]}")
         if given.value not in _OWN[name]:
             raise SettingsError(f"{given.key} (from {given.origin}) is one of {', '.join(_OWN[name])}")
         return str(given.value)
@@ -76,7 +80,7 @@ def kafka_property(given: Given, environ: Mapping[str, str]) -> str | SecretStr:
 
 
 def kafka_warnings(bootstrap: str | None, properties: Mapping[str, str | SecretStr]) -> list[str]:
-    """What weakens the connection to the brokers: no encryption to another machine, no verification."""
+    """The properties that weaken the connection to the brokers: no encryption to another machine, no verification."""
     found = []
     protocol = str(properties.get("security.protocol", "plaintext")).lower()
     if not protocol.endswith("ssl") and not all(is_loopback(host) for host in (bootstrap or "").split(",") if host):

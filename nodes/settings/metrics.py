@@ -7,11 +7,11 @@ from typing import Annotated
 
 from pydantic import Field, SecretStr
 
-from nodes.settings_types import Positive, Section
+from nodes.settings.value_types import Positive, Section
 
 
 class MetricsSettings(Section):
-    """What a node shows of itself over HTTP, and to whom."""
+    """The figures that a node serves over HTTP, and its clients."""
 
     enabled: bool = Field(True, description="serve /metrics, /healthz and /readyz")
     host: str = Field("127.0.0.1", min_length=1, description="address to listen on; a token is needed off loopback")

@@ -14,11 +14,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PrivateAttr, SecretStr, TypeAdapter, ValidationError
 
 from nodes.errors import SettingsError, nearest
-from nodes.settings_kafka import kafka_property, kafka_warnings
-from nodes.settings_metrics import MetricsSettings, metrics_warnings, refused_metrics
-from nodes.settings_sources import (
+from nodes.settings.kafka_properties import kafka_property, kafka_warnings
+from nodes.settings.metrics import MetricsSettings, metrics_warnings, refused_metrics
+from nodes.settings.renamed import RENAMED
+from nodes.settings.sources import (
     KAFKA,
-    Given,
+    GivenSources,
     environment_name,
     from_definitions,
     from_environment,
@@ -26,14 +27,14 @@ from nodes.settings_sources import (
     resolve_reference,
     settings_file,
 )
-from nodes.settings_stores import (
+from nodes.settings.stores import (
     CheckpointSettings,
     RedisSettings,
     ViewSettings,
     refused_endpoint,
     store_warnings,
 )
-from nodes.settings_types import NotNegative, Positive, SecretUrl, Section
+from nodes.settings.value_types import NotNegative, Positive, SecretUrl, Section
 
 
 class LogSettings(Section):
@@ -58,32 +59,33 @@ class NodeSettings(Section):
     """How a node works."""
 
     heartbeat_interval_ms: Positive = Field(80, description="time between heartbeats")
-    suspect_after_ms: Positive = Field(250, description="silence after which a node is suspected")
+    failure_timeout_ms: Positive = Field(250, description="silence after which a node is suspected")
     batch_max_records: Positive = Field(20_000, description="records that are read and processed at a time")
     broadcast_interval_ms: Positive = Field(200, description="time between deltas that complete no window")
     broadcast_max_per_s: NotNegative = Field(
         500, description="such deltas that a node reads a second; with many partitions they leave less often; 0: any"
     )
     checkpoint_interval_ms: Positive = Field(1000, description="time between checkpoints of a partition")
-    merge_interval_ms: NotNegative = Field(
+    merged_checkpoint_interval_ms: NotNegative = Field(
         10_000, description="time between merged checkpoints, or trims, of the job; 0: never"
     )
-    trim: bool = Field(True, description="delete what no checkpoint needs of the job's own topics")
+    truncate_internal_topics: bool = Field(True, description="delete what no checkpoint needs of the job's own topics")
     state_memory_mb: NotNegative = Field(
         0, description="memory for the state of transactions; the rest is spilled to disk; 0: all stays in memory"
     )
     state_path: str | None = Field(None, min_length=1, description="folder for spilled state; none: beside the log")
-    uncovered_max_mb: NotNegative = Field(
+    max_uncheckpointed_mb: NotNegative = Field(
         256, description="deltas in no checkpoint above which input waits; 0: no limit"
     )
-    watermark_max_ahead_ms: Positive = Field(60_000, description="event time that a partition may be ahead of others")
+    max_watermark_drift_ms: Positive = Field(60_000, description="event time that a partition may be ahead of others")
     replicas: Positive = Field(1, description="copies of each partition in all; more than 1: hot standbys")
     standby_after_ms: Positive = Field(30, description="how late results may be before a standby publishes them")
-    hang_after_ms: Positive = Field(10_000, description="time in one call after which it is said to hang")
     compress_bytes: NotNegative = Field(
         4096, description="transactions: longer internal records are compressed; 0: none is"
     )
-    function_timeout_ms: Positive = Field(10_000, description="CPU time that a transactional function may take at once")
+    function_timeout_ms: Positive = Field(
+        10_000, description="time that one call of a job's function may take; of a transactional one: CPU time"
+    )
     function_memory_mb: Positive = Field(
         1024, description="memory that functions may take where what has ended nodes is tried apart"
     )
@@ -93,7 +95,7 @@ class NodeSettings(Section):
 
 
 class LoggingSettings(Section):
-    """What is logged to standard error, and how."""
+    """The messages logged to standard error, and their form."""
 
     level: Literal["debug", "info", "warning", "error"] = Field("warning", description="lowest level that is shown")
     format: Literal["console", "json"] = Field("console", description="console, or json: one object a line")
@@ -109,7 +111,7 @@ class Settings(Section):
     view: ViewSettings = ViewSettings()  # type: ignore[call-arg]
     logging: LoggingSettings = LoggingSettings()  # type: ignore[call-arg]
     metrics: MetricsSettings = MetricsSettings()  # type: ignore[call-arg]
-    _given: dict[str, Given] = PrivateAttr(default_factory=dict)
+    _given: dict[str, GivenSources] = PrivateAttr(default_factory=dict)
 
     def origin(self, key: str) -> str:
         """``-D ...``, ``environment variable ...``, the path of the TOML file, or ``default``."""
@@ -163,7 +165,7 @@ def load_settings(
     """
     environ = os.environ if environ is None else environ
     file = settings_file(config, directory or Path.cwd())
-    given: dict[str, Given] = {}
+    given: dict[str, GivenSources] = {}
     for value in (*(from_toml(file) if file else ()), *from_environment(environ), *from_definitions(definitions)):
         _require_known(value)
         given[value.key] = value
@@ -179,7 +181,7 @@ def refined(settings: Settings, definitions: Iterable[str], environ: Mapping[str
     return _settings(given, os.environ if environ is None else environ, needs_bootstrap=True)
 
 
-def _settings(given: dict[str, Given], environ: Mapping[str, str], needs_bootstrap: bool) -> Settings:
+def _settings(given: dict[str, GivenSources], environ: Mapping[str, str], needs_bootstrap: bool) -> Settings:
     sections: dict[str, dict[str, Any]] = {name: {} for name in Settings.model_fields}
     kafka: dict[str, str | SecretStr] = {}
     for key, value in sorted(given.items()):
@@ -210,17 +212,19 @@ def _section_fields(section: str) -> dict[str, Any]:
     return Settings.model_fields[section].annotation.model_fields  # type: ignore[union-attr]
 
 
-def _require_known(given: Given) -> None:
+def _require_known(given: GivenSources) -> None:
     known = known_keys()
     if given.key.startswith(KAFKA) and len(given.key) > len(KAFKA):
         return
     if given.key == KAFKA[:-1]:
         raise SettingsError(f"log.kafka ({given.origin}) is a table: set log.kafka.PROPERTY=VALUE")
+    if given.key in RENAMED:
+        raise SettingsError(f"setting {given.key} (from {given.origin}) is called {RENAMED[given.key]} now")
     if given.key not in known:
         raise SettingsError(f"unknown setting {given.key!r} (from {given.origin}){nearest(given.key, known)}")
 
 
-def _converted(given: Given, field: Any, environ: Mapping[str, str]) -> object:
+def _converted(given: GivenSources, field: Any, environ: Mapping[str, str]) -> object:
     shape: Any = Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation  # pyright: ignore
     alternatives = getattr(field.annotation, "__args__", ())
     secret = SecretUrl in alternatives or SecretStr in alternatives
@@ -238,9 +242,9 @@ def _converted(given: Given, field: Any, environ: Mapping[str, str]) -> object:
 
 def _require_consistent(settings: Settings, needs_bootstrap: bool) -> None:
     node = settings.node
-    if node.suspect_after_ms <= node.heartbeat_interval_ms:
+    if node.failure_timeout_ms <= node.heartbeat_interval_ms:
         raise SettingsError(
-            f"node.suspect_after_ms = {node.suspect_after_ms} (from {settings.origin('node.suspect_after_ms')}) "
+            f"node.failure_timeout_ms = {node.failure_timeout_ms} (from {settings.origin('node.failure_timeout_ms')}) "
             f"must be above node.heartbeat_interval_ms = {node.heartbeat_interval_ms} "
             f"(from {settings.origin('node.heartbeat_interval_ms')}); five times as much is a good start"
         )

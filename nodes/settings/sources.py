@@ -17,7 +17,7 @@ from nodes.errors import SettingsError
 PREFIX = "HOLON__"
 DEFAULT_FILE = "holon.toml"
 KAFKA = "log.kafka."
-"""What follows this prefix is the name of a librdkafka property, dots included."""
+"""The prefix of librdkafka's properties, whose names may have dots."""
 
 
 _SECRET = re.compile(
@@ -33,7 +33,7 @@ def looks_secret(name: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenSources:
     """One value that somebody set. ``typed`` is False for text (environment, ``-D``), which is converted."""
 
     key: str
@@ -42,24 +42,24 @@ class Given:
     typed: bool
 
 
-def from_definitions(definitions: Iterable[str]) -> Iterator[Given]:
+def from_definitions(definitions: Iterable[str]) -> Iterator[GivenSources]:
     """``section.key=value`` as given to ``-D``; the last of equal keys wins."""
     for text in definitions:
         key, equals, value = text.partition("=")
         if not equals or "." not in key.strip():
             shown = "..." if looks_secret(text) else text
             raise SettingsError(f"-D {shown!r}: write -D section.key=value, such as -D log.path=/var/lib/holon")
-        yield Given(key.strip(), value.strip(), f"-D {key.strip()}", typed=False)
+        yield GivenSources(key.strip(), value.strip(), f"-D {key.strip()}", typed=False)
 
 
-def from_environment(environ: Mapping[str, str]) -> Iterator[Given]:
+def from_environment(environ: Mapping[str, str]) -> Iterator[GivenSources]:
     """Variables ``HOLON__SECTION__KEY``. In names of librdkafka properties an underscore stands for a dot."""
     for name in sorted(environ):
         if name.startswith(PREFIX):
             key = ".".join(name[len(PREFIX) :].lower().split("__"))
             if key.startswith(KAFKA):
                 key = KAFKA + key[len(KAFKA) :].replace("_", ".")
-            yield Given(key, environ[name], f"environment variable {name}", typed=False)
+            yield GivenSources(key, environ[name], f"environment variable {name}", typed=False)
 
 
 def environment_name(key: str) -> str:
@@ -69,7 +69,7 @@ def environment_name(key: str) -> str:
     return PREFIX + key.replace(".", "__").upper()
 
 
-def from_toml(path: Path) -> Iterator[Given]:
+def from_toml(path: Path) -> Iterator[GivenSources]:
     """Every value of a TOML file, tables joined with dots."""
     try:
         with path.open("rb") as file:
@@ -83,12 +83,12 @@ def from_toml(path: Path) -> Iterator[Given]:
     yield from _flatten(document, "", str(path))
 
 
-def _flatten(table: Mapping[str, object], prefix: str, origin: str) -> Iterator[Given]:
+def _flatten(table: Mapping[str, object], prefix: str, origin: str) -> Iterator[GivenSources]:
     for name, value in table.items():
         if isinstance(value, dict):
             yield from _flatten(value, f"{prefix}{name}.", origin)
         else:
-            yield Given(f"{prefix}{name}", value, origin, typed=True)
+            yield GivenSources(f"{prefix}{name}", value, origin, typed=True)
 
 
 def settings_file(config: str | os.PathLike[str] | None, directory: Path) -> Path | None:
@@ -99,7 +99,7 @@ def settings_file(config: str | os.PathLike[str] | None, directory: Path) -> Pat
     return default if default.is_file() else None
 
 
-def resolve_reference(given: Given, environ: Mapping[str, str]) -> object:
+def resolve_reference(given: GivenSources, environ: Mapping[str, str]) -> object:
     """The secret behind ``env:NAME`` or ``file:PATH``; any other value as it is. Errors never show a secret."""
     value = given.value
     if not isinstance(value, str):

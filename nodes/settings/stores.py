@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr
 
-from nodes.settings_kafka import is_loopback
-from nodes.settings_types import NotNegative, Positive, SecretUrl, Section
+from nodes.settings.kafka_properties import is_loopback
+from nodes.settings.value_types import NotNegative, Positive, SecretUrl, Section
 
 
 class CheckpointSettings(Section):
@@ -21,7 +21,7 @@ class CheckpointSettings(Section):
     session_token: SecretStr | None = Field(None, description="S3 session token")
     allow_http: bool = Field(False, description="allow an unencrypted endpoint on another machine")
     timeout_ms: Positive = Field(10_000, description="time after which a request to the store has failed")
-    leave_after_ms: NotNegative = Field(
+    shutdown_timeout_ms: NotNegative = Field(
         15_000, description="time that a leaving node goes on trying to save, where the store is away"
     )
 

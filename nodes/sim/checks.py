@@ -1,4 +1,4 @@
-"""What must hold after a run: results against the plain computation, repeats, conservation, replicas."""
+"""The conditions after a run: results against the plain computation, repeats, conservation, replicas."""
 
 from __future__ import annotations
 
@@ -6,35 +6,36 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from holon.identity import OutputId
 from holon.job import DEAD, LATE, MAIN
-from nodes.history import read_control_checkpoints
-from nodes.jobs import Topics, read_ownership
-from nodes.log.contract import Chunk, Log
+from holon.outputs.identity import OutputId
+from nodes.log.contract import FetchedRecords, Log
 from nodes.machine import messages as m
+from nodes.machine.broadcast.pieces import PieceLost, Pieces
 from nodes.machine.facts import PartitionClaimed
-from nodes.machine.ownership import Ownership
-from nodes.machine.pieces import PieceLost, Pieces
+from nodes.machine.ownership.ownership import Ownership
 from nodes.machine.runner import Runner
-from nodes.reader import OutputReader
+from nodes.results.reader import OutputReader
 from nodes.sim.expected import Expected, canonical, expect
+from nodes.sim.faults.upstream_duplicates import first_copies
 from nodes.sim.jobs import CASES, TOPIC, Case
 from nodes.sim.life import InvariantBroken
-from nodes.sim.upstream import first_copies
+from nodes.streams.control_history import control_topic
+from nodes.streams.jobs import Topics, read_ownership
 from wcrdt.codec import DecodeError
-from wcrdt.replica import Replica
-from wcrdt.slots import RECORD_START
+from wcrdt.replica.replica import Replica
+from wcrdt.replica.slots import RECORD_START
 
 if TYPE_CHECKING:
-    from nodes.driver import Driver
     from nodes.machine.config import JobRun
     from nodes.machine.node import Node
-    from nodes.sim.isolation import Isolation
+    from nodes.sim.faults.isolation import Isolation
     from nodes.sim.options import Options
+    from nodes.streams.driver import Driver
 
 SHOWN = 5
 FRESH = "a reader from the start"
@@ -107,7 +108,7 @@ def check_results(world: Checked) -> Expected:
     return wanted
 
 
-def whole(log: Log, topic: str, partition: int, offset: int = 0) -> Chunk:
+def whole(log: Log, topic: str, partition: int, offset: int = 0) -> FetchedRecords:
     """Everything from ``offset`` on, in one chunk."""
     chunk = log.read(topic, partition, offset, max_records=1 << 40, max_bytes=1 << 50)
     assert chunk.next_offset == log.end_offset(topic, partition)
@@ -178,7 +179,8 @@ def check_control_checkpoints(world: Checked) -> None:
     """A checkpoint of the control topic is what a reader from the start folds up to there."""
     job, fold, at = world.run.job, Ownership(world.options.partitions), 0
     records = whole(world.log, job.control_topic, 0).values
-    for _, saved in sorted(read_control_checkpoints(world.log, job, last=1 << 40), key=lambda found: found[1].offset):
+    every = replace(control_topic(job), last=1 << 40).intact_checkpoints(world.log)
+    for _, saved in sorted(every, key=lambda found: found[1].offset):
         for message in _control(records[at : saved.offset]):
             fold.apply(message)
         at = saved.offset
@@ -242,7 +244,7 @@ def _check_counts(world: Checked, accepted: int, late: int, dead: int, late_inse
 def _check_idle(
     world: Checked, wanted: Expected, got: Counter[str], late: list[tuple[int, int]], dead: list[tuple[int, int]]
 ) -> None:
-    """What is late depends on the log's order of punctuations: check conservation and windows on what was accepted."""
+    """Lateness depends on the log's order of punctuations: check conservation and windows on accepted records."""
     _demand_equal("dead records", Counter(dead), Counter(wanted.dead))
     if len(set(late)) != len(late):
         raise InvariantBroken("a record is in the late output twice")

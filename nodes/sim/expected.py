@@ -1,4 +1,4 @@
-"""What a job must give, computed from the input log in plain Python: no line of Holon is shared.
+"""The expected results of a job, computed from the input log in plain Python: no line of Holon is shared.
 
 Records are judged one after the other in the order of the log; windows are dicts. Only what is tumbling is here.
 """
@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from nodes.sim.jobs import CASES, SKEW_GUARD_MS
+from nodes.sim.jobs import CASES, MAX_FUTURE_SKEW_MS
 from nodes.sim.options import Options
 
 FIELDS = {"ts": int, "id": int, "key": int, "amount": int}
@@ -65,7 +65,7 @@ def _admit(options: Options, partition: int, records: list[tuple[int, bytes | No
         if payload is None:
             continue
         event = _decode(payload)
-        if event is None or (case.guarded and event["ts"] > log_ts + SKEW_GUARD_MS):
+        if event is None or (case.guarded and event["ts"] > log_ts + MAX_FUTURE_SKEW_MS):
             found.dead.append((partition, offset))
             continue
         promised = None if case.manual else event["ts"] - options.delay_ms

@@ -4,24 +4,14 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import dataclass
 
+from nodes.sim.faults.upstream_duplicates import from_upstream
+from nodes.sim.feed import Feed
 from nodes.sim.jobs import CASES
 from nodes.sim.options import Options
-from nodes.sim.upstream import from_upstream
 
 POISON = (b"", b"\xff\xfe", b"{", b'{"ts": "soon"}', b"[]", b'{"ts": 99999999999999999999, "id": 1}', b"null")
 FAR_FUTURE_MS = 10_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Feed:
-    """One record to append. ``at_ms`` is virtual time."""
-
-    at_ms: int
-    partition: int
-    payload: bytes
-    header: bytes = b""
 
 
 def make_input(options: Options, rng: random.Random) -> list[Feed]:

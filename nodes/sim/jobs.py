@@ -1,6 +1,6 @@
 """The jobs under test: small, and between them everything that a job can do.
 
-What each of them must give is computed a second time, without Holon, in ``expected.py``.
+The expected results of each are computed a second time, without Holon, in ``expected.py``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from holon import (
     Batch,
     BoundedOutOfOrderness,
     Context,
-    Global,
+    GlobalWindow,
     Job,
     Json,
     JsonColumns,
@@ -37,9 +37,8 @@ from wcrdt.lattices.maps import MapOf
 if TYPE_CHECKING:
     from nodes.sim.options import Options
 
-TOPIC = "events"
-OUTPUT = "results"
-SKEW_GUARD_MS = 5000
+TOPIC, OUTPUT = "events", "results"
+MAX_FUTURE_SKEW_MS = 5000
 
 
 class Event(msgspec.Struct):
@@ -79,7 +78,7 @@ def _job(options: Options, process: Any, **settings: Any) -> Job:
         formats,
         timestamp=_time_of if isinstance(formats, Json) else "ts",
         watermarks=ManualWatermarks() if case.manual else BoundedOutOfOrderness(options.delay_ms),
-        skew_guard_ms=SKEW_GUARD_MS if case.guarded else None,
+        max_future_skew_ms=MAX_FUTURE_SKEW_MS if case.guarded else None,
         idle_timeout_ms=idle_timeout_ms(options) if case.idle else None,
     )
     return Job(
@@ -95,7 +94,7 @@ def _job(options: Options, process: Any, **settings: Any) -> Job:
 
 def idle_timeout_ms(options: Options) -> int:
     """Of jobs that allow idleness."""
-    return options.idle_timeout_ms or options.suspect_after_ms
+    return options.idle_timeout_ms or options.failure_timeout_ms
 
 
 def _time_of(event: Event) -> int:
@@ -111,7 +110,7 @@ def _count(options: Options) -> Job:
         def process(self, event: Event, ctx: Context) -> None:
             self.count.insert(1, event.ts)
 
-        @on_window(count, once=True)
+        @on_window(count, scope="global")
         async def report(self, window: Window, ctx: Context) -> None:
             ctx.emit({"end": window.end_ms, "count": await self.count.window_value(window)})
 
@@ -123,17 +122,17 @@ def _count_all(options: Options) -> Job:
 
     class CountAll(ProcessingFunction[Event]):
         count = WCRDT(GCounter(), Tumbling(options.window_ms))
-        everything = WCRDT(GCounter(), Global())
+        everything = WCRDT(GCounter(), GlobalWindow())
 
         def process(self, event: Event, ctx: Context) -> None:
             self.count.insert(1, event.ts)
             self.everything.insert(1, event.ts)
 
-        @on_window(count, once=True)
+        @on_window(count, scope="global")
         async def report(self, window: Window, ctx: Context) -> None:
             ctx.emit({"end": window.end_ms, "count": await self.count.window_value(window)})
 
-        @on_window(everything, once=True)
+        @on_window(everything, scope="global")
         async def report_all(self, window: Window, ctx: Context) -> None:
             ctx.emit({"all": await self.everything.window_value(window)})
 
@@ -151,7 +150,7 @@ def _manual(options: Options) -> Job:
             if event.id % 3 == 0:
                 self.count.increment_watermark(event.ts)
 
-        @on_window(count, once=True)
+        @on_window(count, scope="global")
         async def report(self, window: Window, ctx: Context) -> None:
             ctx.emit({"end": window.end_ms, "count": await self.count.window_value(window)})
 
@@ -172,7 +171,7 @@ def _marked(options: Options) -> Job:
             if event.mark:
                 raise ValueError(f"record {event.id} is marked")
 
-        @on_window(count, once=True)
+        @on_window(count, scope="global")
         async def report(self, window: Window, ctx: Context) -> None:
             ctx.emit({"end": window.end_ms, "count": await self.count.window_value(window)})
 
@@ -188,7 +187,7 @@ def _max_ties(options: Options) -> Job:
         def process(self, event: Event, ctx: Context) -> None:
             self.best.insert((event.amount, event.id), event.ts)
 
-        @on_window(best, once=True)
+        @on_window(best, scope="global")
         async def report(self, window: Window, ctx: Context) -> None:
             best = await self.best.window_value(window)
             assert best is not None
@@ -228,9 +227,10 @@ def _two_stages(options: Options) -> Job:
 
         @on_window(count)
         async def up(self, window: Window, ctx: Context) -> None:
-            value = await self.count.window_value(window) if ctx.elects(window) else 1000
+            mine = ctx.is_responsible_for(window)
+            value = await self.count.window_value(window) if mine else 1000
             self.sums.insert(value, window.start_ms)
-            ctx.emit({"partition": ctx.partition, "end": window.end_ms, "value": value if ctx.elects(window) else 0})
+            ctx.emit({"partition": ctx.partition, "end": window.end_ms, "value": value if mine else 0})
 
         @on_window(sums)
         async def report(self, window: Window, ctx: Context) -> None:
@@ -275,7 +275,7 @@ def _read_back(options: Options) -> Job:
             ]
             ctx.emit({"partition": ctx.partition, "end": window.end_ms, "counts": counts})
 
-    return _job(options, ReadBack, read_back_ms=2 * size)
+    return _job(options, ReadBack, window_retention_ms=2 * size)
 
 
 def _own_windows(options: Options) -> Job:
@@ -347,7 +347,7 @@ def _batch(options: Options) -> Job:
             ctx.emit_many([{"id": i, "amount": a} for i, a in zip(batch["id"].tolist(), amounts.tolist(), strict=True)])
             self.by_key.insert_many((batch["key"], amounts), batch.ts_ms)
 
-        @on_window(by_key, once=True)
+        @on_window(by_key, scope="global")
         async def report(self, window: Window, ctx: Context) -> None:
             value = await self.by_key.window_value(window)
             ctx.emit({"end": window.end_ms, "amounts": sorted([key, amount] for key, amount in value.items())})
@@ -365,7 +365,7 @@ def _routed(options: Options) -> Job:
             self.by_key.insert((event.key, event.amount), event.ts)
             ctx.emit({"id": event.id, "key": event.key}, key=str(event.key).encode())
 
-        @on_window(by_key, once=True)
+        @on_window(by_key, scope="global")
         async def report(self, window: Window, ctx: Context) -> None:
             for key, amount in sorted((await self.by_key.window_value(window)).items()):
                 ctx.emit({"end": window.end_ms, "key": key, "amount": amount}, key=str(key).encode())

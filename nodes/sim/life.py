@@ -7,23 +7,23 @@ import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from nodes.driver import Driver
-from nodes.history import History
-from nodes.jobs import Topics
 from nodes.log.contract import Appended, LogUnavailable, TopicPartition
+from nodes.machine.broadcast.pieces import PIECE_BYTES
 from nodes.machine.config import NodeConfig
 from nodes.machine.events import Event
 from nodes.machine.messages import FORMAT_VERSION
-from nodes.machine.pieces import PIECE_BYTES
-from nodes.sim.backlogs import BusyNode, Turns
-from nodes.sim.cuts import STALE, Cut, no_cut
-from nodes.sim.flaky_log import NodeLog
+from nodes.sim.faults.backlogs import BusyNode, Turns
+from nodes.sim.faults.cuts import STALE, Cut, no_cut
+from nodes.sim.faults.flaky_log import NodeLog
+from nodes.sim.faults.lost_writes import Parcel
 from nodes.sim.store import FlakyCheckpoints, LateLoader, LateSaver
-from nodes.sim.transit import Parcel
+from nodes.streams.control_history import History
+from nodes.streams.driver import Driver
+from nodes.streams.jobs import Topics
 
 if TYPE_CHECKING:
-    from nodes.checkpoints import StoreUnavailable
-    from nodes.sim.world import World
+    from nodes.checkpoints.store import StoreUnavailable
+    from nodes.sim.surroundings import Surroundings
 
 HOUR_MS = 3_600_000
 MAX_DEPTH = 2
@@ -41,7 +41,7 @@ class InvariantBroken(AssertionError):
 class Life:
     """A node from its start to its end. Its ``Meddler`` methods are called by its own view of the log."""
 
-    def __init__(self, world: World, name: str, number: int) -> None:
+    def __init__(self, world: Surroundings, name: str, number: int) -> None:
         self.world = world
         self.name = name
         self.dead = False
@@ -59,13 +59,13 @@ class Life:
             node=name,
             number=number,
             heartbeat_interval_ms=options.heartbeat_interval_ms,
-            suspect_after_ms=options.suspect_after_ms,
+            failure_timeout_ms=options.failure_timeout_ms,
             broadcast_interval_ms=options.broadcast_interval_ms,
             checkpoint_interval_ms=options.checkpoint_interval_ms,
-            watermark_max_ahead_ms=options.watermark_max_ahead_ms,
+            max_watermark_drift_ms=options.max_watermark_drift_ms,
             expected=options.nodes if world.now_ms == 0 else 1,
-            expect_ms=3 * options.suspect_after_ms,
-            merge_interval_ms=options.merge_interval_ms,
+            expect_ms=3 * options.failure_timeout_ms,
+            merged_checkpoint_interval_ms=options.merged_checkpoint_interval_ms,
             trims=options.trims,
             forget_after_ms=options.forget_after_ms,
             replicas=options.replicas,
@@ -95,7 +95,7 @@ class Life:
         self._frontier_ms = self.node.replica.frontier_ms
 
     def clock_ms(self) -> int:
-        """What this node takes for the time."""
+        """The time by this node's clock."""
         return self.offset_ms + int((self.world.now_ms + self.turns.spent_ms) * self.rate)
 
     def turn(self) -> None:
@@ -347,6 +347,6 @@ class Life:
 
 
 def _unavailable(reason: str) -> StoreUnavailable:
-    from nodes.checkpoints import StoreUnavailable
+    from nodes.checkpoints.store import StoreUnavailable
 
     return StoreUnavailable(reason)

@@ -9,8 +9,8 @@ from contextlib import ExitStack
 from multiprocessing import resource_tracker
 
 from nodes.python_process import deaf_children
+from nodes.sim.faults.stress import FIRST_SEED
 from nodes.sim.run import MAX_NODES, Verdict, simulate
-from nodes.sim.stress import FIRST_SEED
 
 SEED_BITS = 40
 
@@ -48,6 +48,6 @@ def _simulate(job: tuple[int, int, str | None, int | None]) -> Verdict:
 
 
 def explain(verdict: Verdict, lines: int = 60) -> str:
-    """What to read about a failed seed: its options, the end of its trace, the problem, and how to see it again."""
+    """The report of a failed seed: its options, the end of its trace, the problem, and how to see it again."""
     tail = "\n".join(verdict.tail[-lines:])
     return f"options: {verdict.options}\n{tail}\nproblem: {verdict.problem}\nreplay: {verdict.replay}"

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import random
-from dataclasses import asdict, dataclass, replace
-
-from nodes.sim.backlogs import case_of, with_backlog
-from nodes.sim.jobs import CASES
-from nodes.sim.stress import copies as copies_of
-from nodes.sim.stress import stressed
+from dataclasses import asdict, dataclass
 
 ISOLATIONS = ("whole", "appends", "control", "heartbeats")
 """A node that only reads nothing is not here: it says that it is alive, and is believed."""
@@ -86,10 +80,10 @@ class Options:
     preloaded: float
     batch_max_records: int
     heartbeat_interval_ms: int
-    suspect_after_ms: int
+    failure_timeout_ms: int
     broadcast_interval_ms: int
     checkpoint_interval_ms: int
-    watermark_max_ahead_ms: int
+    max_watermark_drift_ms: int
     tick_ms: int
     safety_ms: int
     same_names: bool
@@ -99,7 +93,7 @@ class Options:
     truncation: str = ""
     truncation_ms: int = 0
     truncation_alive: bool = False
-    merge_interval_ms: int = 0
+    merged_checkpoint_interval_ms: int = 0
     trims: bool = False
     forget_after_ms: int = 60_000
     group_beats_above: int = 32
@@ -117,226 +111,3 @@ class Options:
         shown = asdict(self)
         shown["faults"] = {name: rate for name, rate in shown["faults"].items() if rate}
         return shown
-
-
-def draw(
-    seed: int, max_nodes: int = 6, case: str | None = None, calm: bool = False, replicas: int | None = None
-) -> Options:
-    """The options of a seed. ``calm`` switches all faults off; ``replicas`` None: drawn."""
-    rng = random.Random(f"options {seed}")
-    others = sorted(name for name, kind in CASES.items() if not kind.backlog)
-    chosen = case if case is not None else case_of(seed) or rng.choice(others)
-    rng = random.Random(f"options {seed} {chosen}")
-    partitions = rng.choice([1, 2, 2, 3, 3, 4, 5])
-    suspect = rng.choice([60, 120, 300])
-    nodes = rng.randint(1, min(4, max_nodes))
-    faults = Faults() if calm else _faults(rng, CASES[chosen].idle, suspect)
-    options = Options(
-        seed=seed,
-        case=chosen,
-        nodes=nodes,
-        max_nodes=max(nodes, rng.randint(min(2, max_nodes), max_nodes)),
-        partitions=partitions,
-        output_partitions=rng.randint(1, 4),
-        records=rng.choice([0, 5, 40, 120, 250, 400]),
-        empty_partitions=rng.choice([0, 0, 0, 1, 2]) % partitions,
-        poison=rng.choice([0.0, 0.0, 0.05]),
-        late=rng.choice([0.0, 0.1, 0.3]),
-        future=rng.choice([0.0, 0.02]),
-        marked=rng.choice([0.0, 0.02, 0.1]),
-        keys=rng.choice([1, 3, 10]),
-        window_ms=rng.choice([50, 200, 1000]),
-        spread_ms=rng.choice([5, 20, 60]),
-        delay_ms=rng.choice([0, 0, 30]),
-        feed_ms=rng.choice([0, 1000, 2500, 2500]),
-        preloaded=rng.choice([0.0, 0.0, 0.5]),
-        batch_max_records=rng.choice([1, 5, 30, 1000]),
-        heartbeat_interval_ms=max(10, suspect // rng.choice([3, 5])),
-        suspect_after_ms=suspect,
-        broadcast_interval_ms=rng.choice([5, 50, 200]),
-        checkpoint_interval_ms=rng.choice([30, 60, 100, 400, 2000]),
-        watermark_max_ahead_ms=rng.choice([100, 1000, 60_000, 0]),
-        tick_ms=rng.choice([2, 5, 10]),
-        safety_ms=rng.choice([1500, 3000]),
-        same_names=rng.random() < 0.25,
-        faults=faults,
-    )
-    copies, patience_ms = _copies(seed)
-    options = replace(options, replicas=copies if replicas is None else replicas, standby_after_ms=patience_ms)
-    if not calm and rng.random() < 0.15:
-        options = _with_losses(options)
-    options = _with_loads(_with_merging(options if calm else _with_isolation(_with_arrivals(_with_cuts(options)))))
-    options = _with_upstream(options if calm else _with_truncation(options))
-    return with_backlog(options if calm else stressed(options), calm)
-
-
-def _stream(options: Options, name: str) -> random.Random:
-    """What is drawn for ``name`` alone: a later addition to the draws leaves all older ones as they were."""
-    return random.Random(f"options {options.seed} {options.case} {name}")
-
-
-def _with_cuts(options: Options) -> Options:
-    """Nodes are cut off from the log, or from some of its topics, or join and leave all the time."""
-    rng = _stream(options, "cuts")
-    cut = rng.choice([0.002, 0.01]) if rng.random() < 0.4 else 0.0
-    churn_ms = rng.choice([100, 400]) if rng.random() < 0.15 else 0
-    return replace(options, faults=replace(options.faults, cut=cut, churn_ms=churn_ms))
-
-
-def _with_arrivals(options: Options) -> Options:
-    """What is sent is on its way for some turns in half of the seeds; signs of life go through groups in others."""
-    rng = _stream(options, "arrivals")
-    arrival = rng.choice([0.1, 0.5, 0.9]) if rng.random() < 0.5 else 1.0
-    return replace(options, arrival=arrival, group_beats_above=rng.choice([1, 3, 32, 32]))
-
-
-def _with_isolation(options: Options) -> Options:
-    """Some seeds have a steady input and one fault alone, so that it can be demanded how soon things happen."""
-    rng = _stream(options, "isolation")
-    if rng.random() >= 0.1 or options.max_nodes < 2 or CASES[options.case].fails:
-        return options
-    return replace(
-        options,
-        isolation=rng.choice(ISOLATIONS),
-        nodes=max(2, options.nodes),
-        records=200,
-        empty_partitions=0,
-        poison=0.0,
-        late=0.0,
-        future=0.0,
-        marked=0.0,
-        feed_ms=3500,
-        safety_ms=3500,
-        preloaded=0.0,
-        batch_max_records=1000,
-        suspect_after_ms=min(120, options.suspect_after_ms),
-        heartbeat_interval_ms=min(24, options.heartbeat_interval_ms),
-        broadcast_interval_ms=min(50, options.broadcast_interval_ms),
-        checkpoint_interval_ms=min(100, options.checkpoint_interval_ms),
-        tick_ms=min(5, options.tick_ms),
-        faults=Faults(),
-    )
-
-
-def _with_merging(options: Options) -> Options:
-    """Two thirds of the seeds have merged checkpoints, half of these delete what nobody needs any more.
-
-    Then the loss of all checkpoints of a partition cannot be made good.
-    """
-    rng = _stream(options, "merging")
-    interval_ms = rng.choice([0, 40, 150, 600, 600, 0])
-    trims = interval_ms > 0 and rng.random() < 0.5
-    return replace(
-        options,
-        merge_interval_ms=interval_ms,
-        trims=trims,
-        forget_after_ms=rng.choice([60_000, 5 * options.suspect_after_ms]),
-        faults=replace(options.faults, checkpoints_lost=0.0) if trims else options.faults,
-    )
-
-
-def _with_loads(options: Options) -> Options:
-    """A third of the seeds have a slow store: nodes live on while what they load is on its way."""
-    rng = _stream(options, "loads")
-    return replace(options, load_ms=rng.choice([0, 0, 0, 0, 10, 60]))
-
-
-def _with_upstream(options: Options) -> Options:
-    """Some seeds read what another job has written, with all that its nodes, zombies and its reset have left there.
-
-    Not where the input loses its end: a first copy that is lost, and written again behind later ones, is a duplicate.
-    """
-    rng = _stream(options, "upstream")
-    drawn = rng.random() < 0.12 and options.truncation != "input"
-    return replace(options, upstream=rng.choice([0.1, 0.5])) if drawn else options
-
-
-def _with_truncation(options: Options) -> Options:
-    """Some seeds lose the end of a topic, with no fault beside that could keep a node from noticing it.
-
-    Where a job allows idleness, the order of the broadcast decides, which no checkpoint tells: it is cut while nodes
-    run or not at all.
-    """
-    rng = _stream(options, "lost ends")
-    chosen, alive, case = rng.choice(TRUNCATIONS), rng.random() < 0.5, CASES[options.case]
-    if rng.random() >= 0.06 or options.isolation or case.fails:
-        return options
-    kept = options.faults
-    return replace(
-        options,
-        truncation=chosen,
-        truncation_ms=rng.randint(200, options.safety_ms - 200),
-        truncation_alive=alive or (case.idle and chosen == "broadcast"),
-        records=max(120, options.records),
-        feed_ms=2500,
-        faults=Faults(
-            restart=0.2,
-            delta_repeated=kept.delta_repeated,
-            delta_swapped=kept.delta_swapped,
-            delta_corrupt=kept.delta_corrupt,
-        ),
-    )
-
-
-def _copies(seed: int) -> tuple[int, int]:
-    """Most seeds have standbys, some so impatient that they publish beside a healthy primary."""
-    rng = random.Random(f"copies {seed}")
-    return copies_of(seed, rng), rng.choice([1, 15, 40])
-
-
-def _with_losses(options: Options) -> Options:
-    """Checkpoints are frequent, and all that was dropped because of them is needed again."""
-    return replace(
-        options,
-        records=250,
-        window_ms=50,
-        broadcast_interval_ms=5,
-        checkpoint_interval_ms=60,
-        safety_ms=3000,
-        faults=replace(
-            options.faults,
-            crash_at_point=0.01,
-            restart=max(options.faults.restart, 0.03),
-            checkpoint_damaged=0.3,
-            checkpoints_lost=0.003,
-            delta_rotten=0.0,
-        ),
-    )
-
-
-def _faults(rng: random.Random, idle: bool, suspect_ms: int) -> Faults:
-    """Each kind is off in about half of the seeds, so that kinds are met alone, in pairs and all together."""
-
-    def rate(*choices: float) -> float:
-        return rng.choice(choices) if rng.random() < 0.5 else 0.0
-
-    faults = Faults(
-        crash_at_point=rate(0.005, 0.02, 0.05),
-        crash_all=rate(0.001, 0.004),
-        restart=rng.choice([0.01, 0.03, 0.2]),
-        join=rate(0.002, 0.01),
-        stop_one=rate(0.002, 0.005),
-        pause=rate(0.002, 0.01),
-        preempt=rate(0.01, 0.03, 0.1),
-        preempt_max_ms=rng.choice([20, suspect_ms * 2, suspect_ms * 10]),
-        clock_jump=rate(0.001, 0.01),
-        clock_rates=rng.random() < 0.3,
-        stale_reads=rate(0.002, 0.01),
-        refuse=rate(0.001, 0.005),
-        ack_lost=rate(0.001, 0.005),
-        # Where punctuation may void deltas, the order of the broadcast decides, and every reader has to see it whole.
-        delta_lost=0.0 if idle else rate(0.02, 0.2),
-        delta_repeated=0.0 if idle else rate(0.05, 0.3),
-        delta_swapped=0.0 if idle else rate(0.05, 0.3),
-        delta_corrupt=0.0 if idle else rate(0.02, 0.1),
-        checkpoint_damaged=rate(0.1, 0.3),
-        checkpoints_lost=rate(0.001, 0.004),
-        store_unavailable=rate(0.01, 0.1),
-        stop_all=rate(0.0005),
-        reset=rate(0.0005),
-    )
-    if rng.random() < 0.3:
-        # What is damaged on the log itself and what is lost with every checkpoint of a partition cannot both be made
-        # good, so only one of them happens to a run.
-        return replace(faults, delta_rotten=rng.choice([0.02, 0.1]), checkpoint_damaged=0.0, checkpoints_lost=0.0)
-    return faults

@@ -10,17 +10,18 @@ from typing import Any
 import msgspec
 
 from holon.errors import HolonError
-from holon.identity import IdentityError
-from nodes.checkpoint_format import CheckpointError
+from holon.outputs.identity import IdentityError
+from nodes.checkpoints.errors import CheckpointError
 from nodes.errors import RunFailed
 from nodes.log.contract import LogError
 from nodes.machine.effects import Ending
+from nodes.machine.membership.pace import MOST_TIMES
 from nodes.machine.messages import BadMessage
-from nodes.machine.pace import MOST_TIMES
 from nodes.sim.checks import check_idle_progress, check_replicas, check_results
+from nodes.sim.drawing import draw
+from nodes.sim.faults.stress import LONGEST_TURN_MS
 from nodes.sim.life import InvariantBroken, Life
-from nodes.sim.options import Options, draw
-from nodes.sim.stress import LONGEST_TURN_MS
+from nodes.sim.options import Options
 from nodes.sim.trace import Trace
 from nodes.sim.world import World
 from wcrdt.codec import DecodeError
@@ -131,13 +132,15 @@ def _bound_ms(options: Options) -> int:
     stands_ms = 2 * LONGEST_TURN_MS if options.faults.pressure else 0
     waits_ms = 20 * (options.load_ms + 2 * options.save_ms * options.partitions)
     patience = 60 + 2 * MOST_TIMES  # a node that was taken for dead by mistake is believed for longer
-    once_ms = patience * options.suspect_after_ms + 20 * options.checkpoint_interval_ms + 20 * options.records
+    once_ms = patience * options.failure_timeout_ms + 20 * options.checkpoint_interval_ms + 20 * options.records
     return 5_000 + once_ms + waits_ms + stands_ms
 
 
 def _where(world: World) -> str:
     return "; ".join(
         f"{life.name} frontier {life.node.replica.frontier_ms} "
-        + ", ".join(f"[{r.partition}] {r.phase.value} {r.task.next_offset}" for r in life.node.work.runners.values())
+        + ", ".join(
+            f"[{r.partition}] {r.lifecycle.stage.value} {r.task.next_offset}" for r in life.node.work.runners.values()
+        )
         for life in world.lives
     )

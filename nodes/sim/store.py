@@ -8,9 +8,11 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from typing import Generic, TypeVar
 
-from nodes import checkpoint_format as fmt
-from nodes.checkpoint_format import CheckpointDamaged, CheckpointError, CheckpointKey, CheckpointMissing
-from nodes.checkpoints import StoreUnavailable, not_needed
+from nodes.checkpoints import file_names
+from nodes.checkpoints import format as fmt
+from nodes.checkpoints.errors import CheckpointDamaged, CheckpointError, CheckpointMissing
+from nodes.checkpoints.file_names import CheckpointKey
+from nodes.checkpoints.store import StoreUnavailable, not_needed
 
 T = TypeVar("T")
 
@@ -24,9 +26,9 @@ class MemoryCheckpoints:
 
     def save(self, key: CheckpointKey, data: bytes) -> str:
         """As ``CheckpointStore.save``: under the first name that is free or intact."""
-        digest = fmt.digest_of(data)
+        digest = file_names.digest_of(data)
         for attempt in range(10):
-            name = fmt.name_of(key, digest, attempt)
+            name = file_names.name_of(key, digest, attempt)
             if name not in self.files:
                 self.files[name] = fmt.pack(data)
                 self._folders.setdefault(name.rpartition("/")[0], set()).add(name)
@@ -36,22 +38,22 @@ class MemoryCheckpoints:
             except CheckpointDamaged:
                 continue
             return name
-        raise StoreUnavailable(f"{fmt.name_of(key, digest)}: ten damaged files of it")
+        raise StoreUnavailable(f"{file_names.name_of(key, digest)}: ten damaged files of it")
 
     def load(self, name: str) -> bytes:
         """As ``CheckpointStore.load``."""
         if name not in self.files:
             raise CheckpointMissing(f"checkpoint {name} is not there")
         contents = fmt.unpack(self.files[name], name, fmt.MAX_CONTENTS_BYTES)
-        if fmt.digest_of(contents) != fmt.parse_name(name).digest:
+        if file_names.digest_of(contents) != file_names.parse_name(name).digest:
             raise CheckpointDamaged(f"checkpoint {name} holds other contents")
         return contents
 
     def list(self, job: str, incarnation: int, partition: int) -> list[str]:
         """As ``CheckpointStore.list``."""
-        made = self._folders.get(fmt.folder_of(job, incarnation, partition), ())
+        made = self._folders.get(file_names.folder_of(job, incarnation, partition), ())
         names = [name for name in sorted(made) if name in self.files]
-        return sorted(names, key=lambda name: fmt.parse_name(name).age_order, reverse=True)
+        return sorted(names, key=lambda name: file_names.parse_name(name).age_order, reverse=True)
 
     def prune(self, job: str, incarnation: int, partition: int, keep: Collection[str] = ()) -> list[str]:
         """As ``CheckpointStore.prune``."""
@@ -146,7 +148,7 @@ class LateSaver(Generic[T]):
 
 
 class FlakyCheckpoints:
-    """What one node sees of the store. ``before`` and ``after`` a save may raise, run others or damage the file."""
+    """One node's view of the store. ``before`` and ``after`` a save may raise, run others or damage the file."""
 
     def __init__(
         self, store: MemoryCheckpoints, before: Callable[[str], None], after: Callable[[str, str], None]

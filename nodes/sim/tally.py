@@ -1,4 +1,4 @@
-"""What many seeds came to: sums and failures, small however many there were, and kept in a file to go on from."""
+"""The totals of many seeds: sums and failures, small however many there were, and kept in a file to go on from."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Failure(msgspec.Struct):
     replay: str
 
 
-class Plan(msgspec.Struct, frozen=True):
-    """What decides every run: the seeds and the arguments of their draws."""
+class SeedPlan(msgspec.Struct, frozen=True):
+    """The inputs that decide every run: the seeds and the arguments of their draws."""
 
     first_seed: int
     seeds: int
@@ -36,7 +36,7 @@ class Plan(msgspec.Struct, frozen=True):
 class Tally(msgspec.Struct):
     """``done`` seeds of the plan, in their order, are in it."""
 
-    plan: Plan
+    plan: SeedPlan
     done: int = 0
     failed: list[Failure] = []
     digest: str | None = None
@@ -78,7 +78,7 @@ class Tally(msgspec.Struct):
         beside.replace(path)
 
 
-def resumed(path: Path, plan: Plan) -> Tally:
+def resumed(path: Path, plan: SeedPlan) -> Tally:
     """Where the file stands; a new tally if there is none. The first seed is the file's. Raises ``RunFailed``."""
     if not path.exists():
         return Tally(plan)

@@ -10,26 +10,27 @@ import random
 from collections.abc import Callable
 from contextlib import suppress
 
-from nodes import checkpoint_format as fmt
-from nodes.checkpoints import StoreUnavailable
-from nodes.jobs import ask_stop, declare_end, open_job
+from nodes.checkpoints.file_names import MERGED, parse_name
+from nodes.checkpoints.store import StoreUnavailable
 from nodes.log.contract import LogError, LogTruncated
 from nodes.log.memory import MemoryLog
 from nodes.machine import messages as m
 from nodes.machine.effects import Ending
 from nodes.machine.events import StopRequested
-from nodes.machine.ownership import Ownership
-from nodes.sim.cuts import NETSPLITS, STALE, draw_cut
-from nodes.sim.inputs import Feed, make_input
-from nodes.sim.isolation import Isolation
+from nodes.machine.ownership.ownership import Ownership
+from nodes.sim.faults.cuts import NETSPLITS, STALE, draw_cut
+from nodes.sim.faults.isolation import Isolation
+from nodes.sim.faults.stress import Stress
+from nodes.sim.faults.truncation import Truncating
+from nodes.sim.faults.upstream_duplicates import start_upstream
+from nodes.sim.feed import Feed
+from nodes.sim.inputs import make_input
 from nodes.sim.jobs import CASES, TOPIC, idle_timeout_ms
 from nodes.sim.life import Crash, InvariantBroken, Life
 from nodes.sim.options import Faults, Options
 from nodes.sim.store import MemoryCheckpoints
-from nodes.sim.stress import Stress
 from nodes.sim.trace import Trace
-from nodes.sim.truncating import Truncating
-from nodes.sim.upstream import start_upstream
+from nodes.streams.jobs import ask_stop, declare_end, open_job
 
 CALM = Faults()
 MAX_RESETS = 2
@@ -262,7 +263,7 @@ class World:
         return [life for life in self.lives if life.node.run.incarnation == self.run.incarnation]
 
     def _befall_one(self) -> None:
-        faults, rng, longest = self.faults, self.rng, 10 * self.options.suspect_after_ms
+        faults, rng, longest = self.faults, self.rng, 10 * self.options.failure_timeout_ms
         awake = [life for life in self.lives if life not in self.standing and life.paused_until_ms <= self.now_ms]
         if not awake:
             return
@@ -274,9 +275,9 @@ class World:
         if self._chance(faults.clock_jump):
             life.jump_clock()
         if self._chance(faults.stale_reads):
-            life.cut_off(draw_cut(rng, STALE, life.topics, self.now_ms, self.options.suspect_after_ms))
+            life.cut_off(draw_cut(rng, STALE, life.topics, self.now_ms, self.options.failure_timeout_ms))
         if self._chance(faults.cut):
-            life.cut_off(draw_cut(rng, NETSPLITS, life.topics, self.now_ms, self.options.suspect_after_ms))
+            life.cut_off(draw_cut(rng, NETSPLITS, life.topics, self.now_ms, self.options.failure_timeout_ms))
         if self._chance(faults.stop_one):
             self.trace.add(self.now_ms, "stop-one", life.name)
             self._tell_stop(life)
@@ -293,15 +294,15 @@ class World:
             self.standing.pop()
 
     def may_damage(self, name: str) -> bool:
-        """What is trimmed can only be replayed from a checkpoint: there, one of three stays intact."""
-        parsed = fmt.parse_name(name)
+        """A partition with trimmed topics can only be replayed from a checkpoint: there, one of three stays intact."""
+        parsed = parse_name(name)
         partition = parsed.key.partition
-        if not self.options.trims or partition == fmt.MERGED:
+        if not self.options.trims or partition == MERGED:
             return True
         kept = [saved.name for saved in self.folded().checkpoints(partition)]
         harmed = self._harmed.get(partition)
         if harmed is not None and (
-            not kept or harmed in kept or fmt.parse_name(harmed).age_order > fmt.parse_name(kept[0]).age_order
+            not kept or harmed in kept or parse_name(harmed).age_order > parse_name(kept[0]).age_order
         ):
             return False
         self._harmed[partition] = name
@@ -327,7 +328,7 @@ class World:
         """True once everything is fed, nothing is on its way, and for some time nobody had anything to say."""
         options = self.options
         wait_ms = 3 * max(
-            options.suspect_after_ms,
+            options.failure_timeout_ms,
             options.checkpoint_interval_ms,
             options.broadcast_interval_ms,
             20 * options.tick_ms,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodes.errors import SettingsError
-from nodes.kafka_jars import kafka_jars, spark_connector
+from nodes.local_kafka.jars import kafka_jars, spark_connector
 from nodes.log import LogAddress
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def client_properties(address: LogAddress) -> dict[str, str]:
     unknown = [name for name in sorted(given) if not name.startswith(_PASSED_OVER)] + ([mechanism] if mechanism else [])
     if unknown:
         raise SettingsError(
-            f"Spark cannot be told what log.kafka says about {', '.join(unknown)}: it can do sasl.mechanism "
+            f"Spark has no setting for what log.kafka sets of {', '.join(unknown)}: it can do sasl.mechanism "
             f"{', '.join(_LOGIN)} and ssl.ca.location; use --validate plain"
         )
     return found

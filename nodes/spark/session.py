@@ -28,7 +28,7 @@ class SparkStartFailed(Exception):
 
 
 def java_problem() -> str | None:
-    """What is wrong with this machine's Java, with the command that helps; None if Spark can run."""
+    """The fault of this machine's Java, with the command that helps; None if Spark can run."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else shutil.which("java")
     if java is None:

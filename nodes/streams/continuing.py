@@ -10,18 +10,18 @@ from __future__ import annotations
 import msgspec
 
 from holon.job import Job
-from holon.snapshot import Snapshot
-from nodes.checkpoint_format import CheckpointDamaged, CheckpointMissing
-from nodes.checkpoints import CheckpointStore
+from holon.tracks.snapshot import Snapshot
+from nodes.checkpoints.errors import CheckpointDamaged, CheckpointMissing
+from nodes.checkpoints.store import CheckpointStore
 from nodes.errors import RunFailed
-from nodes.history import History
-from nodes.jobs import Description, create_topics, live_guard_ms
 from nodes.log.contract import Log
 from nodes.machine import messages as m
 from nodes.machine.config import Continued, origin_of
-from nodes.machine.ownership import VERSION, Ownership
+from nodes.machine.ownership.ownership import VERSION, Ownership
+from nodes.streams.control_history import History
+from nodes.streams.jobs import Description, create_topics, live_guard_ms
 from wcrdt.codec import DecodeError
-from wcrdt.windows import END_OF_TIME_MS
+from wcrdt.windows.assigners import END_OF_TIME_MS
 
 
 def continue_job(log: Log, job: Job, store: CheckpointStore, *, bounded: bool = False) -> None:
@@ -50,8 +50,10 @@ def continue_job(log: Log, job: Job, store: CheckpointStore, *, bounded: bool = 
 
 def _taken_over(job: Job, ended: Ownership, store: CheckpointStore) -> tuple[list[str], int]:
     """Names of the final checkpoints, and up to where their windows are answered."""
-    if job.read_back_ms > 0:
-        raise _refused(job, "its handlers read windows back (read_back_ms), and the end of the input has dropped them")
+    if job.window_retention_ms > 0:
+        raise _refused(
+            job, "its handlers read windows back (window_retention_ms), and the end of the input has dropped them"
+        )
     names: list[str] = []
     closed_ms = 0
     for partition in range(ended.partitions):

@@ -7,27 +7,19 @@ import sys
 from collections.abc import Callable
 from types import FrameType
 
-from holon.record_track import RecordTrack
-from nodes.apart import Limits, Note, tried_apart
-from nodes.machine.accusing import Died
-from nodes.settings import Settings
+from holon.tracks.job_code import JOB_CODE
+from nodes.machine.crashing_records import Died
+from nodes.runtime.trial_process import Limits, Note, tried_apart
+from nodes.settings.settings import Settings
 
 logger = logging.getLogger(__name__)
 
-_STEPS = frozenset(
-    step.__code__
-    for step in (RecordTrack._feed_records, RecordTrack._drive)  # pyright: ignore[reportPrivateUsage]
-)
-"""Where the function is called with one record: each has ``self``."""
-_RUN = RecordTrack._feed.__code__  # pyright: ignore[reportPrivateUsage]
-"""Where a run begins: its records are decoded, and their times asked for."""
-
 
 class RecordsApart:
-    """As ``nodes.machine.accusing.Apart``. ``alive`` is called again and again while it waits for the child."""
+    """As ``nodes.machine.crashing_records.Apart``. ``alive`` is called again and again while it waits for the child."""
 
     def __init__(self, settings: Settings, alive: Callable[[], None]) -> None:
-        self._limits = Limits(2 * settings.node.hang_after_ms, settings.node.function_memory_mb)
+        self._limits = Limits(2 * settings.node.function_timeout_ms, settings.node.function_memory_mb)
         self._alive = alive
 
     def __call__(self, step: Callable[[], object]) -> Died | None:
@@ -54,15 +46,10 @@ class _Noting:
         self._offset = -1
 
     def __call__(self, frame: FrameType, event: str, argument: object) -> None:
-        caller = frame.f_back
-        if event != "call":
+        track = JOB_CODE.track
+        if event != "call" or track is None:
             return
-        if frame.f_code is _RUN:
-            self._remark(-1)
-        elif caller is not None and caller.f_code in _STEPS:
-            self._remark(caller.f_locals["self"].ctx.offset)
-
-    def _remark(self, offset: int) -> None:
+        offset = track.record_offset()
         if offset != self._offset:
             self._offset = offset
             self._note.write(b"%d" % offset if offset >= 0 else b"")

@@ -7,28 +7,28 @@ but the one it is given.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from holon.columnar.payloads import size_of
-from holon.record_track import Input
-from nodes.checkpoints import CheckpointStore
-from nodes.fetching import Fetched, Fetching
-from nodes.following import follow, read_tail
-from nodes.hearing import Hearing
-from nodes.jobs import Topics
-from nodes.joining import Joining
-from nodes.log.contract import Chunk, Log, LogTruncated, OffsetOutOfRange, TopicPartition
+from holon.tracks.record_track import Input
+from nodes.checkpoints.saver import DirectSaver, Saver
+from nodes.checkpoints.store import CheckpointStore
+from nodes.log.contract import FetchedRecords, Log, LogTruncated, OffsetOutOfRange, TopicPartition
 from nodes.machine import effects as x
 from nodes.machine import events as e
+from nodes.machine.broadcast.pieces import PIECE_BYTES
 from nodes.machine.config import Wanted
 from nodes.machine.node import Node
-from nodes.machine.pieces import PIECE_BYTES
-from nodes.notices import Notices
-from nodes.saver import DirectSaver, Saver
-from nodes.sending import Sending
-from nodes.storing import Storing
-from nodes.truncation import Truncation
+from nodes.runtime.heartbeat_reader import HeartbeatReader
+from nodes.streams.io.fetching import Fetched, Fetching
+from nodes.streams.io.joining import Joining
+from nodes.streams.io.output_identities import follow, read_tail
+from nodes.streams.io.partition_checkpoints import Storing
+from nodes.streams.io.sending import Sending
+from nodes.streams.jobs import Topics
+from nodes.streams.notices import Notices
+from nodes.streams.truncation import Truncation
 
 CONTROL_BATCH = 1000
 ASSIGN_INTERVAL_MS = 20
@@ -89,17 +89,21 @@ class Driver:
         self._sending = Sending(log, node.run, self.truncation, crashpoint, piece_bytes)
         self._begun = False
         self._notices = Notices(node, report)
-        self.hearing = Hearing(log, self.topics)
+        self.heartbeat_reader = HeartbeatReader(log, self.topics.heartbeats, self.topics.group_heartbeats)
         self._control = TopicPartition(self.topics.control, 0)
         self._broadcast = [TopicPartition(self.topics.broadcast, p) for p in range(node.run.partitions)]
         self._source = [TopicPartition(self.topics.source, p) for p in range(node.run.partitions)]
         self._broadcast_at = [0] * node.run.partitions
         self.hurry = False  # the next turn is wanted at once, for something that ``Log.wait`` does not tell
         self._looked_ms = -LOOK_INTERVAL_MS
-        self._news: list[e.Event] = []  # not told yet
+        self._events: list[e.Event] = []  # not told yet
         self._told = self._slow = False
         self._broadcast_at_end = True
         self._assigned_ms: int | None = None
+
+    def report_figures(self, figures: Mapping[str, float]) -> None:
+        """The next heartbeats tell these besides, by name."""
+        self._events.append(e.FiguresChanged(figures))
 
     # --- turns ------------------------------------------------------------------------------------------------------
 
@@ -118,6 +122,7 @@ class Driver:
         self.hurry = False
         if not self._begun:
             self._begun = True
+            self._tell_events()  # the first heartbeat follows from the first event: the figures go before it
             self._go_on_from(self._fetching.begin())
         if ready is None or not 0 <= now - self._looked_ms < LOOK_INTERVAL_MS:
             ready, self._looked_ms = None, now
@@ -130,25 +135,26 @@ class Driver:
             self.hurry |= self._turn_heartbeats()
         moved |= self._turn_broadcast(ready)
         self.hurry |= self._turn_outputs()
-        self._tell_news()
+        self._tell_events()
         moved |= self._turn_input(ready) or self.hurry
         if ready is None:
             self._ask_ends()
-        self._notices.look(now)
+        if figures := self._notices.look(now):
+            self.report_figures(figures)
         if not self._told:
             self.tell(e.Ticked())
         return moved
 
-    def _tell_news(self) -> None:
+    def _tell_events(self) -> None:
         """Let the node take one step for all that was read: most of what a step costs does not depend on how much."""
-        if self._news:
-            news, self._news = self._news, []
-            self.tell(news[0] if len(news) == 1 else e.Together(news))
+        if self._events:
+            events, self._events = self._events, []
+            self.tell(events[0] if len(events) == 1 else e.Together(events))
 
     def finish(self) -> None:
         """Wait until the log has acknowledged all that was written; where the job is done, see that it is there."""
         with self.truncation.telling():
-            self.log.delivered(wait=True)
+            self.log.poll_acks(wait=True)
             self.truncation.check()
             if self.node.left is not None and self.node.left.ending is x.Ending.DONE:
                 self.truncation.last_look()
@@ -165,10 +171,10 @@ class Driver:
 
     def _turn_writes(self) -> None:
         """Hear what has become of what was written and saved."""
-        self.log.delivered()
-        self._news += [*self._sending.acknowledged(), *self.saver.finished(), *self.merger.finished()]
+        self.log.poll_acks()
+        self._events += [*self._sending.acknowledged(), *self.saver.finished(), *self.merger.finished()]
         for loaded in self.loader.finished():
-            self._tell_news()
+            self._tell_events()
             self.loading -= 1
             if isinstance(loaded, Fetched):
                 self._go_on_from(self._fetching.arrived(loaded))
@@ -182,7 +188,7 @@ class Driver:
             return False
         # Where the node has to know that nothing more is there, the log is asked how far it goes.
         asked = due and self.node.needs_end()
-        read = self.log.read if asked else self.log.follow
+        read = self.log.read if asked else self.log.poll
         try:
             chunk = read(self.topics.control, 0, self._control_at, max_records=CONTROL_BATCH)
         except OffsetOutOfRange as error:
@@ -194,17 +200,17 @@ class Driver:
         at_end = len(chunk.values) < CONTROL_BATCH
         if at_end:
             self._assigned_ms = now
-        self._news.append(e.ControlRead(chunk.values, at_end, asked, chunk.next_offset))
-        self._tell_news()
+        self._events.append(e.ControlRead(chunk.values, at_end, asked, chunk.next_offset))
+        self._tell_events()
         if at_end and not asked and self.node.needs_end():
             self._assigned_ms = None  # so it is asked in the next turn
             self.hurry = True
         return bool(chunk.values)
 
     def _turn_heartbeats(self) -> bool:
-        values, more = self.hearing.read(self.node.beats.group)
+        values, more = self.heartbeat_reader.read(self.node.heartbeats.group)
         if values:
-            self._news.append(e.HeartbeatsRead(values))
+            self._events.append(e.HeartbeatsRead(values))
         return more
 
     def _turn_broadcast(self, ready: Collection[TopicPartition] | None) -> bool:
@@ -218,9 +224,9 @@ class Driver:
                 continue
             offset = self._broadcast_at[partition]
             try:
-                chunk = self.log.follow(self.topics.broadcast, partition, offset, max_records=CONTROL_BATCH)
+                chunk = self.log.poll(self.topics.broadcast, partition, offset, max_records=CONTROL_BATCH)
             except (LogTruncated, OffsetOutOfRange) as error:
-                self._tell_news()  # it may set all positions back
+                self._tell_events()  # it may set all positions back
                 if self.truncation.broadcast_lost(partition, offset, error):
                     self._reread(partition)
                 else:  # trimmed past where this node was going to read, or stood for long
@@ -230,24 +236,24 @@ class Driver:
             self._broadcast_at_end &= len(chunk.values) < CONTROL_BATCH
             if chunk.values:
                 self._broadcast_at[partition] = chunk.next_offset
-                self._news.append(e.BroadcastRead(partition, chunk.values, chunk.next_offset))
+                self._events.append(e.BroadcastRead(partition, chunk.values, chunk.next_offset))
                 moved = True
         return moved
 
     def _reread(self, partition: int) -> None:
         """The end of a broadcast partition is gone, and may be another one now: begin it again."""
-        self.node.merging.rewound(partition)
+        self.tell(e.BroadcastLost(partition))
         self._broadcast_at[partition] = 0
         self._go_on_from(self._fetching.rewind(partition))
 
     def _turn_outputs(self) -> bool:
         """Read on the output partitions that standbys here follow; True if there is more."""
-        copies = self.node.work.copies
-        followed = copies.followed()
-        if self.node.left is not None or not (followed or copies.holds()):
+        replicas = self.node.work.replicas
+        followed = replicas.followed()
+        if self.node.left is not None or not (followed or replicas.holds()):
             return False
         read = follow(self.log, self.topics, self.node.run, followed)
-        self._news.append(e.OutputsFollowed(read.news, read.at_end and self._broadcast_at_end))
+        self._events.append(e.OutputsFollowed(read.followed, read.at_end and self._broadcast_at_end))
         return not read.at_end
 
     def _turn_input(self, ready: Collection[TopicPartition] | None) -> bool:
@@ -262,14 +268,14 @@ class Driver:
                 self.crashpoint("after-read")
                 records += len(chunk)
                 run = Input(chunk.offsets, chunk.timestamps_ms, chunk.values, chunk.next_offset, chunk.found_headers)
-                self._news.append(e.InputRead(wanted.partition, wanted.version, run, self._is_cut(chunk)))
+                self._events.append(e.InputRead(wanted.partition, wanted.version, run, self._is_cut(chunk)))
                 if records >= FEW_RECORDS or self._slow:
                     break
-        if not self._news:
+        if not self._events:
             return False
         self.input_records += records
         began_ms = self.now_ms()
-        self._tell_news()
+        self._tell_events()
         self._slow = not 0 <= self.now_ms() - began_ms <= LONG_STEP_MS
         return True
 
@@ -277,27 +283,27 @@ class Driver:
         """Silent inputs: only the log, asked now, can say that nothing has come; a read may be late with it."""
         silent = self.node.silent_inputs()
         if silent:
-            ends = self.log.written_ends([self._source[wanted.partition] for wanted in silent])
+            ends = self.log.high_watermarks([self._source[wanted.partition] for wanted in silent])
             for wanted in silent:
                 end = ends[self._source[wanted.partition]]
-                self._news.append(e.InputEndAsked(wanted.partition, wanted.version, wanted.offset, end))
-            self._tell_news()
+                self._events.append(e.InputEndAsked(wanted.partition, wanted.version, wanted.offset, end))
+            self._tell_events()
 
     def _wanted(self) -> list[Wanted]:
         """None while all slots are on their way: what they hold decides who can go on here."""
         return [] if self._fetching.whole else self.node.wanted()
 
-    def _is_cut(self, chunk: Chunk) -> bool:
+    def _is_cut(self, chunk: FetchedRecords) -> bool:
         """True if the read ended because it was large enough, as it does where there is a backlog."""
         return len(chunk) >= self.batch_max_records or size_of(chunk.values) >= LARGE_READ_BYTES
 
-    def _read_input(self, wanted: Wanted) -> Chunk:
+    def _read_input(self, wanted: Wanted) -> FetchedRecords:
         limit = self.batch_max_records
         if wanted.limit is not None:
             limit = min(limit, wanted.limit - wanted.offset)
         topic = self.topics.source
         try:
-            chunk = self.log.follow(topic, wanted.partition, wanted.offset, max_records=limit)
+            chunk = self.log.poll(topic, wanted.partition, wanted.offset, max_records=limit)
         except (LogTruncated, OffsetOutOfRange) as error:
             raise self.truncation.input_gone(wanted, error) from error
         return chunk if wanted.limit is None else chunk.before(wanted.limit)
@@ -321,7 +327,7 @@ class Driver:
                 self.crashpoint("before-control")
                 self.log.send(self.topics.control, 0, [value])
             case x.WriteHeartbeat(value, group):
-                self.log.send(*self.hearing.place(group), [value])
+                self.log.send(*self.heartbeat_reader.place(group), [value])
             case x.WriteBroadcast():
                 self._sending.delta(effect)
             case x.WriteOutput():
@@ -349,12 +355,12 @@ class Driver:
         return self._going_on_from(self._fetching.rewind(only))
 
     def _go_on_from(self, found: e.MergedLoaded | None) -> None:
-        news = self._going_on_from(found)
-        if news is not None:
-            self.tell(news)
+        event = self._going_on_from(found)
+        if event is not None:
+            self.tell(event)
 
     def _going_on_from(self, found: e.MergedLoaded | None) -> e.Event | None:
-        """What the node is to know of where the broadcast is read on, or that this is not known yet."""
+        """The event for the node with the position at which the broadcast is read on, or that this is not known yet."""
         if found is None:
             awaited = self._fetching.awaited
             return e.MergedAwaited(awaited) if set(awaited) != self.node.merging.awaited else None

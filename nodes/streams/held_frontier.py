@@ -5,24 +5,22 @@ Nothing here decides anything: it is for people, in the view, the account and th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from wcrdt.replica import Replica
-from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
+from nodes.time_texts import event_time
+from wcrdt.replica.replica import Replica
+from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS
 
 if TYPE_CHECKING:
     from nodes.machine.workload import Workload
-    from nodes.monitor import Monitor
 
 HELD_AFTER_MS = 5_000
 """For so long no window has been completed, while one waits."""
 HELD_MS, HELD_END_MS = "held_ms", "held_end_ms"
 """Under these names a node's heartbeats say for how long, and which watermark completes the first window that waits."""
-FRESH_MS = 3_000
-"""Heartbeats that are older than the newest by more are of nodes that have left."""
 NAMED = 8
 
 
@@ -52,7 +50,7 @@ class HeldFrontier(msgspec.Struct, frozen=True):
 
 
 class FrontierWatch:
-    """What one node knows of it: for how long the first window that waits has waited. Call ``look`` now and then."""
+    """One node's view of it: for how long the first window that waits has waited. Call ``look`` now and then."""
 
     def __init__(self, work: Workload) -> None:
         self._work = work
@@ -91,26 +89,8 @@ class FrontierWatch:
         """For people; ``through_ms`` is what ``look`` gave."""
         marks = {p: slot.record.watermark_ms for p, slot in enumerate(self._work.replica.slots)}
         offsets = {p: slot.record.position[0] for p, slot in enumerate(self._work.replica.slots)}
-        found = [_held(p, marks[p], offsets[p], None) for p in sorted(marks) if marks[p] < through_ms]
-        return HeldFrontier(_behind_first(found), 0, self.held_ms, self._work.job.source.idle_timeout_ms)
-
-
-def held_frontier(monitor: Monitor, watermarks: Mapping[int, int]) -> HeldFrontier | None:
-    """What the nodes' heartbeats say; ``watermarks`` are those that are known of partitions, in ms."""
-    newest_ms = max((view.heard_ms for view in monitor.nodes.values()), default=0)
-    fresh = [view for view in monitor.nodes.values() if newest_ms - view.heard_ms <= FRESH_MS]
-    held = max(fresh, key=lambda view: view.stats.get(HELD_MS, 0), default=None)
-    if held is None or not held.stats.get(HELD_MS) or monitor.done:
-        return None
-    found = []
-    for partition in range(monitor.run.partitions):
-        watermark_ms = watermarks.get(partition, BEFORE_TIME_MS)
-        if watermark_ms < held.stats[HELD_END_MS]:
-            offset, end = monitor.progress[partition], monitor.input_end(partition)
-            found.append(_held(partition, watermark_ms, offset, max(0, end - offset)))
-    held_ms = int(held.stats[HELD_MS])
-    timeout_ms = monitor.run.job.source.idle_timeout_ms
-    return HeldFrontier(_behind_first(found), held.heard_ms - held_ms, held_ms, timeout_ms)
+        found = [held_partition(p, marks[p], offsets[p], None) for p in sorted(marks) if marks[p] < through_ms]
+        return HeldFrontier(behind_first(found), 0, self.held_ms, self._work.job.source.idle_timeout_ms)
 
 
 def held_text(held: HeldFrontier) -> str:
@@ -132,12 +112,13 @@ def held_text(held: HeldFrontier) -> str:
     )
 
 
-def _behind_first(found: list[HeldPartition]) -> list[HeldPartition]:
+def behind_first(found: list[HeldPartition]) -> list[HeldPartition]:
     """Partitions without an event time before all others."""
     return sorted(found, key=lambda each: (each.watermark_ms is not None, each.watermark_ms or 0, each.partition))
 
 
-def _held(partition: int, watermark_ms: int, offset: int, lag: int | None) -> HeldPartition:
+def held_partition(partition: int, watermark_ms: int, offset: int, lag: int | None) -> HeldPartition:
+    """One that is behind; before its first record with an event time it has no watermark."""
     return HeldPartition(partition, watermark_ms if watermark_ms > BEFORE_TIME_MS else None, offset, lag)
 
 
@@ -149,8 +130,6 @@ def _named(each: HeldPartition) -> str:
 
 
 def _clock(ms: int) -> str:
-    from nodes.view import event_time
-
     return event_time(min(ms, END_OF_TIME_MS))
 
 

@@ -14,20 +14,21 @@ from uuid import uuid4
 import msgspec
 
 from holon.job import Job
-from holon.source import LIVE_SKEW_GUARD_MS
-from nodes.code_check import ACCEPT, check_state, check_unknown, is_recorded, last_recorded
+from holon.source import LIVE_MAX_FUTURE_SKEW_MS
 from nodes.errors import UnknownName, nearest
-from nodes.history import History, JobMismatch, control_checkpoints_topic, heartbeat_topic
 from nodes.log.contract import Log, UnknownTopic
 from nodes.machine import messages as m
+from nodes.machine.code_check import ACCEPT, JobMismatch, check_state, check_unknown, is_recorded, last_recorded
 from nodes.machine.config import Continued, JobRun, other_partitions
 from nodes.machine.control_state import NO_INCARNATION
-from nodes.machine.ownership import CODE, RETRY, VERSION, Ownership
-from nodes.own_topics import INTERNAL
-from nodes.upstream import upstream_incarnations
-from nodes.user_modules import import_user_module, modules_near
+from nodes.machine.ownership.ownership import CODE, RETRY, VERSION, Ownership
+from nodes.runtime.heartbeat_reader import HEARTBEAT_RETENTION_MS
+from nodes.runtime.user_modules import import_user_module, modules_near
+from nodes.streams.control_history import History, control_topic, heartbeat_topic
+from nodes.streams.upstream import upstream_incarnations
 
-HEARTBEAT_RETENTION_MS = 60_000
+INTERNAL = "_holon."
+"""Names of internal topics of streaming jobs begin so."""
 TOPIC_LOOKS, TOPIC_LOOK_S = 10, 0.1
 
 
@@ -53,7 +54,7 @@ class Topics:
         return cls(
             job.source.topic,
             job.control_topic,
-            control_checkpoints_topic(job),
+            control_topic(job).checkpoints,
             heartbeat_topic(job),
             job.broadcast_topic(run.incarnation),
             {name: output.topic for name, output in job.outputs.items()},
@@ -72,8 +73,8 @@ class Description(msgspec.Struct):
 
 
 def live_guard_ms(bounded: bool) -> int | None:
-    """What the start of an incarnation records: whoever replays it has to set the same records aside."""
-    return None if bounded else LIVE_SKEW_GUARD_MS
+    """The record of an incarnation's start: each node that replays it has to set the same records aside."""
+    return None if bounded else LIVE_MAX_FUTURE_SKEW_MS
 
 
 def read_ownership(log: Log, job: Job) -> Ownership | None:
@@ -99,7 +100,7 @@ def open_history(
     partitions = input_partitions(log, job)
     _check_control(log, job)
     log.create_topic(job.control_topic, 1)
-    log.create_topic(control_checkpoints_topic(job), 1)
+    log.create_topic(control_topic(job).checkpoints, 1)
     log.create_topic(heartbeat_topic(job), 1, retention_ms=HEARTBEAT_RETENTION_MS)
     history = History(log, job)
     incarnation = history.ownership.incarnation
@@ -195,7 +196,7 @@ def _checked(job: Job, ownership: Ownership, partitions: int, accept_code: bool)
         raise JobMismatch(other_partitions(job, started.partitions, partitions))
     if VERSION not in started.description:
         described.job = _as_described_now(described.job, job)
-    if described.live_guard_ms is msgspec.UNSET and job.source.skew_guard_ms == "live":
+    if described.live_guard_ms is msgspec.UNSET and job.source.max_future_skew_ms == "live":
         described.job = described.job.replace(" skew None idle ", " skew live idle ", 1)
     if _but_policy(described.job) != _but_policy(job.describe()):
         raise JobMismatch(
@@ -289,12 +290,12 @@ def topics_of(run: JobRun) -> dict[str, int]:
     """Every topic that a run needs, with its number of partitions."""
     topics = Topics.of(run)
     wanted = {topics.source: run.partitions, topics.control: 1, topics.heartbeats: 1, topics.broadcast: run.partitions}
-    wanted[control_checkpoints_topic(run.job)] = 1
+    wanted[control_topic(run.job).checkpoints] = 1
     return wanted | {topic: run.output_partitions[name] for name, topic in topics.outputs.items()}
 
 
 def changed_topic(run: JobRun, wanted: Mapping[str, int], there: Mapping[str, int]) -> str | None:
-    """What to tell people about the first topic that is not as the run needs it; None if all are."""
+    """The message about the first topic that is not as the run needs it; None if all are."""
     for topic, partitions in wanted.items():
         found = there.get(topic)
         if found is None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from nodes.held_frontier import HELD_END_MS, HELD_MS, FrontierWatch, held_text
 from nodes.machine.node import Node
+from nodes.streams.held_frontier import HELD_END_MS, HELD_MS, FrontierWatch, held_text
 
 LOOK_INTERVAL_MS = 500
 AGAIN_MS = 60_000
@@ -23,32 +23,34 @@ class Notices:
         self._frontier = FrontierWatch(node.work)
         self._looked_ms = -LOOK_INTERVAL_MS
         self._told_ms: int | None = None
+        self._is_held = False
 
-    def look(self, now_ms: int) -> None:
-        """``now_ms`` is the node's clock."""
+    def look(self, now_ms: int) -> dict[str, float]:
+        """Figures for the heartbeats that have changed; ``now_ms`` is the node's clock."""
         self._look_at_uncovered()
         if self._node.work.unusual_time and not self._warned_of_times:
             self._warned_of_times = True
             self._report(self._node.work.unusual_time)
         if not 0 <= now_ms - self._looked_ms < LOOK_INTERVAL_MS:
             self._looked_ms = now_ms
-            self._look_at_frontier(now_ms)
+            return self._look_at_frontier(now_ms)
+        return {}
 
-    def _look_at_frontier(self, now_ms: int) -> None:
+    def _look_at_frontier(self, now_ms: int) -> dict[str, float]:
         """All nodes say it in their heartbeats; the owner of the partition logs it, so that it is logged once."""
         node, through_ms = self._node, self._frontier.look(now_ms)
         if through_ms is None:
             self._told_ms = None
-            if HELD_MS in node.extra_stats:  # said as 0: what a heartbeat leaves out counts as before
-                node.extra_stats[HELD_MS] = 0.0
-            return
-        node.extra_stats |= {HELD_MS: float(self._frontier.held_ms), HELD_END_MS: float(through_ms)}
+            was_held, self._is_held = self._is_held, False
+            return {HELD_MS: 0.0} if was_held else {}  # what a heartbeat leaves out counts as before
+        self._is_held = True
         if self._told_ms is None or now_ms - self._told_ms >= AGAIN_MS:
             held = self._frontier.held(through_ms)
             owner = node.ownership.owner(held.partitions[0].partition) if held.partitions else None
             if node.config.node == (owner or min(node.ownership.members, default=None)):
                 self._told_ms = now_ms
                 self._report(held_text(held))
+        return {HELD_MS: float(self._frontier.held_ms), HELD_END_MS: float(through_ms)}
 
     def _look_at_uncovered(self) -> None:
         """Once when input begins to wait for checkpoints, and once when it goes on."""
@@ -57,7 +59,7 @@ class Notices:
             self._waits = uncovered.over
             self._report(
                 f"input waits: {uncovered.total_bytes >> 20} MB of deltas are in no checkpoint, above the "
-                f"{uncovered.limit_bytes >> 20} MB of node.uncovered_max_mb; it goes on when checkpoints are saved"
+                f"{uncovered.limit_bytes >> 20} MB of node.max_uncheckpointed_mb; it goes on when checkpoints are saved"
                 if self._waits
                 else "input goes on: checkpoints cover what was broadcast"
             )

@@ -1,4 +1,4 @@
-"""A node as an operating-system process: the driver's loop, a guardian thread, signals and crash points."""
+"""A node as an operating-system process: the driver's loop, a watchdog thread, signals and crash points."""
 
 from __future__ import annotations
 
@@ -11,43 +11,40 @@ from collections.abc import Callable
 from types import FrameType
 
 from holon.job import Job
-from nodes import compiled
-from nodes.checkpoints import CheckpointError, CheckpointStore
-from nodes.checkpoints_opening import open_checkpoints
-from nodes.driver import Driver
+from holon.tracks.job_code import FunctionCall
+from nodes.checkpoints.opening import open_checkpoints
+from nodes.checkpoints.saver import ThreadSaver
+from nodes.checkpoints.store import CheckpointStore
+from nodes.checkpoints.store_retries import PatientCheckpoints
+from nodes.compiled import loading as compiled
 from nodes.errors import RunFailed
-from nodes.fleet import PID
-from nodes.guardian import Guardian, Place, Watched
-from nodes.history import History
-from nodes.jobs import heartbeat_topic, open_history, with_policy
-from nodes.joining import FellBehind
-from nodes.lives import live
-from nodes.lock_watch import LockWatch
-from nodes.log import Log, LogError, LogInterrupted, LogTruncated, TopicPartition, UnknownTopic
+from nodes.log import Log, LogError, LogTruncated, TopicPartition
 from nodes.machine import messages as m
 from nodes.machine.config import JobRun, NodeConfig
 from nodes.machine.effects import Ending
 from nodes.machine.events import StopRequested
 from nodes.machine.node import Node
-from nodes.machine.workload import WINDOWS_LEFT
-from nodes.meter import MeteredCheckpoints
-from nodes.metrics_node import NodeMetrics
-from nodes.opening import outputs_in_transactions
-from nodes.patience import PatientCheckpoints
-from nodes.process_start import IDLE_WAIT_S, monotonic_ms, node_log
-from nodes.records_apart import RecordsApart
-from nodes.saver import ThreadSaver
-from nodes.settings import Settings
-from nodes.stop_signals import INTERRUPTED_EXIT, StopSignals
-from nodes.topic_watch import TopicWatch
+from nodes.machine.workload import PID, WINDOWS_LEFT
+from nodes.metrics.counters import MeteredCheckpoints
+from nodes.metrics.node import NodeMetrics
+from nodes.runtime.in_process_restarts import live
+from nodes.runtime.log_opening import outputs_in_transactions
+from nodes.runtime.node_process import NodeShell, named_errors
+from nodes.runtime.process_start import IDLE_WAIT_S, monotonic_ms, node_log
+from nodes.runtime.stop_signals import StopSignals
+from nodes.settings.settings import Settings
+from nodes.streams.control_history import History
+from nodes.streams.crashing_records import RecordsApart
+from nodes.streams.driver import Driver
+from nodes.streams.io.joining import FellBehind
+from nodes.streams.jobs import heartbeat_topic, open_history, with_policy
+from nodes.streams.topic_watch import TopicWatch
 
 logger = logging.getLogger(__name__)
 
 LOADING_WAIT_S = 0.002
 """A checkpoint that arrives wakes nobody, and the partition's results wait for it: so the node looks often at first."""
 LOADING_WAITS = 500
-DEAF_AFTER_MS = 1000
-"""A read that takes so long is more than a slow broker's: then nobody is to rely on this node."""
 FAILED_EXIT = 1
 JOIN_ATTEMPTS = 5
 CRASHPOINT_VARIABLE = "CRASHPOINT"
@@ -61,21 +58,21 @@ def node_config(settings: Settings, number: int, expected: int) -> NodeConfig:
         node=f"{number}-{uuid.uuid4().hex[:12]}",
         number=number,
         heartbeat_interval_ms=node.heartbeat_interval_ms,
-        suspect_after_ms=node.suspect_after_ms,
+        failure_timeout_ms=node.failure_timeout_ms,
         broadcast_interval_ms=node.broadcast_interval_ms,
         broadcast_max_per_s=node.broadcast_max_per_s,
         checkpoint_interval_ms=node.checkpoint_interval_ms,
-        watermark_max_ahead_ms=node.watermark_max_ahead_ms,
-        merge_interval_ms=node.merge_interval_ms,
-        trims=node.trim,
-        uncovered_max_bytes=node.uncovered_max_mb << 20,
+        max_watermark_drift_ms=node.max_watermark_drift_ms,
+        merged_checkpoint_interval_ms=node.merged_checkpoint_interval_ms,
+        trims=node.truncate_internal_topics,
+        max_uncheckpointed_bytes=node.max_uncheckpointed_mb << 20,
         expected=expected,
         replicas=node.replicas,
         standby_after_ms=node.standby_after_ms,
     )
 
 
-class NodeProcess:
+class NodeProcess(NodeShell):
     """Runs one node until its job is done, it is told to stop, or it cannot go on.
 
     ``parent``: the process that it belongs to; when that has gone the node leaves as if it had been asked to.
@@ -91,21 +88,36 @@ class NodeProcess:
         parent: int | None = None,
         history: History | None = None,
     ) -> None:
+        super().__init__()
         if getattr(run.job.source.format, "compiled", False) and compiled.ensure():
-            log.use_columns(source=run.job.source.topic)
+            log.use_columns()
         self.run = run
         self.log = log
         self.config = config
         self.settings = settings
         history = History(log, run.job) if history is None else history
-        self.node = Node(config, run, history.ownership)
-        self.node.code_hash = self.node.work.accusing.code_hash = history.failure_key(run.job)
         self._parent = parent
-        self._stop = threading.Event()
         self._leaving = threading.Event()
-        self.node.extra_stats[PID] = os.getpid()
-        self.metrics = NodeMetrics(self.node, settings, lambda: self._guardian.slow_but_moving)
-        patient = PatientCheckpoints(checkpoints, self._leaving, leave_s=settings.checkpoints.leave_after_ms / 1000)
+        self._watchdog = self.new_watchdog(
+            log,
+            heartbeat_topic(run.job),
+            self._beat,
+            settings.node,
+            function_timeout_ms=settings.node.function_timeout_ms,
+            hung=self._hung,
+            parent=parent,
+        )
+        apart = RecordsApart(settings, self._watchdog.turned)
+        self.node = Node(config, run, history.ownership, code_hash=history.failure_key(run.job), apart=apart)
+        self.metrics = NodeMetrics(
+            self.node,
+            settings,
+            lambda figures: self.driver.report_figures(figures),
+            lambda: self._watchdog.slow_but_moving,
+        )
+        patient = PatientCheckpoints(
+            checkpoints, self._leaving, leave_s=settings.checkpoints.shutdown_timeout_ms / 1000
+        )
         self.driver = Driver(
             self.node,
             self.metrics.metered(log),
@@ -119,24 +131,10 @@ class NodeProcess:
             merger=ThreadSaver("merger"),
             control_at=history.offset,
         )
+        self.driver.report_figures({PID: os.getpid()})
         topics = self.driver.topics
         log.tolerate_loss([topics.heartbeats, topics.group_heartbeats], essential=[topics.control])
         self._topics = TopicWatch(log, run)
-        self._guardian = Guardian(
-            Watched(
-                log,
-                heartbeat_topic(run.job),
-                self._beat,
-                config.heartbeat_interval_ms,
-                settings.node.hang_after_ms,
-                max(2 * config.suspect_after_ms, DEAF_AFTER_MS),
-                self._hung,
-                self._stop.set,
-                parent,
-                lock=LockWatch(2 * settings.node.hang_after_ms),
-            )
-        )
-        self.node.work.accusing.apart = RecordsApart(settings, self._guardian.turned)
 
     def _beat(self) -> bytes:
         """While the loop is inside of a long step: what can be read of it from another thread."""
@@ -148,9 +146,7 @@ class NodeProcess:
 
     def request_stop(self, signum: int = 0, frame: FrameType | None = None) -> None:
         """Drain, checkpoint, release, leave; a second time at once."""
-        if self._stop.is_set():
-            os._exit(INTERRUPTED_EXIT)
-        self._stop.set()
+        super().request_stop(signum, frame)
         self._leaving.set()
 
     def loop(self) -> Ending:
@@ -158,20 +154,16 @@ class NodeProcess:
 
         Errors of the log and of the checkpoint store are raised with the node and where it stood.
         """
-        self._guardian.start()
+        self._watchdog.start()
         self._topics.start()
         try:
-            self._turn_until_left()
-            self.driver.finish()
+            with named_errors(self.config.node, self._stood, but=(LogTruncated,)):
+                self._turn_until_left()
+                self.driver.finish()
         except LogTruncated as error:
             raise self.driver.truncation.tell(error) from error.__cause__
-        except UnknownTopic as error:  # they were there: a broker that loads, or they are missing when a life begins
-            raise LogInterrupted(f"node {self.config.node}: {error} ({self._stood()})") from error
-        except (LogError, CheckpointError) as error:
-            error.args = (f"node {self.config.node}: {error} ({self._stood()})",)
-            raise
         finally:
-            self._guardian.stop()
+            self._watchdog.stop()
             self._topics.stop()
         left = self.node.left
         assert left is not None
@@ -185,12 +177,12 @@ class NodeProcess:
         asked, loading = False, 0
         ready: list[TopicPartition] | None = None
         while self.node.left is None:
-            self._guardian.turned()
+            self._watchdog.turned()
             if self._topics.problem is not None:
                 raise RunFailed(f"node {self.config.node}: {self._topics.problem}")
-            if self._stop.is_set() or self.node.work.stopping:
+            if self.stop.is_set() or self.node.work.stopping:
                 self._leaving.set()
-            if self._stop.is_set() and not asked:
+            if self.stop.is_set() and not asked:
                 asked = True
                 self.driver.tell(StopRequested())
             else:
@@ -203,7 +195,7 @@ class NodeProcess:
         if self.driver.hurry or self.node.left is not None:
             return None
         wait_s = LOADING_WAIT_S if 0 < loading < LOADING_WAITS else IDLE_WAIT_S
-        wait_s = min(wait_s, self.node.work.copies.patience_ms / 1000)
+        wait_s = min(wait_s, self.node.work.replicas.patience_ms / 1000)
         with self.metrics.idle():
             return self.log.wait(self.driver.waits_for(), wait_s) or None
 
@@ -213,12 +205,12 @@ class NodeProcess:
         at = ", ".join(f"{topic}[{runner.partition}] offset {runner.task.next_offset}" for runner in runners)
         return f"stood at {at or 'no partition'}; nothing is lost: once this is mended, holon run resumes the job"
 
-    def _hung(self, place: Place, stack: str) -> None:
+    def _hung(self, place: FunctionCall, stack: str) -> None:
         """Tell everybody, as where the function raises, and end: nobody can leave a call from outside."""
         text = (
             f"job {self.run.job.name!r}: a call of the job's code has not returned for "
-            f"{self.settings.node.hang_after_ms} ms (node.hang_after_ms) on partition {place.partition} at {place.at} "
-            f"of topic {self.run.job.source.topic!r}\n"
+            f"{self.settings.node.function_timeout_ms} ms (node.function_timeout_ms) on partition {place.partition} "
+            f"at {place.at} of topic {self.run.job.source.topic!r}\n"
             f"It stands at:\n{stack}"
         )
         failed = m.Failed(
@@ -227,7 +219,9 @@ class NodeProcess:
         try:
             self.log.append(self.run.job.control_topic, 0, [m.encode(failed)])
         except LogError as error:
-            logger.error("node %s: could not say that the job's code hangs: %s", self.config.node, error)
+            logger.error(
+                "node %s: could not write to the control topic that the job's code hangs: %s", self.config.node, error
+            )
         logger.error("node %s: %s", self.config.node, text)
         os._exit(FAILED_EXIT)
 

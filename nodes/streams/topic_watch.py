@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 
-from nodes.jobs import changed_topic, topics_of
 from nodes.log.contract import Log, LogError
 from nodes.machine.config import JobRun
+from nodes.streams.jobs import changed_topic, topics_of
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class TopicWatch:
             try:
                 found = changed_topic(self._run, wanted, self._log.topics())
             except LogError as error:  # the node's own reads and appends find that out
-                logger.debug("topics could not be looked at: %s", error)
+                logger.debug("topics could not be checked: %s", error)
                 continue
             if found is not None and found == before:
                 self.problem = found

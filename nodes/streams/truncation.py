@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from nodes.jobs import Topics
 from nodes.log.contract import TRUNCATION_CAUSES, Log, LogError, LogTruncated, OffsetOutOfRange, TopicPartition
 from nodes.machine import messages as m
 from nodes.machine.config import Wanted
 from nodes.machine.events import OutputPartition
 from nodes.machine.node import Node
+from nodes.streams.jobs import Topics
 
 PATIENCE_MS = 1000
 """So long a node may be behind what is known of an input, before the log is asked how far it goes."""
 
 
 class Truncation:
-    """What one node knows of how far topics went."""
+    """One node's knowledge of how far topics went."""
 
     def __init__(self, node: Node, log: Log, report: Callable[[str], None]) -> None:
         self.node = node
@@ -43,7 +43,7 @@ class Truncation:
 
     @contextmanager
     def telling(self) -> Iterator[None]:
-        """What is found to be lost in here is told."""
+        """A loss found in here is reported."""
         try:
             yield
         except LogTruncated as error:
@@ -61,7 +61,7 @@ class Truncation:
             failed = m.Failed(node.run.incarnation, name, partition, offset, code, text)
             try:
                 self.log.send(self.topics.control, 0, [m.encode(failed)])
-                self.log.delivered(wait=True)
+                self.log.poll_acks(wait=True)
             except LogError as other:
                 self.report(f"could not say that the log was truncated: {other}")
         return error
@@ -69,10 +69,10 @@ class Truncation:
     # --- input ------------------------------------------------------------------------------------------------------
 
     def input_gone(self, wanted: Wanted, error: LogTruncated | OffsetOutOfRange) -> LogError:
-        """What to raise where the input has nothing, or not the same, at the offset at which the job stands."""
+        """The error where the input has nothing, or not the same, at the job's offset."""
         topic, partition = self.topics.source, wanted.partition
         where = self._where(topic, partition)
-        if isinstance(error, LogTruncated) or wanted.offset > self.log.written_end(topic, partition):
+        if isinstance(error, LogTruncated) or wanted.offset > self.log.high_watermark(topic, partition):
             return self.input_lost(wanted, f"the job has read up to offset {wanted.offset}: {error}")
         return OffsetOutOfRange(
             f"{where} no longer holds offset {wanted.offset}, where the job stands: {error}. Records that it has "
@@ -90,8 +90,8 @@ class Truncation:
     def look_at_inputs(self, now_ms: int) -> None:
         """Of some partition somebody has processed more than this node, or its declared end is further: is it there?
 
-        Who takes up a partition from a checkpoint reads up to where the log ends now, and would wait there, or go on
-        with what is appended meanwhile. One question each time: a node that catches up on many has work to do.
+        A node that takes up a partition from a checkpoint reads up to where the log ends now, and would wait there, or
+        go on with what is appended meanwhile. One question each time: a node that catches up on many has work to do.
         """
         self._look_at_begun()
         if self._looked_ms is not None and 0 <= now_ms - self._looked_ms < PATIENCE_MS // 10:
@@ -107,7 +107,7 @@ class Truncation:
         if 0 <= now_ms - self._lacking_since_ms[partition] < PATIENCE_MS:
             return
         self._lacking_since_ms[partition] = now_ms
-        end = self.log.written_end(self.topics.source, partition)
+        end = self.log.high_watermark(self.topics.source, partition)
         if end < needed[partition]:
             runner = running[partition]
             how = f"ends at {end}; the job knows it up to offset {needed[partition]}"
@@ -116,7 +116,8 @@ class Truncation:
     def _look_at_begun(self) -> None:
         """Partitions that this node has just taken up: does the log reach to where it goes on?
 
-        Who waits there, for time or for checkpoints, reads nothing, and would go on behind a loss that was overgrown.
+        A node that waits there, for time or for checkpoints, reads nothing, and would go on behind a loss that was
+        overgrown.
         """
         running = {runner.partition: runner for runner in self.node.work.running()}
         begun = [runner for p, runner in running.items() if self._begun.get(p) != runner.key]
@@ -124,7 +125,7 @@ class Truncation:
         places = {TopicPartition(self.topics.source, r.partition): r for r in begun if r.task.next_offset}
         if not places:
             return
-        for place, end in self.log.written_ends(places).items():
+        for place, end in self.log.high_watermarks(places).items():
             runner = places[place]
             if end < runner.task.next_offset:
                 how = f"ends at {end}; the job goes on at offset {runner.task.next_offset}"
@@ -141,7 +142,7 @@ class Truncation:
 
     def beyond_end(self, topic: str, partition: int, offset: int) -> LogTruncated | None:
         """The error for a position that a topic no longer reaches; None if it does."""
-        if offset <= 0 or offset <= (end := self.log.written_end(topic, partition)):
+        if offset <= 0 or offset <= (end := self.log.high_watermark(topic, partition)):
             return None
         return LogTruncated(
             f"{self._where(topic, partition)} ends at {end}, and the job has known it up to offset {offset}: "

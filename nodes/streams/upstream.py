@@ -8,12 +8,12 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import dataclass
 
-from holon.identity import newest_incarnations
 from holon.job import incarnation_of
+from holon.outputs.identity import newest_incarnations
 from nodes.errors import RunFailed
-from nodes.history import History
 from nodes.log.contract import Log
 from nodes.machine.config import origin_of
+from nodes.streams.control_history import History
 
 TAIL_RECORDS = 1000
 """So many of the last records of each input partition are looked at: of jobs of another log nothing else is known."""

@@ -1,8 +1,8 @@
 """Feeds bound topics into their job: reads a partition, asks for one transaction after the other, skips what fails.
 
 The owner of request partition ``p mod sequencers`` feeds input partition ``p``. Two owners do no harm: the transaction
-itself checks that its records are next (``transactional/streams.py``). What another Holon job has written twice is fed
-once: by which outputs a record is known is part of what the transaction moves.
+itself checks that its records are next (``transactional/streams.py``). A record that another Holon job has written
+twice is fed once: the outputs by which a record is known are part of the cursor that the transaction moves.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from uuid import uuid4
 
 import msgspec
 
-from holon.duplicates import Duplicates, Seen
 from holon.errors import UpstreamReset
-from nodes.log.contract import Chunk, Log, TopicPartition
-from nodes.transactions.client import RepliesTrimmed, TransactionClient
-from nodes.upstream import upstream_incarnations
+from holon.tracks.upstream_duplicates import Duplicates, Seen
+from nodes.log.contract import FetchedRecords, Log, TopicPartition
+from nodes.streams.upstream import upstream_incarnations
+from nodes.transactions.clients.client import RepliesTrimmed, TransactionClient
 from transactional.errors import RAISED, Aborted, BadArguments, describe
 from transactional.operators import Program
-from transactional.requests import WireRequest, sendable
+from transactional.requests.requests import WireRequest, sendable
 from transactional.streams import CURSORS, Binding
 
 logger = logging.getLogger(__name__)
@@ -120,14 +120,14 @@ class _Feed:
         assert self.read_from is not None
         most = 1 if self._next < self._one_by_one_to else self.binding.batch
         topic = self.binding.topic
-        chunk = self._log.follow(topic, self.partition, self.read_from, max_records=most, max_bytes=MAX_BYTES)
+        chunk = self._log.poll(topic, self.partition, self.read_from, max_records=most, max_bytes=MAX_BYTES)
         if not chunk.values:
             self.read_from = chunk.next_offset
             return False
         self._feed(self._next, chunk)
         return True
 
-    def _feed(self, start: int, chunk: Chunk) -> None:
+    def _feed(self, start: int, chunk: FetchedRecords) -> None:
         try:
             kept = self._first_copies(chunk)
         except UpstreamReset as error:
@@ -151,8 +151,8 @@ class _Feed:
         arguments = [start, end, self.binding.operator, self.binding.function, calls, *self._upstream]
         self._ask("feed", start, end, len(chunk), arguments)
 
-    def _first_copies(self, chunk: Chunk) -> list[bool]:
-        """Which records are no duplicates. What is to be kept in mind of them goes with the next transaction.
+    def _first_copies(self, chunk: FetchedRecords) -> list[bool]:
+        """Which records are no duplicates. Their positions are kept by the next transaction.
 
         Raises ``UpstreamReset``.
         """
@@ -171,8 +171,8 @@ class _Feed:
         self._upstream = [[msgspec.to_builtins(self._asked_seen), kept.count(False)]]
         return kept
 
-    def _reset(self, chunk: Chunk, error: UpstreamReset) -> None:
-        """What was fed has taken effect, so what to do is for somebody to say; the records before are fed."""
+    def _reset(self, chunk: FetchedRecords, error: UpstreamReset) -> None:
+        """The fed records have taken effect, so a user has to decide; the records before are fed."""
         if len(chunk) > 1:
             self._one_by_one_to = chunk.next_offset
             return

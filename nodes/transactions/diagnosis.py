@@ -1,13 +1,13 @@
-"""What a node would be told that joined a transactional job with this program, without joining it."""
+"""The error for a node that joined a transactional job with this program, without joining it."""
 
 from __future__ import annotations
 
 import msgspec
 
-from nodes.code_check import JobMismatch, is_recorded, last_recorded
 from nodes.log.contract import Log
-from nodes.transactions.beginning import Layout, check_layout, started
-from nodes.transactions.control import ControlFold
+from nodes.machine.code_check import JobMismatch, is_recorded, last_recorded
+from nodes.transactions.control_history import ControlFold
+from nodes.transactions.job_start import Layout, check_layout, started
 from nodes.transactions.topics import TransactionTopics
 from transactional.describing import code_of, untyped, version_of
 from transactional.operators import Program

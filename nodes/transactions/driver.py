@@ -8,26 +8,26 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from nodes.checkpoint_format import CheckpointDamaged, CheckpointMissing
+from nodes.checkpoints.errors import CheckpointDamaged, CheckpointMissing
 from nodes.log.contract import Log, OffsetOutOfRange, TopicPartition
 from nodes.machine import messages as m
-from nodes.machine.claiming import Claiming
-from nodes.transactions.checkpointing import TransactionCheckpoints
-from nodes.transactions.commit_buffer import CommitBuffer
-from nodes.transactions.control import read_control
-from nodes.transactions.heartbeats import Heartbeats
-from nodes.transactions.left_behind import commits_from, ids_from, last_reply
-from nodes.transactions.standing_by import StandingBy
-from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
+from nodes.machine.ownership.claims import Claiming
+from nodes.runtime.heartbeat_reader import HeartbeatReader
+from nodes.transactions.checkpoints.checkpointing import TransactionCheckpoints
+from nodes.transactions.checkpoints.commit_buffer import CommitBuffer
+from nodes.transactions.orphaned_work import commits_from, ids_from, last_reply
+from nodes.transactions.standbys import StandingBy
+from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics, control_topic
 from nodes.transactions.trimming import Trimming, trimmed_away
-from transactional import node as n
-from transactional.appends import Append, AppendCalls, AppendCommit, AppendEpochs
-from transactional.crashing import Apart, Trying
+from transactional import events as e
+from transactional.epochs.appends import Append, AppendCalls, AppendCommit, AppendEpochs
+from transactional.epochs.sequencer import EpochConfig, first_needed
+from transactional.execution.crashing import Apart, Trying
+from transactional.node import TransactionNode
 from transactional.operators import Program
-from transactional.sequencer import EpochConfig, first_needed
-from transactional.snapshots import LedgerState
-from transactional.spilling import SpillingStore
-from transactional.store import Store
+from transactional.state.snapshots import LedgerState
+from transactional.state.spilling import SpillingStore
+from transactional.state.store import Store
 from transactional.tally import Tally
 
 logger = logging.getLogger(__name__)
@@ -55,8 +55,9 @@ class TransactionDriver:
         config: EpochConfig | None = None,
         heartbeat_interval_ms: int = 50,
         new_store: Callable[[], Store | SpillingStore] = Store,
-        copies: int = 1,
+        replicas: int = 1,
         trimming: Trimming | None = None,
+        apart: Apart | None = None,
     ) -> None:
         self._new_store = new_store
         self.topics = topics
@@ -70,14 +71,12 @@ class TransactionDriver:
         self.config = config
         self.tally = Tally()
         self.promotions = 0
-        self.apart: Apart | None = None
-        """Tries what has ended other nodes; set it before the first turn."""
-        self.stats: dict[str, float] = {}
-        """What heartbeats say besides."""
+        self._apart = apart
+        self._figures: dict[str, float] = {}
         self.begun = 0
         """Up to this epoch this node knows nothing."""
-        self.node = n.TransactionNode(program, sequencers, config, new_store=new_store, tally=self.tally)
-        self.standing = StandingBy(log, topics, claiming, copies, clock_ms, wall_ms)
+        self.node = TransactionNode(program, sequencers, config, new_store=new_store, tally=self.tally)
+        self.standing = StandingBy(log, topics, claiming, replicas, clock_ms, wall_ms)
         self.trimming = trimming
         self._control, self._epochs = TopicPartition(topics.control, 0), TopicPartition(topics.epochs, 0)
         self._calls = [TopicPartition(topics.calls, number) for number in range(program.partitions)]
@@ -86,8 +85,8 @@ class TransactionDriver:
         self._stood_with: list[str] | None = None  # checkpoints that were known when this node had to begin anew
         self._heartbeat_interval_ms = heartbeat_interval_ms
         self._control_at = 0
-        self._heartbeats = Heartbeats(log, topics)
-        self._beats = 0
+        self._heartbeats = HeartbeatReader(log, topics.heartbeats)
+        self._heartbeat_number = 0
         self._beat_ms: int | None = None
         self._looked_ms: int | None = None
         self._commit_buffer = CommitBuffer()
@@ -95,7 +94,7 @@ class TransactionDriver:
     def turn(self, ready: Collection[TopicPartition] | None = None) -> bool:
         """Look at these topics, None: at every one, and at the time; False if there was nothing to do."""
         try:
-            with self.log.together():
+            with self.log.batched():
                 moved, only_own = self._turn(ready)
             self._afterwards(only_own=only_own)
             return moved
@@ -112,9 +111,9 @@ class TransactionDriver:
         moved = self._turn_control(at_once=ready is not None and self._control in ready)
         epochs_moved = False
         if ready is None or self._epochs in ready:
-            news = self.node.ledger.news
+            changes = self.node.ledger.changes
             epochs_moved = self._turn_epochs()
-            known = self.node.ledger.news == news and not moved and not self.node.standing_by
+            known = self.node.ledger.changes == changes and not moved and not self.node.standing_by
             if known and ready is not None and len(ready) == 1:
                 return epochs_moved, True
         for partition in sorted(self.node.partitions):
@@ -123,15 +122,15 @@ class TransactionDriver:
         moved |= self._turn_all_requests(ready, epochs_moved=epochs_moved)
         if self.node.standing_by:
             self.standing.turn(self.node, ready)
-        moved |= self._tell(n.Ticked()) or epochs_moved
+        moved |= self._tell(e.Ticked()) or epochs_moved
         if self.node.standing_by and self.standing.stand_in(self.node):
-            moved |= self._tell(n.Ticked())
+            moved |= self._tell(e.Ticked())
         return moved, False
 
     def _turn_all_requests(self, ready: Collection[TopicPartition] | None, *, epochs_moved: bool) -> bool:
         """Also those that nobody waited for, where they may be cut now, or many wait.
 
-        Who runs all alone ends an epoch in a turn, and cuts the next one.
+        A node that runs all alone ends an epoch in a turn, and cuts the next one.
         """
         moved = False
         alone = len(self.node.partitions) == self.node.ledger.partitions
@@ -142,23 +141,27 @@ class TransactionDriver:
         return moved
 
     def _afterwards(self, *, only_own: bool) -> None:
-        """What nobody waits for, when all has left that others wait for."""
-        self.log.delivered()
+        """Work that no node waits for, when all has left that others wait for."""
+        self.log.poll_acks()
         commits = self._commit_buffer.due(self.clock_ms(), at_once=False)
         said = [] if only_own else self.checkpoints.turn(self.node.owned_partitions(), self.clock_ms())
         if commits or said:
-            with self.log.together():
+            with self.log.batched():
                 self._write_commits(commits)
                 if said:
                     self.log.send(self.topics.control, 0, said)
         if self.trimming is not None and not only_own:
             self.trimming.turn(self.node, self.claiming.owned, self._control_at, self.clock_ms())
 
+    def report_figures(self, figures: Mapping[str, float]) -> None:
+        """Heartbeats tell these figures besides, by name."""
+        self._figures.update(figures)
+
     def leave(self) -> None:
         """Give everything up, and wait until all that was written is on the log."""
         self._write_commits(self._commit_buffer.due(self.clock_ms(), at_once=True))
         self.log.send(self.topics.control, 0, self.claiming.leave())
-        self.log.delivered(wait=True)
+        self.log.poll_acks(wait=True)
 
     def waits_for(self) -> dict[TopicPartition, int]:
         """The positions at which something new would concern this node."""
@@ -224,14 +227,14 @@ class TransactionDriver:
         def take(values: list[bytes]) -> None:
             self.claiming.control(values, False, self.clock_ms())
 
-        self._control_at = read_control(self.log, self.topics, self._control_at, self.claiming.restore, take)
+        topic, begin = control_topic(self.topics), self.claiming.restore
+        self._control_at = topic.read_on(self.log, self._control_at, lambda state, _: begin(state), take)
 
     def _start(self, begin: LedgerState | None) -> None:
         self.begun = 0 if begin is None else begin.done
-        trying = Trying(self.claiming.node, self.apart)
+        trying, end = Trying(self.claiming.node, self._apart), self.log.end_offset(self.topics.epochs, 0)
         given = self.program, self.sequencers, self.config, begin, self._new_store, self.tally
-        self.node = n.TransactionNode(*given, trying)
-        self.node.ledger.told_to = self.log.end_offset(self.topics.epochs, 0)
+        self.node = TransactionNode(*given, trying, end)
 
     def _take(self, partition: int) -> bool:
         """Begin with the newest intact checkpoint; False if none is, and the ledger has to be read from its start."""
@@ -247,7 +250,7 @@ class TransactionDriver:
                 state = replace(state, calls_offset=calls_start)
             commits = commits_from(self.log, self.topics, partition, state.commits_offset)
             try:
-                self._tell(n.PartitionTaken(partition, replied, state, commits, begin.rests_on))
+                self._tell(e.PartitionTaken(partition, replied, state, commits, begin.rests_on))
             except (CheckpointDamaged, CheckpointMissing) as error:
                 self.checkpoints.say_damaged(error)
                 continue
@@ -258,7 +261,7 @@ class TransactionDriver:
         if calls_start:
             place = f"{self.topics.calls}[{partition}] begins at {calls_start}"
             raise OffsetOutOfRange(f"{place}, and no checkpoint of the partition can be begun with")
-        self._tell(n.PartitionTaken(partition, replied, None, commits_from(self.log, self.topics, partition, 0)))
+        self._tell(e.PartitionTaken(partition, replied, None, commits_from(self.log, self.topics, partition, 0)))
         self.checkpoints.begins(partition, None)
         return True
 
@@ -268,10 +271,7 @@ class TransactionDriver:
         return name in [saved.name for saved in self.claiming.ownership.checkpoints(self.sequencers + partition)]
 
     def _logged(self, partition: int, end: int) -> None:
-        """Commits are on the log up to here."""
-        owned = self.node.partitions.get(partition)
-        if owned is not None:
-            owned.commits_offset = max(owned.commits_offset, end)
+        self.node.hear(e.CommitsLogged(partition, end))
 
     # --- others -----------------------------------------------------------------------------------------------------
 
@@ -279,8 +279,8 @@ class TransactionDriver:
         now = self.clock_ms()
         if self._beat_ms is None or not 0 <= now - self._beat_ms < self._heartbeat_interval_ms:
             self._beat_ms = now
-            self._beats += 1
-            beat = m.Heartbeat(FIRST_INCARNATION, self.claiming.node, self._beats, stats=self.stats)
+            self._heartbeat_number += 1
+            beat = m.Heartbeat(FIRST_INCARNATION, self.claiming.node, self._heartbeat_number, stats=self._figures)
             self.log.send(self.topics.heartbeats, 0, [m.encode(beat)])
 
     def _turn_control(self, *, at_once: bool) -> bool:
@@ -288,10 +288,10 @@ class TransactionDriver:
         if not at_once and self._looked_ms is not None and 0 <= now - self._looked_ms < CONTROL_INTERVAL_MS:
             return False
         self._looked_ms = now
-        self.claiming.heard(self._heartbeats.read(), now)
+        self.claiming.heard(self._heartbeats.read()[0], now)
         # Where the node has to know that nothing more is there, the log is asked how far it goes.
         asked = self.claiming.needs_end(now)
-        read = self.log.read if asked else self.log.follow
+        read = self.log.read if asked else self.log.poll
         chunk = read(self.topics.control, 0, self._control_at, max_records=CONTROL_BATCH)
         self._control_at = chunk.next_offset
         at_end = len(chunk.values) < CONTROL_BATCH and (asked or not self.claiming.needs_end(now))
@@ -299,17 +299,17 @@ class TransactionDriver:
         if written:
             self.log.send(self.topics.control, 0, written)
         self.begun = max(self.begun, self.checkpoints.first_epoch_needed())
-        self.node.forget(self.begun + 1)
+        self.node.hear(e.EpochsCovered(self.begun + 1))
         self._follow_claims()
         return bool(chunk.values or written)
 
     def _follow_claims(self) -> None:
-        owned, standing_by = set(self.claiming.owned), self.standing.units()
+        owned, standing_by = set(self.claiming.owned), self.standing.units(self.node)
         for unit in range(self.sequencers + self.node.ledger.partitions):
             number, wanted = unit - self.sequencers, unit in owned or unit in standing_by
             here = unit in self.node.sequencers if unit < self.sequencers else number in self.node.partitions
             if wanted and unit not in owned:
-                self.node.stand_by(unit)  # first, so that it writes nothing
+                self.node.hear(e.StandbyBegun(unit))  # first, so that it writes nothing
             elif here and unit in owned and unit in self.node.standing_by:
                 self._promote(unit)
             if wanted and not here and not self._begin_unit(unit):
@@ -317,7 +317,7 @@ class TransactionDriver:
                 self._start(None)
                 return  # all that this node owns is taken again in the next turn
             if here and not wanted:
-                self._tell(n.SequencerLost(unit) if unit < self.sequencers else n.PartitionLost(number))
+                self._tell(e.SequencerLost(unit) if unit < self.sequencers else e.PartitionLost(number))
 
     def _begin_unit(self, unit: int) -> bool:
         """False if the ledger has to be read from its start."""
@@ -328,14 +328,14 @@ class TransactionDriver:
         if self.log.start_offset(self.topics.requests, unit) <= needed:  # else epochs have ended: at the next look
             among, log = self.sequencers, self.log
             start = ids_from(log, self.topics, self.program, unit, sequencers=among, needed=needed, id_window=window)
-            self._tell(n.SequencerTaken(unit, start))
+            self._tell(e.SequencerTaken(unit, start))
         return True
 
     def _promote(self, unit: int) -> None:
         """A standby is the owner now, in place."""
         self.promotions += 1
-        self.node.speak(unit, for_good=True)
-        self._tell(n.Ticked())  # what it held back is sent before a snapshot may count on it
+        self.node.hear(e.StandbyPromoted(unit))
+        self._tell(e.Ticked())  # what it held back is sent before a snapshot may count on it
         if unit >= self.sequencers:
             self.checkpoints.promoted(unit - self.sequencers)
 
@@ -345,18 +345,18 @@ class TransactionDriver:
         end = self.log.end_offset(self.topics.epochs, 0)
         while self.node.ledger.position < end:
             chunk = self.log.read(self.topics.epochs, 0, self.node.ledger.position)
-            self._tell(n.EpochsRead(list(chunk.values), chunk.next_offset))
+            self._tell(e.EpochsRead(list(chunk.values), chunk.next_offset))
 
     def _turn_epochs(self) -> bool:
-        chunk = self.log.follow(self.topics.epochs, 0, self.node.ledger.position)
+        chunk = self.log.poll(self.topics.epochs, 0, self.node.ledger.position)
         if chunk.values:
-            self.node.hear(n.EpochsRead(list(chunk.values), chunk.next_offset))
+            self.node.hear(e.EpochsRead(list(chunk.values), chunk.next_offset))
         return bool(chunk.values)
 
     def _turn_calls(self, partition: int) -> bool:
-        chunk = self.log.follow(self.topics.calls, partition, self.node.partitions[partition].position)
+        chunk = self.log.poll(self.topics.calls, partition, self.node.partitions[partition].position)
         if chunk.values:
-            self.node.hear(n.CallsRead(partition, chunk.offsets.tolist(), list(chunk.values)))
+            self.node.hear(e.CallsRead(partition, chunk.offsets.tolist(), list(chunk.values)))
         return bool(chunk.values)
 
     def _turn_requests(self, sequencer: int) -> bool:
@@ -364,12 +364,12 @@ class TransactionDriver:
         if not owned.has_room:
             return False
         where = self.topics.requests, sequencer, owned.position
-        chunk = self.log.follow(*where, max_records=REQUESTS_BATCH, max_bytes=REQUESTS_BYTES)
+        chunk = self.log.poll(*where, max_records=REQUESTS_BATCH, max_bytes=REQUESTS_BYTES)
         if chunk.values:
-            self.node.hear(n.RequestsRead(sequencer, chunk.offsets.tolist(), list(chunk.values), chunk.next_offset))
+            self.node.hear(e.RequestsRead(sequencer, chunk.offsets.tolist(), list(chunk.values), chunk.next_offset))
         return bool(chunk.values)
 
-    def _tell(self, event: n.Event) -> bool:
+    def _tell(self, event: e.Event) -> bool:
         """Step the node and send what follows, in one batch for each partition of the log."""
         appends = self.node.step(event, self.wall_ms())
         batches: dict[tuple[str, int], list[bytes]] = {}

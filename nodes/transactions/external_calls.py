@@ -15,13 +15,13 @@ from queue import SimpleQueue
 from typing import TypeAlias
 
 from nodes.log.contract import Log, OffsetOutOfRange
+from transactional.epochs.messages import Request
 from transactional.errors import Aborted
 from transactional.external import Asking, asking_of, perform
-from transactional.messages import Request
 from transactional.operators import Program
-from transactional.partition import StatePartition
-from transactional.requests import continuation, logged_step
-from transactional.snapshots import ReplyState
+from transactional.requests.requests import continuation, logged_step
+from transactional.state.partition import StatePartition
+from transactional.state.snapshots import ReplyState
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class _Calling:
     until_ms: int | None
 
 
-class Outside:
+class ExternalCalls:
     """Calls of one node. Belongs to its loop; only ``perform`` runs elsewhere."""
 
     def __init__(
@@ -154,7 +154,7 @@ class Outside:
         self._log.send(self._topic, name[0], [record])
 
     def _forget(self, waiting: Iterable[ReplyState]) -> None:
-        """What nobody here waits for any more; what runs is logged first, whoever waits for it by now."""
+        """Drops calls that no transaction here waits for; a running one is logged first, whichever waits for it."""
         wanted = {_name(state) for state in waiting}
         for name in [n for n, each in self._calls.items() if each.until_ms is None and n not in wanted]:
             del self._calls[name]

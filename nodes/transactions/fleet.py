@@ -8,9 +8,9 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from nodes.fleet import Member
+from nodes.fleet.processes import FleetProcess
+from nodes.fleet.supervisor import Supervisor
 from nodes.python_process import child_environment
-from nodes.supervisor import Supervisor
 
 LOOK_S = 0.05
 
@@ -26,19 +26,19 @@ class TransactionFleet:
         self._command = list(command)
         self._environment = child_environment(environment or {})
         self._nodes = nodes
-        self.members: list[Member] = []
+        self.members: list[FleetProcess] = []
 
     def start(self) -> None:
         """Start all nodes."""
         for number in range(self._nodes):
             self.add(number)
 
-    def add(self, number: int) -> Member:
+    def add(self, number: int) -> FleetProcess:
         """Start one node."""
         # A group of its own: Ctrl-C at the terminal reaches the parent alone, which asks it to leave.
         command = [*self._command, "--number", str(number), "--parent", str(os.getpid())]
         process = subprocess.Popen(command, env=self._environment, process_group=0)
-        member = Member(number, process)
+        member = FleetProcess(number, process)
         self.members.append(member)
         return member
 
@@ -85,6 +85,6 @@ def stay(
     return sum(_has_failed(member) for member in newest.values() if member.asked or not asked), interrupted
 
 
-def _has_failed(member: Member) -> bool:
+def _has_failed(member: FleetProcess) -> bool:
     code = member.process.returncode
     return code != 0 and not (member.asked and code < 0)  # asked before it had begun to listen

@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable
 from types import FrameType
 
-from transactional.interrupting import function_of, step_of
+from transactional.execution.interrupting import function_of, step_of
 
 logger = logging.getLogger(__name__)
 

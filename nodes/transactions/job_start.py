@@ -6,13 +6,12 @@ import secrets
 
 import msgspec
 
-from holon.version import FORMAT, JobVersion
-from nodes.code_check import JobMismatch
+from holon.fingerprint.version import FORMAT, JobVersion
 from nodes.log.contract import Log
 from nodes.machine import messages as m
-from nodes.machine.ownership import VERSION
-from nodes.transactions.control import going_on
-from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics
+from nodes.machine.code_check import JobMismatch
+from nodes.machine.ownership.ownership import VERSION
+from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics, control_topic
 from transactional.describing import version_of
 from transactional.operators import Program
 
@@ -107,7 +106,7 @@ def started(log: Log, topics: TransactionTopics) -> m.JobStarted | None:
 
     Raises ``JobMismatch`` where a newer release has written before that.
     """
-    begun = going_on(log, topics)
+    begun = control_topic(topics).missed(log)
     if begun is not None:
         return begun.state.started
     offset, end = 0, log.end_offset(topics.control, 0)

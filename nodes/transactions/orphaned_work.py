@@ -1,12 +1,12 @@
-"""What earlier owners of a partition have left on the log, for who takes it over."""
+"""Records of a partition's earlier owners on the log, for the next owner."""
 
 from __future__ import annotations
 
 from nodes.log.contract import Log
 from nodes.transactions.topics import TransactionTopics
-from transactional.messages import BadMessage, reply_message
+from transactional.epochs.messages import BadMessage, reply_message
 from transactional.operators import Program
-from transactional.requests import Admission
+from transactional.requests.requests import Admission
 
 TAIL_RECORDS = 100
 BACK_RECORDS = 20
@@ -14,7 +14,7 @@ BACK_RECORDS = 20
 
 
 def commits_from(log: Log, topics: TransactionTopics, partition: int, offset: int) -> list[bytes]:
-    """What they have logged from this offset on, as far as it is kept; an epoch without can be run."""
+    """Their records from this offset on, as far as they are kept; an epoch without can be run."""
     offset = max(offset, log.start_offset(topics.commits, partition))
     end, found = log.end_offset(topics.commits, partition), []
     while offset < end:

@@ -5,52 +5,49 @@ from __future__ import annotations
 import logging
 import os
 import sys
-import threading
 import time
 import uuid
 from functools import partial
-from types import FrameType
 from typing import cast
 
-from nodes.checkpoints_opening import open_checkpoints
-from nodes.code_check import JobMismatch
+from nodes.checkpoints.opening import open_checkpoints
+from nodes.checkpoints.saver import ThreadSaver
+from nodes.checkpoints.store_retries import PatientCheckpoints
 from nodes.errors import RunFailed, UnknownName
-from nodes.guardian import Guardian, Place, Watched
-from nodes.lives import live
-from nodes.lock_watch import LockWatch
-from nodes.log import Log, LogError, LogInterrupted, UnknownTopic
+from nodes.log import Log
 from nodes.machine import messages as m
-from nodes.machine.claiming import Claiming
-from nodes.machine.code_rule import CodeRule
-from nodes.meter import MeteredCheckpoints
-from nodes.patience import PatientCheckpoints
-from nodes.process_start import IDLE_WAIT_S, monotonic_ms, node_log
-from nodes.saver import ThreadSaver
-from nodes.settings import Settings
-from nodes.stop_signals import INTERRUPTED_EXIT, StopSignals
-from nodes.transactions.beginning import begin
-from nodes.transactions.blame import blamed
-from nodes.transactions.checkpointing import TransactionCheckpoints
-from nodes.transactions.compaction import CompactingChild
+from nodes.machine.code_check import JobMismatch
+from nodes.machine.ownership.claims import Claiming
+from nodes.machine.ownership.code_rule import CodeRule
+from nodes.metrics.counters import MeteredCheckpoints
+from nodes.runtime.in_process_restarts import live
+from nodes.runtime.node_process import NodeShell, named_errors
+from nodes.runtime.process_start import IDLE_WAIT_S, monotonic_ms, node_log
+from nodes.runtime.stop_signals import StopSignals
+from nodes.runtime.user_modules import import_user_module, modules_near
+from nodes.settings.settings import Settings
+from nodes.transactions.bound_streams import Feeding
+from nodes.transactions.checkpoints.checkpointing import TransactionCheckpoints
+from nodes.transactions.checkpoints.compaction import CompactingChild
+from nodes.transactions.checkpoints.spill import spills_of
+from nodes.transactions.checkpoints.state_check import blamed
 from nodes.transactions.driver import TransactionDriver
-from nodes.transactions.feeding import Feeding
-from nodes.transactions.meter import MeteredTransactionLog, TransactionMeter
-from nodes.transactions.metrics import TransactionMetrics
-from nodes.transactions.outside import Outside
-from nodes.transactions.spill import spills_of
+from nodes.transactions.external_calls import ExternalCalls
+from nodes.transactions.function_timeout import FunctionWatch
+from nodes.transactions.job_start import begin
+from nodes.transactions.metrics.counters import MeteredTransactionLog, TransactionMeter
+from nodes.transactions.metrics.node import TransactionMetrics
 from nodes.transactions.topics import FIRST_INCARNATION, create_topics
+from nodes.transactions.trial_epochs import TriedApart
 from nodes.transactions.trimming import Trimming
-from nodes.transactions.trying import TriedApart
-from nodes.transactions.watch import FunctionWatch
-from nodes.user_modules import import_user_module, modules_near
-from transactional.crashing import CrashesHere
+from transactional.conflicts.nondeterminism import Nondeterministic
 from transactional.describing import version_of
+from transactional.epochs.pieces import WHOLE_BYTES
+from transactional.epochs.sequencer import EpochConfig
 from transactional.errors import RerunHangs
-from transactional.nondeterminism import Nondeterministic
+from transactional.execution.crashing import CrashesHere
 from transactional.operators import Program
-from transactional.pieces import WHOLE_BYTES
-from transactional.sequencer import EpochConfig
-from transactional.store import Store
+from transactional.state.store import Store
 
 logger = logging.getLogger(__name__)
 
@@ -61,10 +58,11 @@ WATCH_WAIT_S = 0.005
 """Between two looks whether the owner of something is late that a standby has ready."""
 SWITCH_S = 0.0005
 """So long another thread (that saves checkpoints) runs on while the loop wants to: Python's 5 ms are an epoch."""
-DEAF_AFTER_MS = 1_000
+SILENT_AFTER_MS = 10_000
+"""After so long without a turn, outside of functions that may run, the watchdog stops sending heartbeats."""
 GC_THRESHOLDS = (2_000, 1_000, 50)
 """Cycles are looked for among few objects at a time, while the cache still has them: at 20,000, 30 ms stood still.
-What a transaction makes that lives on is remembered for long, and is in no cycle: it need not be looked at again."""
+Objects of a transaction that live on are kept for long and are in no cycle: they need no second collection."""
 
 
 def load_program(reference: str) -> Program:
@@ -84,10 +82,6 @@ def load_program(reference: str) -> Program:
     return programs[attribute]
 
 
-def _hung(place: Place, stack: str) -> None:
-    """Never called: only streaming jobs' code has a place."""
-
-
 def wall_ms() -> int:
     """Milliseconds since 1970: what ``ctx.now`` shows."""
     return time.time_ns() // 1_000_000
@@ -100,13 +94,13 @@ def _claiming(number: int, groups: tuple[int, int], settings: Settings, rule: Co
         number,
         FIRST_INCARNATION,
         sum(groups),
-        suspect_after_ms=settings.node.suspect_after_ms,
+        failure_timeout_ms=settings.node.failure_timeout_ms,
         groups=groups,
         rule=rule,
     )
 
 
-class TransactionProcess:
+class TransactionProcess(NodeShell):
     """Runs one node until it is told to stop. ``parent``: it leaves when this one has gone (None: who started it)."""
 
     def __init__(
@@ -120,32 +114,32 @@ class TransactionProcess:
         accept_code: bool = False,
         parent: int | None = None,
     ) -> None:
+        super().__init__()
         log.prefer_latency(build=True)
         self.topics = create_topics(log, program, sequencers)
         log.tolerate_loss([self.topics.heartbeats], essential=[self.topics.control])
         version = version_of(program)
         key = begin(log, self.topics, program, sequencers, version)
         counted = TransactionMeter()
-        # The guardian's thread appends beside the loop: it has the log as it is.
+        # The watchdog's thread appends beside the loop: it has the log as it is.
         plain_log, log = log, cast("Log", MeteredTransactionLog(log, self.topics, counted))
         self.log = log
         self.parent = os.getppid() if parent is None else parent
         groups = sequencers, program.partitions  # they cost differently
         claiming = _claiming(number, groups, settings, CodeRule(program.name, version, accept=accept_code))
-        node = claiming.node
         self._codes: list[str] = []
-        self._stop = threading.Event()
         spills = spills_of(settings)
         checkpoints = self._checkpoints(settings, program.name, claiming, sequencers, counted)
         config = EpochConfig(compress_bytes=settings.node.compress_bytes or WHOLE_BYTES, answer_key=key)
-        trimming = Trimming(
+        self._watch = FunctionWatch(settings.node.function_timeout_ms)
+        # A turn may be long: a node that takes over the work of others reads much. No node is to take that for death.
+        self._watchdog = self.new_watchdog(
             plain_log,
-            self.topics,
-            checkpoints,
-            id_window=config.id_window,
-            interval_ms=settings.node.merge_interval_ms if settings.node.trim else 0,
-            saver=ThreadSaver("trimmer"),
-            report=partial(logger.warning, "node %s: %s", node),
+            self.topics.heartbeats,
+            partial(m.encode, m.Heartbeat(FIRST_INCARNATION, claiming.node, 0)),
+            settings.node,
+            function_timeout_ms=SILENT_AFTER_MS,
+            look=self._watch.look,
         )
         self.driver = TransactionDriver(
             program,
@@ -159,28 +153,12 @@ class TransactionProcess:
             config=config,
             heartbeat_interval_ms=settings.node.heartbeat_interval_ms,
             new_store=Store if spills is None else spills.store,
-            copies=settings.node.replicas,
-            trimming=trimming,
+            replicas=settings.node.replicas,
+            trimming=self._trimming(settings, plain_log, claiming.node, checkpoints, config),
+            apart=TriedApart(settings, self._watchdog.turned),
         )
-        self._watch = FunctionWatch(settings.node.function_timeout_ms)
-        # A turn may be long: who takes over the work of others reads much. Nobody is to take that for death.
-        self._guardian = Guardian(
-            Watched(
-                plain_log,
-                self.topics.heartbeats,
-                partial(m.encode, m.Heartbeat(FIRST_INCARNATION, node, 0)),
-                settings.node.heartbeat_interval_ms,
-                settings.node.hang_after_ms,
-                max(2 * settings.node.suspect_after_ms, DEAF_AFTER_MS),
-                _hung,
-                self._stop.set,
-                look=self._watch.look,
-                lock=LockWatch(2 * settings.node.function_timeout_ms),
-            )
-        )
-        self.driver.apart = TriedApart(settings, self._guardian.turned)
         self.feeding = Feeding(log, program, sequencers)
-        self.outside = Outside(log, program, self.topics.requests, monotonic_ms, key)
+        self.outside = ExternalCalls(log, program, self.topics.requests, monotonic_ms, key)
         self.metrics = TransactionMetrics(self.driver, self.outside, spills, settings, counted)
 
     def _checkpoints(
@@ -188,7 +166,7 @@ class TransactionProcess:
     ) -> TransactionCheckpoints:
         """They are saved and merged beside the loop, with patience for a store that does not answer."""
         store = open_checkpoints(settings)
-        patient = PatientCheckpoints(store, self._stop)
+        patient = PatientCheckpoints(store, self.stop)
         return TransactionCheckpoints(
             store,
             job,
@@ -200,24 +178,32 @@ class TransactionProcess:
             merger=ThreadSaver("merger"),
             compact=CompactingChild(settings, patient),
             saving_store=MeteredCheckpoints(patient, counted.plain),
-            reads_back=settings.node.trim,
+            reads_back=settings.node.truncate_internal_topics,
         )
 
-    def request_stop(self, signum: int = 0, frame: FrameType | None = None) -> None:
-        """Leave after this turn; a second time at once."""
-        if self._stop.is_set():
-            os._exit(INTERRUPTED_EXIT)
-        self._stop.set()
+    def _trimming(
+        self, settings: Settings, log: Log, node: str, checkpoints: TransactionCheckpoints, config: EpochConfig
+    ) -> Trimming:
+        return Trimming(
+            log,
+            self.topics,
+            checkpoints,
+            id_window=config.id_window,
+            interval_ms=settings.node.merged_checkpoint_interval_ms if settings.node.truncate_internal_topics else 0,
+            saver=ThreadSaver("trimmer"),
+            report=partial(logger.warning, "node %s: %s", node),
+        )
 
     def loop(self) -> None:
         """Work until stopped. Raises ``RunFailed`` where functions are not deterministic, or hang when run again."""
         name = self.driver.claiming.node
         self._watch.begin()
-        self._guardian.start()
+        self._watchdog.start()
         try:
-            with self.metrics.serving():
-                self._turns()
-            self.driver.leave()
+            with named_errors(name):
+                with self.metrics.serving():
+                    self._turns()
+                self.driver.leave()
         except JobMismatch as error:
             self.driver.leave()  # others have its work at once
             raise JobMismatch(f"node {name}: {error}") from error
@@ -231,24 +217,19 @@ class TransactionProcess:
             more = f"holon txn replay MODULE:PROGRAM of job {job!r} runs the log again and names function and request"
             found.args = (f"node {name}: {found}\n{more}",)
             raise found from error
-        except UnknownTopic as error:  # they were there: a broker that loads, or they are missing when a life begins
-            raise LogInterrupted(f"node {name}: {error}") from error
-        except LogError as error:
-            error.args = (f"node {name}: {error}",)
-            raise
         finally:
-            self._guardian.stop()
+            self._watchdog.stop()
 
     def _turns(self) -> None:
         ready = None
-        while not self._stop.is_set() and os.getppid() == self.parent:
-            self._guardian.turned()
+        while not self.stop.is_set() and os.getppid() == self.parent:
+            self._watchdog.turned()
             self.driver.turn(ready)
             self._remark_codes()
             self._tell_raised()
             fed = self.feeding.turn(self.driver.node.owned_sequencers())
             fed |= self.outside.turn(self.driver.node.owned_partitions())
-            # What follows from what was read has been done: only the log, or the time, can bring more.
+            # The effects of all read records have been performed: only the log, or the time, can bring more.
             soon = self.driver.is_waiting or self.outside.running
             quiet_s = QUIET_WAIT_S if self.driver.is_quiet else IDLE_WAIT_S
             idle_s = WATCH_WAIT_S if self.driver.watches else quiet_s

@@ -6,9 +6,9 @@ import time
 
 from nodes.errors import RunFailed
 from nodes.log.contract import Log, TopicPartition
-from nodes.machine.claiming import shares
-from nodes.machine.ownership import Ownership
-from nodes.transactions.control import ControlFold
+from nodes.machine.ownership.assignment import shares
+from nodes.machine.ownership.ownership import Ownership
+from nodes.transactions.control_history import ControlFold
 from nodes.transactions.topics import TransactionTopics
 
 _WAIT_S = 0.2
@@ -24,7 +24,7 @@ def wait_until_settled(
         if time.monotonic() > deadline:
             raise RunFailed(
                 f"job {topics.job!r}: {len(ownership.members)} of {nodes} nodes have joined in {limit_s:g} s, and its "
-                f"partitions are not shared out among them; look at what the nodes say on standard error"
+                f"partitions are not shared out among them; see the standard error of the nodes"
             )
         log.wait({TopicPartition(topics.control, 0): fold.offset}, _WAIT_S)
 

@@ -1,12 +1,14 @@
-"""What a node does as a standby of units that others own: which, what of it is on the log, when to stand in."""
+"""A node's work as a standby of units that others own: which units, their records on the log, when to stand in."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
 
 from nodes.log.contract import Log, OffsetOutOfRange, TopicPartition
-from nodes.machine.claiming import Claiming
+from nodes.machine.ownership.claims import Claiming
+from nodes.machine.ownership.succession import Succession
 from nodes.transactions.topics import TransactionTopics
+from transactional import events as e
 from transactional.node import TransactionNode
 from transactional.standby import reply_name
 
@@ -19,21 +21,21 @@ CALM_MS = 2_000
 
 
 class StandingBy:
-    """``copies`` in all, the owner's included. Times are the node's clock but for ``wall_ms``, as in ``step``."""
+    """``replicas`` in all, the owner's included. Times are the node's clock but for ``wall_ms``, as in ``step``."""
 
     def __init__(
         self,
         log: Log,
         topics: TransactionTopics,
         claiming: Claiming,
-        copies: int,
+        replicas: int,
         clock_ms: Callable[[], int],
         wall_ms: Callable[[], int],
     ) -> None:
         self._log = log
         self._topics = topics
         self._claiming = claiming
-        self._copies = copies
+        self._succession = Succession(claiming.node, claiming.groups, replicas)
         self._clock_ms = clock_ms
         self._wall_ms = wall_ms
         self._replies_at: dict[int, int] = {}
@@ -41,9 +43,14 @@ class StandingBy:
         self._patience_ms = PATIENCE_MS
         self.stood_in = 0
 
-    def units(self) -> frozenset[int]:
-        """Units that this node should be a standby of."""
-        return self._claiming.standing_by(self._copies, self._clock_ms())
+    def units(self, node: TransactionNode) -> Collection[int]:
+        """Units that this node should be a standby of, or stay one for a while."""
+        claiming = self._claiming
+        if self._succession.replicas < 2 or not claiming.joined or claiming.leaving:
+            return ()
+        live, owners = claiming.member.live(self._clock_ms()), claiming.ownership.owners()
+        detector = claiming.detector
+        return self._succession.ranks(live, owners, detector.pace.unproven(), node.standing_by, detector.running_ms)
 
     def begins(self, partition: int) -> None:
         """To be called before the last reply of a partition is looked for."""
@@ -59,14 +66,13 @@ class StandingBy:
             if ready is not None and TopicPartition(self._topics.replies, partition) not in ready:
                 continue
             try:
-                chunk = self._log.follow(self._topics.replies, partition, self._replies_at[partition])
+                chunk = self._log.poll(self._topics.replies, partition, self._replies_at[partition])
             except OffsetOutOfRange:
                 self._replies_at[partition] = self._log.start_offset(self._topics.replies, partition)
                 continue
             self._replies_at[partition] = chunk.next_offset
             if chunk.values:
-                standby = node.standing_by[node.ledger.sequencers + partition]
-                standby.saw_reply(max(reply_name(value) for value in chunk.values))
+                node.hear(e.RepliesLogged(partition, max(reply_name(value) for value in chunk.values)))
 
     def watches(self, node: TransactionNode) -> bool:
         """Whether a standby has something ready that its owner has to write: then it looks often how late that is."""
@@ -76,18 +82,20 @@ class StandingBy:
     def stand_in(self, node: TransactionNode) -> bool:
         """Speak for owners that are late; True if one is.
 
-        Who is late with one thing is with all: the next epoch would wait for its other units as long again.
+        An owner that is late with one unit is late with all: the next epoch would wait for its other units as long
+        again.
         """
         now_ms, owners = self._clock_ms(), self._claiming.ownership.owners()
         for unit, standby in node.standing_by.items():
             spoke_ms = self._spoke_ms.get(unit)
-            standby.speaks = standby.speaks and spoke_ms is not None and 0 <= now_ms - spoke_ms < SPEAK_MS
+            if standby.speaks and (spoke_ms is None or not 0 <= now_ms - spoke_ms < SPEAK_MS):
+                node.hear(e.StandbySilenced(unit))
         silent = [unit for unit, standby in sorted(node.standing_by.items()) if not standby.speaks]
         before_ms = self._wall_ms() - self._patience_ms
         late = {owners.get(unit) for unit in silent if node.standing_by[unit].is_late(node.ledger, before_ms)}
         for unit in silent:
             if owners.get(unit) in late:
-                node.speak(unit, for_good=False)
+                node.hear(e.StandbySpeaks(unit))
                 self._spoke_ms[unit] = now_ms
                 self.stood_in += 1
         if late:  # where that happens again and again, the machine is slow and nobody dead

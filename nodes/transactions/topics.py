@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from nodes.errors import UnknownName
 from nodes.log.contract import Log
+from nodes.runtime.control_topic import ControlTopic
+from nodes.runtime.heartbeat_reader import HEARTBEAT_RETENTION_MS
 from transactional.operators import Program
 
-HEARTBEAT_RETENTION_MS = 60_000
 FIRST_INCARNATION = 1
 _SUFFIX = "-txn-epochs"
 
@@ -46,12 +47,17 @@ class TransactionTopics:
 
     @property
     def control_checkpoints(self) -> str:
-        """What the control topic folds to, now and then; it is trimmed behind that."""
+        """The fold of the control topic, now and then; it is trimmed behind that."""
         return f"{self.job}-txn-control-checkpoints"
 
     @property
     def heartbeats(self) -> str:
         return f"{self.job}-txn-heartbeats"
+
+
+def control_topic(topics: TransactionTopics) -> ControlTopic:
+    """The control topic of the job, to be read."""
+    return ControlTopic(topics.job, topics.control, topics.control_checkpoints)
 
 
 def create_topics(log: Log, program: Program, sequencers: int) -> TransactionTopics:
@@ -79,5 +85,5 @@ def job_on(log: Log, name: str | None) -> TransactionTopics:
     if name is None and len(jobs) == 1:
         return TransactionTopics(jobs[0])
     if name not in jobs:
-        raise UnknownName("transactional job", name or "(say which with --job)", jobs)
+        raise UnknownName("transactional job", name or "(name one with --job)", jobs)
     return TransactionTopics(name)

@@ -6,18 +6,18 @@ import logging
 import sys
 from collections.abc import Callable
 
-from nodes.apart import Limits, Note, tried_apart
-from nodes.settings import Settings
-from nodes.transactions.watch import FunctionWatch
-from transactional.crashing import Died
+from nodes.runtime.trial_process import Limits, Note, tried_apart
+from nodes.settings.settings import Settings
+from nodes.transactions.function_timeout import FunctionWatch
 from transactional.errors import Aborted
-from transactional.interrupting import Noting
+from transactional.execution.crashing import Died
+from transactional.execution.interrupting import Noting
 
 logger = logging.getLogger(__name__)
 
 
 class TriedApart:
-    """As ``transactional.crashing.Apart``. ``alive`` is called again and again while it waits for the child."""
+    """An ``Apart`` of the protocol. ``alive`` is called again and again while it waits for the child."""
 
     def __init__(self, settings: Settings, alive: Callable[[], None]) -> None:
         node = settings.node
@@ -26,7 +26,7 @@ class TriedApart:
         self._alive = alive
 
     def __call__(self, step: Callable[[], object]) -> Died | None:
-        """Who ends the child; None: nobody does, or it is not known."""
+        """The transaction that ends the child; None: none does, or it is not known."""
         watch = FunctionWatch(self._timeout_ms)
 
         def run(note: Note) -> None:

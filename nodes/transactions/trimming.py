@@ -10,23 +10,23 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import TypeAlias
 
+from nodes.checkpoints.saver import DirectSaver, Saver
 from nodes.log.contract import Log, LogError, OffsetOutOfRange
 from nodes.machine import messages as m
 from nodes.machine.control_state import ControlCheckpoint
 from nodes.machine.durable import KEPT_CHECKPOINTS
-from nodes.saver import DirectSaver, Saver
-from nodes.transactions.checkpointing import TransactionCheckpoints
-from nodes.transactions.control import RECORDS_A_UNIT, trim_control
+from nodes.transactions.checkpoints.checkpointing import TransactionCheckpoints
+from nodes.transactions.control_history import RECORDS_A_UNIT, trim_control
 from nodes.transactions.topics import TransactionTopics
+from transactional.epochs.trimming import Trims
 from transactional.node import TransactionNode
-from transactional.trimming import Trims
 
 Wish: TypeAlias = tuple[str, int, int]
 """Topic, partition, and the first offset that stays."""
 
 
 class TopicsTrimmed(OffsetOutOfRange):
-    """What a node needs of the job's own topics was deleted: starting again does not help (exit code 1)."""
+    """Records that a node needs of the job's own topics were deleted: starting again does not help (exit code 1)."""
 
 
 class Trimming:
@@ -80,7 +80,7 @@ class Trimming:
         return ControlCheckpoint(control_at, ownership.snapshot())
 
     def _wishes(self, node: TransactionNode, owned: Collection[int]) -> list[Wish]:
-        """What may go. Nothing while some checkpoint is known to be damaged."""
+        """The records that may be deleted. Nothing while some checkpoint is known to be damaged."""
         if not self._checkpoints.first_epoch_needed():
             return []
         topics, trims, sequencers = self._topics, self._trims, self._checkpoints.sequencers
@@ -123,7 +123,8 @@ class Trimming:
 def trimmed_away(job: str, error: OffsetOutOfRange) -> TopicsTrimmed:
     """The error of a node that needs records of the job's own topics that were deleted."""
     return TopicsTrimmed(
-        f"job {job!r}: {error}. The job's own topics are trimmed behind its checkpoints (node.trim), and none that "
-        f"reaches back so far is intact. Start the node again: it goes on from the newest ones, which living nodes "
-        f"save; if no node lives and this comes again, the job can only begin anew, under another name"
+        f"job {job!r}: {error}. The job's own topics are trimmed behind its checkpoints "
+        f"(node.truncate_internal_topics), and none that reaches back so far is intact. Start the node again: it goes "
+        f"on from the newest ones, which living nodes save; if no node lives and this comes again, the job can only "
+        f"begin anew, under another name"
     )

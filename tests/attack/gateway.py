@@ -11,8 +11,8 @@ from typing import Any
 
 import uvicorn
 
-from nodes.transactions.front_door import FrontDoor
-from nodes.transactions.http_protocol import bounded
+from nodes.transactions.gateway.app import HttpGateway
+from nodes.transactions.gateway.http_protocol import bounded
 from tests.integration.processes import PLENTY_S
 
 TOKEN = "let-me-in"
@@ -40,7 +40,7 @@ class Gateway:
 
     def __init__(self, token: str | None, connections: int, limit_s: float) -> None:
         self.client = Client()
-        self.door = FrontDoor(self.client, token=token)  # pyright: ignore[reportArgumentType]
+        self.door = HttpGateway(self.client, token=token)  # pyright: ignore[reportArgumentType]
         config = bounded(self.door, connections, header_s=limit_s, body_s=limit_s)  # pyright: ignore
         self.server = uvicorn.Server(config)
         self.listening = socket.create_server(("127.0.0.1", 0))
@@ -73,7 +73,7 @@ def gateway(*, token: str | None = None, connections: int = 100, limit_s: float 
 
 
 def rest(opened: socket.socket) -> bytes:
-    """What comes until the connection is closed."""
+    """The bytes until the connection is closed."""
     found = bytearray()
     try:
         while part := opened.recv(1 << 16):

@@ -36,7 +36,7 @@ def _cut(draw: Random, sample: bytes) -> bytes:
 
 
 def _bomb(draw: Random, sample: bytes) -> bytes:
-    """What inflates without end, for who inflates what looks like it."""
+    """Bytes that inflate without end, for code that inflates anything of that form."""
     packed = zlib.compress(bytes(BOMB_BYTES), 9)
     return draw.choice([packed, gzip.compress(bytes(BOMB_BYTES)), sample + packed])
 

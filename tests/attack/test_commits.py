@@ -6,12 +6,12 @@ import zlib
 
 import pytest
 
-from transactional import logged_commits
-from transactional.appends import AppendCommit
-from transactional.logged_commits import LoggedCommits
-from transactional.messages import BadMessage, Commit, Piece, commit_message, to_bytes
-from transactional.pieces import PIECE_BYTES, READ_RATIO, WHOLE_BYTES, WRITTEN_RATIO, Pieces, travelling
-from transactional.values import digest
+from transactional.epochs.appends import AppendCommit
+from transactional.epochs.messages import BadMessage, Commit, RecordPiece, commit_message, to_bytes
+from transactional.epochs.pieces import PIECE_BYTES, READ_RATIO, WHOLE_BYTES, WRITTEN_RATIO, Pieces, travelling
+from transactional.state import logged_commits
+from transactional.state.logged_commits import LoggedCommits
+from transactional.state.values import digest
 
 
 def commit(epoch: int, value: bytes = b"v", partition: int = 1) -> Commit:
@@ -29,11 +29,11 @@ def bomb(epoch: int, size: int, ratio: int | None = None, level: int = 9, seed: 
     data = zlib.compress(whole, level)
     if ratio is not None:
         data = data.ljust(size // ratio + 1, b"\0")
-    return to_bytes(Piece(epoch, digest(whole), digest(data), 0, 1, size, data))
+    return to_bytes(RecordPiece(epoch, digest(whole), digest(data), 0, 1, size, data))
 
 
 class Counted:
-    """What ``decompressobj`` gives, counting what comes out."""
+    """The result of ``decompressobj``, with a count of the bytes that come out."""
 
     total = 0
 
@@ -69,7 +69,7 @@ def test_a_bomb_is_refused_by_its_size_alone(inflated: type[Counted]) -> None:
     commits = LoggedCommits(1, 1)
     for number in range(200):
         commits.add(bomb(1, 1 << 16, seed=number))
-    commits.add(to_bytes(Piece(1, b"w", b"n", 0, 1, WHOLE_BYTES, zlib.compress(bytes(1 << 20), 9))))
+    commits.add(to_bytes(RecordPiece(1, b"w", b"n", 0, 1, WHOLE_BYTES, zlib.compress(bytes(1 << 20), 9))))
     commits.add(to_bytes(commit(1, b"right")))
     found = commits.take(1)
     assert found is not None and found.writes[0][2] == b"right"
@@ -91,7 +91,7 @@ def test_what_is_inflated_in_vain_is_bounded_for_a_partition(
 def test_only_commits_of_the_epoch_and_partition_count() -> None:
     commits = LoggedCommits(1, 1)
     other = commit(2)
-    forged = Piece(1, digest(to_bytes(other)), b"n", 0, 1, None, to_bytes(other))
+    forged = RecordPiece(1, digest(to_bytes(other)), b"n", 0, 1, None, to_bytes(other))
     for value in [to_bytes(commit(1, partition=2)), to_bytes(forged)]:
         commits.add(value)
     assert commits.take(1) is None
@@ -115,10 +115,10 @@ def test_what_compresses_without_end_is_written_so_that_it_is_read() -> None:
 def test_other_topics_refuse_bombs_and_read_what_earlier_releases_wrote(inflated: type[Counted]) -> None:
     with pytest.raises(BadMessage, match=f"more than {READ_RATIO} times"):
         pieces, found = Pieces(), commit_message(bomb(1, 1 << 20))
-        assert isinstance(found, Piece)
+        assert isinstance(found, RecordPiece)
         pieces.take(found)
     assert inflated.total == 0
     earlier = commit_message(bomb(1, 1 << 24, level=1))
-    assert isinstance(earlier, Piece)
+    assert isinstance(earlier, RecordPiece)
     whole = Pieces().take(earlier)
     assert whole is not None and len(whole) == 1 << 24

@@ -1,7 +1,7 @@
 """Records of the control topic that come twice, late, from nodes that are gone, or from nobody.
 
-Each kind in both kinds of job. What a record says is done once; nodes answer none of them without end, and all results
-come and are right.
+Each kind in both kinds of job. A record takes effect once; nodes answer none of them without end, and all results come
+and are right.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from nodes.checkpoint_format import MERGED, CheckpointKey, digest_of, name_of
-from nodes.history import heartbeat_topic
+from nodes.checkpoints.file_names import MERGED, CheckpointKey, digest_of, name_of
 from nodes.log.memory import MemoryLog
 from nodes.machine import messages as m
-from nodes.sim.options import draw
+from nodes.sim.drawing import draw
 from nodes.sim.run import live
 from nodes.sim.trace import Trace
 from nodes.sim.world import World
-from nodes.transactions.beginning import begin, started
+from nodes.streams.control_history import heartbeat_topic
+from nodes.transactions.job_start import begin, started
 from nodes.transactions.topics import FIRST_INCARNATION, create_topics
 from tests.unit.txn_stage import SEQUENCERS, Stage, counters
-from wcrdt.slots import WINDOW_START
+from wcrdt.replica.slots import WINDOW_START
 
 KEYS = 7
 PER_KEY = 12
@@ -246,6 +246,7 @@ def test_forged_names_of_checkpoints_have_no_effect_on_a_streaming_job() -> None
             forged.append(m.MergedSaved(run.incarnation, "nobody", name, 10**8, [10**9] * run.partitions))
             world.log.append(run.job.control_topic, 0, [m.encode(each) for each in forged])
         live(world)
+        assert world.all_done()
 
 
 @pytest.mark.parametrize("garbage", GARBAGE, ids=range(len(GARBAGE)))

@@ -11,8 +11,8 @@ import pytest
 from nodes.cli.main import run
 from nodes.log import EmbeddedLog, LogDamaged
 from nodes.log.contract import MAX_RECORD_BYTES
-from nodes.log.embedded_environment import DAMAGE_NOTE
-from nodes.logs import undo_logging
+from nodes.log.embedded.environment import DAMAGE_NOTE
+from nodes.runtime.logging_setup import undo_logging
 
 PAGE_BYTES = os.sysconf("SC_PAGESIZE")
 COMMIT_AT = 144

@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from nodes.dead_letters import dead_letters
-from nodes.jobs import load_job
-from nodes.reader import OutputReader
+from nodes.results.dead_letters import dead_letters
+from nodes.results.reader import OutputReader
+from nodes.streams.jobs import load_job
 from tests.integration.fleet_support import Stage, run_command
 from tests.integration.jobs_mixed import INPUT, OUTPUT, Event
 from tests.integration.processes import until

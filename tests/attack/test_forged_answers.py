@@ -9,17 +9,17 @@ import msgspec
 import pytest
 
 from nodes.machine import messages as m
-from nodes.transactions.beginning import started
-from nodes.transactions.outside import Outside
+from nodes.transactions.external_calls import ExternalCalls
+from nodes.transactions.job_start import started
 from nodes.transactions.topics import TransactionTopics
 from tests.integration.processes import PLENTY_S, ROOT
 from tests.unit.txn_stage import Stage
 from transactional import Context, Operator, Program
+from transactional.epochs.messages import Request
 from transactional.external import Asking, asking_of
-from transactional.messages import Request
-from transactional.requests import continuation, partition_of, proof_of
-from transactional.snapshots import ReplyState
-from transactional.values import encode
+from transactional.requests.requests import continuation, partition_of, proof_of
+from transactional.state.snapshots import ReplyState
+from transactional.state.values import encode
 
 SHOP = Operator("shop", partitions=2)
 may_answer = threading.Event()
@@ -43,7 +43,7 @@ class Shop(Stage):
     def __init__(self) -> None:
         super().__init__(Program("shop", [SHOP], externals=[charge]))
         self.start("a")
-        self.outside = Outside(
+        self.outside = ExternalCalls(
             self.log, self.program, self.topics.requests, lambda: self.now_ms, self.config.answer_key
         )
         self.calls_out = False
@@ -55,7 +55,7 @@ class Shop(Stage):
                 self.outside.turn(driver.node.partitions)
 
     def asks(self) -> tuple[ReplyState, Request, Asking]:
-        """What the only transaction waits for."""
+        """The call that the only transaction waits for."""
         for _ in range(1_000):
             self.turn()
             for driver, _ in self.nodes.values():

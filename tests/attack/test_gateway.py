@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from nodes.failed_tokens import GAP_S, MOST_S, FailedTokens
-from nodes.transactions.http_protocol import most_connections
+from nodes.runtime.failed_tokens import GAP_S, MOST_S, FailedTokens
+from nodes.transactions.gateway.http_protocol import most_connections
 from tests.attack.gateway import TOKEN, Gateway, gateway, request, rest
 from tests.integration.processes import until
 
@@ -134,7 +134,7 @@ def test_wrong_tokens_wait_and_the_right_one_does_not() -> None:
                 asked.append(super().wait_s())
                 return 0.0
 
-        served.door._failed_tokens = Recorded()
+        served.door.failed_tokens = Recorded()
         good = request(b'{"operator":"o","key":"k","function":"f"}', f"Authorization: Bearer {TOKEN}")
         for shown in ("", "Bearer ", "Bearer wrong", "Basic bGV0LW1lLWlu", f"Bearer {TOKEN}x"):
             assert status(served.say(request(b"{}", f"Authorization: {shown}"))) == 401

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from examples.bank import program
-from nodes.jobs import Topics
 from nodes.log import Log, open_log
-from nodes.log.kafka import KafkaLog
-from nodes.transactions.client import TransactionClient
+from nodes.log.kafka.log import KafkaLog
+from nodes.streams.jobs import Topics
+from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.topics import TransactionTopics, create_topics
 from tests.attack.hostile import hostile
 from tests.integration import poison

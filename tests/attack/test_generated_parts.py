@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from nodes.checkpoints import CheckpointDamaged, CheckpointNewer
-from nodes.checkpoints_objects import ObjectCheckpoints
+from nodes.checkpoints.object_store import ObjectCheckpoints
+from nodes.checkpoints.store import CheckpointDamaged, CheckpointNewer
+from nodes.fleet.supervisor import WRONG_PAGES
 from nodes.log import EmbeddedLog, LogError
-from nodes.log.embedded_boot import verify_at_next_opening
-from nodes.supervisor import WRONG_PAGES
+from nodes.log.embedded.damage.after_reboot import verify_at_next_opening
 from tests.attack.gateway import TOKEN, gateway, request, rest
 from tests.attack.hostile import hostile, requests
 from tests.integration.checkpoint_samples import key
@@ -67,7 +67,7 @@ def make_log(path: Path) -> None:
 
 
 def read_and_write(path: Path) -> str:
-    """What a program finds: ``whole``, ``named``, or what is wrong."""
+    """The finding of a program: ``whole``, ``named``, or what is wrong."""
     wanted = {n * BATCH + at: value(n, at) for n in range(2 * BATCHES) for at in range(BATCH)}
     try:
         with EmbeddedLog(path) as log:

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from holon import Context, Job, Json, ProcessingFunction, Source
-from holon.admit import LETTER_HEAD_BYTES, WHOLE_LETTER_BYTES, payload_digest
-from holon.testing import JobTest
-from nodes.dead_letters import dead_letters, replay, whole_payload
+from holon.testing import JobTestDriver
+from holon.tracks.admission import LETTER_HEAD_BYTES, WHOLE_LETTER_BYTES, payload_digest
 from nodes.errors import RunFailed
-from nodes.jobs import load_job
 from nodes.log.contract import MAX_RECORD_BYTES
+from nodes.results.dead_letters import dead_letters, replay, whole_payload
+from nodes.streams.jobs import load_job
 from tests.integration import poison
 from tests.integration.fleet_support import Command, Stage, run_command
 from tests.integration.jobs_mixed import INPUT, Event, time_of
@@ -64,7 +64,7 @@ def test_a_long_letter_is_put_back_whole_or_refused_by_name(stage: Stage) -> Non
 
 @pytest.mark.parametrize("size", [WHOLE_LETTER_BYTES, WHOLE_LETTER_BYTES + 1])
 def test_letters_are_whole_up_to_the_limit(size: int) -> None:
-    test = JobTest(Job("passing", Source(INPUT, Json(Event), timestamp=time_of), Raises, output="out"))
+    test = JobTestDriver(Job("passing", Source(INPUT, Json(Event), timestamp=time_of), Raises, output="out"))
     test.feed(0, b"x" * size)
     (letter,) = test.dead()
     kept = base64.b64decode(letter["payload"])
@@ -74,7 +74,7 @@ def test_letters_are_whole_up_to_the_limit(size: int) -> None:
 
 def test_an_exception_whose_text_is_no_unicode_is_a_reason() -> None:
     source = Source(INPUT, Json(Event), timestamp=time_of)
-    test = JobTest(Job("raising", source, Raises, output="out", on_error="dead-letter"))
+    test = JobTestDriver(Job("raising", source, Raises, output="out", on_error="dead-letter"))
     test.feed(0, poison.good(1))
     (letter,) = test.dead()
     assert letter["reason"] == "the processing function raised ValueError: surrogate \\ud800"

@@ -8,17 +8,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from nodes.failed_tokens import FailedTokens
-from nodes.health import Health
-from nodes.metrics_server import MetricsServer, Pages, _Server
+from nodes.metrics.health import Health
+from nodes.metrics.server import BoundedServer, MetricsServer, Pages
+from nodes.runtime.failed_tokens import FailedTokens
 from tests.attack.gateway import rest
 from tests.integration.processes import PLENTY_S, until
 
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[MetricsServer]:
-    monkeypatch.setattr(_Server, "most_connections", 3)
-    monkeypatch.setattr(_Server, "connection_s", 0.5)
+    monkeypatch.setattr(BoundedServer, "most_connections", 3)
+    monkeypatch.setattr(BoundedServer, "connection_s", 0.5)
     pages = Pages(lambda accept: (b"", "text/plain"), Health, Health)
     server = MetricsServer(pages, "127.0.0.1", 0, "secret")
     server.start()
@@ -57,15 +57,16 @@ def test_a_connection_ends_however_slowly_its_bytes_come(server: MetricsServer) 
 
         dripping = threading.Thread(target=drip)
         dripping.start()
-        rest(opened)
+        assert rest(opened) == b"", "no answer"
         ended.set()
-        dripping.join()
+        dripping.join(PLENTY_S)
+        assert not dripping.is_alive()
 
 
 def test_connections_have_a_limit_and_are_free_again(server: MetricsServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_Server, "connection_s", 3600.0)
+    monkeypatch.setattr(BoundedServer, "connection_s", 3600.0)
     taken = [connect(server) for _ in range(3)]
-    until(lambda: len(server._http._until_s) == 3, "three connections")
+    until(lambda: server.connections == 3, "three connections")
     with connect(server) as opened:
         assert rest(opened) == b""
     for each in taken:
@@ -81,6 +82,6 @@ def test_wrong_tokens_are_slowed_down(server: MetricsServer) -> None:
             asked.append(super().wait_s())
             return 0.0
 
-    server._failed_tokens = Recorded()
+    server.failed_tokens = Recorded()
     assert b" 401 " in get(server, "wrong") and len(asked) == 1
     assert b" 200 " in get(server, "secret") and len(asked) == 1

@@ -13,16 +13,16 @@ import pytest
 
 from nodes.cli.main import run
 from nodes.log.memory import MemoryLog
-from nodes.logs import undo_logging
-from nodes.transactions.aio import AsyncTransactionClient
-from nodes.transactions.front_door import FrontDoor
+from nodes.runtime.logging_setup import undo_logging
+from nodes.transactions.clients.asyncio_client import AsyncTransactionClient
+from nodes.transactions.gateway.app import HttpGateway
 from tests.integration.processes import PLENTY_S
 from tests.unit.txn_stage import SEQUENCERS, Stage
 from transactional import Aborted, Context, Operator, Program
+from transactional.epochs.messages import Reply, reply_message
 from transactional.errors import BadArguments
-from transactional.messages import Reply, reply_message
-from transactional.requests import Admission, WireRequest, partition_of
-from transactional.values import MAX_NESTING, TOO_DEEP, encode
+from transactional.requests.requests import Admission, WireRequest, partition_of
+from transactional.state.values import MAX_NESTING, TOO_DEEP, encode
 
 IT = Operator("it", partitions=2)
 BAD_IDS = {
@@ -96,7 +96,7 @@ def test_the_asyncio_client_names_a_bad_id(stage: Stage, name: str) -> None:
     asyncio.run(talk())
 
 
-async def posted(door: FrontDoor, body: bytes, *headers: tuple[str, str]) -> tuple[int, Any]:
+async def posted(door: HttpGateway, body: bytes, *headers: tuple[str, str]) -> tuple[int, Any]:
     """Status and decoded answer, without a server."""
     kept = {"Host": "localhost", "Content-Type": "application/json", **dict(headers)}
     scope = {
@@ -121,7 +121,7 @@ async def posted(door: FrontDoor, body: bytes, *headers: tuple[str, str]) -> tup
 def over_http(stage: Stage, bodies: list[bytes], *headers: tuple[str, str]) -> list[tuple[int, Any]]:
     async def talk() -> list[tuple[int, Any]]:
         async with AsyncTransactionClient(lambda: stage.log, "limits") as client:
-            door = FrontDoor(client, token=None)
+            door = HttpGateway(client, token=None)
             return [await posted(door, body, *headers) for body in bodies]
 
     return asyncio.run(talk())
@@ -150,7 +150,7 @@ def test_the_command_names_a_bad_id_before_it_opens_a_log(
     def no_log(settings: object) -> None:
         raise AssertionError("a log is opened")
 
-    monkeypatch.setattr("nodes.opening.open_settings_log", no_log)
+    monkeypatch.setattr("nodes.runtime.log_opening.open_settings_log", no_log)
     try:
         assert run(["txn", "call", "account", "alice", "deposit", "[1]", "--id", name]) == 2
         assert NAMED in capsys.readouterr().err
@@ -166,7 +166,7 @@ def test_the_command_names_a_bad_id_before_it_opens_a_log(
 
 
 def deep(stage: Stage) -> Iterator[tuple[int, Any]]:
-    """What became of each depth; an answer comes for all of them."""
+    """The outcome of each depth; an answer comes for all of them."""
     for depth in DEPTHS:
         try:
             yield depth, stage.client.call("it", "k", "echo", {"value": nested(depth)}, timeout_s=PLENTY_S)
@@ -220,7 +220,7 @@ def test_results_and_state_are_refused_by_name_too(function: str) -> None:
 
 
 def replies_to(records: list[bytes]) -> list[Reply]:
-    """What a job replies to records in their request partitions, one for each."""
+    """A job's replies to records in their request partitions, one for each."""
     stage = Stage(Program("limits", [IT]))
     stage.start("a")
     for record in records:

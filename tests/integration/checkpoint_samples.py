@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import struct
 
-from nodes import checkpoint_format as fmt
-from nodes.checkpoints import CheckpointKey
+from nodes.checkpoints import format as fmt
+from nodes.checkpoints.store import CheckpointKey
 
 TEXT = b"compressible " * 40
 NOISE = hashlib.shake_256(b"noise").digest(500)

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from nodes.checkpoints import BlobCheckpoints
-from nodes.checkpoints_objects import ObjectCheckpoints
-from nodes.checkpoints_redis import RedisCheckpoints
+from nodes.checkpoints.object_store import ObjectCheckpoints
+from nodes.checkpoints.redis_store import RedisCheckpoints
+from nodes.checkpoints.store import BlobCheckpoints
 from nodes.redis_connection import RedisServer
 from tests.integration.store_servers import KEYS, PLAIN_REDIS, RedisProcess, S3Server
 

@@ -15,13 +15,13 @@ from typing import Any
 
 import msgspec
 
-from nodes.fleet import Fleet
-from nodes.jobs import declare_end, load_job, open_job
+from nodes.fleet.monitor import Monitor
+from nodes.fleet.processes import Fleet
 from nodes.log import EmbeddedLog
 from nodes.machine.config import JobRun
-from nodes.monitor import Monitor
-from nodes.reader import OutputReader
-from nodes.settings import Settings, load_settings
+from nodes.results.reader import OutputReader
+from nodes.settings.settings import Settings, load_settings
+from nodes.streams.jobs import declare_end, load_job, open_job
 from tests.integration import jobs_mixed
 from tests.integration.jobs_mixed import INPUT, OUTPUT, Event
 from tests.integration.processes import PLENTY_S, ROOT, until
@@ -30,9 +30,9 @@ JOB = "tests.integration.jobs_mixed:job"
 PARTITIONS = 4
 # Small batches and frequent checkpoints: more boundaries to crash at.
 QUICK = ("node.batch_max_records=50", "node.checkpoint_interval_ms=100", "node.broadcast_interval_ms=10")
-NOBODY_IS_SUSPECTED = "node.suspect_after_ms=120000"
+NOBODY_IS_SUSPECTED = "node.failure_timeout_ms=120000"
 """For tests in which a node that a busy machine keeps waiting must not be taken for dead."""
-UNTRIMMED = "node.trim=false"
+UNTRIMMED = "node.truncate_internal_topics=false"
 """For tests that read the job's own topics from their beginning, however long they take."""
 
 

@@ -34,7 +34,7 @@ class Hot(ProcessingFunction[Click]):
         if self.seen.value % 100 == 0:
             ctx.emit({"key": click.key, "seen": self.seen.value}, key=click.key.encode())
 
-    @on_window(counts, once=True)
+    @on_window(counts, scope="global")
     async def report(self, window: Window, ctx: Context) -> None:
         totals = await self.counts.window_value(window)
         ctx.emit({"end": window.end_ms, "totals": dict(sorted(totals.items()))})

@@ -28,7 +28,7 @@ class Bulky(ProcessingFunction[Event]):
     def process(self, event: Event, ctx: Context) -> None:
         self.texts.insert(text_of(event), event.ts)
 
-    @on_window(texts, once=True)
+    @on_window(texts, scope="global")
     async def report(self, window: Window, ctx: Context) -> None:
         texts = await self.texts.window_value(window)
         ctx.emit({"end": window.end_ms, "count": len(texts), "digest": digest(list(texts))})

@@ -1,6 +1,6 @@
 """The job that fleets run in tests: every track, every kind of state, results both per record and per window.
 
-What it must give is computed a second time, without Holon, in ``expected``.
+Its expected results are computed a second time, without Holon, in ``expected``.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from holon import WCRDT, Context, Decoded, Job, Json, Local, ProcessingFunction, Source, Tumbling, Window, on_window
-from holon.columnar.payloads import Payloads
+from holon.columnar.payloads import BinaryColumn
 from wcrdt.lattices.sums import Sum
 
 INPUT = "in"
@@ -67,7 +67,7 @@ class ByColumns(Json[Event]):
     compiled = True
 
     def decode(self, payloads: Sequence[bytes]) -> Decoded[Event]:
-        assert isinstance(payloads, Payloads), "the plain reader has read this"
+        assert isinstance(payloads, BinaryColumn), "the plain reader has read this"
         return super().decode(payloads)
 
 

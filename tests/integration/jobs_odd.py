@@ -92,7 +92,7 @@ class Guarded(ProcessingFunction[Event]):
     def process(self, event: Event, ctx: Context) -> None:
         self.count.insert(1, event.ts)
 
-    @on_window(count, once=True)
+    @on_window(count, scope="global")
     async def report(self, window: Window, ctx: Context) -> None:
         ctx.emit({"end": window.end_ms, "count": await self.count.window_value(window)})
 
@@ -100,7 +100,7 @@ class Guarded(ProcessingFunction[Event]):
 def guarded(default: int = 0) -> Job[Event]:
     """With a skew guard of a minute, or the default one; events of odd amounts are filtered."""
     guard = "live" if default else 60_000
-    source = Source(INPUT, Json(Event), timestamp=time_of, where=lambda e: e.amount % 2 == 0, skew_guard_ms=guard)
+    source = Source(INPUT, Json(Event), timestamp=time_of, filter=lambda e: e.amount % 2 == 0, max_future_skew_ms=guard)
     return Job("guarded", source, Guarded, output=OUTPUT)
 
 

@@ -15,14 +15,15 @@ from pathlib import Path
 
 import psutil
 
-from nodes import kafka_broker
-from nodes.kafka_jars import locked
-from nodes.log.kafka import KafkaLog
+from nodes.local_kafka import broker as kafka_broker
+from nodes.local_kafka.jars import locked
+from nodes.local_kafka.process import free_port
+from nodes.log.kafka.log import KafkaLog
 from tests.integration.processes import ROOT
 
 _LOOK_S = 0.2
 USER, PASSWORD = "holon", "swordfish"
-"""Who may connect to ``session_sasl``."""
+"""The user that may connect to ``session_sasl``."""
 
 
 def session_process() -> psutil.Process:
@@ -37,7 +38,7 @@ def _folder() -> Path:
 
 @cache
 def session_bootstrap() -> str:
-    """Address of the session's broker; the first who asks starts it. What is missing for that is an error."""
+    """Address of the session's broker; the first who asks starts it. A missing part for that is an error."""
     session, folder = session_process(), _folder()
     folder.mkdir(exist_ok=True)
     with locked(folder / "session.lock"):
@@ -71,7 +72,7 @@ def session_log(folder: Path, properties: Mapping[str, str] | None = None, **opt
 
 
 def _with_sasl() -> dict[str, str]:
-    address = f"SASL://127.0.0.1:{kafka_broker.free_port()}"
+    address = f"SASL://127.0.0.1:{free_port()}"
     login = f'org.apache.kafka.common.security.plain.PlainLoginModule required user_{USER}="{PASSWORD}";'
     return {
         "listeners": address,

@@ -15,6 +15,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tests import fault_durations
+
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, INIT_PRODUCER_ID, END_TXN = 0, 1, 2, 3, 22, 26
 Direction = Literal["request", "reply"]
 _TOPIC_ID_BYTES = 16
@@ -36,7 +38,7 @@ class Frame:
 
 @dataclass(eq=False)
 class Rule:
-    """What happens to the frames that match; ``seen`` counts them. ``once``: only the first."""
+    """The action on the frames that match; ``seen`` counts them. ``once``: only the first."""
 
     proxy: Proxy
     matches: Callable[[Frame], bool]
@@ -80,7 +82,7 @@ class Proxy:
 
     @property
     def bootstrap(self) -> str:
-        """What clients connect to."""
+        """The address that clients connect to."""
         return f"{self.host}:{self.port}"
 
     # --- rules ------------------------------------------------------------------------------------------------------
@@ -90,7 +92,7 @@ class Proxy:
     ) -> Rule:
         """Let nothing through (of this direction, API key, topic) until it is released: then all of it arrives late.
 
-        What comes behind a held frame on the same connection waits too, as with TCP.
+        Frames behind a held frame on the same connection wait too, as with TCP.
         """
         return self._add(self._matcher(direction, key, topic), _held, once)
 
@@ -98,10 +100,19 @@ class Proxy:
         """Each frame arrives later."""
 
         async def wait(rule: Rule, data: bytes) -> tuple[bytes, bool]:
-            await asyncio.sleep(seconds)
+            await fault_durations.passes_meanwhile(seconds)
             return data, True
 
         return self._add(self._matcher(direction, key, ""), wait, False)
+
+    def count(self, key: int, version: int) -> Rule:
+        """Requests of one version pass and are counted: clients differ in the versions that they use."""
+
+        async def passes(rule: Rule, data: bytes) -> tuple[bytes, bool]:
+            return data, True
+
+        head = struct.pack(">hh", key, version)
+        return self._add(lambda frame: frame.direction == "request" and frame.body[:4] == head, passes, once=False)
 
     def cut_at(self, size: int, direction: Direction, *, key: int) -> Rule:
         """The next such frame ends after ``size`` bytes, and its connection with it."""
@@ -196,7 +207,7 @@ class Proxy:
         target: asyncio.StreamWriter,
         asked: dict[int, tuple[int, str]],
     ) -> None:
-        """Until the sender ends. What the receiver does not want any more is thrown away."""
+        """Until the sender ends. Bytes that the receiver does not want any more are dropped."""
         try:
             while True:
                 head = await source.readexactly(4)

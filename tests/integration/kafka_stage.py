@@ -7,15 +7,15 @@ import os
 from collections import defaultdict
 from pathlib import Path
 
-from nodes.fleet import Fleet, Member
-from nodes.opening import open_settings_log
-from nodes.settings import Settings, load_settings
+from nodes.fleet.processes import Fleet, FleetProcess
+from nodes.runtime.log_opening import open_settings_log
+from nodes.settings.settings import Settings, load_settings
 from tests.integration import jobs_mixed
 from tests.integration.fleet_support import JOB, PARTITIONS, QUICK, Stage
 from tests.integration.jobs_mixed import INPUT
 
 _BY_COLUMNS = f"{jobs_mixed.__name__}:by_columns"
-READERS = {"plain": (JOB, "librdkafka"), "columns": (_BY_COLUMNS, "librdkafka"), "own": (_BY_COLUMNS, "source")}
+READERS = {"plain": (JOB, "librdkafka"), "columns": (_BY_COLUMNS, "librdkafka"), "own": (_BY_COLUMNS, "direct")}
 """The same job where nodes read Kafka by confluent-kafka, by the compiled loops on librdkafka itself, and by those over
 connections of their own, with librdkafka for what these do not know."""
 OUTLASTS_ALL_CUTS = "log.timeout_ms=240000"
@@ -31,7 +31,7 @@ class KafkaStage(Stage):
         self.prefix = f"s{hashlib.blake2b(os.fsencode(folder), digest_size=6).hexdigest()}-"
         kafka = ("log.kind=kafka", f"log.bootstrap={bootstrap}", f"log.prefix={self.prefix}")
         # Two busy cores are shared with a JVM here: what is only slow must not be taken for dead all the time.
-        patient = ("node.suspect_after_ms=1000", "log.timeout_ms=60000")
+        patient = ("node.failure_timeout_ms=1000", "log.timeout_ms=60000")
         own = (*QUICK, *patient, f"checkpoints.url={folder / 'checkpoints'}")
         self.definitions = (*kafka, *own, *definitions)
         self.settings = load_settings(definitions=self.definitions, environ={}, directory=folder)
@@ -50,7 +50,7 @@ class KafkaStage(Stage):
         """The stage's settings with others on top."""
         return load_settings(definitions=(*self.definitions, *definitions), environ={}, directory=self.path)
 
-    def add(self, fleet: Fleet, number: int, *definitions: str, expected: int = 1) -> Member:
+    def add(self, fleet: Fleet, number: int, *definitions: str, expected: int = 1) -> FleetProcess:
         """Start a node with settings of its own."""
         fleet.settings = self.settings_with(*definitions)
         try:

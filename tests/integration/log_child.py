@@ -1,4 +1,4 @@
-"""What other processes do in the tests of the embedded log: ``python -m tests.integration.log_child COMMAND ...``.
+"""Other processes in the tests of the embedded log: ``python -m tests.integration.log_child COMMAND ...``.
 
 Each acknowledgement is printed as one line, so that a test that kills the process knows what was acknowledged.
 """
@@ -11,8 +11,8 @@ import os
 import sys
 
 from nodes.log import EmbeddedLog, TopicPartition
-from nodes.log.embedded_environment import Environment
-from nodes.log.embedded_lockfile import READER_LOCK
+from nodes.log.embedded.environment import Environment
+from nodes.log.embedded.lock_file import READER_LOCK
 
 
 def append(path: str, partition: str, name: str, rounds: str, batch: str, size: str) -> None:
@@ -74,7 +74,7 @@ def create(path: str, partitions: str) -> None:
 
 
 def environment_of(log: EmbeddedLog, partition: int) -> Environment:
-    """What lies under a partition that has been used."""
+    """The files of a partition that has been used."""
     return log._open["t", partition].env
 
 

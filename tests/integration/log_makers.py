@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holon.columnar.loops import install
-from nodes import compiled
+from nodes.compiled import loading as compiled
 from nodes.log import EmbeddedLog, Log, MemoryLog
-from nodes.log.embedded_columns import Gatherer
+from nodes.log.embedded.columns import Gatherer
 from tests.integration.kafka_broker import session_log
 
-OWN = {"holon.reader": "all"}
+OWN = {"holon.reader": "direct"}
 """All topics are read over connections of the log's own."""
 
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from nodes.monitor import Monitor
+from nodes.fleet.monitor import Monitor
 
 Samples = dict[str, dict[tuple[tuple[str, str], ...], float]]
 

@@ -10,11 +10,12 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from nodes import process, process_start
-from nodes.jobs import load_job
 from nodes.log import EmbeddedLog, Log
 from nodes.log.contract import Appended
-from nodes.settings import Settings, load_settings
+from nodes.runtime import process_start
+from nodes.settings.settings import Settings, load_settings
+from nodes.streams import process
+from nodes.streams.jobs import load_job
 from tests.integration.jobs_mixed import OUTPUT
 
 

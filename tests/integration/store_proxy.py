@@ -13,7 +13,7 @@ _PLENTY_S = 60.0
 
 
 class Fault(Enum):
-    """What happens to a request."""
+    """The action on a request."""
 
     NONE = "passed on and answered"
     HANG = "neither passed on nor answered"

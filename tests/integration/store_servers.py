@@ -14,8 +14,8 @@ from typing import Any
 
 import redis
 
-from nodes.kafka_broker import free_port
-from nodes.settings_stores import RedisSettings
+from nodes.local_kafka.process import free_port
+from nodes.settings.stores import RedisSettings
 from tests.integration.processes import ROOT, until
 
 KEYS = {"access_key_id": "tests", "secret_access_key": "tests-secret", "region": "us-east-1"}

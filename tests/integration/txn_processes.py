@@ -10,9 +10,9 @@ from contextlib import contextmanager
 from tests.integration.processes import PLENTY_S, ROOT
 
 SEQUENCERS = 2
-# What is only slow must not be taken for dead all the time.
+# A node that is only slow must not be taken for dead all the time.
 # And what judges them afterwards reads the whole log.
-PATIENT = ("-D", "node.suspect_after_ms=1000", "-D", "node.trim=false")
+PATIENT = ("-D", "node.failure_timeout_ms=1000", "-D", "node.truncate_internal_topics=false")
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""What a transactional job did on a real log, judged by one plain loop over its requests in commit order."""
+"""The work of a transactional job on a real log, judged by one plain loop over its requests in commit order."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 from nodes.log import Log
 from nodes.transactions.topics import TransactionTopics
 from transactional import Aborted, Program, Serial
-from transactional.ledger import FIRST_EPOCH, Ledger
-from transactional.messages import Replies, reply_message
-from transactional.replies import Numbered, ascending
+from transactional.epochs.ledger import FIRST_EPOCH, Ledger
+from transactional.epochs.messages import Replies, reply_message
+from transactional.requests.replies import Numbered, ascending
 
 
 def records(log: Log, topic: str, partition: int) -> dict[int, bytes]:

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from transactional import Aborted, Operator, Program
-from transactional.requests import WireRequest
+from transactional.requests.requests import WireRequest
 from transactional.workloads.catalogue import WORKLOADS
 from transactional.workloads.contract import History, Shape, unexpected
 

@@ -64,7 +64,7 @@ class Answers(ProcessingFunction[Event]):
         ctx.emit([window.start_ms, totals, await self.mine.window_value(window), self.answered.value])
         self.per_fifty.insert(sum(totals.values()), ctx.timestamp_ms)
 
-    @on_window(totals, once=True)
+    @on_window(totals, scope="global")
     async def close_once(self, window: Window, ctx: Context) -> None:
         for key, total in (await self.totals.window_value(window)).items():
             ctx.emit([window.start_ms, key, total], output="routed", key=key.encode())
@@ -159,8 +159,8 @@ class Promising(PerRecord):
 def source(batches: bool, manual: bool) -> Source[Event]:
     watermarks = ManualWatermarks() if manual else BoundedOutOfOrderness(DELAY_MS)
     if batches:
-        return Source("events", JsonColumns(Event), "ts", where=lambda c: ~c["skip"], watermarks=watermarks)
-    return Source("events", Json(Event), lambda e: e.ts, where=lambda e: not e.skip, watermarks=watermarks)
+        return Source("events", JsonColumns(Event), "ts", filter=lambda c: ~c["skip"], watermarks=watermarks)
+    return Source("events", Json(Event), lambda e: e.ts, filter=lambda e: not e.skip, watermarks=watermarks)
 
 
 def job(function: type[Answers], *, lateness_ms: int = 0, on_error: Any = "fail") -> Job[Event]:
@@ -172,7 +172,7 @@ def job(function: type[Answers], *, lateness_ms: int = 0, on_error: Any = "fail"
         side_outputs={"routed": Output("routed", route_by_key=True, partitions=3)},
         allowed_lateness_ms=lateness_ms,
         on_error=on_error,
-        read_back_ms=1_000,
+        window_retention_ms=1_000,
     )
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from holon import Job, RepeatFilter
-from holon.identity import OutputId
-from holon.input import Input
-from holon.snapshot import Snapshot
-from holon.task import PartitionTask
+from holon import Deduplicator, Job
+from holon.formats.input_run import Input
+from holon.outputs.identity import OutputId
+from holon.tracks.snapshot import Snapshot
+from holon.tracks.task import PartitionTask
 from wcrdt import canonical_bytes
-from wcrdt.replica import Replica, SlotDelta
+from wcrdt.replica.replica import Replica, SlotDelta
 
 Results = dict[tuple[int, str, int, int], list[tuple[OutputId, bytes]]]
 """By (source partition, output, output partition, track), without repeats. How tracks alternate is an accident."""
@@ -51,7 +51,7 @@ class Run:
         self.saved = [task.snapshot().to_bytes() for task in self.tasks]
         self.offsets = [[3 * i + i % 2 if gaps else i for i in range(len(payloads))] for payloads in inputs]
         self.results: Results = {}
-        self.filters: dict[tuple[str, int], RepeatFilter] = {}
+        self.filters: dict[tuple[str, int], Deduplicator] = {}
         self.seen_final: dict[Any, bytes] = {}
 
     def fresh(self, partition: int) -> PartitionTask:
@@ -108,7 +108,7 @@ class Run:
 
     def collect(self, task: PartitionTask) -> None:
         for (output, to), run in task.take_outputs().items():
-            repeats = self.filters.setdefault((output, task.partition), RepeatFilter())
+            repeats = self.filters.setdefault((output, task.partition), Deduplicator())
             for header, value in zip(run.headers, run.values, strict=True):
                 identity = OutputId.from_bytes(header)
                 if repeats.is_new(to, identity):
@@ -130,5 +130,5 @@ def over_the_wire(delta: SlotDelta) -> SlotDelta:
 
 
 def record_by_record(job: Job[Any], inputs: list[list[bytes]], headers: list[list[bytes]] | None = None) -> Outcome:
-    """What every other run is compared with."""
+    """The run that every other run is compared with."""
     return Run(job, inputs, random.Random(0), headers=headers).run(largest=1)

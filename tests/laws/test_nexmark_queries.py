@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holon.testing import JobTest
+from holon.testing import JobTestDriver
 from nexmark.model import BASE_TIME_MS, format_time_ms
-from nexmark.oracle import Counts, compare
+from nexmark.oracle import RecordCounts, compare
 from nexmark.oracle.plain import expected_plain
 from nexmark.queries import TOPIC, nexmark_job
 from nodes.log.memory import MemoryLog
@@ -34,7 +34,7 @@ def test_a_query_gives_what_the_oracle_expects_however_disordered_its_input_is(q
     def holds(partitions: list[list[bytes]], disorder_ms: int, batch: int) -> None:
         log = MemoryLog()
         log.create_topic(TOPIC, len(partitions))
-        test = JobTest(nexmark_job(query, out_of_orderness_ms=disorder_ms), partitions=len(partitions))
+        test = JobTestDriver(nexmark_job(query, out_of_orderness_ms=disorder_ms), partitions=len(partitions))
         for number, records in enumerate(partitions):
             log.append(TOPIC, number, records)
             for first in range(0, len(records), batch):
@@ -44,6 +44,6 @@ def test_a_query_gives_what_the_oracle_expects_however_disordered_its_input_is(q
         found = compare(expected.rows, test.outputs())
         assert found.first == []
         counts = test.counts
-        assert Counts(counts.accepted, counts.filtered, counts.late, counts.dead) == expected.counts
+        assert RecordCounts(counts.accepted, counts.filtered, counts.late, counts.dead) == expected.counts
 
     holds()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.identity import OutputId, Track
+from holon.outputs.identity import OutputId, Track
 from tests.laws.recut_jobs import Answers, Awaiting, PerBatch, PerRecord, Promising, inputs, job
 from tests.laws.recut_runs import Outcome, Results, Run, record_by_record
 

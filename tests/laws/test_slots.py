@@ -25,9 +25,9 @@ from wcrdt import (
     YText,
     canonical_bytes,
 )
-from wcrdt.replica import Punctuation, Replica, SlotDelta, StateShape
-from wcrdt.slots import RECORD_START, WINDOW_START, Applied, Change, OwnTrack, Position, TrackDelta, TrackSlot
-from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
+from wcrdt.replica.replica import Punctuation, Replica, SlotDelta, StateShape
+from wcrdt.replica.slots import RECORD_START, WINDOW_START, Applied, Change, OwnTrack, Position, TrackDelta, TrackSlot
+from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS
 
 SMALL = st.integers(0, 5)
 KEYS = st.sampled_from("ab")
@@ -86,20 +86,20 @@ def prefixes(zero: Lattice[Any, Any], steps: list[Step]) -> dict[Position, Any]:
 
 
 def messages(zero: Lattice[Any, Any], steps: list[Step], rng: random.Random) -> list[TrackDelta]:
-    """What several overlapping makers broadcast, each cutting its deltas where it likes; some full slots too."""
+    """The broadcast of several overlapping makers, each cutting its deltas anywhere; some full slots too."""
     makers = [Maker(zero, steps)]
     sent: list[TrackDelta] = []
     while not all(maker.done for maker in makers):
         maker = rng.choice(makers)
         if not maker.done:
             maker.process()
-        if rng.random() < 0.5 and maker.track.has_news:
+        if rng.random() < 0.5 and maker.track.has_changes:
             sent.append(maker.track.take_delta())
         if rng.random() < 0.2:
             sent.append(maker.track.full_delta())
         if rng.random() < 0.2 and len(makers) < 4:
             makers.append(Maker(zero, steps, maker.track.full_delta()))
-    return [*sent, *(maker.track.take_delta() for maker in makers if maker.track.has_news)]
+    return [*sent, *(maker.track.take_delta() for maker in makers if maker.track.has_changes)]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -134,7 +134,7 @@ def test_what_is_sent_shares_nothing_with_what_goes_on_changing(case: str, data:
     maker, slot = Maker(zero, steps), TrackSlot(RECORD_START)
     while not maker.done and maker.track.position[0] < cut:
         maker.process()
-    sent = [maker.track.full_delta(), *([maker.track.take_delta()] if maker.track.has_news else [])]
+    sent = [maker.track.full_delta(), *([maker.track.take_delta()] if maker.track.has_changes else [])]
     slot.apply(sent[-1], {"s": zero}, BEFORE_TIME_MS)
     before = msgspec.msgpack.encode(sent), contents(slot)
     while not maker.done:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from random import Random
 
-from nodes.log.contract import Appended, Chunk, Log, TopicPartition
+from nodes.log.contract import Appended, FetchedRecords, Log, TopicPartition
 
 
 class LateLog(Log):
-    """What is sent to one partition arrives in order, ``delay_ms()`` after it was sent; its acknowledgement later."""
+    """Records sent to one partition arrive in order, ``delay_ms()`` later; their acknowledgements after that."""
 
     def __init__(self, log: Log, now_ms: Callable[[], int], delay_ms: Callable[[], int]) -> None:
         self._log = log
@@ -39,7 +39,7 @@ class LateLog(Log):
         queue.append((max(due_ms, queue[-1][0]) if queue else due_ms, arrive))
 
     def go_on(self, *, all_of_it: bool = False) -> None:
-        """What is due arrives."""
+        """Due records arrive."""
         for queue in self._sent.values():
             while queue and (all_of_it or queue[0][0] <= self._now_ms()):
                 self._acknowledged.append((self._now_ms() + self._delay_ms(), queue.popleft()[1]()))
@@ -51,7 +51,7 @@ class LateLog(Log):
                 queue.popleft()[1]()
             queue.clear()
 
-    def delivered(self, *, wait: bool = False) -> None:
+    def poll_acks(self, *, wait: bool = False) -> None:
         if wait:
             self.go_on(all_of_it=True)
         while self._acknowledged and (wait or self._acknowledged[0][0] <= self._now_ms()):
@@ -78,7 +78,7 @@ class LateLog(Log):
 
     def read(
         self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20
-    ) -> Chunk:
+    ) -> FetchedRecords:
         return self._log.read(topic, partition, offset, max_records=max_records, max_bytes=max_bytes)
 
     def start_offset(self, topic: str, partition: int) -> int:

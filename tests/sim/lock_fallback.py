@@ -9,10 +9,10 @@ from __future__ import annotations
 from random import Random
 
 from transactional import Aborted, Program
-from transactional.execution import Execution
+from transactional.execution.execution import Execution
+from transactional.execution.site import Site
 from transactional.operators import StateKey, Target
-from transactional.site import Site
-from transactional.store import Store
+from transactional.state.store import Store
 
 Prefix = tuple[str, str]
 

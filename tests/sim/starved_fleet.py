@@ -11,9 +11,9 @@ from nodes.log.memory import MemoryLog
 from nodes.machine import facts as f
 from nodes.machine import messages as m
 from nodes.machine.config import NodeConfig
-from nodes.machine.ownership import Ownership
-from nodes.sim.costs import Costs, Counts
-from nodes.sim.timed import MS, Member, TimedFleet, TimedPlan
+from nodes.machine.ownership.ownership import Ownership
+from nodes.sim.large_fleets.costs import Costs, TurnCounts
+from nodes.sim.large_fleets.timed import MS, TimedFleet, TimedMember, TimedPlan
 from tests.sim.starved_world import HEALTHY_MS, Slices
 
 COSTS = Costs(
@@ -33,7 +33,7 @@ TICK_MS = 100
 
 def starved_plan(seed: int, nodes: int, partitions: int, seconds: float) -> TimedPlan:
     """Every node by itself, with the time until a suspicion that nodes have by default."""
-    config = NodeConfig("", heartbeat_interval_ms=80, suspect_after_ms=300, broadcast_interval_ms=200)
+    config = NodeConfig("", heartbeat_interval_ms=80, failure_timeout_ms=300, broadcast_interval_ms=200)
     return TimedPlan(
         nodes, partitions, config, 1.0, WINDOW_MS, seconds, tick_ms=TICK_MS, ticks=1, alone=nodes, seed=seed
     )
@@ -50,7 +50,7 @@ class StarvedFleet(TimedFleet):
         self.bids = Bids(plan.partitions, plan.tick_ms)
         super().__init__(plan, nexmark_job("q7"), self.bids, COSTS)
 
-    def _cost(self, member: Member, counts: Counts, spent_us: float) -> float:
+    def _cost(self, member: TimedMember, counts: TurnCounts, spent_us: float) -> float:
         cost_ms = super()._cost(member, counts, spent_us) / MS
         owned = set(member.node.work.runners)
         cost_ms += LOAD_MS * len(owned - self.owned.get(member.name, set()))
@@ -59,12 +59,12 @@ class StarvedFleet(TimedFleet):
         beats = self.beat_ms
         for at_ms in self.slices[member.number].run(began_ms, cost_ms):
             if at_ms - max(beats[member.number], began_ms) >= self.plan.config.heartbeat_interval_ms:
-                beats[member.number] = at_ms  # the guardian's thread
+                beats[member.number] = at_ms  # the watchdog's thread
                 self._push(at_ms * MS, lambda: self._beat(member))
         beats[member.number] = at_ms
         return (at_ms - began_ms) * MS
 
-    def _beat(self, member: Member) -> None:
+    def _beat(self, member: TimedMember) -> None:
         beat = m.encode(m.Heartbeat(self.run.incarnation, member.name, 0))
         self.log.append(self.topics.heartbeats, 0, [beat])
 

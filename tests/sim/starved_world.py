@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from nodes.log.contract import Appended, Chunk
+from nodes.log.contract import Appended, FetchedRecords
 from nodes.log.memory import MemoryLog
 from nodes.machine import facts as f
 from nodes.machine import messages as m
-from nodes.machine.ownership import Ownership
+from nodes.machine.ownership.ownership import Ownership
 from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.topics import FIRST_INCARNATION
 from tests.unit.txn_stage import SEQUENCERS, Stage, counters
-from transactional.requests import WireRequest, partition_of, request_record
+from transactional.requests.requests import WireRequest, partition_of, request_record
 
 HEALTHY_MS = 5_000.0
 """So long nodes have a CPU each; then they are starved."""
@@ -84,7 +84,7 @@ class Sent:
 
 
 class SlowLog(MemoryLog):
-    """What a turn writes waits in ``outbox`` until that is over; ``read_records`` and ``writes`` say what it did."""
+    """The records of a turn wait in ``outbox`` until that is over; ``read_records`` and ``writes`` count its work."""
 
     def __init__(self, **more: Any) -> None:
         super().__init__(**more)
@@ -108,14 +108,14 @@ class SlowLog(MemoryLog):
         done = super().append(sent.topic, sent.partition, sent.values)
         sent.done(done.first_offset + done.count)
 
-    def read(self, topic: str, partition: int, offset: int, **more: Any) -> Chunk:
+    def read(self, topic: str, partition: int, offset: int, **more: Any) -> FetchedRecords:
         chunk = super().read(topic, partition, offset, **more)
         self.read_records += len(chunk)
         return chunk
 
 
 @dataclass(slots=True)
-class Member:
+class StarvedMember:
     name: str
     driver: TransactionDriver
     slices: Slices
@@ -148,9 +148,9 @@ class StarvedWorld:
         if a_second:
             self._push(0.0, lambda: self._ask(1000 / a_second))
 
-    def _member(self, number: int, share: float) -> Member:
+    def _member(self, number: int, share: float) -> StarvedMember:
         name = f"n{number}"
-        member = Member(name, self.stage.start(name), Slices(Random(f"{number} {self.draw.random()}"), share))
+        member = StarvedMember(name, self.stage.start(name), Slices(Random(f"{number} {self.draw.random()}"), share))
         self._push(self.draw.uniform(0, 500), lambda: self._turn(member))
         return member
 
@@ -169,7 +169,7 @@ class StarvedWorld:
                 return True
         return False
 
-    def kill(self, member: Member) -> None:
+    def kill(self, member: StarvedMember) -> None:
         member.dead = True
 
     def _ask(self, each_ms: float) -> None:
@@ -180,7 +180,7 @@ class StarvedWorld:
         self.log.append(self.stage.topics.requests, partition_of(name, SEQUENCERS), [request_record(wire)])
         self._push(self.now_ms + each_ms, lambda: self._ask(each_ms))
 
-    def _turn(self, member: Member) -> None:
+    def _turn(self, member: StarvedMember) -> None:
         """The node looks at what is there; what follows is on the log when it has had the CPU time for it."""
         if member.dead:
             return
@@ -200,17 +200,17 @@ class StarvedWorld:
         self._measure(driver)
         at_ms = self.now_ms
         for at_ms in member.slices.run(self.now_ms, cost_ms):
-            if at_ms - max(member.beat_ms, self.now_ms) >= BEAT_MS:  # the guardian's thread
+            if at_ms - max(member.beat_ms, self.now_ms) >= BEAT_MS:  # the watchdog's thread
                 member.beat_ms = at_ms
                 self._push(at_ms, lambda: self._beat(member))
         self._push(at_ms, lambda: self._over(member, sent))
 
-    def _beat(self, member: Member) -> None:
+    def _beat(self, member: StarvedMember) -> None:
         if not member.dead:
             beat = m.encode(m.Heartbeat(FIRST_INCARNATION, member.name, 0))
             self.log.append(self.stage.topics.heartbeats, 0, [beat])
 
-    def _over(self, member: Member, sent: list[Sent]) -> None:
+    def _over(self, member: StarvedMember, sent: list[Sent]) -> None:
         if member.dead:
             return
         for each in sent:
@@ -233,12 +233,12 @@ class StarvedWorld:
                 self.releases += isinstance(fact, f.PartitionReleased)
 
     def _measure(self, driver: TransactionDriver) -> None:
-        """What the node holds, at most."""
+        """The memory of the node, at most."""
         node = driver.node
         held = {
-            "requests read ahead": max((len(each._requests) for each in node.sequencers.values()), default=0),
-            "epochs": len(node.ledger._epochs),
-            "commits": max((len(each._commits) for each in node.partitions.values()), default=0),
+            "requests read ahead": max((each.held for each in node.sequencers.values()), default=0),
+            "epochs": len(node.ledger.epochs),
+            "commits": max((each.kept_commits for each in node.partitions.values()), default=0),
             "calls": max((len(each.received) for each in node.partitions.values()), default=0),
         }
         for name, count in held.items():

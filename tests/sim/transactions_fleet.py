@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 from nodes.log.contract import Log
 from nodes.transactions.driver import TransactionDriver
 from tests.sim.late_log import LateLog
 from tests.unit.txn_stage import SlowSaver, Stage, counters
-from transactional.requests import WireRequest
+from transactional.requests.requests import WireRequest
 
 TURN_MS = 5
 PATIENCE_TURNS = 8_000
@@ -21,7 +22,7 @@ PATIENCE_TURNS = 8_000
 
 @dataclass
 class Met:
-    """What a run has met, so that a test can demand that it was not trivial."""
+    """The events of a run, so that a test can demand that it was not trivial."""
 
     answered: int = 0
     saved: int = 0
@@ -42,7 +43,7 @@ class Fleet(Stage):
 
     def __init__(self, seed: int) -> None:
         draw = self.draw = Random(seed)
-        self.copies = draw.choice([1, 2, 2, 2, 3, 3])
+        self.replicas = draw.choice([1, 2, 2, 2, 3, 3])
         super().__init__(
             counters("fleet", draw.randrange(1, 4)),
             interval_ms=draw.choice([60, 150, 400]),
@@ -84,14 +85,16 @@ class Fleet(Stage):
         self.logs[name] = late
         return late
 
-    def start(self, name: str) -> TransactionDriver:
-        driver = super().start(name)
-        driver.standing._copies = self.copies
+    def checkpoint_options(self, name: str) -> dict[str, Any]:
         now_ms = lambda: self.now_ms  # noqa: E731
         saver = SlowSaver(now_ms, lambda: self.draw.randrange(self.delay_ms // 2, self.delay_ms + 1))
         merger = SlowSaver(now_ms, lambda: self.draw.randrange(100))
-        driver.checkpoints._saver, driver.checkpoints._merger = saver, merger
-        self.savers[name], self.promoted[name] = [saver, merger], 0
+        self.savers[name] = [saver, merger]
+        return {"saver": saver, "merger": merger}
+
+    def start(self, name: str) -> TransactionDriver:
+        driver = super().start(name)
+        self.promoted[name] = 0
         return driver
 
     def kill(self, name: str, why: str) -> None:
@@ -193,7 +196,7 @@ class Fleet(Stage):
         raise AssertionError(f"{len(self.sent)} requests have no reply: {sorted(self.sent)[:5]}")
 
     def check(self) -> None:
-        """What was acknowledged stands, once: on this fleet, and on one that begins with its checkpoints."""
+        """Acknowledged requests have taken effect, once: on this fleet, and on one that begins with its checkpoints."""
         self._check_counts()
         for name in sorted(self.nodes):
             self.kill(name, "all at once")

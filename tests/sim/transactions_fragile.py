@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from tests.sim.transactions_world import Life, World
+from transactional.conflicts.nondeterminism import Nondeterministic
 from transactional.errors import RerunHangs
-from transactional.nondeterminism import Nondeterministic
 
 MOST_STOPS = 60
 

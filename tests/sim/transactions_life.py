@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from transactional import node as n
-from transactional.appends import Append, AppendCalls, AppendCommit, AppendEpochs
-from transactional.trimming import Trims
+from transactional.epochs.appends import Append, AppendCalls, AppendCommit, AppendEpochs
+from transactional.epochs.trimming import Trims
+from transactional.node import TransactionNode
 
 EPOCHS, CALLS, REQUESTS, REPLIES, COMMITS = "epochs", "calls", "requests", "replies", "commits"
 
@@ -19,7 +19,7 @@ class Life:
     Writes to one partition of the log arrive in order; those to different ones may overtake each other.
     """
 
-    node: n.TransactionNode
+    node: TransactionNode
     begun: int = 0  # up to this epoch it knows nothing
     outbox: dict[tuple[str, int], deque[bytes]] = field(default_factory=dict)
     called: dict[tuple[int, str], tuple[str, int]] = field(default_factory=dict)  # calls to the outside

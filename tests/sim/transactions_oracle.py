@@ -1,4 +1,4 @@
-"""What a run of the protocol has to equal: one plain loop over the requests in commit order."""
+"""The reference for a run of the protocol: one plain loop over the requests in commit order."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any, TypeVar
 
 from tests.sim.transactions_world import World
 from transactional import Aborted, Serial
+from transactional.epochs.ledger import FIRST_EPOCH, Ledger
+from transactional.epochs.messages import Reply
 from transactional.external import Continued, is_asking
-from transactional.ledger import FIRST_EPOCH, Ledger
-from transactional.messages import Reply
 from transactional.operators import StateKey, Target
-from transactional.replies import Numbered, ascending
-from transactional.requests import partition_of
-from transactional.values import decode
+from transactional.requests.replies import Numbered, ascending
+from transactional.requests.requests import partition_of
+from transactional.state.values import decode
 
 T = TypeVar("T")
 
 
 @dataclass
 class Tally:
-    """What a run has met, so that a test can demand that it was not trivial."""
+    """The events of a run, so that a test can demand that it was not trivial."""
 
     epochs: int = 0
     committed: int = 0
@@ -50,7 +50,7 @@ class Tally:
 
 
 def each_seed(first: int, count: int, simulate: Callable[[int], T]) -> Iterator[T]:
-    """What each of these seeds gives; a failure says its seed."""
+    """The outcomes of these seeds; a failure names its seed."""
     for seed in range(first, first + count):
         try:
             yield simulate(seed)
@@ -99,8 +99,8 @@ class Check:
         self.tally.reruns += len(again)
         self.tally.postponed += len(epoch.outcome.postponed)
         self.tally.rounds += epoch.last_round or 0
-        last = epoch.marks.get(epoch.last_round or 0, {}).values()
-        parts = [mark.contribution for mark in last if mark.contribution is not None]
+        last = epoch.barriers.get(epoch.last_round or 0, {}).values()
+        parts = [barrier.contribution for barrier in last if barrier.contribution is not None]
         self.tally.races += sum(len(part.races) for part in parts)
         assert epoch.decision is not None
         gone = {*epoch.decision.rerun, *epoch.decision.failed}
@@ -169,7 +169,7 @@ class Check:
         assert not by_request, f"replies to nothing: {by_request}"
 
     def join_continuations(self, sequencer: int, by_request: dict[tuple[int, int, int], list[Reply]]) -> None:
-        """What is replied after calls to the outside belongs to the request, and rests on the answers logged first."""
+        """The reply after external calls belongs to the request, and depends on the answers logged first."""
         begun: dict[str, tuple[int, int, int]] = {}
         logged: dict[tuple[str, int], Continued] = {}
         for offset, value in enumerate(self.world.request_values(sequencer)):
@@ -222,12 +222,12 @@ class Check:
 
 
 def continued_of(asked: dict[str, Any]) -> Continued | None:
-    """What a request record goes on from."""
+    """The answers that a request record goes on from."""
     return decode(b64decode(asked["continued"]), Continued) if "continued" in asked else None
 
 
 def _requests(value: bytes) -> list[Any]:
-    """What a record asks for; None: it is malformed."""
+    """The requests of a record; None: it is malformed."""
     try:
         return _listed(json.loads(value))
     except ValueError:

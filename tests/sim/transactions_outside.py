@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from tests.sim.transactions_world import REQUESTS, Life, World
+from transactional.epochs.messages import Request
 from transactional.errors import Aborted
 from transactional.external import ANSWER_BYTES, asking_of, perform
-from transactional.messages import Request
-from transactional.requests import continuation, logged_step
-from transactional.snapshots import ReplyState
+from transactional.requests.requests import continuation, logged_step
+from transactional.state.snapshots import ReplyState
 
 
-class OutsideWorld(World):
-    """Whoever owns a partition calls for it. ``calls``: idempotency key -> how often it was called."""
+class ExternalCallsWorld(World):
+    """The owner of a partition calls for it. ``calls``: idempotency key -> how often it was called."""
 
     def __init__(self, *given: object, **named: object) -> None:
         self.calls: dict[str, int] = {}

@@ -1,7 +1,7 @@
 """Random transactional programs: functions that interpret a script, so that call graphs of any shape can be drawn.
 
-A script is a list of steps; calls carry the script of the callee. What a script observes is its result, so whatever one
-execution sees differently from another shows in the reply.
+A script is a list of steps; calls carry the script of the callee. The observations of a script are its result, so any
+difference between two executions shows in the reply.
 """
 
 from __future__ import annotations

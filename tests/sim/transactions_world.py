@@ -9,20 +9,21 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from nodes.log.contract import Chunk
+from nodes.log.contract import FetchedRecords
 from nodes.log.memory import MemoryLog
 from tests.sim.memory_spill import MemorySpill
 from tests.sim.transactions_life import CALLS, COMMITS, EPOCHS, REPLIES, REQUESTS, Life
 from transactional import Program
-from transactional import node as n
-from transactional.crashing import Apart, Trying
-from transactional.messages import Replies, reply_message
-from transactional.requests import WireRequest, partition_of, request_record
-from transactional.sequencer import EpochConfig, first_needed
-from transactional.snapshots import PartitionState, merged_replies, merged_rows, snapshot_bytes, snapshot_state
-from transactional.spilling import SpillingStore
-from transactional.store import Store
-from transactional.trimming import Trims
+from transactional import events as e
+from transactional.epochs.messages import Replies, reply_message
+from transactional.epochs.sequencer import EpochConfig, first_needed
+from transactional.epochs.trimming import Trims
+from transactional.execution.crashing import Apart, Trying
+from transactional.node import TransactionNode
+from transactional.requests.requests import WireRequest, partition_of, request_record
+from transactional.state.snapshots import PartitionState, merged_replies, merged_rows, snapshot_bytes, snapshot_state
+from transactional.state.spilling import SpillingStore
+from transactional.state.store import Store
 
 Chain: TypeAlias = tuple[PartitionState, ...]
 """A snapshot, behind those that it rests upon."""
@@ -31,7 +32,7 @@ KEPT = 3
 
 
 class Trimmed(Exception):
-    """What was to be read is gone."""
+    """The records to read are gone."""
 
 
 class World:
@@ -67,7 +68,7 @@ class World:
         for partition in range(program.partitions):
             self.take(self.draw.choice(self.lives), partition)
         for sequencer in range(sequencers):
-            self.draw.choice(self.lives).node.step(n.SequencerTaken(sequencer), self.now_ms)
+            self.draw.choice(self.lives).node.step(e.SequencerTaken(sequencer), self.now_ms)
 
     # --- what happens -----------------------------------------------------------------------------------------------
 
@@ -117,7 +118,7 @@ class World:
                     self._read_requests(life, self.draw.choice(sorted(life.node.sequencers)), self.draw.randrange(1, 6))
             case _:
                 self.now_ms += self.draw.randrange(3)
-                life.keep(life.node.step(n.Ticked(), self.now_ms))
+                life.keep(life.node.step(e.Ticked(), self.now_ms))
 
     def crash(self) -> None:
         """A node is gone, with what it has not written; others, or its next life, take over what it owned."""
@@ -159,7 +160,7 @@ class World:
         if self.draw.random() < 0.3:  # some were too large to be written
             commits = [each for each in commits if self.draw.random() < 0.5]
         self.logged += len(commits)
-        taken = n.PartitionTaken(partition, self._last_reply(partition), snapshot, commits, chain[:-1])
+        taken = e.PartitionTaken(partition, self._last_reply(partition), snapshot, commits, chain[:-1])
         life.keep(life.node.step(taken, self.now_ms))
         self.chains[id(life.node.partitions[partition])] = chain
 
@@ -171,7 +172,7 @@ class World:
         life = self.draw.choice(self.lives)
         for partition in sorted(life.node.owned_partitions()):
             owned = life.node.partitions[partition]
-            whole = owned._wish._made is None and self.side.random() < 0.1
+            whole = not owned.has_snapshot and self.side.random() < 0.1
             if whole:
                 self.chains[id(owned)] = ()
             owned.want_snapshot(whole=whole)
@@ -202,7 +203,7 @@ class World:
         if len(self.snapshots) == self.program.partitions:
             before = min(self._kept(partition)[0][-1].ledger.done for partition in self.snapshots) + 1
             for life in self.lives:
-                life.node.forget(before)
+                life.node.hear(e.EpochsCovered(before))
                 life.begun = max(life.begun, before - 1)
 
     def take_sequencer(self, life: Life, sequencer: int) -> None:
@@ -216,7 +217,7 @@ class World:
                     self._read_epochs(life, 1 << 30)
             if start > first_needed(life.node.ledger, sequencer):
                 self._read_epochs(life, 1 << 30)  # after it has begun anew
-            life.keep(life.node.step(n.SequencerTaken(sequencer, start), self.now_ms))
+            life.keep(life.node.step(e.SequencerTaken(sequencer, start), self.now_ms))
 
     def trim(self) -> None:
         """A node deletes what no kept snapshot needs, by the samples that it has taken; or it takes one."""
@@ -263,7 +264,7 @@ class World:
             for sequencer in sequencers:
                 self.take_sequencer(life, sequencer)
 
-    def _chunk(self, topic: str, partition: int, offset: int, count: int) -> Chunk:
+    def _chunk(self, topic: str, partition: int, offset: int, count: int) -> FetchedRecords:
         if offset < self._gone(topic, partition):
             raise Trimmed
         return self.log.read(topic, partition, offset, max_records=count)
@@ -290,8 +291,8 @@ class World:
             oldest = [self._kept(partition)[0][-1].ledger for partition in sorted(self.snapshots)]
             begin = min(oldest, key=lambda ledger: ledger.done)
         trying = Trying(f"life{next(self.names)}", self.apart)
-        node = n.TransactionNode(self.program, self.sequencers, self.config, begin, self._new_store, trying=trying)
-        node.ledger.told_to = self.log.end_offset(EPOCHS, 0)
+        given = self.program, self.sequencers, self.config, begin, self._new_store
+        node = TransactionNode(*given, trying=trying, history_end=self.log.end_offset(EPOCHS, 0))
         return Life(node, 0 if begin is None else begin.done)
 
     def _new_store(self) -> Store | SpillingStore:
@@ -313,33 +314,33 @@ class World:
             where = self.draw.choice(ready)
             self.log.append(*where, [life.outbox[where].popleft()])
             if where[0] == COMMITS and where[1] in life.node.partitions:
-                life.node.partitions[where[1]].commits_offset = self.log.end_offset(*where)
+                life.node.hear(e.CommitsLogged(where[1], self.log.end_offset(*where)))
         return bool(ready)
 
     def _read_epochs(self, life: Life, count: int) -> bool:
         chunk = self._chunk(EPOCHS, 0, life.node.ledger.position, count)
         if chunk.values:
-            life.keep(life.node.step(n.EpochsRead(chunk.values, chunk.next_offset), self.now_ms))
+            life.keep(life.node.step(e.EpochsRead(chunk.values, chunk.next_offset), self.now_ms))
         return bool(chunk.values)
 
     def _read_calls(self, life: Life, partition: int, count: int) -> bool:
         chunk = self._chunk(CALLS, partition, life.node.partitions[partition].position, count)
         if chunk.values:
-            life.keep(life.node.step(n.CallsRead(partition, chunk.offsets.tolist(), chunk.values), self.now_ms))
+            life.keep(life.node.step(e.CallsRead(partition, chunk.offsets.tolist(), chunk.values), self.now_ms))
         return bool(chunk.values)
 
     def _read_requests(self, life: Life, sequencer: int, count: int) -> bool:
         chunk = self._chunk(REQUESTS, sequencer, life.node.sequencers[sequencer].position, count)
         if not chunk.values:
             return False
-        read = n.RequestsRead(sequencer, chunk.offsets.tolist(), chunk.values, chunk.next_offset)
+        read = e.RequestsRead(sequencer, chunk.offsets.tolist(), chunk.values, chunk.next_offset)
         life.keep(life.node.step(read, self.now_ms))
         return True
 
     def whole_turn(self, life: Life, *, reads_calls: bool = True) -> bool:
         """All that this node can do; False if that is nothing."""
         before = life.node.ledger.done
-        life.keep(life.node.step(n.Ticked(), self.now_ms))
+        life.keep(life.node.step(e.Ticked(), self.now_ms))
         moved = self._read_epochs(life, 1 << 30)
         for partition in sorted(life.node.partitions) if reads_calls else ():
             moved |= self._read_calls(life, partition, 1 << 30)

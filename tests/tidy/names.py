@@ -9,7 +9,7 @@ FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def aliases(tree: ast.Module) -> dict[str, str]:
-    """What each imported name stands for: `import numpy as np` gives ``np: numpy``. Relative imports are left out."""
+    """The meaning of each imported name: `import numpy as np` gives ``np: numpy``. Relative imports are left out."""
     return {name: full for _, name, full in _imports(tree)}
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from tests.tidy.names import FunctionNode, called_name, functions
 from tests.tidy.source import PURE, Source, Violation
 
-# What gives the same result for every order, or brings one.
+# Functions that give the same result for every order, or bring one.
 ORDER_BLIND = frozenset(["sorted", "set", "frozenset", "len", "any", "all", "sum", "min", "max", "Counter", "fsum"])
 ORDER_BOUND = frozenset(
     [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from tests.tidy.names import aliases, functions, imported_modules, qualified
+from tests.tidy.names import functions, imported_modules, qualified
 from tests.tidy.source import PURE, Source, Violation
 
 # By the first part of the module's name.
@@ -34,9 +34,9 @@ def no_impure_call(source: Source) -> Iterator[Violation]:
     """A pure room reads no clock, draws no random number, opens no file, and knows no hash seed or address."""
     if not source.is_python or not source.within(PURE):
         return
-    known = aliases(source.tree)
+    known = source.aliases
     hashables = _lines_of_hashable_classes(source.tree)
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         why = None
         if isinstance(node, ast.Attribute):
             why = _impure_attribute(qualified(node, known))

@@ -4,21 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tests.tidy import order, purity, shape, words
+from tests.tidy import machines, messages, order, purity, sentences, shape, testing, words
 from tests.tidy.source import Source, Violation
 
 RULES: tuple[Callable[[Source], Iterator[Violation]], ...] = (
     purity.no_impure_import,
     purity.no_impure_call,
     order.no_set_order,
+    machines.no_write_past_step,
     shape.short_file,
     shape.short_functions,
     shape.has_docstrings,
     shape.no_broad_except,
     shape.no_code_in_data,
     shape.no_print,
-    shape.no_sleep_in_tests,
+    testing.has_assertion,
+    testing.no_private_access,
+    testing.no_sleep_in_tests,
     words.no_undone,
+    words.no_old_name,
+    sentences.no_relative_subject,
+    sentences.no_long_sentence,
+    messages.field_verbs,
     words.no_machine_path,
     words.no_registry,
 )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from itertools import chain
 
-from tests.tidy.names import aliases, functions, imported_modules, qualified
+from tests.tidy.names import FunctionNode, imported_modules, qualified
 from tests.tidy.source import ROOMS, SHELL, Source, Violation
 
 MAX_FILE_LINES = 400
@@ -29,7 +28,8 @@ def short_functions(source: Source) -> Iterator[Violation]:
     """No function is longer than 80 lines, and nine of ten in a file with many are under 45."""
     if not source.is_python:
         return
-    lengths = {node: (node.end_lineno or node.lineno) - node.lineno + 1 for node in functions(source.tree)}
+    named = [node for node in source.nodes if isinstance(node, FunctionNode)]
+    lengths = {node: (node.end_lineno or node.lineno) - node.lineno + 1 for node in named}
     for node, length in lengths.items():
         if length > MAX_FUNCTION_LINES:
             message = f"{node.name} has {length} lines, at most {MAX_FUNCTION_LINES}"
@@ -69,7 +69,7 @@ def no_broad_except(source: Source) -> Iterator[Violation]:
     """Only the shell catches every exception; elsewhere a broad clause must raise again at its end."""
     if not source.is_python or source.within(SHELL) or not source.within((*ROOMS, "deploy")):
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.ExceptHandler) and _is_broad(node.type) and not _raises_again(node):
             message = "catches every exception outside of the shell; name what is expected"
             yield Violation(source.path, node.lineno, "no_broad_except", message)
@@ -90,11 +90,11 @@ def no_code_in_data(source: Source) -> Iterator[Violation]:
     """No decoder that can run code, and no code made from text, anywhere."""
     if not source.is_python:
         return
-    known = aliases(source.tree)
+    known = source.aliases
     for line, module in imported_modules(source.tree):
         if module.split(".")[0] in CODE_IN_BYTES:
             yield Violation(source.path, line, "no_code_in_data", f"imports {module}: its bytes can run code")
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if not isinstance(node, ast.Call):
             continue
         if (name := qualified(node.func, known)) in CODE_IN_TEXT:
@@ -109,26 +109,6 @@ def no_print(source: Source) -> Iterator[Violation]:
         return
     if "/cli/" in source.path or source.path.endswith("/cli.py"):
         return
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Call) and qualified(node.func, {}) == "print":
             yield Violation(source.path, node.lineno, "no_print", "print() in library code; log it or return it")
-
-
-def no_sleep_in_tests(source: Source) -> Iterator[Violation]:
-    """Tests wait for conditions, never for a time."""
-    if not source.is_python or not source.within(("tests",)):
-        return
-    known = aliases(source.tree)
-    for node in ast.walk(source.tree):
-        if (
-            isinstance(node, ast.Call)
-            and qualified(node.func, known) == "time.sleep"
-            and not _in_wait_loop(source, node)
-        ):
-            message = "sleeps; wait for a condition (a sleep inside of a while loop that polls is fine)"
-            yield Violation(source.path, node.lineno, "no_sleep_in_tests", message)
-
-
-def _in_wait_loop(source: Source, call: ast.Call) -> bool:
-    loops = (node for node in ast.walk(source.tree) if isinstance(node, ast.While | ast.For))
-    return any(call in chain.from_iterable(ast.walk(item) for item in loop.body) for loop in loops)

@@ -8,6 +8,41 @@ from collections.abc import Iterator
 from tests.tidy.source import Source, Violation
 
 _UNDONE = re.compile(r"\b(?:" + "|".join(["TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK"]) + r")\b")
+# By word: what it was called, and what it is called now. History may say what was.
+RENAMED = {
+    "Read" + "NeverCompletes": "WindowReadDeadlock",
+    "Window" + "Forgotten": "WindowExpired",
+    "Decode" + "Failure": "DeserializationError",
+    "Job" + "Test": "JobTestDriver",
+    "Repeat" + "Filter": "Deduplicator",
+    "emit_" + "unstable": "emit_nondeterministic",
+    "read_" + "back_ms": "window_retention_ms",
+    "skew_" + "guard_ms": "max_future_skew_ms",
+    "holon_" + "stood_in": "holon_standby_results_published",
+    "ctx.ele" + "cts": "ctx.is_responsible_for",
+    "suspect_" + "after_ms": "failure_timeout_ms",
+    "hang_" + "after_ms": "function_timeout_ms",
+    "leave_" + "after_ms": "shutdown_timeout_ms",
+    "uncovered_" + "max_mb": "max_uncheckpointed_mb",
+    "merge_" + "interval_ms": "merged_checkpoint_interval_ms",
+    "watermark_" + "max_ahead_ms": "max_watermark_drift_ms",
+    "Guar" + "dian": "Watchdog",
+    "News" + "TooLarge": "DeltasTooLarge",
+    "Ship" + "ment": "ReadSetSnapshot",
+    "Door" + "bell": "Notifier",
+    "Front" + "Door": "HttpGateway",
+    "Idle" + "ness": "IdlePartitions",
+    "Redo" + "ing": "Reexecution",
+    "keep" + "sake": "request_fingerprint",
+    "elected_" + "partition": "responsible_partition",
+    "Orph" + "ans": "UnownedUnits",
+    "writ" + "ten_ends": "high_watermarks",
+    "node" + ".trim": "node.truncate_internal_topics",
+    "work." + "copies": "work.replicas",
+    "work." + "filling": "work.slot_recovery",
+    "has_" + "news": "has_changes",
+}
+_RENAMED = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, RENAMED))})(?![A-Za-z0-9])")
 _MACHINE_PATH = re.compile(r"(?<![\w.\-~>/])/(?:work/\w|roo" + r"t\b|hom" + r"e/\w|User" + r"s/\w)")
 _REGISTRY = re.compile(
     r"(?:py" + r"pi\.org|pythonhos" + r"ted\.org|npm" + r"js\.(?:org|com)|maven\.(?:apache\.)?org|/maven[2]"
@@ -19,6 +54,15 @@ _REGISTRY = re.compile(
 def no_undone(source: Source) -> Iterator[Violation]:
     """Nothing is left for later in a comment: it is done, or an issue."""
     yield from _search(source, _UNDONE, "no_undone", "finish it or file an issue")
+
+
+def no_old_name(source: Source) -> Iterator[Violation]:
+    """A thing has one name: what was renamed is called by its new name everywhere."""
+    if source.path not in ("CHANGELOG.md", "nodes/settings/renamed.py"):  # these two name both
+        for number, line in enumerate(source.lines, start=1):
+            for found in _RENAMED.finditer(line):
+                why = f"{found.group()!r} is called {RENAMED[found.group()]} now"
+                yield Violation(source.path, number, "no_old_name", why)
 
 
 def no_machine_path(source: Source) -> Iterator[Violation]:

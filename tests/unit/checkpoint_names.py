@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from nodes.checkpoint_format import MERGED, CheckpointKey, digest_of, name_of
+from nodes.checkpoints.file_names import MERGED, CheckpointKey, digest_of, name_of
 from nodes.machine import messages as m
 
 

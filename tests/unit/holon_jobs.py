@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from holon import WCRDT, Context, Job, Json, Local, ProcessingFunction, Source, Tumbling, Window, WLocal, on_window
-from holon.testing import JobTest
+from holon.testing import JobTestDriver
 from wcrdt import GCounter
 
 Event = dict[str, Any]
@@ -19,8 +19,8 @@ def job(process: Any, **options: Any) -> Job[Any]:
     return Job("test", source, process, output="out", **options)
 
 
-def feeding(process: Any, *records: Event, partitions: int = 1, **options: Any) -> JobTest:
-    test = JobTest(job(process, **options), partitions)
+def feeding(process: Any, *records: Event, partitions: int = 1, **options: Any) -> JobTestDriver:
+    test = JobTestDriver(job(process, **options), partitions)
     test.feed(0, *records)
     return test
 

@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nodes.log.crc32c_tables import tables
+from nodes.log.codecs.crc32c_tables import tables
 
 _TABLE = tables().tolist()
 

@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from holon import WCRDT, Context, Job, Json, ProcessingFunction, Source, Tumbling, Window, on_window
-from holon.identity import OutputId, Track
-from holon.record_track import Input
-from nodes.checkpoint_format import CheckpointKey, digest_of, name_of
+from holon.outputs.identity import OutputId, Track
+from holon.tracks.record_track import Input
+from nodes.checkpoints.file_names import CheckpointKey, digest_of, name_of
 from nodes.machine import effects as x
 from nodes.machine import events as e
 from nodes.machine import messages as m
 from nodes.machine.config import JobRun, NodeConfig
 from nodes.machine.node import Node
 from wcrdt.lattices.counters import GCounter
-from wcrdt.slots import TrackDelta
-from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
+from wcrdt.replica.slots import TrackDelta
+from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS
 
 TICK_MS = 10
 
@@ -37,7 +37,7 @@ class CountPerWindow(ProcessingFunction[dict[str, Any]]):
             raise ValueError("told to fail")
         self.count.insert(1, ctx.timestamp_ms)
 
-    @on_window(count, once=True)
+    @on_window(count, scope="global")
     async def report(self, window: Window, ctx: Context) -> None:
         ctx.emit({"end": window.end_ms, "count": await self.count.window_value(window)})
 

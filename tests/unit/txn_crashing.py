@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from transactional import Aborted, Context, Operator, Program
-from transactional.interrupting import step_of
+from transactional.execution.interrupting import step_of
 
 it = Operator("it", partitions=3)
 CRASHED = Aborted("Crashed", ("function end of operator it ends its process",))

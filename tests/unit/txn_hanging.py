@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from typing import cast
 
 from transactional import Aborted, Context, Operator, Program
-from transactional.interrupting import step_of
+from transactional.execution.execution import Execution
+from transactional.execution.interrupting import step_of
 
 it = Operator("it", partitions=3)
 HANGS = Aborted("TimedOut", ("function hang of operator it ran longer than node.function_timeout_ms",))
@@ -15,7 +17,7 @@ HANGS_AT_FOURS = Aborted(
 
 
 def interrupt() -> None:
-    """What the node's watch does, at a moment that the function chooses."""
+    """The node's watch, at a moment that the function chooses."""
     step = step_of(sys._getframe(1))
     assert step is not None
     step.interrupt()
@@ -97,7 +99,7 @@ chances: list[bool] = []
 
 def is_again() -> bool:
     step = step_of(sys._getframe(1))
-    return step is not None and step.execution._site.here is None
+    return step is not None and cast("Execution", step.execution)._site.here is None
 
 
 program = Program("hanging", [it])

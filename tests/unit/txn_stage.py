@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from nodes.checkpoints.saver import DirectSaver, Saver
 from nodes.log.contract import Log
 from nodes.log.memory import MemoryLog
-from nodes.machine.claiming import Claiming
-from nodes.saver import DirectSaver, Saver
+from nodes.machine.ownership.claims import Claiming
 from nodes.sim.store import MemoryCheckpoints
-from nodes.transactions.beginning import begin
-from nodes.transactions.checkpointing import TransactionCheckpoints
-from nodes.transactions.client import TransactionClient
+from nodes.transactions.bound_streams import Feeding
+from nodes.transactions.checkpoints.checkpointing import TransactionCheckpoints
+from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.driver import TransactionDriver
-from nodes.transactions.feeding import Feeding
+from nodes.transactions.job_start import begin
 from nodes.transactions.topics import FIRST_INCARNATION, create_topics
 from nodes.transactions.trimming import Trimming
 from transactional import Context, Operator, Program
-from transactional.sequencer import EpochConfig
-from transactional.spilling import SpillingStore
-from transactional.store import Store
+from transactional.epochs.sequencer import EpochConfig
+from transactional.state.spilling import SpillingStore
+from transactional.state.store import Store
 
 SEQUENCERS = 2
 NewStore: TypeAlias = Callable[[], Store | SpillingStore]
@@ -68,8 +69,10 @@ class SlowSaver:
 class Stage:
     """``inputs``: partitions of the topic of that name, 0: there is none. ``trim_ms``: between trims, 0: never.
 
-    ``new_trimmer``: what deletes, of each node.
+    ``new_trimmer``: what deletes, of each node. ``skipped_s``: time that has passed besides for what feeds.
     """
+
+    replicas = 1
 
     def __init__(
         self,
@@ -84,6 +87,7 @@ class Stage:
         new_trimmer: Callable[[], Saver[int]] = DirectSaver,
     ) -> None:
         self.new_trimmer = new_trimmer
+        self.skipped_s = 0.0
         self.trim_ms = trim_ms
         self.interval_ms = interval_ms
         self.new_store = new_store
@@ -100,6 +104,10 @@ class Stage:
         self.store = MemoryCheckpoints()
         self.nodes: dict[str, tuple[TransactionDriver, Feeding]] = {}
 
+    def checkpoint_options(self, name: str) -> dict[str, Any]:
+        """The saver and merger of this node, where these are others than itself."""
+        return {}
+
     def log_of(self, name: str) -> Log:
         """The log as this node meets it."""
         return self.log
@@ -107,7 +115,7 @@ class Stage:
     def start(self, name: str) -> TransactionDriver:
         log = self.log_of(name)
         units = SEQUENCERS + self.program.partitions
-        claiming = Claiming(name, -1, FIRST_INCARNATION, units, suspect_after_ms=300)
+        claiming = Claiming(name, -1, FIRST_INCARNATION, units, failure_timeout_ms=300)
         checkpoints = TransactionCheckpoints(
             self.store,
             self.program.name,
@@ -116,6 +124,7 @@ class Stage:
             sequencers=SEQUENCERS,
             interval_ms=self.interval_ms,
             reads_back=bool(self.trim_ms),
+            **self.checkpoint_options(name),
         )
         driver = TransactionDriver(
             self.program,
@@ -128,6 +137,7 @@ class Stage:
             sequencers=SEQUENCERS,
             new_store=self.new_store,
             config=self.config,
+            replicas=self.replicas,
             trimming=Trimming(
                 log,
                 self.topics,
@@ -137,7 +147,7 @@ class Stage:
                 saver=self.new_trimmer(),
             ),
         )
-        self.nodes[name] = driver, Feeding(log, self.program, SEQUENCERS)
+        self.nodes[name] = driver, Feeding(log, self.program, SEQUENCERS, lambda: time.monotonic() + self.skipped_s)
         return driver
 
     def turn(self, times: int = 1) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from transactional import Aborted, Serial
-from transactional.requests import WireRequest
+from transactional.requests.requests import WireRequest
 from transactional.workloads.contract import History, Shape, Workload, unexpected
 
 
@@ -35,7 +35,7 @@ class SerialRun:
             self.history.answered[request.id] = self.clock - 0.5
 
     def wrong(self) -> list[str]:
-        """What the workload's check says."""
+        """The result of the workload's check."""
 
         def ask(requests: Sequence[WireRequest]) -> dict[str, Any]:
             return {request.id: self.run(request) for request in requests}

@@ -1,62 +1,95 @@
-"""What one transaction has touched at one place: its reads, writes and scans, and whose writes it has read."""
+"""The keys that one transaction has touched at one place: its reads, writes and scans, and whose writes it has read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final, NoReturn
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NoReturn, Protocol
 
-from transactional.context import Strand
+from transactional.context import CallChain
 from transactional.errors import Aborted, NotShipped
 from transactional.operators import StateKey
-from transactional.site import Site
 
-_SEVERAL: Final[Strand] = ((-1,),)
-_NO_SCANS: Final[Mapping[tuple[str, str], Strand]] = {}
+_SEVERAL: Final[CallChain] = ((-1,),)
+_NO_SCANS: Final[Mapping[tuple[str, str], CallChain]] = {}
+
+
+class _Versions(Protocol):
+    def under(self, operator: str, prefix: str) -> Iterable[StateKey]: ...
+
+
+class _Base(Protocol):
+    @property
+    def read(self) -> Any: ...
+    def scan(self, operator: str, prefix: str) -> list[tuple[str, bytes]]: ...
+
+
+class AccessedSite(Protocol):
+    """The part that accesses use of the site where a transaction runs (``execution/site.py``)."""
+
+    @property
+    def written(self) -> dict[StateKey, Accesses]: ...
+    @property
+    def versions(self) -> _Versions | None: ...
+    @property
+    def base(self) -> _Base: ...
+    @property
+    def max_bytes(self) -> int: ...
 
 
 class Accesses:
-    """``reads``, ``writes`` and ``scans`` are what conflicts are found by; ``race``: two strands met at a key here.
+    """``reads``, ``writes`` and ``scans`` are what conflicts are found by; ``race``: two call chains met at a key here.
 
     ``sources``: of what it has read of lower TIDs, the TID and the value. ``missed``: it wanted what is not here.
     """
 
     __slots__ = (
-        "_site", "_stopping", "_strand", "_writers", "bytes", "failures", "missed", "race", "reads", "scans", "sources",
-        "tid", "writes",
+        "_call_chain",
+        "_site",
+        "_stopping",
+        "_writers",
+        "bytes",
+        "failures",
+        "missed",
+        "race",
+        "reads",
+        "scans",
+        "sources",
+        "tid",
+        "writes",
     )  # fmt: skip
 
-    def __init__(self, site: Site, tid: int) -> None:
+    def __init__(self, site: AccessedSite, tid: int) -> None:
         self._site = site
         self.tid = tid
-        self._stopping = False  # over, missed, closed, or a strand was ended
+        self._stopping = False  # over, missed, closed, or a call chain was ended
         self.missed = self.race = False
         self.bytes = 0  # that its calls have handed over and got back here, and that it has written
-        self.failures: list[tuple[Strand, Aborted]] | None = None
-        self.reads: dict[StateKey, Strand] = {}
+        self.failures: list[tuple[CallChain, Aborted]] | None = None
+        self.reads: dict[StateKey, CallChain] = {}
         self.writes: dict[StateKey, bytes | None] = {}
-        self._strand: Strand | None = None  # the only one that has written so far
-        self._writers: dict[StateKey, Strand] | None = None  # from the second one on
-        self.scans: Mapping[tuple[str, str], Strand] = _NO_SCANS
+        self._call_chain: CallChain | None = None  # the only one that has written so far
+        self._writers: dict[StateKey, CallChain] | None = None  # from the second one on
+        self.scans: Mapping[tuple[str, str], CallChain] = _NO_SCANS
         self.sources: dict[StateKey, tuple[int, bytes | None]] | None = None
 
     def forget(self) -> None:
         """Nothing of it counts."""
         self.reads, self.writes, self._writers, self.scans, self.sources = {}, {}, None, _NO_SCANS, None
-        self._strand = None
+        self._call_chain = None
         self.race, self.failures = False, None
 
-    def read(self, strand: Strand, key: StateKey) -> bytes | None:
+    def read(self, call_chain: CallChain, key: StateKey) -> bytes | None:
         """The own write, else what a lower TID has written here, else the state; what is read again is the same."""
         if self._stopping:
-            self._check(strand)
+            self._check(call_chain)
         reads = self.reads
         is_first = key not in reads
         if is_first:
-            reads[key] = strand
-        elif reads[key] != strand:
+            reads[key] = call_chain
+        elif reads[key] != call_chain:
             reads[key] = _SEVERAL
         if key in self.writes:
-            self.race |= self._writer(key) != strand
+            self.race |= self._writer(key) != call_chain
             return self.writes[key]
         site = self._site
         if self.sources is not None and key in self.sources:
@@ -71,44 +104,44 @@ class Accesses:
             self.missed = self._stopping = True
             raise
 
-    def write(self, strand: Strand, key: StateKey, value: bytes | None) -> None:
+    def write(self, call_chain: CallChain, key: StateKey, value: bytes | None) -> None:
         """Kept until the epoch is decided."""
         if self._stopping:
-            self._check(strand)
-        if self._strand is not strand:
-            self._write_of(strand, key)
-        if self.reads.get(key, strand) != strand:
+            self._check(call_chain)
+        if self._call_chain is not call_chain:
+            self._write_of(call_chain, key)
+        if self.reads.get(key, call_chain) != call_chain:
             self.race = True
         if self.scans:
             for (operator, prefix), scanner in self.scans.items():
-                self.race |= scanner != strand and operator == key[0] and key[1].startswith(prefix)
+                self.race |= scanner != call_chain and operator == key[0] and key[1].startswith(prefix)
         if self._site.versions is None:
             self._site.written[key] = self
         self.writes[key] = value
         if value is not None:
             self._add_bytes(len(value))
 
-    def _write_of(self, strand: Strand, key: StateKey) -> None:
-        """The first strand that writes needs no account of its keys; from the second one on there is one of all."""
-        if self._strand is None and self._writers is None:
-            self._strand = strand
+    def _write_of(self, call_chain: CallChain, key: StateKey) -> None:
+        """The first call chain that writes needs no account of its keys; from the second one on there is one of all."""
+        if self._call_chain is None and self._writers is None:
+            self._call_chain = call_chain
             return
         if self._writers is None:
-            assert self._strand is not None
-            self._writers, self._strand = dict.fromkeys(self.writes, self._strand), None
-        if self._writers.setdefault(key, strand) != strand:
+            assert self._call_chain is not None
+            self._writers, self._call_chain = dict.fromkeys(self.writes, self._call_chain), None
+        if self._writers.setdefault(key, call_chain) != call_chain:
             self.race = True
             self._writers[key] = _SEVERAL
 
-    def _writer(self, key: StateKey) -> Strand | None:
-        return self._strand if self._writers is None else self._writers[key]
+    def _writer(self, key: StateKey) -> CallChain | None:
+        return self._call_chain if self._writers is None else self._writers[key]
 
-    def scan(self, strand: Strand, operator: str, prefix: str) -> list[tuple[str, bytes]]:
+    def scan(self, call_chain: CallChain, operator: str, prefix: str) -> list[tuple[str, bytes]]:
         """In order of the keys."""
         if self._stopping:
-            self._check(strand)
-        scanner = self.scans.get((operator, prefix), strand)
-        self.scans = {**self.scans, (operator, prefix): strand if scanner == strand else _SEVERAL}
+            self._check(call_chain)
+        scanner = self.scans.get((operator, prefix), call_chain)
+        self.scans = {**self.scans, (operator, prefix): call_chain if scanner == call_chain else _SEVERAL}
         try:
             found: dict[str, bytes | None] = dict(self._site.base.scan(operator, prefix))
         except NotShipped:
@@ -122,7 +155,7 @@ class Accesses:
                 found[key] = value
         for (other, key), value in self.writes.items():
             if other == operator and key.startswith(prefix):
-                self.race |= self._writer((other, key)) != strand
+                self.race |= self._writer((other, key)) != call_chain
                 found[key] = value
         return [(key, value) for key, value in sorted(found.items()) if value is not None]
 
@@ -137,8 +170,8 @@ class Accesses:
         self.sources[key] = writer.tid, value
         return value
 
-    def _check(self, strand: Strand) -> None:
-        """Raises where the strand is over."""
+    def _check(self, call_chain: CallChain) -> None:
+        """Raises where the call chain is over."""
         raise NotImplementedError
 
     def _add_bytes(self, size: int) -> None:

@@ -1,23 +1,23 @@
-"""What a state partition says of an epoch's transactions once it has nothing more to send."""
+"""The contribution of a state partition to an epoch once it has nothing more to send."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from operator import itemgetter
 
-from transactional.execution import Execution
-from transactional.messages import Contribution, Mark
-from transactional.settling import Settled, Share
+from transactional.conflicts.detection import Settled, Share
+from transactional.epochs.messages import Contribution, RoundBarrier
+from transactional.execution.execution import Execution
 
-_STRAND = itemgetter(0)  # of one strand, the first counts
+_CALL_CHAIN = itemgetter(0)  # of one call chain, the first counts
 
 
-def dropped_by(earlier: Iterable[Mark]) -> set[int]:
-    """Who has failed, by these marks."""
+def dropped_by(earlier: Iterable[RoundBarrier]) -> set[int]:
+    """The transactions that have failed, by these barriers."""
     dropped: set[int] = set()
-    for mark in earlier:
-        if mark.contribution is not None:
-            dropped.update(tid for tid, _, _ in mark.contribution.failures)
+    for barrier in earlier:
+        if barrier.contribution is not None:
+            dropped.update(tid for tid, _, _ in barrier.contribution.failures)
     return dropped
 
 
@@ -30,10 +30,10 @@ def contribution_of(by_tid: dict[int, Execution], settled: Settled, share: Share
         races=[each.tid for each in executions if each.race or share.is_exceeded_by(each)],
         over=[each.tid for each in executions if each.over and each.calls > each.program.limits.max_calls],
         failures=[
-            (each.tid, strand, aborted)
+            (each.tid, call_chain, aborted)
             for each in executions
             if each.failures
-            for strand, aborted in sorted(each.failures, key=_STRAND)
+            for call_chain, aborted in sorted(each.failures, key=_CALL_CHAIN)
         ],
         timed_out=[(each.tid, each.timed_out) for each in executions if each.timed_out is not None],
     )

@@ -14,12 +14,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from transactional.accesses import Accesses
-from transactional.execution import Execution
-from transactional.messages import Request, WireCall, WireResult
+from transactional.conflicts.accesses import Accesses
+from transactional.conflicts.versions import Versions
+from transactional.epochs.messages import Request, WireCall, WireResult
+from transactional.execution.execution import Execution
+from transactional.execution.site import Site
 from transactional.operators import StateKey
-from transactional.site import Site
-from transactional.versions import Versions
 
 Received = Request | WireCall | WireResult
 Sent = dict[int, list[WireCall | WireResult]]
@@ -32,7 +32,7 @@ Redo = Callable[[Execution, Versions], Execution | None]
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a transaction may do in one partition without a doubt that together it is within its limits."""
+    """The share of its limits that a transaction may use in one partition without a doubt about the whole."""
 
     calls: int
     bytes: int
@@ -56,9 +56,9 @@ class Settled:
 
 @dataclass(frozen=True, slots=True)
 class Arriving:
-    """What the others have sent in a round to transactions at ``site``, by TID.
+    """The messages of other partitions in a round to transactions at ``site``, by TID.
 
-    ``lost``: who did not stand when something came for it. What it reads from then on may hide that.
+    ``lost``: who did not stand when something came for it. Its reads from then on may hide that.
     """
 
     site: Site
@@ -86,10 +86,10 @@ def settle(
 ) -> Settled:
     """Replaces what was run once more in ``executions``, and adds what arrives, in TID order.
 
-    So what arrives runs on what lower TIDs have written by now, and need not be run once more for that.
-    ``dropped``: failed elsewhere. What those, conflicts, races and who has made more than their ``share`` write, no
-    transaction that is decided at once will see. Two that write a key and have not read it are no conflict: writes are
-    kept in TID order (deviation from Aria and Styx, which let the lower one win).
+    So what arrives runs on what lower TIDs have written by now, and need not be run once more for that. ``dropped``:
+    failed elsewhere. No transaction that is decided at once reads the writes of those, of conflicts, of races, and of
+    transactions that have used more than their ``share``. Two that write a key and have not read it are no conflict:
+    writes are kept in TID order (deviation from Aria and Styx, which let the lower one win).
     """
     versions = Versions()
     found = Settled(writers=versions.writers)
@@ -145,8 +145,8 @@ def _lower_tids(sources: Mapping[StateKey, tuple[int, bytes | None]]) -> list[in
     return sorted({tid for tid, _ in sources.values()}) if len(sources) > 1 else [tid for tid, _ in sources.values()]
 
 
-class Redoing:
-    """What the transactions of an epoch have been given and have sent in one partition, round by round, by TID."""
+class Reexecution:
+    """The inputs and messages of an epoch's transactions in one partition, round by round, by TID."""
 
     def __init__(self, site: Site) -> None:
         self.site = site

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from transactional.execution import Execution
-from transactional.messages import (
+from transactional.epochs.messages import (
     Addressed,
     BadMessage,
     Calls,
     Crashes,
     Cut,
-    Mark,
+    ReadSetSnapshot,
     Request,
-    Shipment,
+    RoundBarrier,
     WireCall,
     WireResult,
     call_message,
 )
-from transactional.tracing import shown
-from transactional.values import digest
+from transactional.execution.execution import Execution
+from transactional.execution.tracing import shown
+from transactional.state.values import digest
 
 Sent: TypeAlias = Mapping[int, list[WireCall | WireResult]]
 
@@ -39,8 +39,8 @@ class Nondeterministic(AssertionError):
         self.tids = tids
 
 
-def parted(known: Mark, computed: Mark, sent: Sent, roots: Mapping[int, Request]) -> Nondeterministic:
-    """What to raise where two marks differ. ``sent``: what the second sends; ``roots``: requests that begin here."""
+def parted(known: RoundBarrier, computed: RoundBarrier, sent: Sent, roots: Mapping[int, Request]) -> Nondeterministic:
+    """The error where two barriers differ. ``sent``: what the second sends; ``roots``: requests that begin here."""
     tids = (*_of_sends(known, sent), *_of_contributions(known, computed))
     return Nondeterministic(
         f"state partition {computed.partition}, epoch {computed.epoch}, round {computed.round}: what was computed is "
@@ -51,7 +51,7 @@ def parted(known: Mark, computed: Mark, sent: Sent, roots: Mapping[int, Request]
 
 
 def crashed_elsewhere(crashes: Crashes) -> Nondeterministic:
-    """What to raise where a partition has run a round in which, by the log, a transaction ends its process."""
+    """The error where a partition has run a round in which, by the log, a transaction ends its process."""
     return Nondeterministic(
         f"state partition {crashes.partition}, epoch {crashes.epoch}, round {crashes.round}: {crashes.failure} in "
         f"transaction {crashes.tid} on another node, and here it has come through. Give all nodes the same memory "
@@ -60,8 +60,8 @@ def crashed_elsewhere(crashes: Crashes) -> Nondeterministic:
     )
 
 
-def shipped_otherwise(known: Shipment, computed: Shipment) -> Nondeterministic:
-    """What to raise where two shipments differ."""
+def shipped_otherwise(known: ReadSetSnapshot, computed: ReadSetSnapshot) -> Nondeterministic:
+    """The error where two read-set snapshots differ."""
     return Nondeterministic(
         f"state partition {computed.partition}, epoch {computed.epoch}: what it ships for the rerun is not what the "
         f"log has. A function depends on more than its arguments, its state and ctx, or that state is wrong. What was "
@@ -71,7 +71,7 @@ def shipped_otherwise(known: Shipment, computed: Shipment) -> Nondeterministic:
 
 
 def cut_otherwise(known: Cut, sends: Addressed, *, inline: bool) -> Nondeterministic:
-    """What to raise where the requests of a winning cut are others here."""
+    """The error where the requests of a winning cut are others here."""
     logged, here = dict(known.sends), dict(sends)
     named = [
         f"for state partition {to} {_record(logged, to, inline=known.inline)} on the log, "
@@ -87,13 +87,13 @@ def cut_otherwise(known: Cut, sends: Addressed, *, inline: bool) -> Nondetermini
 
 
 def _record(records: Mapping[int, bytes], to: int, *, inline: bool) -> str:
-    """The digest of what a cut or mark addresses to a state partition."""
+    """The digest of what a cut or barrier addresses to a state partition."""
     if to not in records:
         return "nothing"
     return f"record {(digest(records[to]) if inline else records[to]).hex()}"
 
 
-def _of_shipments(known: Shipment, computed: Shipment) -> Iterator[str]:
+def _of_shipments(known: ReadSetSnapshot, computed: ReadSetSnapshot) -> Iterator[str]:
     logged, here = ({row[:2]: row[2] for row in each.values} for each in (known, computed))
     for key in sorted({*logged, *here}):
         if logged.get(key, b"") != here.get(key, b""):
@@ -105,8 +105,8 @@ def _of_shipments(known: Shipment, computed: Shipment) -> Iterator[str]:
             yield f"{name} {_cut(getattr(known, name))} on the log, {_cut(getattr(computed, name))} here"
 
 
-def _differences(known: Mark, computed: Mark, sent: Sent) -> Iterator[str]:
-    """Both values of all that differs in two marks."""
+def _differences(known: RoundBarrier, computed: RoundBarrier, sent: Sent) -> Iterator[str]:
+    """Both values of all that differs in two barriers."""
     if known.sends != computed.sends or known.inline != computed.inline:
         yield from _of_records(known, computed, sent)
     one, other = known.contribution, computed.contribution
@@ -119,8 +119,8 @@ def _differences(known: Mark, computed: Mark, sent: Sent) -> Iterator[str]:
             yield f"contribution, {name}: {_cut(getattr(one, name))} on the log, {_cut(getattr(other, name))} here"
 
 
-def _of_records(known: Mark, computed: Mark, sent: Sent) -> Iterator[str]:
-    """What is sent to each partition: the first call or result that differs, or the digests of the records."""
+def _of_records(known: RoundBarrier, computed: RoundBarrier, sent: Sent) -> Iterator[str]:
+    """The messages to each partition: the first call or result that differs, or the digests of the records."""
     logged, here = dict(known.sends), dict(computed.sends)
     for to in sorted({*logged, *here}):
         if logged.get(to) == here.get(to):
@@ -152,7 +152,7 @@ def _item(item: WireCall | WireResult) -> str:
 
 
 def _suspects(tids: tuple[int, ...], roots: Mapping[int, Request], sent: Sent) -> str:
-    """What is known here of these transactions, for people: the request where it began here, else a call it made."""
+    """The known origin of these transactions: the request where it began here, else a call it made."""
     told = [_told(tid, roots.get(tid), sent) for tid in tids[:_NAMED]]
     more = f" and {len(tids) - _NAMED} more" if len(tids) > _NAMED else ""
     return f"in {' or '.join(told)}{more}" if told else "in one of the epoch's transactions"
@@ -175,8 +175,8 @@ def _told(tid: int, root: Request | None, sent: Sent) -> str:
     )
 
 
-def _of_sends(known: Mark, sent: Sent) -> list[int]:
-    """Digests do not tell: then all that are sent to these partitions, if the log has no records in its mark."""
+def _of_sends(known: RoundBarrier, sent: Sent) -> list[int]:
+    """Digests do not tell: then all that are sent to these partitions, if the log has no records in its barrier."""
     if not known.inline:
         return []
     found: dict[int, None] = {}
@@ -199,7 +199,7 @@ def _items(data: bytes) -> list[WireCall | WireResult]:
     return message.items if isinstance(message, Calls) else []
 
 
-def _of_contributions(known: Mark, computed: Mark) -> list[int]:
+def _of_contributions(known: RoundBarrier, computed: RoundBarrier) -> list[int]:
     one, other = known.contribution, computed.contribution
     if one is None or other is None:
         return []

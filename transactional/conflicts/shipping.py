@@ -1,14 +1,14 @@
-"""What a state partition ships of the transactions that are run again everywhere."""
+"""The values that a state partition ships for the transactions that are run again everywhere."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from transactional.execution import Execution
-from transactional.ledger import Epoch
-from transactional.messages import Request, Shipment
+from transactional.epochs.ledger import Epoch
+from transactional.epochs.messages import ReadSetSnapshot, Request
+from transactional.execution.execution import Execution
+from transactional.execution.site import Base
 from transactional.operators import Program, StateKey
-from transactional.site import Base
 
 
 def shipment_of(
@@ -18,7 +18,7 @@ def shipment_of(
     executions: Mapping[int, Execution],
     rooted: Mapping[int, Request],
     program: Program,
-) -> Shipment:
+) -> ReadSetSnapshot:
     """Of partition ``number``, whose store holds the decided writes of the epoch; ``rooted``: its requests by TID."""
     assert epoch.decision is not None
     keys: set[StateKey] = set()
@@ -38,4 +38,4 @@ def shipment_of(
     for operator, prefix in sorted(prefixes):
         values.update({(operator, key): value for key, value in store.scan(operator, prefix)})
     rows = [(operator, key, values[operator, key]) for operator, key in sorted(values)]
-    return Shipment(number, epoch.number, roots, rows, sorted(prefixes))
+    return ReadSetSnapshot(number, epoch.number, roots, rows, sorted(prefixes))

@@ -1,16 +1,13 @@
-"""What transactions of an epoch have written in one state partition, for those with higher TIDs to read."""
+"""The writes of an epoch's transactions in one state partition, for those with higher TIDs to read."""
 
 from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
+from transactional.conflicts.accesses import Accesses
 from transactional.operators import StateKey
-from transactional.store import with_prefix
-
-if TYPE_CHECKING:
-    from transactional.accesses import Accesses
+from transactional.state.store import with_prefix
 
 
 class Versions:
@@ -23,7 +20,7 @@ class Versions:
         self._ordered: dict[str, list[str]] | None = None  # from the first scan on
 
     def add(self, accesses: Accesses) -> None:
-        """What a higher TID than all before has written."""
+        """The write of a higher TID than all before."""
         if self._ordered is not None:
             for operator, key in sorted(accesses.writes.keys() - self.writers.keys()):
                 insort(self._ordered.setdefault(operator, []), key)

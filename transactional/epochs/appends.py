@@ -1,4 +1,4 @@
-"""What the state machine wants on the log."""
+"""The records that the state machine wants on the log."""
 
 from __future__ import annotations
 

@@ -1,28 +1,28 @@
-"""What becomes of the transactions of an epoch at once: the join of what all state partitions say of them."""
+"""The outcome of an epoch's transactions at once: the join of the contributions of all state partitions."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import chain
 
+from transactional.epochs.messages import Contribution
 from transactional.errors import Aborted
-from transactional.execution import too_many_calls
-from transactional.messages import Contribution
+from transactional.execution.execution import too_many_calls
 from transactional.operators import Program
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What becomes of the transactions of an epoch at once; who is in neither commits."""
+    """The outcome of an epoch's transactions at once; a transaction in neither commits."""
 
     rerun: tuple[int, ...]
     failed: dict[int, Aborted]
 
 
 def decide(program: Program, contributions: list[Contribution | None]) -> Decision:
-    """The join of all contributions: abort sets by union; of several failures the first in the order of strands.
+    """The join of all contributions: abort sets by union; of several failures the first in the order of call chains.
 
-    Who has read from one that does not commit at once is in the abort set too.
+    A transaction that has read from one that does not commit at once is in the abort set too.
     """
     conflicts: set[int] = set()
     races: set[int] = set()
@@ -30,13 +30,13 @@ def decide(program: Program, contributions: list[Contribution | None]) -> Decisi
     timed_out: dict[int, Aborted] = {}
     first: dict[int, tuple[tuple[int, tuple[tuple[int, ...], ...]], Aborted]] = {}
     for part in contributions:
-        assert part is not None, "an epoch is decided by marks that all have a contribution"
+        assert part is not None, "an epoch is decided by barriers that all have a contribution"
         conflicts.update(part.conflicts)
         races.update(part.races)
         over.update(part.over)
         timed_out = {**dict(part.timed_out), **timed_out}
-        for tid, strand, aborted in part.failures:
-            order = len(strand), strand
+        for tid, call_chain, aborted in part.failures:
+            order = len(call_chain), call_chain
             if tid not in first or order < first[tid][0]:
                 first[tid] = order, aborted
     gone = conflicts | races | over | timed_out.keys() | first.keys()

@@ -1,7 +1,8 @@
-"""The epochs topic, folded: cuts, marks and shipments of all epochs, and what follows from them.
+"""The epochs topic, folded: cuts, barriers and read-set snapshots of all epochs, and what follows from them.
 
-Who has read the same prefix agrees on all of it. An epoch is a window with one slot for each sequencer and partition;
-the first record of a slot wins, and what is decided is the join of all slots, read when the window is complete.
+Nodes that have read the same prefix agree on all of it. An epoch is a window with one slot for each sequencer and
+partition; the first record of a slot wins, and what is decided is the join of all slots, read when the window is
+complete.
 """
 
 from __future__ import annotations
@@ -11,34 +12,34 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
-from transactional.crashing import Crashing, request_of
-from transactional.decision import Decision, decide
-from transactional.hanging import Hanging, Hung
-from transactional.messages import (
-    Agrees,
+from transactional.conflicts.nondeterminism import crashed_elsewhere, parted, shipped_otherwise
+from transactional.epochs.decision import Decision, decide
+from transactional.epochs.messages import (
     Attempt,
     BadMessage,
     Crashes,
     Cut,
     EpochMessage,
-    Hangs,
-    Mark,
-    Piece,
-    Shipment,
+    ReadSetSnapshot,
+    RecordPiece,
+    RoundBarrier,
+    TimeoutAcknowledgement,
+    TimeoutProposal,
     epoch_message,
     epoch_messages,
 )
-from transactional.nondeterminism import crashed_elsewhere, parted, shipped_otherwise
+from transactional.epochs.pieces import Pieces
+from transactional.execution.crashing import Crashing, request_of
+from transactional.execution.hanging import Hanging, Hung
+from transactional.execution.raised_exceptions import Raised
+from transactional.execution.rerun import Postponed, Rerun, rerun
 from transactional.operators import Program
-from transactional.pieces import Pieces
-from transactional.raised import Raised
-from transactional.rerun import Postponed, Rerun, rerun
-from transactional.snapshots import LedgerState, PostponedState
+from transactional.state.snapshots import LedgerState, PostponedState
 
 FIRST_EPOCH = 1
 _SHIPPED = 0
 """In place of a round."""
-_Own = TypeVar("_Own", Mark, Shipment)
+_Own = TypeVar("_Own", RoundBarrier, ReadSetSnapshot)
 
 
 @dataclass(slots=True)
@@ -48,16 +49,16 @@ class Epoch:
     number: int
     base: int | None = None  # where the counters of all sequencers begin, once it is known
     cuts: dict[int, Cut] = field(default_factory=dict)
-    marks: dict[int, dict[int, Mark]] = field(default_factory=dict)
-    shipments: dict[int, Shipment] = field(default_factory=dict)
+    barriers: dict[int, dict[int, RoundBarrier]] = field(default_factory=dict)
+    read_sets: dict[int, ReadSetSnapshot] = field(default_factory=dict)
     carried: dict[int, Postponed] = field(default_factory=dict)
     last_round: int | None = None
     decision: Decision | None = None
     outcome: Rerun | None = None
 
-    def mark(self, round_: int, partition: int) -> Mark | None:
+    def barrier(self, round_: int, partition: int) -> RoundBarrier | None:
         """None: it has not run this round, as far as is read."""
-        return self.marks.get(round_, {}).get(partition)
+        return self.barriers.get(round_, {}).get(partition)
 
 
 class Ledger:
@@ -69,27 +70,27 @@ class Ledger:
         self.partitions = program.partitions
         self.done = FIRST_EPOCH - 1
         self.position = 0  # on the epochs topic
-        self.told_to = 0
+        self.history_end = 0
         """Up to this offset the topic was there before this ledger: it may say already what hangs."""
         self.hanging = Hanging(FIRST_EPOCH - 1)
         self.crashing = Crashing()
         self.raised = Raised()
-        self.news = 0  # counts what was learned by reading; what this node has made itself is none
+        self.changes = 0  # counts what was learned by reading; what this node has made itself is none
         self.bad_messages = 0
         self.repeats = 0
-        self._epochs: dict[int, Epoch] = {FIRST_EPOCH: Epoch(FIRST_EPOCH, 0)}
+        self.epochs: dict[int, Epoch] = {FIRST_EPOCH: Epoch(FIRST_EPOCH, 0)}
         self._pieces = Pieces()
         self._next_cut = [FIRST_EPOCH] * sequencers
         self._cut_to = [0] * sequencers
         self._forgotten = FIRST_EPOCH
         self._empty = Epoch(0)
-        self._expected: set[tuple[int, int, int]] = set()  # epoch, round (of shipments: none), partition
+        self._expected: set[tuple[int, int, int]] = set()  # epoch, round (of read-set snapshots: none), partition
 
     # --- asked by sequencers and partitions -------------------------------------------------------------------------
 
     def epoch(self, number: int) -> Epoch:
         """The epoch; empty if nothing of it was read."""
-        found = self._epochs.get(number)
+        found = self.epochs.get(number)
         if found is None:  # asked for often before anything of it is read
             found = self._empty = self._empty if self._empty.number == number else Epoch(number)
         return found
@@ -105,12 +106,12 @@ class Ledger:
 
     def is_sequenced(self, number: int) -> bool:
         """Whether the transactions of the epoch, and their TIDs, are known."""
-        epoch = self._epochs.get(number)
+        epoch = self.epochs.get(number)
         return epoch is not None and epoch.base is not None and len(epoch.cuts) == self.sequencers
 
     def is_open(self, number: int) -> bool:
         """Whether there is something to do in the epoch: somebody has cut it, or something was postponed to it."""
-        epoch = self._epochs.get(number)
+        epoch = self.epochs.get(number)
         return epoch is not None and bool(epoch.cuts or epoch.carried)
 
     def tid(self, number: int, sequencer: int, index: int) -> int:
@@ -133,7 +134,7 @@ class Ledger:
         """Of how many own records it has made use, and has not read them."""
         return len(self._expected)
 
-    def expect(self, message: Mark | Shipment) -> None:
+    def expect(self, message: RoundBarrier | ReadSetSnapshot) -> None:
         """Count what this node has just made, and sends: it is a function of the log, so who reads it finds the same.
 
         Nothing that holds others back if this record is lost may be written before the log has it (see ``logged``).
@@ -141,24 +142,24 @@ class Ledger:
         if message.epoch <= self.done:
             return
         self._expected.add(_name(message))
-        if isinstance(message, Mark):
+        if isinstance(message, RoundBarrier):
             self._take_mark(message)
         else:
             self._take_shipment(message)
 
-    def _came(self, message: Mark | Shipment) -> bool:
+    def _came(self, message: RoundBarrier | ReadSetSnapshot) -> bool:
         """True for one that was expected. Raises ``Nondeterministic`` if it is another one."""
         name = _name(message)
         if name not in self._expected:
             return False
         self._expected.discard(name)
         epoch = self.epoch(message.epoch)
-        if isinstance(message, Mark):
-            own = epoch.mark(message.round, message.partition)
+        if isinstance(message, RoundBarrier):
+            own = epoch.barrier(message.round, message.partition)
             if own is not None and own != message:
                 raise parted(message, own, {}, {})
-        elif (shipped := epoch.shipments.get(message.partition, message)) != message:
-            assert isinstance(message, Shipment)
+        elif (shipped := epoch.read_sets.get(message.partition, message)) != message:
+            assert isinstance(message, ReadSetSnapshot)
             raise shipped_otherwise(message, shipped)
         return True
 
@@ -168,7 +169,7 @@ class Ledger:
         """The state after ``position``; what is done is left out."""
         first = self.epoch(self.done + 1)
         assert first.base is not None
-        later = [self._epochs[number] for number in sorted(self._epochs) if number > self.done]
+        later = [self.epochs[number] for number in sorted(self.epochs) if number > self.done]
         carried = [first.carried[tid] for tid in sorted(first.carried)]
         return LedgerState(
             epochs_offset=self.position,
@@ -178,8 +179,10 @@ class Ledger:
             next_cut=list(self._next_cut),
             cut_to=list(self._cut_to),
             cuts=[epoch.cuts[s] for epoch in later for s in sorted(epoch.cuts)],
-            marks=self._read(marks[p] for e in later for _, marks in sorted(e.marks.items()) for p in sorted(marks)),
-            shipments=self._read(epoch.shipments[p] for epoch in later for p in sorted(epoch.shipments)),
+            barriers=self._read(
+                barriers[p] for e in later for _, barriers in sorted(e.barriers.items()) for p in sorted(barriers)
+            ),
+            read_sets=self._read(epoch.read_sets[p] for epoch in later for p in sorted(epoch.read_sets)),
             pieces=self._pieces.kept(),
             hanging=self.hanging.records(),
             closed=self.hanging.closed,
@@ -201,23 +204,23 @@ class Ledger:
             Postponed(p.tid, p.time_ms, p.request, frozenset(p.keys), frozenset(p.prefixes)) for p in state.carried
         ]
         number = state.done + 1
-        made._epochs = {number: Epoch(number, state.base, carried={each.tid: each for each in carried})}
+        made.epochs = {number: Epoch(number, state.base, carried={each.tid: each for each in carried})}
         for cut in state.cuts:
             made._at(cut.epoch).cuts[cut.sequencer] = cut
         made._next_cut, made._cut_to = list(state.next_cut), list(state.cut_to)
         made._number(number)
-        for mark in state.marks:
-            made._mark(mark)
-        for shipment in state.shipments:
-            made._shipment(shipment)
+        for barrier in state.barriers:
+            made._mark(barrier)
+        for read_set in state.read_sets:
+            made._shipment(read_set)
         return made
 
     def forget(self, before: int) -> None:
         """Drop epochs that no checkpoint needs any more."""
         before = min(before, self.done + 1)
         if before > self._forgotten:  # else all epochs would be looked at for nothing, many times a second
-            for number in [number for number in self._epochs if number < before]:
-                del self._epochs[number]
+            for number in [number for number in self.epochs if number < before]:
+                del self.epochs[number]
             self._forgotten = before
         self.hanging.forget(before)
         self.crashing.forget(before)
@@ -232,9 +235,9 @@ class Ledger:
             self.bad_messages += 1
             return
         for message in messages:
-            self._take(self._joined(message) if isinstance(message, Piece) else message)
+            self._take(self._joined(message) if isinstance(message, RecordPiece) else message)
 
-    def _joined(self, piece: Piece) -> EpochMessage | None:
+    def _joined(self, piece: RecordPiece) -> EpochMessage | None:
         """The record that is whole with this piece."""
         if piece.epoch <= self.logged:
             return None
@@ -249,51 +252,53 @@ class Ledger:
         match message:
             case None:
                 pass
-            case Piece():
+            case RecordPiece():
                 self.bad_messages += 1
             case Cut():
                 self._cut(message)
-            case Mark():
+            case RoundBarrier():
                 self._mark(message)
-            case Shipment():
+            case ReadSetSnapshot():
                 self._shipment(message)
-            case Hangs():
-                self.news += 1
+            case TimeoutProposal():
+                self.changes += 1
                 self.hanging.take(message, self.done)
                 self._finish()
-            case Agrees():
-                self.news += 1
+            case TimeoutAcknowledgement():
+                self.changes += 1
                 self.hanging.agree(message)
                 self._finish()
             case Attempt():
-                self.news += 1
+                self.changes += 1
                 self.crashing.tried(message)
                 self._finish()
             case Crashes():
-                self.news += 1
+                self.changes += 1
                 self._crashes(message)
 
     def has_read(self, position: int) -> None:
         """All records before this offset were applied."""
-        waited, self.position = self.position < self.told_to, position
+        waited, self.position = self.position < self.history_end, position
         if waited:
-            self.news += 1
-            if position >= self.told_to and len(self.epoch(self.done + 1).shipments) == self.partitions:
+            self.changes += 1
+            if position >= self.history_end and len(self.epoch(self.done + 1).read_sets) == self.partitions:
                 self.crashing.find_due(self.done + 1)
             self._finish()
 
     def _crashes(self, crashes: Crashes) -> None:
-        """A verdict counts where it comes before the partition's mark of that round, and all later ones."""
+        """A verdict counts where it comes before the partition's barrier of that round, and all later ones."""
         number, partition = crashes.epoch, crashes.partition
         found = self.epoch(number)
-        later = [round_ for round_, marks in found.marks.items() if round_ >= crashes.round and partition in marks]
+        later = [
+            round_ for round_, barriers in found.barriers.items() if round_ >= crashes.round and partition in barriers
+        ]
         if number <= self.logged or any((number, round_, partition) not in self._expected for round_ in later):
             self.crashing.pass_over(crashes)
         elif self.crashing.accuse(crashes) and later:
             raise crashed_elsewhere(crashes)
 
     def _at(self, number: int) -> Epoch:
-        return self._epochs.setdefault(number, Epoch(number))
+        return self.epochs.setdefault(number, Epoch(number))
 
     def _cut(self, cut: Cut) -> None:
         if not 0 <= cut.sequencer < self.sequencers:
@@ -302,7 +307,7 @@ class Ledger:
         if (cut.epoch, cut.from_offset) != self.next_cut(cut.sequencer):  # another cut of the epoch has won
             self.repeats += 1
             return
-        self.news += 1
+        self.changes += 1
         self._next_cut[cut.sequencer] = cut.epoch + 1
         self._cut_to[cut.sequencer] = cut.to_offset
         self._at(cut.epoch).cuts[cut.sequencer] = cut
@@ -311,49 +316,50 @@ class Ledger:
     def _number(self, number: int) -> None:
         """Give the epochs from this one on their TIDs, as far as they are known."""
         while self.is_sequenced(number):
-            epoch, following = self._epochs[number], self._at(number + 1)
+            epoch, following = self.epochs[number], self._at(number + 1)
             assert epoch.base is not None
             following.base = epoch.base + max(each.count for each in epoch.cuts.values())
             number += 1
 
-    def _mark(self, mark: Mark) -> None:
-        if self.hanging.close(mark.epoch - 1) and self.position < self.told_to:
-            self.news += 1
+    def _mark(self, barrier: RoundBarrier) -> None:
+        if self.hanging.close(barrier.epoch - 1) and self.position < self.history_end:
+            self.changes += 1
             self._finish()  # which did not go on for what might be said of these epochs
-        if not self._came(mark):
-            self.news += 1
-            self._take_mark(mark)
+        if not self._came(barrier):
+            self.changes += 1
+            self._take_mark(barrier)
 
-    def _take_mark(self, mark: Mark) -> None:
-        if mark.epoch <= self.done or not 0 <= mark.partition < self.partitions:
+    def _take_mark(self, barrier: RoundBarrier) -> None:
+        if barrier.epoch <= self.done or not 0 <= barrier.partition < self.partitions:
             self.repeats += 1
             return
-        epoch = self._at(mark.epoch)
-        marks = epoch.marks.setdefault(mark.round, {})
-        if mark.partition in marks or mark.without != self.crashing.count(mark.epoch, mark.partition, mark.round):
+        epoch = self._at(barrier.epoch)
+        barriers = epoch.barriers.setdefault(barrier.round, {})
+        known = self.crashing.count(barrier.epoch, barrier.partition, barrier.round)
+        if barrier.partition in barriers or barrier.without != known:
             self.repeats += 1
             return
-        marks[mark.partition] = mark
-        if len(marks) == self.partitions and all(each.contribution is not None for each in marks.values()):
-            epoch.last_round = mark.round
-            epoch.decision = decide(self.program, [marks[p].contribution for p in sorted(marks)])
+        barriers[barrier.partition] = barrier
+        if len(barriers) == self.partitions and all(each.contribution is not None for each in barriers.values()):
+            epoch.last_round = barrier.round
+            epoch.decision = decide(self.program, [barriers[p].contribution for p in sorted(barriers)])
             if not epoch.decision.rerun:
                 epoch.outcome = Rerun()
                 self._finish()
 
-    def _shipment(self, shipment: Shipment) -> None:
-        if not self._came(shipment):
-            self.news += 1
-            self._take_shipment(shipment)
+    def _shipment(self, read_set: ReadSetSnapshot) -> None:
+        if not self._came(read_set):
+            self.changes += 1
+            self._take_shipment(read_set)
 
-    def _take_shipment(self, shipment: Shipment) -> None:
-        if shipment.epoch <= self.done or not 0 <= shipment.partition < self.partitions:
+    def _take_shipment(self, read_set: ReadSetSnapshot) -> None:
+        if read_set.epoch <= self.done or not 0 <= read_set.partition < self.partitions:
             self.repeats += 1
             return
-        epoch = self._at(shipment.epoch)
-        if epoch.shipments.setdefault(shipment.partition, shipment) is not shipment:
+        epoch = self._at(read_set.epoch)
+        if epoch.read_sets.setdefault(read_set.partition, read_set) is not read_set:
             self.repeats += 1
-        elif len(epoch.shipments) == self.partitions:
+        elif len(epoch.read_sets) == self.partitions:
             self._finish()
 
     def _finish(self) -> None:
@@ -367,9 +373,9 @@ class Ledger:
 
     def _is_over(self, epoch: Epoch) -> bool:
         """Whether the outcome is known; what conflicted is run again if nothing stands against it."""
-        if epoch.outcome is None and len(epoch.shipments) == self.partitions:
+        if epoch.outcome is None and len(epoch.read_sets) == self.partitions:
             number, hanging = epoch.number, self.hanging
-            may_hang = self.position < self.told_to and number > hanging.closed
+            may_hang = self.position < self.history_end and number > hanging.closed
             may_crash = self.crashing.holds_back(number)
             if not may_hang and not may_crash and not hanging.holds_back(number, self.partitions):
                 made = self._run_again(epoch)
@@ -380,13 +386,13 @@ class Ledger:
         return epoch.outcome is not None
 
     def _run_again(self, epoch: Epoch) -> Rerun | Hung:
-        shipments = [epoch.shipments[p] for p in sorted(epoch.shipments)]
-        run = partial(rerun, self.program, shipments, epoch.carried, self.hanging.of(epoch.number), self.raised)
+        read_sets = [epoch.read_sets[p] for p in sorted(epoch.read_sets)]
+        run = partial(rerun, self.program, read_sets, epoch.carried, self.hanging.of(epoch.number), self.raised)
         died = self.crashing.try_apart(epoch.number, run)
         if died is None:
             return run()
-        return Hung(died.tid, request_of(died.tid, (root for ship in shipments for root in ship.roots)), died.failure)
+        return Hung(died.tid, request_of(died.tid, (root for ship in read_sets for root in ship.roots)), died.failure)
 
 
-def _name(message: Mark | Shipment) -> tuple[int, int, int]:
-    return message.epoch, message.round if isinstance(message, Mark) else _SHIPPED, message.partition
+def _name(message: RoundBarrier | ReadSetSnapshot) -> tuple[int, int, int]:
+    return message.epoch, message.round if isinstance(message, RoundBarrier) else _SHIPPED, message.partition

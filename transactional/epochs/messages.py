@@ -1,4 +1,4 @@
-"""What stands on the topics of a transactional job: one record is one message. Only decoding may fail."""
+"""The records on the topics of a transactional job: one record is one message. Only decoding may fail."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from transactional.context import Path, Strand
+from transactional.context import CallChain, Path
 from transactional.errors import Aborted
 from transactional.external import Continued
-from transactional.values import BadValue, decode, digest, encode
+from transactional.state.values import BadValue, decode, digest, encode
 
 Addressed = list[tuple[int, bytes]]
 """(state partition, the record for it or its digest), by partition."""
@@ -21,7 +21,7 @@ class BadMessage(ValueError):
 
 
 class Kind(IntEnum):
-    """What becomes of a request."""
+    """The outcome of a request."""
 
     RUN = 0
     REPEAT = 1  # its id was seen before, with the same call
@@ -60,7 +60,7 @@ class WireCall(msgspec.Struct, array_like=True, frozen=True, tag=0, gc=False):
 
     tid: int
     time_ms: int
-    strand: Strand
+    call_chain: CallChain
     path: Path
     operator: str
     key: str
@@ -74,14 +74,14 @@ class WireResult(msgspec.Struct, array_like=True, frozen=True, tag=1, gc=False):
     """A result for a waiting call."""
 
     tid: int
-    strand: Strand
+    call_chain: CallChain
     path: Path
     result: bytes | None
     failure: Aborted | None
 
 
 class Calls(msgspec.Struct, array_like=True, frozen=True, tag="calls"):
-    """What one state partition sends another in one round."""
+    """The messages of one state partition to another in one round."""
 
     source: int
     epoch: int
@@ -103,10 +103,10 @@ class Cut(msgspec.Struct, array_like=True, frozen=True, tag="cut"):
 
 
 class Contribution(msgspec.Struct, array_like=True, frozen=True):
-    """What a partition says of the epoch's transactions, by TID; all lists ascend.
+    """The contribution of a partition to the epoch's transactions, by TID; all lists ascend.
 
     ``conflicts``: a lower TID stands in the way. ``races``: run again in sequence. ``over``: floods calls.
-    ``failures``: ended by an exception, with the strand in which it was.
+    ``failures``: ended by an exception, with the call chain in which it was.
     ``timed_out``: a function has run too long, or ends its process.
     ``reads_from``: what it has read here is what that lower TID writes, so it stands only if that one commits at once.
     """
@@ -114,12 +114,12 @@ class Contribution(msgspec.Struct, array_like=True, frozen=True):
     conflicts: list[int]
     races: list[int]
     over: list[int]
-    failures: list[tuple[int, Strand, Aborted]]
+    failures: list[tuple[int, CallChain, Aborted]]
     timed_out: list[tuple[int, Aborted]] = []
     reads_from: list[tuple[int, int]] = []
 
 
-class Mark(msgspec.Struct, array_like=True, frozen=True, tag="mark"):
+class RoundBarrier(msgspec.Struct, array_like=True, frozen=True, tag="mark"):
     """A state partition has run a round. ``contribution`` is there where it sent nothing.
 
     ``inline``, here and in cuts: ``sends`` holds the records themselves, else they are on the calls.
@@ -135,8 +135,8 @@ class Mark(msgspec.Struct, array_like=True, frozen=True, tag="mark"):
     without: int = 0
 
 
-class Shipment(msgspec.Struct, array_like=True, frozen=True, tag="shipment"):
-    """What a partition knows of the transactions that are run again: roots, values, whole prefixes."""
+class ReadSetSnapshot(msgspec.Struct, array_like=True, frozen=True, tag="shipment"):
+    """The values of a partition for the transactions that are run again: roots, values, whole prefixes."""
 
     partition: int
     epoch: int
@@ -145,7 +145,7 @@ class Shipment(msgspec.Struct, array_like=True, frozen=True, tag="shipment"):
     prefixes: list[tuple[str, str]]
 
 
-class Hangs(msgspec.Struct, array_like=True, frozen=True, tag="hangs"):
+class TimeoutProposal(msgspec.Struct, array_like=True, frozen=True, tag="hangs"):
     """A function of this transaction ran too long when the epoch's conflicts were run again."""
 
     tid: int
@@ -153,7 +153,7 @@ class Hangs(msgspec.Struct, array_like=True, frozen=True, tag="hangs"):
     failure: Aborted
 
 
-class Agrees(msgspec.Struct, array_like=True, frozen=True, tag="agrees"):
+class TimeoutAcknowledgement(msgspec.Struct, array_like=True, frozen=True, tag="agrees"):
     """A state partition has not ended the epoch, and will without the first ``count`` transactions that hang."""
 
     partition: int
@@ -208,7 +208,7 @@ class Replies(msgspec.Struct, array_like=True, frozen=True, tag="replies"):
 
 
 class Commit(msgspec.Struct, array_like=True, frozen=True, tag="commit"):
-    """What an epoch has made of a state partition: who takes it over keeps that, and runs nothing of it again.
+    """The writes of an epoch in a state partition: the next owner keeps them, and runs nothing of it again.
 
     ``committed``: transactions so far. ``calls``: what was asked, of the first replies; the replies behind are repeats.
     ``without``: transactions that hung when they were run again.
@@ -223,7 +223,7 @@ class Commit(msgspec.Struct, array_like=True, frozen=True, tag="commit"):
     without: list[int] = []
 
 
-class Piece(msgspec.Struct, array_like=True, frozen=True, tag="piece", gc=False):
+class RecordPiece(msgspec.Struct, array_like=True, frozen=True, tag="piece", gc=False):
     """Number ``index`` of ``count`` pieces of a record of this epoch; ``whole``: its digest.
 
     ``size``: of the record, if the pieces together are its zlib format; None: they are the record. ``name``: what only
@@ -240,27 +240,29 @@ class Piece(msgspec.Struct, array_like=True, frozen=True, tag="piece", gc=False)
 
 
 class Together(msgspec.Struct, array_like=True, frozen=True, tag="together", gc=False):
-    """What a node has to say at once on the epochs topic, as one record: each is a record of that topic."""
+    """A node's messages of one turn on the epochs topic, as one record: each is a record of that topic."""
 
     values: list[bytes]
 
 
-EpochMessage = Cut | Mark | Shipment | Piece | Hangs | Agrees | Attempt | Crashes
-CallMessage = Forward | Calls | Piece
-CommitMessage = Commit | Piece
+EpochMessage = (
+    Cut | RoundBarrier | ReadSetSnapshot | RecordPiece | TimeoutProposal | TimeoutAcknowledgement | Attempt | Crashes
+)
+CallMessage = Forward | Calls | RecordPiece
+CommitMessage = Commit | RecordPiece
 _epochs: msgspec.msgpack.Decoder[EpochMessage | Together] = msgspec.msgpack.Decoder(EpochMessage | Together)
 _calls: msgspec.msgpack.Decoder[CallMessage] = msgspec.msgpack.Decoder(CallMessage)
 _commits: msgspec.msgpack.Decoder[CommitMessage] = msgspec.msgpack.Decoder(CommitMessage)
 _replies: msgspec.msgpack.Decoder[Replies] = msgspec.msgpack.Decoder(Replies)
 
 
-def to_bytes(message: EpochMessage | Together | CallMessage | Replies | Commit | Piece) -> bytes:
+def to_bytes(message: EpochMessage | Together | CallMessage | Replies | Commit | RecordPiece) -> bytes:
     """The record."""
     return encode(message)
 
 
 def addressed(records: Addressed, inline_bytes: int) -> tuple[Addressed, bool]:
-    """What a cut or mark says of the records that it sends, and whether that is the records themselves."""
+    """The description by a cut or barrier of the records that it sends, and whether it holds the records themselves."""
     if sum(len(data) for _, data in records) <= inline_bytes:
         return records, bool(records)
     return [(to, digest(data)) for to, data in records], False

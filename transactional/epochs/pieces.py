@@ -13,12 +13,12 @@ from dataclasses import dataclass, field, replace
 
 import msgspec
 
-from transactional.appends import Append, AppendEpochs, AppendReply
-from transactional.messages import BadMessage, Piece, Together, to_bytes
-from transactional.values import decode, digest
+from transactional.epochs.appends import Append, AppendEpochs, AppendReply
+from transactional.epochs.messages import BadMessage, RecordPiece, Together, to_bytes
+from transactional.state.values import decode, digest
 
 COMPRESS_BYTES = 4096
-"""What is longer is compressed. Source: Styx, section 6.4."""
+"""Longer messages are compressed. Source: Styx, section 6.4."""
 PIECE_BYTES = 1 << 19
 WHOLE_BYTES = 1 << 28
 """A record that claims to be longer is none of ours."""
@@ -54,7 +54,7 @@ def travelling(
 
 
 def together(appends: list[Append], limit_bytes: int = TOGETHER_BYTES) -> list[Append]:
-    """What goes to the epochs topic as one record, unless that is long, in front of the rest."""
+    """A message that goes to the epochs topic as one record, unless that is long, in front of the rest."""
     values = [append.value for append in appends if isinstance(append, AppendEpochs)]
     if len(values) < 2 or sum(map(len, values)) > limit_bytes:
         return appends
@@ -74,25 +74,25 @@ def _pieces(value: bytes, compress_bytes: int, piece_bytes: int) -> Iterator[byt
     name = digest(sent) if is_packed and count > 1 else whole
     for index in range(count):
         part = sent[index * piece_bytes : (index + 1) * piece_bytes]
-        yield to_bytes(Piece(epoch, whole, name, index, count, len(value) if is_packed else None, part))
+        yield to_bytes(RecordPiece(epoch, whole, name, index, count, len(value) if is_packed else None, part))
 
 
 @dataclass(slots=True)
 class _Open:
     epoch: int
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: list[RecordPiece] = field(default_factory=list)
 
 
 class Pieces:
-    """What has come of unfinished records of one log partition. ``most_ratio``: what inflates further is refused."""
+    """The pieces read of unfinished records of one log partition. ``most_ratio``: what inflates further is refused."""
 
-    def __init__(self, kept: Iterable[Piece] = (), most_ratio: int = READ_RATIO) -> None:
+    def __init__(self, kept: Iterable[RecordPiece] = (), most_ratio: int = READ_RATIO) -> None:
         self._most_ratio = most_ratio
         self._open: dict[tuple[bytes, int, int | None], _Open] = {}  # by name, count and size
         for piece in kept:
             self.take(piece)
 
-    def take(self, piece: Piece) -> bytes | None:
+    def take(self, piece: RecordPiece) -> bytes | None:
         """The whole record with its last piece, else None. Raises ``BadMessage`` for what is no piece of a record."""
         if not 0 <= piece.index < piece.count or not 0 <= (piece.size or 0) <= WHOLE_BYTES:
             raise BadMessage(f"piece {piece.index} of {piece.count} of {piece.size} bytes")
@@ -112,16 +112,16 @@ class Pieces:
         return _whole(piece, sent)
 
     def forget(self, before: int) -> None:
-        """Nobody asks for records of epochs before this one."""
+        """No node requests records of epochs before this one."""
         if self._open:
             self._open = {name: each for name, each in self._open.items() if each.epoch >= before}
 
-    def kept(self) -> list[Piece]:
+    def kept(self) -> list[RecordPiece]:
         """All of unfinished records, for ``Pieces(kept)``."""
         return [piece for each in self._open.values() for piece in each.pieces]
 
 
-def _whole(piece: Piece, sent: bytes) -> bytes:
+def _whole(piece: RecordPiece, sent: bytes) -> bytes:
     whole = sent
     if piece.size is not None:
         unpacking = zlib.decompressobj()

@@ -1,12 +1,21 @@
-"""The calls topic of one state partition as far as it was read: records by epoch and digest, until marks name them."""
+"""One state partition's calls topic as far as it was read: records by epoch and digest until a barrier names them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from transactional.messages import BadMessage, CallMessage, Calls, Cut, Forward, Mark, Piece, call_message
-from transactional.pieces import Pieces
-from transactional.values import digest
+from transactional.epochs.messages import (
+    BadMessage,
+    CallMessage,
+    Calls,
+    Cut,
+    Forward,
+    RecordPiece,
+    RoundBarrier,
+    call_message,
+)
+from transactional.epochs.pieces import Pieces
+from transactional.state.values import digest
 
 
 class ReceivedCalls:
@@ -33,16 +42,16 @@ class ReceivedCalls:
         if message.epoch < epoch:
             return
         self._first_offset.setdefault(message.epoch, offset)
-        if isinstance(message, Piece):
+        if isinstance(message, RecordPiece):
             whole = self._pieces.take(message)
             if whole is None:
                 return
             message, data = call_message(whole), whole
-        if not isinstance(message, Piece):
+        if not isinstance(message, RecordPiece):
             self._records[message.epoch, digest(data)] = message
 
-    def of(self, epoch: int, senders: Sequence[Cut | Mark]) -> list[CallMessage] | None:
-        """What these send to this partition, None if one of the records was not read yet."""
+    def of(self, epoch: int, senders: Sequence[Cut | RoundBarrier]) -> list[CallMessage] | None:
+        """The messages of these to this partition, None if one of the records was not read yet."""
         found: list[CallMessage] = []
         for sender in senders:
             for to, name in sender.sends:
@@ -64,5 +73,5 @@ class ReceivedCalls:
             return call_message(data)
         except BadMessage as error:
             raise AssertionError(
-                f"partition {self._number}: a cut or mark of epoch {epoch} holds no record of calls: {error}"
+                f"partition {self._number}: a cut or barrier of epoch {epoch} holds no record of calls: {error}"
             ) from None

@@ -10,12 +10,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from transactional.appends import Append, AppendCalls, AppendEpochs
-from transactional.ledger import Ledger
-from transactional.messages import Addressed, Cut, Forward, Request, addressed, to_bytes
-from transactional.nondeterminism import cut_otherwise
-from transactional.pieces import COMPRESS_BYTES, PIECE_BYTES
-from transactional.requests import Admission
+from transactional.conflicts.nondeterminism import cut_otherwise
+from transactional.epochs.appends import Append, AppendCalls, AppendEpochs
+from transactional.epochs.ledger import Ledger
+from transactional.epochs.messages import Addressed, Cut, Forward, Request, addressed, to_bytes
+from transactional.epochs.pieces import COMPRESS_BYTES, PIECE_BYTES
+from transactional.requests.requests import Admission
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +25,10 @@ class EpochConfig:
     ``max_requests`` and ``max_bytes`` (of arguments) are of one cut: there are more conflicts in large ones, and small
     ones cost more for each request. The first request waits ``interval_ms`` for more. Up to ``ahead`` epochs are cut
     before the one in work is done: the second one when the first is about to end, or a cut is full. An id is known for
-    ``id_window`` requests, and offsets. What partitions send each other in a round goes through ``epochs`` as long as
-    all of it has at most ``inline_bytes``, an even share for each; the same on all nodes.
-    Records of more than ``compress_bytes`` are compressed, and cut into pieces of ``piece_bytes``. ``answer_key``: the
-    job's, with which nodes prove that they have written what came of calls to the outside; empty: no proof is asked.
+    ``id_window`` requests, and offsets. Messages between partitions in a round go through ``epochs`` as long as all of
+    them have at most ``inline_bytes``, an even share for each; the same on all nodes. Records of more than
+    ``compress_bytes`` are compressed, and cut into pieces of ``piece_bytes``. ``answer_key``: the job's, with which
+    nodes prove that they have written what came of calls to the outside; empty: no proof is asked.
     """
 
     max_requests: int = 400
@@ -103,6 +103,11 @@ class Sequencer:
         """Whether more may be read: what others have cut always, and else only so much ahead of the cuts."""
         behind = self.position < self.ledger.next_cut(self.number)[1]
         return behind or self.pending < READ_AHEAD_CUTS * self.config.max_requests
+
+    @property
+    def held(self) -> int:
+        """Requests that are held: those of epochs that are not done."""
+        return len(self._requests)
 
     @property
     def wants_requests(self) -> bool:
@@ -182,7 +187,7 @@ class Sequencer:
         rounds = last.last_round or 1
         if rounds == 1:
             return ledger.is_sequenced(number - 1)
-        return len(current.marks.get(rounds - 1, {})) == ledger.partitions
+        return len(current.barriers.get(rounds - 1, {})) == ledger.partitions
 
     def _end_of_cut(self, first: int) -> int:
         """Behind the last request of the cut: whole records, as many as the limits allow, at least one."""
@@ -241,4 +246,4 @@ class Sequencer:
         if inline:
             return
         epoch = self.ledger.epoch(cut.epoch)
-        out += [AppendCalls(to, data) for to, data in records if epoch.mark(1, to) is None]
+        out += [AppendCalls(to, data) for to, data in records if epoch.barrier(1, to) is None]

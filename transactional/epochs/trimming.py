@@ -1,7 +1,8 @@
-"""What of a job's topics nobody needs any more: bounds that follow from checkpoints, from samples of one node.
+"""The parts of a job's topics that no node needs any more: bounds from checkpoints and samples of one node.
 
 A sample is a fact about the log, and stays one whoever owns the partition later: how far a topic holds nothing but what
-belongs to epochs up to this one. What a checkpoint of that epoch, or of a later one, begins with lies behind it.
+belongs to epochs up to this one. The first records that a checkpoint of that epoch, or of a later one, needs lie behind
+it.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple, TypeVar
 
+from transactional.epochs.sequencer import first_needed
 from transactional.node import TransactionNode
-from transactional.sequencer import first_needed
 
 MAX_SAMPLES = 500
 """Of a partition; with more, every second one goes: less is deleted at a time, and no less in the end."""
@@ -32,7 +33,7 @@ class _OfPartition(NamedTuple):
 
 
 class _OfSequencer(NamedTuple):
-    """Who begins to read at ``oldest`` knows at ``position`` what one knows that has read all."""
+    """A node that begins to read at ``oldest`` knows at ``position`` the same as one that has read all."""
 
     position: int
     oldest: int
@@ -93,7 +94,7 @@ class Trims:
         return max(0, min(max(old), max(each.replies for each in known) - KEPT_REPLIES)) if old else 0
 
     def requests(self, node: TransactionNode, sequencer: int) -> int:
-        """Nobody runs these again, and their ids are forgotten."""
+        """No node runs these again, and their ids are forgotten."""
         needed = first_needed(node.ledger, sequencer, node.ledger.logged)
         known = self._sequencers.get(sequencer, [])
         return max((each.oldest for each in known if each.position <= needed), default=0)

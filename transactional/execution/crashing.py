@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from transactional.appends import Append, AppendEpochs
+from transactional.conflicts.nondeterminism import crashed_elsewhere
+from transactional.epochs.appends import Append, AppendEpochs
+from transactional.epochs.messages import Attempt, Crashes, Request, to_bytes
 from transactional.errors import Aborted
-from transactional.messages import Attempt, Crashes, Request, to_bytes
-from transactional.nondeterminism import crashed_elsewhere
 
 EVERYWHERE = -1
 """In place of a state partition: the rerun of an epoch, which every node makes."""
@@ -38,7 +38,7 @@ Apart = Callable[[Callable[[], object]], Died | None]
 class Trying:
     """How a node tries. ``life``: its name, empty: it says nothing of attempts. ``apart`` None: it tries nothing so.
 
-    ``follows``: it runs nothing of which the log does not have the mark.
+    ``follows``: it runs nothing of which the log does not have the barrier.
     """
 
     life: str = ""
@@ -96,14 +96,14 @@ class Crashing:
         return epoch == self._due and not self.has_tried(epoch, EVERYWHERE)
 
     def to_say(self) -> list[Attempt]:
-        """What has to go to the epochs topic."""
+        """The messages for the epochs topic."""
         if not self._unsaid:
             return []
         said, self._unsaid = self._unsaid, []
         return said
 
     def try_apart(self, epoch: int, step: Callable[[], object]) -> Died | None:
-        """Who ends the process of this step of an epoch that is suspicious; None: the step can be made."""
+        """The transaction that ends the process in this step of a suspicious epoch; None: the step can be made."""
         apart = self.trying.apart
         return apart(step) if apart is not None and self.is_suspicious(epoch) else None
 
@@ -153,7 +153,7 @@ class Crashing:
 
 
 class NextRound(NamedTuple):
-    """A round that a partition could run. ``is_known``: the log has its mark.
+    """A round that a partition could run. ``is_known``: the log has its barrier.
 
     ``done``: the last epoch that is over; ``cut``: the last of which a request partition was cut.
     """

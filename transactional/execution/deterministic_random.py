@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class Chance:
+class DeterministicRandom:
     """Draws from BLAKE2b of (seed, n). Uniform; not for secrets, since the seed is no secret."""
 
     __slots__ = ("_n", "_seed")

@@ -1,19 +1,19 @@
-"""What a state partition knows of the epoch in work."""
+"""The state of a state partition in the epoch in work."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from transactional.contributing import contribution_of, dropped_by
-from transactional.decision import Decision
+from transactional.conflicts.contributing import contribution_of, dropped_by
+from transactional.conflicts.detection import Arriving, Reexecution, Settled, Share, settle
+from transactional.epochs.decision import Decision
+from transactional.epochs.ledger import Epoch
+from transactional.epochs.messages import Contribution, Crashes, Request, WireCall, WireResult
 from transactional.errors import Aborted
-from transactional.execution import Execution
-from transactional.ledger import Epoch
-from transactional.messages import Contribution, Crashes, Request, WireCall, WireResult
+from transactional.execution.execution import Execution
+from transactional.execution.site import Site
 from transactional.operators import StateKey
-from transactional.settling import Arriving, Redoing, Settled, Share, settle
-from transactional.site import Site
 
 
 @dataclass(slots=True)
@@ -21,7 +21,7 @@ class Running:
     """``round``: the last one that ran here."""
 
     site: Site
-    redoing: Redoing
+    redoing: Reexecution
     round: int = 0
     executions: dict[int, Execution] = field(default_factory=dict)
     roots: dict[int, Request] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Running:
     def settle(self, epoch: Epoch, share: Share, arriving: Mapping[int, Sequence[WireCall | WireResult]]) -> None:
         """After the last round, and with what the others have sent in it; without that, only if it may matter."""
         rounds = range(1, self.round + 1)
-        dropped = dropped_by(mark for round_ in rounds for mark in epoch.marks[round_].values())
+        dropped = dropped_by(barrier for round_ in rounds for barrier in epoch.barriers[round_].values())
         if arriving or self.settled is None or dropped != self.dropped:
             self.dropped = dropped
             self.settled = settle(
@@ -53,7 +53,7 @@ class Running:
             )
 
     def contribution(self, share: Share) -> Contribution:
-        """What the partition says of the epoch where it sends nothing in a round."""
+        """The partition's contribution to the epoch where it sends nothing in a round."""
         if self.settled is None:
             self.settled = settle(self.executions, self.dropped, share, self.redoing)
         return contribution_of(self.executions, self.settled, share)

@@ -2,7 +2,7 @@
 
 Two rules for this file: it knows no epochs, and what a function does depends on its arguments and on what it reads,
 never on the place. In a state partition a place runs the functions of its own keys and sends the other calls; in a
-rerun (``here`` None) everything is here, and strands run strictly one after the other.
+rerun (``here`` None) everything is here, and call chains run strictly one after the other.
 
 It is the hot path: what most transactions do not need (scans, failures, waiting calls) is made when it is needed.
 """
@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Final, NoReturn
 
-from transactional.accesses import Accesses
-from transactional.context import Call, Context, Path, Strand
+from transactional.conflicts.accesses import Accesses
+from transactional.context import Call, CallChain, Context, Path
+from transactional.epochs.messages import Request, WireCall, WireResult
 from transactional.errors import (
     RAISED,
     Abort,
@@ -24,13 +25,13 @@ from transactional.errors import (
     describe,
     restore,
 )
+from transactional.execution.interrupting import RUNNING
+from transactional.execution.site import PARKED, Called, Handing, Segment, Site
 from transactional.external import Answered, Asking, Continued, look_up
-from transactional.messages import Request, WireCall, WireResult
 from transactional.operators import Program, Target, bind
-from transactional.site import PARKED, Called, Handing, Segment, Site
-from transactional.values import PACK_ERRORS, BadValue, decode, is_plain, pack, travelling, unpack
+from transactional.state.values import PACK_ERRORS, BadValue, decode, is_plain, pack, travelling, unpack
 
-ROOT: Final[Strand] = ()
+ROOT: Final[CallChain] = ()
 _CANNOT_BEGIN = (LookupError, *PACK_ERRORS)
 
 
@@ -54,8 +55,8 @@ class Execution(Accesses):
         self.timed_out: Aborted | None = None
         self.result: bytes | None = None
         self._queue: deque[Call] | None = None
-        self._waiting: dict[tuple[Strand, Path], Segment] | None = None
-        self._ended: set[Strand] | None = None
+        self._waiting: dict[tuple[CallChain, Path], Segment] | None = None
+        self._ended: set[CallChain] | None = None
 
     # --- what comes from outside ------------------------------------------------------------------------------------
 
@@ -74,16 +75,16 @@ class Execution(Accesses):
         if isinstance(item, WireCall):
             if item.continued is not None:
                 self._continue(item.continued)
-            self._begin(item.strand, item.path, item, item.caller)
+            self._begin(item.call_chain, item.path, item, item.caller)
         else:
             assert self._waiting is not None, f"transaction {self.tid} waits for no result"
-            self._resume(self._waiting.pop((item.strand, item.path)), item)
+            self._resume(self._waiting.pop((item.call_chain, item.path)), item)
         if self._queue is not None:
             self._run_queue(self._queue)
 
     def waits_for(self, result: WireResult) -> bool:
         """Whether a call from here has to be given this."""
-        return self._waiting is not None and (result.strand, result.path) in self._waiting
+        return self._waiting is not None and (result.call_chain, result.path) in self._waiting
 
     def move_to(self, site: Site) -> None:
         """Run there from now on."""
@@ -108,39 +109,41 @@ class Execution(Accesses):
         assert self.result is not None, f"transaction {self.tid} has neither result nor failure"
         return self.result
 
-    # --- strands ----------------------------------------------------------------------------------------------------
+    # --- call chains ------------------------------------------------------------------------------------------------
 
     def _run_queue(self, queue: deque[Call]) -> None:
         again = self._site.here is None
         while queue and not (self.over or self.missed or (again and self.failures)):
             call = queue.popleft()
-            self._begin(call.strand, (), call.target, None)
+            self._begin(call.call_chain, (), call.target, None)
 
-    def _begin(self, strand: Strand, path: Path, target: Called, caller: int | None) -> None:
+    def _begin(self, call_chain: CallChain, path: Path, target: Called, caller: int | None) -> None:
         """A call for which nobody here waits. Most run to their end at once, and need no segment."""
         site = self._site
+        RUNNING.execution, RUNNING.target = self, target
         try:
             operator = site.operators[target.operator]
             function = operator.functions[target.function]
             given = unpack(target.arguments)
-            ctx = Context(self, operator, target.key, strand, path)
+            ctx = Context(self, operator, target.key, call_chain, path)
             frame: Any = function(ctx, *given) if type(given) is list else bind(function, ctx, target.arguments)
         except _CANNOT_BEGIN:
-            segment = Segment(strand, path, caller)
+            segment = Segment(call_chain, path, caller)
             self._go(segment, None, self._push(segment, path, target))  # says why
             return
+        RUNNING.coroutine = frame
         try:
             yielded = frame.send(None)
         except StopIteration as stop:
-            if not (self._stopping and self._is_over(strand)):
-                self._finish(strand, path, caller, self._returned(ctx, stop.value))
+            if not (self._stopping and self._is_over(call_chain)):
+                self._finish(call_chain, path, caller, self._returned(ctx, stop.value))
         except TransactionEnds:
             pass
         except RAISED as raised:
-            if not (self._stopping and self._is_over(strand)):
-                self._finish(strand, path, caller, self._described(target, raised))
+            if not (self._stopping and self._is_over(call_chain)):
+                self._finish(call_chain, path, caller, self._described(target, raised))
         else:
-            segment = Segment(strand, path, caller)
+            segment = Segment(call_chain, path, caller)
             segment.frames.append((frame, target, ctx))
             error = self._asked(segment, yielded)
             if error is not PARKED:
@@ -150,7 +153,7 @@ class Execution(Accesses):
         """Add a call to the segment; gives the exception that it begins with, as if its first line raised it."""
         program = self._site.program
         try:
-            ctx = Context(self, program.operators[target.operator], target.key, segment.strand, path)
+            ctx = Context(self, program.operators[target.operator], target.key, segment.call_chain, path)
             function = program.function(target.operator, target.function)
             segment.frames.append((bind(function, ctx, target.arguments), target, ctx))
         except (LookupError, TypeError, BadValue) as error:
@@ -168,11 +171,12 @@ class Execution(Accesses):
             self._go(segment, None, restore(item.failure, self._site.program.errors))
 
     def _go(self, segment: Segment, value: Any, error: Exception | None) -> None:
-        """Run the strand's calls here until they wait for another partition or have ended."""
+        """Run the call chain's calls here until they wait for another partition or have ended."""
         frames = segment.frames
         while frames:
             frame, target, ctx = frames[-1]
             outcome: bytes | Aborted
+            RUNNING.execution, RUNNING.target, RUNNING.coroutine = self, target, frame
             try:
                 yielded = frame.send(value) if error is None else frame.throw(error)
             except StopIteration as stop:
@@ -190,18 +194,18 @@ class Execution(Accesses):
             frames.pop()
             if frames and type(outcome) is bytes:
                 self._is_too_much(len(outcome))
-            if self._stopping and self._is_over(segment.strand):
+            if self._stopping and self._is_over(segment.call_chain):
                 self._drop(segment)
                 return
             if not frames:
-                self._finish(segment.strand, segment.path, segment.caller, outcome)
+                self._finish(segment.call_chain, segment.path, segment.caller, outcome)
                 return
             if isinstance(outcome, Aborted):
                 value, error = None, restore(outcome, self._site.program.errors)
             else:
                 value, error = decode(outcome), None
         if error is not None:  # of a call that could not begin
-            self._finish(segment.strand, segment.path, segment.caller, describe(error, self.program.errors))
+            self._finish(segment.call_chain, segment.path, segment.caller, describe(error, self.program.errors))
 
     def _described(self, target: Called, raised: BaseException) -> Aborted:
         errors = self.program.errors
@@ -211,7 +215,7 @@ class Execution(Accesses):
 
     def _asked(self, segment: Segment, yielded: Any) -> Exception | None:
         """A function awaits: begin the call here or send it; gives what to raise, ``PARKED`` if it has to wait."""
-        if self._stopping and self._is_over(segment.strand):
+        if self._stopping and self._is_over(segment.call_chain):
             self._drop(segment)
             return PARKED
         if not isinstance(yielded, Call):
@@ -221,13 +225,13 @@ class Execution(Accesses):
             return self._push(segment, yielded.path, yielded.target)
         if self._waiting is None:
             self._waiting = {}
-        self._waiting[yielded.strand, yielded.path] = segment
+        self._waiting[yielded.call_chain, yielded.path] = segment
         self._send(to, yielded, self._site.here)
         return PARKED
 
-    def _is_over(self, strand: Strand) -> bool:
-        """Whether the strand was ended, by itself or with the transaction, even if it caught what told it so."""
-        return self.over or self.missed or (self._ended is not None and strand in self._ended)
+    def _is_over(self, call_chain: CallChain) -> bool:
+        """Whether the call chain was ended, by itself or with the transaction, even if it caught what told it so."""
+        return self.over or self.missed or (self._ended is not None and call_chain in self._ended)
 
     def _elsewhere(self, target: Target) -> int | None:
         """The partition that has to run this call; None: this one."""
@@ -240,7 +244,7 @@ class Execution(Accesses):
     def _send(self, to: int, call: Call, caller: int | None) -> None:
         target = call.target
         item = WireCall(
-            self.tid, self.time_ms, call.strand, call.path,
+            self.tid, self.time_ms, call.call_chain, call.path,
             target.operator, target.key, target.function, target.arguments, caller, self.continued,
         )  # fmt: skip
         self._site.sent.setdefault(to, []).append(item)
@@ -260,24 +264,25 @@ class Execution(Accesses):
         except BadValue as error:
             return describe(BadValue(f"a result {error}"))
 
-    def _finish(self, strand: Strand, path: Path, caller: int | None, outcome: bytes | Aborted) -> None:
+    def _finish(self, call_chain: CallChain, path: Path, caller: int | None, outcome: bytes | Aborted) -> None:
         if caller is not None:
             result, failure = (None, outcome) if isinstance(outcome, Aborted) else (outcome, None)
-            item = WireResult(self.tid, strand, path, result, failure)
+            item = WireResult(self.tid, call_chain, path, result, failure)
             self._site.sent.setdefault(caller, []).append(item)
         elif isinstance(outcome, Aborted):
-            self._failed(strand, outcome)
-        elif not strand:
+            self._failed(call_chain, outcome)
+        elif not call_chain:
             self.result = outcome
 
-    def _failed(self, strand: Strand, aborted: Aborted) -> None:
+    def _failed(self, call_chain: CallChain, aborted: Aborted) -> None:
         if self.failures is None:
             self.failures = []
-        self.failures.append((strand, aborted))
+        self.failures.append((call_chain, aborted))
 
     def _drop(self, segment: Segment) -> None:
         while segment.frames:
-            frame, target, _ = segment.frames.pop()  # noqa: RUF059
+            frame, target, _ = segment.frames.pop()
+            RUNNING.execution, RUNNING.target, RUNNING.coroutine = self, target, frame
             try:
                 frame.close()
             except RAISED:  # from the user's own clean-up
@@ -299,23 +304,23 @@ class Execution(Accesses):
         else:
             self._queue.append(call)
 
-    def abort(self, strand: Strand, reason: tuple[Any, ...]) -> NoReturn:
-        self._end(strand, describe(Abort(*reason)))
+    def abort(self, call_chain: CallChain, reason: tuple[Any, ...]) -> NoReturn:
+        self._end(call_chain, describe(Abort(*reason)))
 
-    def exceed(self, strand: Strand, reason: str) -> NoReturn:
-        self._end(strand, Aborted("LimitExceeded", (reason,)))
+    def exceed(self, call_chain: CallChain, reason: str) -> NoReturn:
+        self._end(call_chain, Aborted("LimitExceeded", (reason,)))
 
-    def external(self, strand: Strand, path: Path, function: str, arguments: bytes, timeout_ms: int) -> bytes:
+    def external(self, call_chain: CallChain, path: Path, function: str, arguments: bytes, timeout_ms: int) -> bytes:
         if self._stopping:
-            self._check(strand)
+            self._check(call_chain)
         step = 0 if self.continued is None else len(self.continued.answers)
-        asking = Asking(step, strand, path, function, arguments, timeout_ms, self.seed, self.time_ms)
+        asking = Asking(step, call_chain, path, function, arguments, timeout_ms, self.seed, self.time_ms)
         try:
             found = look_up(asking, self.continued, self.program.limits.max_externals)
         except Answered as answered:
             raise restore(answered.aborted, self.program.errors) from None
         if isinstance(found, Aborted):
-            self._end(strand, found)
+            self._end(call_chain, found)
         return found
 
     def time_out(self, target: Called) -> NoReturn:
@@ -332,16 +337,16 @@ class Execution(Accesses):
         self.calls = self.bytes = 0
         self._site.unsend(self.tid)
 
-    def _end(self, strand: Strand, aborted: Aborted) -> NoReturn:
-        self._check(strand)
-        self._ended = {strand} if self._ended is None else self._ended | {strand}
+    def _end(self, call_chain: CallChain, aborted: Aborted) -> NoReturn:
+        self._check(call_chain)
+        self._ended = {call_chain} if self._ended is None else self._ended | {call_chain}
         self._stopping = True
-        self._failed(strand, aborted)
+        self._failed(call_chain, aborted)
         raise Abort
 
     def _count(self, call: Call) -> None:
         if self._stopping:
-            self._check(call.strand if call.path else call.strand[:-1])
+            self._check(call.call_chain if call.path else call.call_chain[:-1])
         self.calls += 1
         if self.calls > self._site.max_calls:
             self.over = self._stopping = True
@@ -361,8 +366,8 @@ class Execution(Accesses):
         self._is_too_much(0)
         raise Abort
 
-    def _check(self, strand: Strand) -> None:
-        if self._closed or self.over or self.missed or (self._ended is not None and strand in self._ended):
+    def _check(self, call_chain: CallChain) -> None:
+        if self._closed or self.over or self.missed or (self._ended is not None and call_chain in self._ended):
             raise Abort
 
 

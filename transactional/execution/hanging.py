@@ -1,8 +1,8 @@
 """Transactions that hang only when they are run again: what the log says of them, and who has to stop.
 
-Nobody waits for others before it uses what a rerun gives. So whoever is interrupted there says so on the log; then
+No node waits for others before it uses the results of a rerun. So whoever is interrupted there says so on the log; then
 every partition agrees that it has not ended the epoch and does without that transaction; then all run the others again.
-Once a mark of a later epoch is on the log somebody has ended this one, and what is said of it afterwards is void.
+Once a barrier of a later epoch is on the log somebody has ended this one, and what is said of it afterwards is void.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from transactional.conflicts.nondeterminism import Nondeterministic
+from transactional.epochs.messages import Commit, Request, TimeoutAcknowledgement, TimeoutProposal
 from transactional.errors import Aborted, RerunHangs
-from transactional.messages import Agrees, Commit, Hangs, Request
-from transactional.nondeterminism import Nondeterministic
 
 if TYPE_CHECKING:
-    from transactional.snapshots import LedgerState
+    from transactional.state.snapshots import LedgerState
 
 _NOTHING: Mapping[int, Aborted] = {}
 
 
 class Hung(NamedTuple):
-    """What a rerun has found instead of an outcome."""
+    """The finding of a rerun instead of an outcome."""
 
     tid: int
     request: Request
@@ -31,21 +31,23 @@ class Hung(NamedTuple):
 class Hanging:
     """Of one ledger, after epoch ``begin``. ``closed``: by the log, somebody has ended the epochs up to this one."""
 
-    def __init__(self, closed: int, records: Iterable[Hangs | Agrees] = (), begin: int = 0) -> None:
+    def __init__(
+        self, closed: int, records: Iterable[TimeoutProposal | TimeoutAcknowledgement] = (), begin: int = 0
+    ) -> None:
         self.closed = closed
         self._begin = begin
         self._hung: dict[int, dict[int, Aborted]] = {}  # by epoch and TID, as the log has it
         self._agreed: dict[int, dict[int, int]] = {}  # by epoch and partition: to how many of these
         self._found: dict[int, Hung] = {}  # here, by epoch; its record has not come back
-        self._unsaid: list[Hangs] = []
+        self._unsaid: list[TimeoutProposal] = []
         for each in records:
-            if isinstance(each, Hangs):
+            if isinstance(each, TimeoutProposal):
                 self._hung.setdefault(each.epoch, {})[each.tid] = each.failure
             else:
                 self.agree(each)
 
     def of(self, epoch: int) -> Mapping[int, Aborted]:
-        """Who is not run again in this epoch, and what it is answered."""
+        """The transactions that are not run again in this epoch, and their replies."""
         return self._hung.get(epoch, _NOTHING) if self._hung else _NOTHING
 
     def agreed(self, epoch: int, partition: int) -> int:
@@ -60,7 +62,7 @@ class Hanging:
         return count > 0 and any(self.agreed(epoch, p) < count for p in range(partitions))
 
     def close(self, epoch: int) -> bool:
-        """A mark of the epoch after it is on the log; True if that is new."""
+        """A barrier of the epoch after it is on the log; True if that is new."""
         if epoch <= self.closed:
             return False
         self.closed = epoch
@@ -69,16 +71,16 @@ class Hanging:
     def found(self, epoch: int, hung: Hung) -> None:
         """A function was interrupted here."""
         self._found[epoch] = hung
-        self._unsaid.append(Hangs(hung.tid, epoch, hung.failure))
+        self._unsaid.append(TimeoutProposal(hung.tid, epoch, hung.failure))
 
-    def to_say(self) -> list[Hangs]:
-        """What has to go to the epochs topic."""
+    def to_say(self) -> list[TimeoutProposal]:
+        """The messages for the epochs topic."""
         if not self._unsaid:
             return []
         said, self._unsaid = self._unsaid, []
         return said
 
-    def take(self, said: Hangs, done: int) -> None:
+    def take(self, said: TimeoutProposal, done: int) -> None:
         """Raises ``Nondeterministic`` where it has returned here, ``RerunHangs`` where it has elsewhere."""
         hung = self._hung.get(said.epoch, {})
         if said.tid not in hung:
@@ -97,7 +99,7 @@ class Hanging:
         if found is not None and found.tid == said.tid:
             del self._found[said.epoch]
 
-    def _void(self, said: Hangs) -> None:
+    def _void(self, said: TimeoutProposal) -> None:
         found = self._found.get(said.epoch)
         if found is not None and found.tid == said.tid:
             request = found.request
@@ -107,7 +109,7 @@ class Hanging:
                 "Mend the function, or raise node.function_timeout_ms on all nodes if it only takes long"
             )
 
-    def agree(self, said: Agrees) -> None:
+    def agree(self, said: TimeoutAcknowledgement) -> None:
         """Of the log."""
         agreed = self._agreed.setdefault(said.epoch, {})
         agreed[said.partition] = max(said.count, agreed.get(said.partition, 0))
@@ -128,7 +130,7 @@ class Hanging:
 
         Raises ``Nondeterministic`` if it has ended one with what hangs.
         """
-        known = {(each.epoch, each.tid) for each in state.hanging if isinstance(each, Hangs)}
+        known = {(each.epoch, each.tid) for each in state.hanging if isinstance(each, TimeoutProposal)}
         for epoch in range(self._begin + 1, state.done + 1) if self._hung else ():
             ended_with = [tid for tid in self.of(epoch) if (epoch, tid) not in known]
             if ended_with:
@@ -147,8 +149,14 @@ class Hanging:
             self._hung = {epoch: each for epoch, each in self._hung.items() if epoch > last}
             self._agreed = {epoch: each for epoch, each in self._agreed.items() if epoch > last}
 
-    def records(self) -> list[Hangs | Agrees]:
+    def records(self) -> list[TimeoutProposal | TimeoutAcknowledgement]:
         """All of this that is on the log, for a snapshot."""
-        hangs = [Hangs(tid, epoch, told) for epoch in sorted(self._hung) for tid, told in self._hung[epoch].items()]
-        agrees = [Agrees(p, epoch, n) for epoch in sorted(self._agreed) for p, n in sorted(self._agreed[epoch].items())]
+        hangs = [
+            TimeoutProposal(tid, epoch, told) for epoch in sorted(self._hung) for tid, told in self._hung[epoch].items()
+        ]
+        agrees = [
+            TimeoutAcknowledgement(p, epoch, n)
+            for epoch in sorted(self._agreed)
+            for p, n in sorted(self._agreed[epoch].items())
+        ]
         return [*hangs, *agrees]

@@ -1,31 +1,53 @@
-"""Which function of a program a thread is running, and how it is interrupted: by what stands on its stack.
+"""Which function of a program runs, and how it is interrupted. Only the process's main thread runs functions.
 
-Nothing is kept while functions run, so a function that does not hang pays nothing for being watched.
+``Execution`` names each step in ``RUNNING`` before it makes it. Whether the step is being made at this moment is what
+the thread's stack says: the function's frame is on it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from inspect import CO_COROUTINE
-from types import FrameType
-from typing import Final, NamedTuple
+from types import CoroutineType, FrameType
+from typing import Any, Final, NamedTuple, NoReturn, Protocol
 
 from transactional import context
-from transactional.execution import Execution
-from transactional.site import Called
+from transactional.execution.site import Called
 
-STEPS: Final = frozenset(
-    step.__code__
-    for step in (Execution._begin, Execution._go, Execution._drop)  # pyright: ignore[reportPrivateUsage]
-)
-"""Where a function is called, goes on, and is ended: each has ``self`` and ``target``."""
+
+class Interruptible(Protocol):
+    """An execution of a transaction."""
+
+    tid: int
+
+    def time_out(self, target: Called) -> NoReturn:
+        """End it, as this function runs too long."""
+        ...
+
+
+class Running:
+    """The last step that was begun: a call in a transaction, and the coroutine that runs it."""
+
+    __slots__ = ("coroutine", "execution", "target")
+
+    def __init__(self) -> None:
+        self.execution: Interruptible | None = None
+        self.target: Called | None = None
+        self.coroutine: CoroutineType[Any, Any, Any] | None = None
+
+    @property
+    def frame(self) -> FrameType | None:
+        """The function's own frame; None once it has ended."""
+        return None if self.coroutine is None else self.coroutine.cr_frame
+
+
+RUNNING: Final = Running()
 
 
 class Step(NamedTuple):
     """A step of a function. ``frame``: the function's own, while it lives; ``is_in_ctx``: the program asks ``ctx``."""
 
     frame: FrameType
-    execution: Execution
+    execution: Interruptible
     target: Called
     is_in_ctx: bool
 
@@ -36,27 +58,24 @@ class Step(NamedTuple):
 
 
 def function_of(frame: FrameType | None) -> FrameType | None:
-    """The frame of the innermost function of a program on this stack; None: there is none."""
-    inner = None
-    while frame is not None:
-        if frame.f_code in STEPS:
-            return inner if inner is not None and inner.f_code.co_flags & CO_COROUTINE else None
-        inner, frame = frame, frame.f_back
-    return None
+    """The frame of the function that runs on this stack; None: there is none."""
+    function = RUNNING.frame
+    while frame is not None and frame is not function:
+        frame = frame.f_back
+    return frame
 
 
 def step_of(frame: FrameType | None) -> Step | None:
-    """The step that this stack, of the calling thread, is in."""
+    """The step that this stack, of the main thread, is in; to be asked in that thread."""
     function = function_of(frame)
-    if function is None:
+    execution, target = RUNNING.execution, RUNNING.target
+    if function is None or execution is None or target is None:
         return None
     is_in_ctx = False
     while frame is not None and frame is not function:
         is_in_ctx |= frame.f_globals is vars(context)
         frame = frame.f_back
-    assert function.f_back is not None
-    found = function.f_back.f_locals
-    return Step(function, found["self"], found["target"], is_in_ctx)
+    return Step(function, execution, target, is_in_ctx)
 
 
 class Noting:
@@ -68,17 +87,15 @@ class Noting:
     def __init__(self, note: Callable[[int, str], None]) -> None:
         self._note = note
         self._last: tuple[int, str] | None = None
+        RUNNING.execution = RUNNING.coroutine = None  # of the parent process
 
     def __call__(self, frame: FrameType, event: str, argument: object) -> None:
         """A Python function begins or goes on."""
-        if event != "call":
+        execution, target = RUNNING.execution, RUNNING.target
+        if event != "call" or execution is None or target is None:
             return
-        caller = frame.f_back
-        if frame.f_code in STEPS:
-            self._remark(frame.f_locals["self"].tid, "")
-        elif caller is not None and caller.f_code in STEPS and frame.f_code.co_flags & CO_COROUTINE:
-            execution, target = caller.f_locals["self"], caller.f_locals["target"]
-            self._remark(execution.tid, f"function {target.function} of operator {target.operator}")
+        is_function = frame is RUNNING.frame
+        self._remark(execution.tid, f"function {target.function} of operator {target.operator}" if is_function else "")
 
     def _remark(self, tid: int, what: str) -> None:
         if self._last is None or self._last[0] != tid or (what and self._last[1] != what):

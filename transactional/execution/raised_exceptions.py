@@ -1,4 +1,4 @@
-"""What functions of the user's raise that the program does not declare, kept until their transactions have ended so.
+"""Exceptions of the user's functions that the program does not declare, kept until their transactions have ended so.
 
 A reply names an exception and its arguments alone, since all nodes must agree on it. Where in the user's code it was
 raised, the node knows that ran the function; it can say so once the transaction has ended with that exception, for
@@ -9,19 +9,16 @@ Two rules for this file: no result depends on it; what it keeps is bounded, in n
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from holon.tracebacks import encodable, frames_alone
+from transactional.epochs.decision import Decision
+from transactional.epochs.messages import Cut, Request
 from transactional.errors import Aborted, CallFailed
+from transactional.execution.site import Called, Site
 from transactional.external import ASKING
-from transactional.messages import Request
-from transactional.site import Called
-
-if TYPE_CHECKING:
-    from transactional.ledger import Epoch
-    from transactional.running import Running
 
 MOST_A_SECOND = 2
 """Of one function and one type of exception, by the time of the transactions."""
@@ -56,6 +53,28 @@ class _Note:
     looks: int = 0
 
 
+class EndedEpoch(Protocol):
+    """The ledger's view of an epoch that is over."""
+
+    @property
+    def cuts(self) -> Mapping[int, Cut]: ...
+    @property
+    def decision(self) -> Decision | None: ...
+
+
+class EndedRun(Protocol):
+    """A state partition's view of it: ``executions`` and ``roots`` by TID."""
+
+    @property
+    def site(self) -> Site: ...
+    @property
+    def outcomes(self) -> Sequence[tuple[int, Request, bytes | Aborted]]: ...
+    @property
+    def executions(self) -> Container[int]: ...
+    @property
+    def roots(self) -> Container[int]: ...
+
+
 class Raised:
     """``note`` while functions run, ``epoch_ended`` when their transactions have ended, ``take`` now and then."""
 
@@ -78,7 +97,7 @@ class Raised:
             del self._notes[next(iter(self._notes))]
         self._notes[tid] = _Note(_called(target), kind, *frames_alone(error))
 
-    def epoch_ended(self, epoch: Epoch, running: Running) -> None:
+    def epoch_ended(self, epoch: EndedEpoch, running: EndedRun) -> None:
         """The outcomes of an epoch are known, as a state partition has them."""
         declared = running.site.program.errors
         for tid, request, outcome in running.outcomes:
@@ -112,7 +131,7 @@ class Raised:
             note.aborted = outcome
 
     def take(self) -> list[Told]:
-        """What is to be told since the last call."""
+        """The exceptions to report since the last call."""
         for tid, note in list(self._notes.items()):
             note.looks += note.aborted is not None
             if note.aborted is not None and note.looks >= PATIENCE:

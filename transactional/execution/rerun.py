@@ -1,4 +1,4 @@
-"""Running again what conflicted: the same on every node, from the shipments of all partitions and nothing else."""
+"""Running again what conflicted: the same on every node, from the read-set snapshots of all partitions alone."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from transactional.context import Call, Strand
+from transactional.context import Call, CallChain
+from transactional.epochs.messages import ReadSetSnapshot, Request
 from transactional.errors import Aborted, NotShipped
-from transactional.execution import Execution
-from transactional.hanging import Hung
-from transactional.messages import Request, Shipment
+from transactional.execution.execution import Execution
+from transactional.execution.hanging import Hung
+from transactional.execution.site import RaisedNotes, Site
 from transactional.operators import Program, StateKey
-from transactional.raised import Raised
-from transactional.site import Site
-from transactional.store import Store
+from transactional.state.store import Store
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +32,7 @@ class Postponed:
 
 @dataclass(slots=True)
 class Rerun:
-    """What came of it. ``outcomes`` in commit order, with the request of each; beside them, both by state partition."""
+    """Its outcome. ``outcomes`` in commit order, with the request of each; beside them, both by state partition."""
 
     outcomes: list[tuple[int, Request, bytes | Aborted]] = field(default_factory=list)
     postponed: list[Postponed] = field(default_factory=list)
@@ -44,11 +43,11 @@ class Rerun:
 class Shipped:
     """The state that the reruns see: what was shipped, and what earlier reruns wrote."""
 
-    def __init__(self, shipments: Sequence[Shipment]) -> None:
-        self._known = {(operator, key): value for ship in shipments for operator, key, value in ship.values}
+    def __init__(self, read_sets: Sequence[ReadSetSnapshot]) -> None:
+        self._known = {(operator, key): value for ship in read_sets for operator, key, value in ship.values}
         self._store: Store | None = None  # ordered, from the first scan on
         self._prefixes: dict[str, list[str]] = {}
-        for ship in shipments:
+        for ship in read_sets:
             for operator, prefix in sorted(ship.prefixes):
                 self._prefixes.setdefault(operator, []).append(prefix)
 
@@ -66,7 +65,7 @@ class Shipped:
         return self._store.scan(operator, prefix)
 
     def apply(self, writes: Mapping[StateKey, bytes | None]) -> None:
-        """What later reruns see; a key that was not shipped is known once it is written."""
+        """The values that later reruns read; a key that was not shipped is known once it is written."""
         self._known.update(writes)
         if self._store is not None:
             self._store.apply(writes)
@@ -76,13 +75,13 @@ class Shipped:
 
 
 class _Rerunning(Execution):
-    """Strands run one after the other, on what is all there: nobody asks what was touched."""
+    """Call chains run one after the other, on what is all there: nobody asks what was touched."""
 
     __slots__ = ()
 
-    def read(self, strand: Strand, key: StateKey) -> bytes | None:
+    def read(self, call_chain: CallChain, key: StateKey) -> bytes | None:
         if self._stopping:
-            self._check(strand)
+            self._check(call_chain)
         if key in self.writes:
             return self.writes[key]
         try:
@@ -91,16 +90,16 @@ class _Rerunning(Execution):
             self.missed = self._stopping = True
             raise
 
-    def write(self, strand: Strand, key: StateKey, value: bytes | None) -> None:
+    def write(self, call_chain: CallChain, key: StateKey, value: bytes | None) -> None:
         if self._stopping:
-            self._check(strand)
+            self._check(call_chain)
         self.writes[key] = value
         if value is not None:
             self._add_bytes(len(value))
 
-    def scan(self, strand: Strand, operator: str, prefix: str) -> list[tuple[str, bytes]]:
-        self._strand = strand  # nobody asks
-        return super().scan(strand, operator, prefix)
+    def scan(self, call_chain: CallChain, operator: str, prefix: str) -> list[tuple[str, bytes]]:
+        self._call_chain = call_chain  # nobody asks
+        return super().scan(call_chain, operator, prefix)
 
     def queue(self, call: Call) -> None:
         self._count(call)
@@ -112,10 +111,10 @@ class _Rerunning(Execution):
 
 def rerun(
     program: Program,
-    shipments: Sequence[Shipment],
+    read_sets: Sequence[ReadSetSnapshot],
     carried: Mapping[int, Postponed],
     hung: Mapping[int, Aborted],
-    raised: Raised | None = None,
+    raised: RaisedNotes | None = None,
 ) -> Rerun | Hung:
     """Run all shipped roots, one after the other in TID order; ``carried``: those that were postponed before.
 
@@ -123,10 +122,10 @@ def rerun(
     that hangs, if one does.
     """
     done = Rerun()
-    base = Shipped(shipments)
+    base = Shipped(read_sets)
     site = Site(program, base, None, raised=raised)
     writes: dict[StateKey, bytes | None] = {}
-    roots = [(tid, time_ms, request, ship.partition) for ship in shipments for tid, time_ms, request in ship.roots]
+    roots = [(tid, time_ms, request, ship.partition) for ship in read_sets for tid, time_ms, request in ship.roots]
     for tid, time_ms, request, home in sorted(roots, key=_tid):
         if tid in hung:
             _end(done, tid, request, home, hung[tid])
@@ -148,7 +147,7 @@ def rerun(
             base.apply(execution.writes)
             writes.update(execution.writes)
         _end(done, tid, request, home, outcome)
-    homes = {(operator, key): ship.partition for ship in shipments for operator, key, _ in ship.values}
+    homes = {(operator, key): ship.partition for ship in read_sets for operator, key, _ in ship.values}
     for key, value in writes.items():
         home = homes.get(key)
         done.writes_at.setdefault(program.place(*key) if home is None else home, {})[key] = value

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, NoReturn
 
-from transactional.context import Call, Context, Path, Strand
+from transactional.context import Call, CallChain, Context, Path
 from transactional.errors import (
     RAISED,
     Abort,
@@ -20,7 +20,7 @@ from transactional.errors import (
 )
 from transactional.external import Answered, Asking, Continued, is_asking, look_up, perform
 from transactional.operators import Operator, Program, StateKey, Target, bind
-from transactional.values import BadValue, decode, travelling
+from transactional.state.values import BadValue, decode, travelling
 
 
 class Serial:
@@ -82,13 +82,13 @@ class _Transaction:
         self.calls = self.bytes = 0
 
     def run(self, target: Target) -> bytes | Aborted:
-        result = self._strand(Call((), (), target))
+        result = self._call_chain(Call((), (), target))
         while self.queued and not isinstance(result, Aborted):
-            failed = self._strand(self.queued.popleft())
+            failed = self._call_chain(self.queued.popleft())
             result = failed if isinstance(failed, Aborted) else result
         return result
 
-    def _strand(self, call: Call) -> bytes | Aborted:
+    def _call_chain(self, call: Call) -> bytes | Aborted:
         root = self._nested(call)
         outcome: bytes | Aborted
         try:
@@ -105,7 +105,7 @@ class _Transaction:
 
     async def _nested(self, call: Call) -> bytes:
         target = call.target
-        ctx = Context(self, self.program.operators[target.operator], target.key, call.strand, call.path)
+        ctx = Context(self, self.program.operators[target.operator], target.key, call.call_chain, call.path)
         result = await bind(self.program.function(target.operator, target.function), ctx, target.arguments)
         if ctx.issued:
             raise ctx.not_awaited()
@@ -131,31 +131,31 @@ class _Transaction:
         self._count(call)
         self.queued.append(call)
 
-    def read(self, strand: Strand, key: StateKey) -> bytes | None:
+    def read(self, call_chain: CallChain, key: StateKey) -> bytes | None:
         self._check()
         return self.writes[key] if key in self.writes else self.state.get(key)
 
-    def write(self, strand: Strand, key: StateKey, value: bytes | None) -> None:
+    def write(self, call_chain: CallChain, key: StateKey, value: bytes | None) -> None:
         self._check()
         self.writes[key] = value
         self._add(0 if value is None else len(value))
 
-    def scan(self, strand: Strand, operator: str, prefix: str) -> list[tuple[str, bytes]]:
+    def scan(self, call_chain: CallChain, operator: str, prefix: str) -> list[tuple[str, bytes]]:
         self._check()
         now: dict[StateKey, bytes | None] = {**self.state, **self.writes}
         names = sorted(key for kind, key in now if kind == operator and key.startswith(prefix))
         return [(key, value) for key in names if (value := now[operator, key]) is not None]
 
-    def abort(self, strand: Strand, reason: tuple[Any, ...]) -> NoReturn:
+    def abort(self, call_chain: CallChain, reason: tuple[Any, ...]) -> NoReturn:
         self._end(describe(Abort(*reason)))
 
-    def exceed(self, strand: Strand, reason: str) -> NoReturn:
+    def exceed(self, call_chain: CallChain, reason: str) -> NoReturn:
         self._end(Aborted("LimitExceeded", (reason,)))
 
-    def external(self, strand: Strand, path: Path, function: str, arguments: bytes, timeout_ms: int) -> bytes:
+    def external(self, call_chain: CallChain, path: Path, function: str, arguments: bytes, timeout_ms: int) -> bytes:
         self._check()
         step = 0 if self.continued is None else len(self.continued.answers)
-        asking = Asking(step, strand, path, function, arguments, timeout_ms, self.seed, self.time_ms)
+        asking = Asking(step, call_chain, path, function, arguments, timeout_ms, self.seed, self.time_ms)
         try:
             found = look_up(asking, self.continued, self.program.limits.max_externals)
         except Answered as answered:
@@ -168,7 +168,7 @@ class _Transaction:
         outcome = perform(program.externals.get(function), function, key, arguments, program.errors)
         answers = [] if self.continued is None else self.continued.answers
         self.continued = Continued(self.seed, self.time_ms, [*answers, asking.answer(outcome)])
-        return self.external(strand, path, function, arguments, timeout_ms)
+        return self.external(call_chain, path, function, arguments, timeout_ms)
 
     def _count(self, call: Call) -> None:
         self._check()

@@ -1,18 +1,15 @@
-"""Where transactions run, and what a strand of calls leaves there while it waits."""
+"""Where transactions run, and what a call chain of calls leaves there while it waits."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
-from transactional.context import Call, Context, Path, Strand
-from transactional.messages import Request, WireCall, WireResult
+from transactional.conflicts.accesses import Accesses
+from transactional.conflicts.versions import Versions
+from transactional.context import Call, CallChain, Context, Path
+from transactional.epochs.messages import Request, WireCall, WireResult
 from transactional.operators import Program, StateKey, Target
-from transactional.versions import Versions
-
-if TYPE_CHECKING:
-    from transactional.accesses import Accesses
-    from transactional.raised import Raised
 
 Called: TypeAlias = Request | Target | WireCall
 
@@ -28,6 +25,12 @@ class Base(Protocol):
     def scan(self, operator: str, prefix: str) -> list[tuple[str, bytes]]:
         """In order of the keys; raises ``NotShipped`` where it cannot know."""
         ...
+
+
+class RaisedNotes(Protocol):
+    """Is told what functions raise (``raised_exceptions.py``)."""
+
+    def note(self, tid: int, time_ms: int, target: Called, error: BaseException) -> None: ...
 
 
 class Site:
@@ -49,7 +52,7 @@ class Site:
         base: Base,
         here: int | None,
         versions: Versions | None = None,
-        raised: Raised | None = None,
+        raised: RaisedNotes | None = None,
     ) -> None:
         self.raised = raised
         self.versions = versions
@@ -70,15 +73,15 @@ class Site:
 
 
 class Segment:
-    """Calls of a strand that wait for each other here, each with what was called.
+    """Calls of a call chain that wait for each other here, each with what was called.
 
     ``caller`` is the partition that waits for the bottom one.
     """
 
-    __slots__ = ("caller", "frames", "path", "strand")
+    __slots__ = ("call_chain", "caller", "frames", "path")
 
-    def __init__(self, strand: Strand, path: Path, caller: int | None) -> None:
-        self.strand = strand
+    def __init__(self, call_chain: CallChain, path: Path, caller: int | None) -> None:
+        self.call_chain = call_chain
         self.path = path
         self.caller = caller
         self.frames: list[tuple[Any, Called, Context]] = []

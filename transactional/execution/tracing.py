@@ -1,4 +1,4 @@
-"""What the functions of a program do, call by call: what two runs over the same log are compared by."""
+"""The acts of a program's functions, call by call, by which two runs over the same log are compared."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from transactional.context import Call, Context, Path, Place, Strand, call_of, seen_through
+from transactional.context import Call, CallChain, CallSite, Context, Path, call_of, seen_through
 from transactional.errors import USER_ERRORS, TransactionEnds, describe
 from transactional.operators import Function, Program, StateKey
-from transactional.values import BadValue, decode, digest, encode
+from transactional.state.values import BadValue, decode, digest, encode
 
 _SHOWN = 160
 
@@ -36,8 +36,8 @@ def traced(program: Program, calls: list[Traced]) -> Program:
 
     def wrap(operator: str, name: str, function: Function) -> Function:
         def call(ctx: Context, *args: Any, **kwargs: Any) -> Awaitable[Any]:
-            tid, strand, path = call_of(ctx)
-            made = Traced(tid, not strand and not path, operator, ctx.key, name)
+            tid, call_chain, path = call_of(ctx)
+            made = Traced(tid, not call_chain and not path, operator, ctx.key, name)
             writes_down = _Pen(made, numbers)
             writes_down(f"begins with {_cut(_given(args, kwargs))}")
             frame = function(seen_through(ctx, lambda place: _Watched(place, writes_down)), *args, **kwargs)
@@ -76,24 +76,24 @@ async def _followed(frame: Awaitable[Any], pen: _Pen) -> Any:
 class _Watched:
     """A place that writes down what is asked of it."""
 
-    def __init__(self, place: Place, pen: _Pen) -> None:
+    def __init__(self, place: CallSite, pen: _Pen) -> None:
         self._place, self._pen = place, pen
         self.program = place.program
         self.seed = place.seed
         self.time_ms = place.time_ms
 
-    def read(self, strand: Strand, key: StateKey) -> bytes | None:
-        data = self._place.read(strand, key)
+    def read(self, call_chain: CallChain, key: StateKey) -> bytes | None:
+        data = self._place.read(call_chain, key)
         self._pen(f"reads {shown(data)}")
         return data
 
-    def write(self, strand: Strand, key: StateKey, value: bytes | None) -> None:
+    def write(self, call_chain: CallChain, key: StateKey, value: bytes | None) -> None:
         self._pen(f"writes {shown(value)}")
         self._pen.made.written.append(key)
-        self._place.write(strand, key, value)
+        self._place.write(call_chain, key, value)
 
-    def scan(self, strand: Strand, operator: str, prefix: str) -> list[tuple[str, bytes]]:
-        found = self._place.scan(strand, operator, prefix)
+    def scan(self, call_chain: CallChain, operator: str, prefix: str) -> list[tuple[str, bytes]]:
+        found = self._place.scan(call_chain, operator, prefix)
         self._pen(f"scans {prefix!r}: {shown(encode(found))}")
         return found
 
@@ -105,16 +105,16 @@ class _Watched:
         self._pen(f"queues {_target(call)}")
         self._place.queue(call)
 
-    def abort(self, strand: Strand, reason: tuple[Any, ...]) -> NoReturn:
-        self._place.abort(strand, reason)
+    def abort(self, call_chain: CallChain, reason: tuple[Any, ...]) -> NoReturn:
+        self._place.abort(call_chain, reason)
 
-    def exceed(self, strand: Strand, reason: str) -> NoReturn:
+    def exceed(self, call_chain: CallChain, reason: str) -> NoReturn:
         self._pen(f"exceeds {reason}")
-        self._place.exceed(strand, reason)
+        self._place.exceed(call_chain, reason)
 
-    def external(self, strand: Strand, path: Path, function: str, arguments: bytes, timeout_ms: int) -> bytes:
+    def external(self, call_chain: CallChain, path: Path, function: str, arguments: bytes, timeout_ms: int) -> bytes:
         self._pen(f"asks the outside {function} {shown(arguments)}")
-        return self._place.external(strand, path, function, arguments, timeout_ms)
+        return self._place.external(call_chain, path, function, arguments, timeout_ms)
 
 
 def shown(data: bytes | None) -> str:

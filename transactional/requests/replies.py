@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 import msgspec
 
+from transactional.epochs.messages import Kind, Replies, Reply, Request
 from transactional.errors import Aborted
 from transactional.external import asking_of, is_asking
-from transactional.messages import Kind, Replies, Reply, Request
-from transactional.snapshots import PartitionState, Remembered, ReplyState
-from transactional.values import decode, digest, encode
+from transactional.state.snapshots import PartitionState, Remembered, ReplyState
+from transactional.state.values import decode, digest, encode
 
 RECORD_BYTES = 1 << 18
 """A record of replies holds no more than this, or one reply."""
@@ -63,7 +63,7 @@ class ReplyBook:
             repeated = [(request, self._again(request, coming)) for request in aside]
         replies, calls = [], []
         for tid, request, outcome in outcomes:
-            reply, call = _reply(request, tid, outcome), keepsake(request, outcome)
+            reply, call = _reply(request, tid, outcome), request_fingerprint(request, outcome)
             self._remember(reply, call)
             replies.append(reply)
             calls.append(call)
@@ -72,7 +72,7 @@ class ReplyBook:
         return replies, calls
 
     def recall(self, replies: Sequence[Reply], calls: Sequence[Request | bytes], ends: Mapping[int, int]) -> None:
-        """What another owner has replied in an epoch; ``calls`` belong to the first replies, the others are repeats."""
+        """The replies of another owner in an epoch; ``calls`` belong to the first replies; others are duplicates."""
         for reply in replies[len(calls) :]:
             if reply.tid >= 0:
                 self._remember(reply, self._given[reply.sequencer, reply.id].call)
@@ -106,7 +106,7 @@ class ReplyBook:
         return len(self._given)
 
     def changes(self, *, whole: bool = False) -> tuple[list[ReplyState], list[tuple[int, int, list[tuple[int, str]]]]]:
-        """What was remembered since the last call, or all: ``replies`` and ``reply_order`` of a ``PartitionState``."""
+        """Entries remembered since the last call, or all: ``replies`` and ``reply_order`` of a ``PartitionState``."""
         replies: dict[tuple[int, str], ReplyState] = {}
         newest = []
         for sequencer, order in sorted(self._order.items()):
@@ -188,8 +188,8 @@ def records_of(epoch: int, replies: Sequence[Reply], after: tuple[int, int]) -> 
         begin = end
 
 
-def keepsake(request: Request, outcome: bytes | Aborted | None = None) -> Request | bytes:
-    """What is kept to know a call again: long arguments are not, unless it asks and has to run anew."""
+def request_fingerprint(request: Request, outcome: bytes | Aborted | None = None) -> Request | bytes:
+    """The kept parts of a call: long arguments are dropped, unless it has external calls and must run anew."""
     if outcome is not None and is_asking(outcome):
         return request
     if request.continued is not None:

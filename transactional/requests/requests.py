@@ -18,13 +18,13 @@ from typing import Any
 
 import msgspec
 
-from holon.murmur import murmur2
+from holon.outputs.partitioner import murmur2
+from transactional.epochs.messages import Kind, Request
 from transactional.errors import Aborted, BadArguments, UnknownFunction, describe
 from transactional.external import Asking, Continued
-from transactional.messages import Kind, Request
 from transactional.operators import Program, checked_arguments
-from transactional.replies import keepsake, reused, same_call
-from transactional.values import (
+from transactional.requests.replies import request_fingerprint, reused, same_call
+from transactional.state.values import (
     MAX_NESTING,
     PACK_ERRORS,
     TOO_DEEP,
@@ -60,7 +60,7 @@ _STR = frozenset({str})
 
 
 class WireRequest(msgspec.Struct, omit_defaults=True):
-    """What is asked for."""
+    """The requested calls."""
 
     id: str
     operator: str
@@ -80,7 +80,10 @@ _encoder = msgspec.json.Encoder()
 
 
 def request_record(request: WireRequest | Sequence[WireRequest]) -> bytes:
-    """What a client appends. Raises ``BadArguments`` where it cannot travel, or would arrive as something else."""
+    """The record that a client appends.
+
+    Raises ``BadArguments`` where it cannot travel, or would arrive as something else.
+    """
     sent = sendable(request) if isinstance(request, WireRequest) else [sendable(each) for each in request]
     try:
         return _encoder.encode(sent)
@@ -143,7 +146,7 @@ def partition_of(name: str, partitions: int) -> int:
 
 
 def proof_of(answer_key: bytes, name: str, continued: bytes) -> bytes:
-    """What only nodes can write beside an answer to this request: clients may write requests, and know no key."""
+    """The proof that only nodes can write beside an answer: clients may write requests, and know no key."""
     return blake2b(encode((name, continued)), key=answer_key, digest_size=16).digest()
 
 
@@ -197,7 +200,10 @@ def logged_step(value: bytes, answer_key: bytes = b"") -> tuple[str, int] | None
 
 
 def _is_too_deep(value: bytes) -> bool:
-    """Whether JSON is nested too deep. Nobody reads it for that: how much a node can read differs from node to node."""
+    """Whether JSON is nested too deep.
+
+    No node reads it for that: how much a node can read differs from node to node.
+    """
     if value.count(b"[") + value.count(b"{") <= _MOST_NESTED:
         return False
     brackets = _TEXT.sub(b"", value).translate(None, _NO_BRACKETS)
@@ -292,7 +298,7 @@ class Admission:
         # What is remembered must not depend on older records: one that begins late has not read them.
         is_too_old = since is not None and self._is_too_old(offset, since)
         self._order.append((offset, name))
-        is_first = self._seen.setdefault(name, mine := (offset, keepsake(request))) is mine
+        is_first = self._seen.setdefault(name, mine := (offset, request_fingerprint(request))) is mine
         if not is_first:
             self._again.setdefault(name, deque()).append(mine)
         if is_too_old:

@@ -1,4 +1,4 @@
-"""What earlier owners of a state partition have logged of its epochs, unpacked only when an epoch's turn comes.
+"""Commits that earlier owners of a state partition have logged, unpacked only when an epoch's turn comes.
 
 Two rules for this file: an epoch without a commit can be run, so a commit that cannot be believed costs no more than
 that; what inflates without end is refused by its size, before it is inflated, or by what others before it have cost.
@@ -6,8 +6,8 @@ that; what inflates without end is refused by its size, before it is inflated, o
 
 from __future__ import annotations
 
-from transactional.messages import BadMessage, Commit, Piece, commit_message
-from transactional.pieces import WHOLE_BYTES, WRITTEN_RATIO, Pieces
+from transactional.epochs.messages import BadMessage, Commit, RecordPiece, commit_message
+from transactional.epochs.pieces import WHOLE_BYTES, WRITTEN_RATIO, Pieces
 
 WASTED_BYTES = WHOLE_BYTES
 """So much is inflated in vain for a partition that is taken; then compressed commits are not looked at any more."""
@@ -20,7 +20,7 @@ class LoggedCommits:
         self.bad = 0
         self._partition = partition
         self._first = first
-        self._found: dict[int, list[Commit | Piece]] = {}  # by epoch, as they stand on the log
+        self._found: dict[int, list[Commit | RecordPiece]] = {}  # by epoch, as they stand on the log
         self._left_bytes = WASTED_BYTES
 
     def __len__(self) -> int:
@@ -41,7 +41,7 @@ class LoggedCommits:
                 return found
         return None
 
-    def _unpacked(self, pieces: Pieces, piece: Piece) -> Commit | None:
+    def _unpacked(self, pieces: Pieces, piece: RecordPiece) -> Commit | None:
         size = piece.size or 0
         if size > self._left_bytes:
             self.bad += 1
@@ -49,7 +49,7 @@ class LoggedCommits:
         try:
             whole = pieces.take(piece)
             found = None if whole is None else commit_message(whole)
-            if isinstance(found, Piece):
+            if isinstance(found, RecordPiece):
                 raise BadMessage("a piece of a piece")
         except BadMessage:
             self.bad += 1

@@ -11,48 +11,48 @@ from functools import partial
 from itertools import chain
 from operator import itemgetter
 
-from transactional.appends import Append, AppendCalls, AppendCommit, AppendEpochs, AppendReply
-from transactional.continuity import Continuity
-from transactional.crashing import Caution, NextRound
-from transactional.execution import Execution
-from transactional.ledger import FIRST_EPOCH, Epoch, Ledger
-from transactional.logged_commits import LoggedCommits
-from transactional.messages import (
-    Agrees,
+from transactional.conflicts.detection import Received, Reexecution, Share
+from transactional.conflicts.nondeterminism import parted, timed_out_alone
+from transactional.conflicts.shipping import shipment_of
+from transactional.epochs.appends import Append, AppendCalls, AppendCommit, AppendEpochs, AppendReply
+from transactional.epochs.ledger import FIRST_EPOCH, Epoch, Ledger
+from transactional.epochs.messages import (
     BadMessage,
     CallMessage,
     Calls,
     Commit,
     Forward,
     Kind,
-    Mark,
     Reply,
     Request,
+    RoundBarrier,
+    TimeoutAcknowledgement,
     WireCall,
     WireResult,
     addressed,
     to_bytes,
 )
-from transactional.nondeterminism import parted, timed_out_alone
-from transactional.pieces import WHOLE_BYTES
-from transactional.received import ReceivedCalls
-from transactional.replies import ReplyBook, records_of
-from transactional.running import Running
-from transactional.settling import Received, Redoing, Share
-from transactional.shipping import shipment_of
-from transactional.site import Site
-from transactional.snapshots import FORMAT_VERSION, LedgerState, PartitionState, Snapshot
-from transactional.spilling import SpillingStore
-from transactional.store import Store
+from transactional.epochs.pieces import WHOLE_BYTES
+from transactional.epochs.received_calls import ReceivedCalls
+from transactional.execution.crashing import Caution, NextRound
+from transactional.execution.epoch_in_work import Running
+from transactional.execution.execution import Execution
+from transactional.execution.site import Site
+from transactional.requests.replies import ReplyBook, records_of
+from transactional.state.logged_commits import LoggedCommits
+from transactional.state.snapshot_chain import Continuity
+from transactional.state.snapshots import FORMAT_VERSION, LedgerState, PartitionState, Snapshot
+from transactional.state.spilling import SpillingStore
+from transactional.state.store import Store
+from transactional.state.wanted_snapshot import SnapshotWish
 from transactional.tally import Tally
-from transactional.wish import SnapshotWish
 
 
 class StatePartition:
     """One partition of every operator, with its own executions, replies and state.
 
     ``replied``: the identity of the last reply that is known to be on the log; earlier ones are not written again.
-    ``inline_bytes``: what a round sends up to this size travels in its mark.
+    ``inline_bytes``: what a round sends up to this size travels in its barrier.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class StatePartition:
     # --- the log ----------------------------------------------------------------------------------------------------
 
     def receive(self, offset: int, message: CallMessage, data: bytes) -> None:
-        """A record of this partition's calls; it counts once a cut or mark names it. Raises ``BadMessage``."""
+        """A record of this partition's calls; it counts once a cut or barrier names it. Raises ``BadMessage``."""
         self.received.take(offset, message, data, self.epoch)
 
     @property
@@ -111,6 +111,7 @@ class StatePartition:
 
     def want_snapshot(self, *, whole: bool = False) -> None:
         """Make one at the next end of an epoch, or now: of what has changed since the last one, or of all."""
+        self.writes = 0
         self._wish.ask(whole=whole)
         self._maybe_snapshot()
 
@@ -118,9 +119,19 @@ class StatePartition:
         """One that was made, with its epoch; durable once this partition's replies so far are.
 
         It rests upon the one before, or upon what ``restore`` began with. No other is made before it is taken.
-        Who begins with it says nothing of its epochs any more, so all that has to be said of them is on the log.
+        A node that begins with it writes nothing of its epochs any more, so all their records are on the log.
         """
         return self._wish.take(self.ledger.logged)
+
+    @property
+    def has_snapshot(self) -> bool:
+        """Whether a snapshot is made that nobody has taken yet."""
+        return self._wish.is_made
+
+    @property
+    def kept_commits(self) -> int:
+        """Commits on the log that this partition has not come to yet."""
+        return len(self._commits)
 
     def _maybe_snapshot(self) -> None:
         """Not while this partition is behind the ledger or inside an epoch."""
@@ -206,7 +217,7 @@ class StatePartition:
     def _run(self, epoch: Epoch, step: Callable[[list[Append]], None], out: list[Append]) -> bool:
         """One round, if nothing stands against it that was said of functions which end their process."""
         round_ = self._running.round + 1
-        known = epoch.mark(round_, self.number) is not None
+        known = epoch.barrier(round_, self.number) is not None
         last_cut, done = self.ledger.last_cut, self.ledger.done
         coming = NextRound(self.epoch, round_, done, last_cut, is_known=known, is_owned=self.expects)
         if not (held := self._caution.holds_back(coming, partial(step, []), out)):
@@ -246,17 +257,17 @@ class StatePartition:
         self._end_round(epoch, running.roots.items(), out)
 
     def _next_round(self, epoch: Epoch, out: list[Append]) -> bool:
-        marks = epoch.marks.get(self._running.round, {})
-        if len(marks) < self.ledger.partitions:
+        barriers = epoch.barriers.get(self._running.round, {})
+        if len(barriers) < self.ledger.partitions:
             return False
-        received = self.received.of(self.epoch, [marks[p] for p in sorted(marks)])
+        received = self.received.of(self.epoch, [barriers[p] for p in sorted(barriers)])
         return received is not None and self._run(epoch, partial(self._run_next, epoch, received), out)
 
     def _run_next(self, epoch: Epoch, received: Sequence[CallMessage], out: list[Append]) -> None:
         self._running.leave_out(self.ledger.crashing.accused(self.epoch, self.number))
         items: list[tuple[int, WireCall | WireResult]] = []
         for calls in received:
-            assert isinstance(calls, Calls), f"partition {self.number}: a mark of epoch {self.epoch} names no calls"
+            assert isinstance(calls, Calls), f"partition {self.number}: a barrier of epoch {self.epoch} names no calls"
             items += [(item.tid, item) for item in calls.items]
         items.sort(key=itemgetter(0))  # of one transaction they keep their order
         arriving: dict[int, list[WireCall | WireResult]] = {}
@@ -273,17 +284,17 @@ class StatePartition:
         self._running.redoing.add(received, sent)
         records = [(to, to_bytes(Calls(self.number, self.epoch, round_, items))) for to, items in sorted(sent.items())]
         sends, inline = addressed(records, self._inline_bytes)
-        if not inline:  # what has a next mark was read there
-            out += [AppendCalls(to, data) for to, data in records if epoch.mark(round_ + 1, to) is None]
+        if not inline:  # what has a next barrier was read there
+            out += [AppendCalls(to, data) for to, data in records if epoch.barrier(round_ + 1, to) is None]
         contribution = None if sends else self._running.contribution(self._share)
-        mark = Mark(self.number, self.epoch, round_, sends, contribution, inline, without)
-        known = epoch.mark(round_, self.number)
+        barrier = RoundBarrier(self.number, self.epoch, round_, sends, contribution, inline, without)
+        known = epoch.barrier(round_, self.number)
         if known is None:
-            out.append(AppendEpochs(to_bytes(mark)))
+            out.append(AppendEpochs(to_bytes(barrier)))
             if self.expects and all(each.timed_out is None for each in self._running.executions.values()):
-                self.ledger.expect(mark)  # but how far a function came that has run too long is chance
-        elif known != mark:
-            raise parted(known, mark, sent, self._running.roots)
+                self.ledger.expect(barrier)  # but how far a function came that has run too long is chance
+        elif known != barrier:
+            raise parted(known, barrier, sent, self._running.roots)
 
     # --- the end of an epoch ----------------------------------------------------------------------------------------
 
@@ -302,12 +313,12 @@ class StatePartition:
         if self._running.shipped:
             return self._agree(out)
         self._running.shipped = True
-        if self.number not in epoch.shipments:
+        if self.number not in epoch.read_sets:
             running = self._running
-            shipment = shipment_of(self.number, epoch, self.store, running.executions, running.roots, self.program)
-            out.append(AppendEpochs(to_bytes(shipment)))
+            read_set = shipment_of(self.number, epoch, self.store, running.executions, running.roots, self.program)
+            out.append(AppendEpochs(to_bytes(read_set)))
             if self.expects:
-                self.ledger.expect(shipment)
+                self.ledger.expect(read_set)
         return True
 
     def _agree(self, out: list[Append]) -> bool:
@@ -315,7 +326,7 @@ class StatePartition:
         if count == self._running.agreed:
             return False
         self._running.agreed = count
-        out.append(AppendEpochs(to_bytes(Agrees(self.number, self.epoch, count))))
+        out.append(AppendEpochs(to_bytes(TimeoutAcknowledgement(self.number, self.epoch, count))))
         return True
 
     def _complete(self, epoch: Epoch, out: list[Append]) -> None:
@@ -378,4 +389,4 @@ class StatePartition:
 
     def _none_running(self) -> Running:
         site = Site(self.program, self.store, self.number, raised=self.ledger.raised)
-        return Running(site, Redoing(site))
+        return Running(site, Reexecution(site))

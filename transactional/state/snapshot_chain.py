@@ -6,8 +6,8 @@ number of remembered replies, which each snapshot holds too.
 
 from __future__ import annotations
 
-from transactional.snapshots import UNSAID, PartitionState
-from transactional.values import BadValue
+from transactional.state.snapshots import UNSAID, PartitionState
+from transactional.state.values import BadValue
 
 
 class BrokenChain(BadValue):

@@ -16,10 +16,20 @@ from typing import Annotated, Any, TypeAlias
 
 import msgspec
 
+from transactional.epochs.messages import (
+    Attempt,
+    Crashes,
+    Cut,
+    ReadSetSnapshot,
+    RecordPiece,
+    Request,
+    RoundBarrier,
+    TimeoutAcknowledgement,
+    TimeoutProposal,
+)
 from transactional.errors import Aborted
-from transactional.messages import Agrees, Attempt, Crashes, Cut, Hangs, Mark, Piece, Request, Shipment
 from transactional.operators import StateKey
-from transactional.values import BadValue, decode, encode
+from transactional.state.values import BadValue, decode, encode
 
 FORMAT_VERSION = 6
 UNSAID = -1
@@ -56,10 +66,10 @@ class LedgerState(msgspec.Struct, array_like=True, frozen=True):
     next_cut: list[int]
     cut_to: list[int]
     cuts: list[Cut]
-    marks: list[Mark]
-    shipments: list[Shipment]
-    pieces: list[Piece] = []
-    hanging: list[Hangs | Agrees] = []
+    barriers: list[RoundBarrier]
+    read_sets: list[ReadSetSnapshot]
+    pieces: list[RecordPiece] = []
+    hanging: list[TimeoutProposal | TimeoutAcknowledgement] = []
     closed: int = 0
     crashing: list[Attempt | Crashes] = []
 
@@ -83,7 +93,7 @@ class PartitionState(msgspec.Struct, array_like=True, frozen=True):
     """A state partition at the end of epoch ``ledger.done``; of items and replies what is not in those it rests upon.
 
     ``reply_order``: sequencer, how many of its replies are remembered in all, offsets and ids of the newest of them.
-    ``since``: the epoch of the one that it continues; None: it is whole. See ``continuity.py``.
+    ``since``: the epoch of the one that it continues; None: it is whole. See ``state/snapshot_chain.py``.
     """
 
     version: int

@@ -13,11 +13,11 @@ from itertools import chain
 from typing import Protocol
 
 from transactional.operators import StateKey
-from transactional.store import with_prefix
+from transactional.state.store import with_prefix
 
 GENERATIONS = 3
 ENTRY_BYTES = 400
-"""What an entry costs beside its text and value, with what the spill has in work (measured)."""
+"""The cost of an entry beside its text and value, with the spill's own work (measured)."""
 _DRAINED = 64
 """Entries leave memory a few at a time, so that no commit has to wait for many."""
 
@@ -43,7 +43,7 @@ class Spill(Protocol):
 class SpillingStore:
     """As ``Store``, with no more than ``budget()`` bytes in memory, but for what was changed since the last checkpoint.
 
-    What is used comes into the youngest of three generations, which are as large as each other; the oldest leaves.
+    A used entry comes into the youngest of three generations, which are as large as each other; the oldest is evicted.
     """
 
     def __init__(self, spill: Spill, budget: Callable[[], int]) -> None:
@@ -105,7 +105,7 @@ class SpillingStore:
 
     @property
     def tables(self) -> tuple[Mapping[StateKey, bytes | None], ...]:
-        """What is in memory; None: there is none."""
+        """The entries in memory; None: there are none."""
         return self._young, self._old, self._leaving
 
     @property

@@ -29,7 +29,7 @@ class Store:
 
     @property
     def tables(self) -> tuple[Mapping[StateKey, bytes | None], ...]:
-        """What is in memory."""
+        """The entries in memory."""
         return (self.items,)
 
     def copied(self) -> dict[StateKey, bytes | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from transactional.snapshots import Snapshot
+from transactional.state.snapshots import Snapshot
 
 
 class SnapshotWish:
@@ -14,6 +14,11 @@ class SnapshotWish:
         self.since: int | None = None
         self._is_wanted = self._is_whole = False
         self._made: tuple[int, Snapshot] | None = None
+
+    @property
+    def is_made(self) -> bool:
+        """Whether there is one to be taken."""
+        return self._made is not None
 
     def ask(self, *, whole: bool) -> None:
         """One of what has changed since the last one, or of all."""

@@ -10,7 +10,7 @@ from typing import Any
 from transactional.context import Context
 from transactional.errors import Aborted
 from transactional.operators import Operator, Program
-from transactional.requests import WireRequest
+from transactional.requests.requests import WireRequest
 from transactional.workloads.contract import Ask, History, Shape, Workload
 from transactional.workloads.draws import Draws
 from transactional.workloads.histories import Append, Observed, Read, Step, anomalies

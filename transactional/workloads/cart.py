@@ -11,7 +11,7 @@ import msgspec
 
 from transactional.context import Context
 from transactional.operators import Operator, Program
-from transactional.requests import WireRequest
+from transactional.requests.requests import WireRequest
 from transactional.workloads.contract import Ask, History, Shape, Workload, different
 from transactional.workloads.draws import Draws
 
@@ -66,7 +66,7 @@ async def reserve(ctx: Context, quantity: int) -> int:
 
 @goods.register
 async def sell(ctx: Context, quantity: int) -> None:
-    """What was reserved is paid for."""
+    """Reserved items are paid for."""
     state: Goods = ctx.get()
     state.reserved -= quantity
     state.sold += quantity

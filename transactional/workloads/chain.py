@@ -13,7 +13,7 @@ from functools import partial
 
 from transactional.context import Context
 from transactional.operators import Operator, Program
-from transactional.requests import WireRequest
+from transactional.requests.requests import WireRequest
 from transactional.workloads.contract import Ask, History, Shape, Workload, different
 from transactional.workloads.draws import Draws
 
@@ -35,7 +35,7 @@ def _program(name: str, colocate: str | None) -> Program:
         return 1 + (await ctx.call("link", rest[0], "take", [rest[1:]]) if rest else 0)
 
     async def read(ctx: Context) -> int:
-        """What is here."""
+        """The values here."""
         return ctx.get(0)
 
     for function in (hop, take, read):

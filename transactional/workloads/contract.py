@@ -1,4 +1,4 @@
-"""What a workload is: a program, its requests as functions of seed and number, and what must hold after them."""
+"""A workload: a program, its requests as functions of seed and number, and what must hold after them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from transactional.errors import Aborted
 from transactional.operators import Program
-from transactional.requests import WireRequest
+from transactional.requests.requests import WireRequest
 
 Ask: TypeAlias = Callable[[Sequence[WireRequest]], dict[str, Any]]
 """Runs requests, and gives their outcomes by id."""
@@ -32,7 +32,7 @@ class Shape:
 
 @dataclass(slots=True)
 class History:
-    """What was asked and answered. ``sent`` and ``answered`` by request id, in seconds of one clock.
+    """The requests and their replies. ``sent`` and ``answered`` by request id, in seconds of one clock.
 
     ``due``: where requests come at a rate, when each had its turn; latency counts from then, so that a client that is
     late hides nothing.

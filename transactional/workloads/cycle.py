@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from transactional.context import Context
 from transactional.operators import Operator, Program
-from transactional.requests import WireRequest
+from transactional.requests.requests import WireRequest
 from transactional.workloads.contract import Ask, History, Shape, Workload
 from transactional.workloads.draws import Draws
 

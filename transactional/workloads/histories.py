@@ -1,6 +1,6 @@
 """Finds what no serializable history of list appends shows: Adya's phenomena, and answers that come before their time.
 
-Who reads a list sees the order of all appends to it, so the dependencies of transactions follow from the reads alone.
+A read of a list shows the order of all appends to it, so the dependencies of transactions follow from the reads alone.
 Source: Adya, *Weak Consistency* (1999) for G0, G1a, G1b, G1c, G2; Kingsbury and Alvaro, *Elle* (VLDB 14:3) for the
 inference. A history whose lists are all read at its end is serializable in real time if and only if nothing is found.
 """
@@ -202,7 +202,7 @@ class _Inference:
                 graph.add(n, following, "rw")
 
     def _real_time(self, graph: Graph) -> None:
-        """Whoever ended comes before whoever began later; the second half of the nodes are the moments of ending."""
+        """An ended transaction comes before one that began later; the second half of the nodes are the ends."""
         count = len(self.settled)
         ends = sorted(range(count), key=lambda n: self.settled[n].end)
         starts = sorted(range(count), key=lambda n: self.settled[n].start)

@@ -13,7 +13,7 @@ import msgspec
 
 from transactional.context import Context
 from transactional.operators import Operator, Program
-from transactional.requests import WireRequest
+from transactional.requests.requests import WireRequest
 from transactional.workloads.contract import Ask, History, Shape, Workload, different
 from transactional.workloads.draws import Draws
 

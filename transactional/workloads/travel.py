@@ -13,7 +13,7 @@ import msgspec
 
 from transactional.context import Context
 from transactional.operators import Operator, Program
-from transactional.requests import WireRequest
+from transactional.requests.requests import WireRequest
 from transactional.workloads.contract import Ask, History, Shape, Workload, different
 from transactional.workloads.draws import Draws
 
@@ -32,7 +32,7 @@ class NoSeat(Exception):
 
 
 class WrongPassword(Exception):
-    """Whoever asks is not who they say."""
+    """The user is not who they claim to be."""
 
 
 class Stock(msgspec.Struct):
@@ -136,7 +136,7 @@ async def reserve(ctx: Context, room_in: str, seat_on: str) -> int:
 
 @traveller.register
 async def trips(ctx: Context) -> list[list[str]]:
-    """What was booked."""
+    """The booked items."""
     return ctx.get()["trips"]
 
 
@@ -214,7 +214,7 @@ def check(shape: Shape, history: History, ask: Ask) -> list[str]:
 
 
 def _full(history: History, booked: dict[str, int]) -> list[str]:
-    """Nobody was told that something is full which is not."""
+    """No reply reports that something is full which is not."""
     refused = {
         outcome.arguments[0]: SEATS if outcome.kind == "NoSeat" else ROOMS
         for outcome in history.outcomes.values()

@@ -16,7 +16,7 @@ import msgspec
 from transactional.context import Context
 from transactional.errors import Aborted
 from transactional.operators import Operator, Program
-from transactional.requests import WireRequest
+from transactional.requests.requests import WireRequest
 from transactional.workloads.contract import Ask, History, Shape, Workload, different
 from transactional.workloads.draws import Draws
 
@@ -95,7 +95,7 @@ def record_key(number: int) -> str:
 
 
 def value_of(label: str, field: int) -> str:
-    """What an insert or an update writes."""
+    """The fields that an insert or an update writes."""
     return f"{label}:{field}:".ljust(FIELD_BYTES, "x")
 
 
@@ -140,7 +140,7 @@ def requests(shape: Shape, first: int, count: int, *, mix: str) -> list[WireRequ
 
 
 class _Past:
-    """What each record has gone through, from the replies: by version its fields, and when that was acknowledged."""
+    """The history of each record, from the replies: by version its fields, and when that was acknowledged."""
 
     def __init__(self, shape: Shape, history: History) -> None:
         self.wrong: list[str] = []
@@ -176,7 +176,7 @@ class _Past:
         self.acknowledged[key] = [time for time, _ in times], highest
 
     def check(self, name: str, key: str, seen: list[Any] | None, sent: float | None) -> list[str]:
-        """What a request saw of a record; ``sent`` None: after all others."""
+        """The value that a request read of a record; ``sent`` None: after all others."""
         if seen is None:
             return self._absent(name, key, sent)
         version, fields = seen

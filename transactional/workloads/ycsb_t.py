@@ -9,7 +9,7 @@ import numpy as np
 
 from transactional.context import Context
 from transactional.operators import Operator, Program
-from transactional.requests import WireRequest
+from transactional.requests.requests import WireRequest
 from transactional.workloads.contract import Ask, History, Shape, Workload, different
 from transactional.workloads.draws import uniform
 
@@ -38,7 +38,7 @@ async def read(ctx: Context) -> int:
 
 @account.register
 async def add(ctx: Context, amount: int) -> None:
-    """What the payee gets."""
+    """The amount for the payee."""
     ctx.put(ctx.get(0) + amount)
 
 

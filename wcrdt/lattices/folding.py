@@ -35,7 +35,7 @@ class Folding(Lattice[E, V]):
 
     @abstractmethod
     def own(self, actor: int) -> Self:
-        """What the actor contributed to this value, as a new value (all of it for types without actors)."""
+        """The actor's contribution to this value, as a new value (all of it for types without actors)."""
 
     def fold_groups(self, column: Any, groups: Groups) -> list[Any] | None:
         """One partial for each group of rows, or None if this column must go row by row."""

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 import msgspec
 
 from wcrdt.codec import DecodeError
-from wcrdt.ends import EndIndex
-from wcrdt.least import Least
-from wcrdt.slots import RECORD_START, AnyLattice, Applied, Position, TrackDelta, TrackSlot, start_of_stage
-from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS, Window
+from wcrdt.replica.least import Least
+from wcrdt.replica.slots import RECORD_START, AnyLattice, Applied, Position, TrackDelta, TrackSlot, start_of_stage
+from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS, Window
+from wcrdt.windows.ends import EndIndex
 
 _ACTORS_OF_A_STAGE = 1 << 18
 """More than two for each partition that there can be."""
@@ -50,7 +50,7 @@ class SlotDelta(msgspec.Struct, array_like=True, frozen=True):
     ``window`` is the track of stage 0, ``later`` are those of the stages behind it, where the job has any.
 
     ``punctuations`` counts the punctuations of the partition that its maker had taken into account: one that missed
-    some is void (``design.md`` section 4, idle partitions). A full message repeats the ``recent`` ones, which a node
+    some is void (idle partitions). A full message repeats the ``recent`` ones, which a node
     needs to replay the partition from an older checkpoint, and says through which end its maker may have dropped
     windows: it is of no use to a node that still reads those.
     """
@@ -65,7 +65,7 @@ class SlotDelta(msgspec.Struct, array_like=True, frozen=True):
 
     @property
     def stages(self) -> list[TrackDelta]:
-        """What it holds of the stages' tracks, stage by stage from 0 on."""
+        """The parts of the stages' tracks that it holds, stage by stage from 0 on."""
         return [] if self.window is None else [self.window, *self.later]
 
     @property
@@ -127,7 +127,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Received:
-    """What a broadcast message did: per track, and whether it was void for missing a punctuation."""
+    """The effect of a broadcast message: per track, and whether it was void for missing a punctuation."""
 
     record: Applied = Applied.OLD
     stages: tuple[Applied, ...] = ()

@@ -18,7 +18,7 @@ import msgspec
 
 from wcrdt.codec import DecodeError
 from wcrdt.lattice import Lattice
-from wcrdt.windows import BEFORE_TIME_MS, Window
+from wcrdt.windows.assigners import BEFORE_TIME_MS, Window
 
 Position = tuple[int, int]
 """Where a track stands. Record track: (next input offset, awaits passed inside that record). Track of a stage:
@@ -47,7 +47,7 @@ class Change(msgspec.Struct, array_like=True, frozen=True):
 
 
 class TrackDelta(msgspec.Struct, array_like=True, frozen=True):
-    """What brings one track of a slot from ``since`` to ``to``; with ``full`` it replaces the track whatever it was."""
+    """Brings one track of a slot from ``since`` to ``to``; with ``full`` it replaces the track whatever it was."""
 
     since: Position
     to: Position
@@ -57,7 +57,7 @@ class TrackDelta(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Applied(Enum):
-    """What became of a delta."""
+    """The outcome of a delta."""
 
     ADVANCED = "advanced"
     OLD = "old"  # the slot describes this prefix or a longer one already
@@ -197,7 +197,7 @@ class OwnTrack(TrackSlot):
         self._kept = _Kept(self.position, self.watermark_ms, {})
 
     def forget_kept(self) -> None:
-        """What was done since ``keep`` stays."""
+        """The changes since ``keep`` stay."""
         self._kept = None
 
     def roll_back(self) -> None:
@@ -218,12 +218,12 @@ class OwnTrack(TrackSlot):
     # --- what leaves ----------------------------------------------------------------------------------------------
 
     @property
-    def has_news(self) -> bool:
+    def has_changes(self) -> bool:
         """True if the track moved since the last ``take_delta``; whatever changes it also moves its position."""
         return self.position > self.broadcast_position
 
     def take_delta(self) -> TrackDelta:
-        """What changed since the last call; the caller broadcasts it."""
+        """The changes since the last call; the caller broadcasts them."""
         changes = []
         for state, window in sorted(self._changed):
             delta = self._changed[state, window]

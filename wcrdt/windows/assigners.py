@@ -147,7 +147,7 @@ class Sliding:
         return f"Sliding(size_ms={self.size_ms}, slide_ms={self.slide_ms})"
 
 
-class Global:
+class GlobalWindow:
     """One window for all of event time; it completes at the end of a bounded input."""
 
     __slots__ = ()
@@ -165,4 +165,4 @@ class Global:
         return "global"
 
     def __repr__(self) -> str:
-        return "Global()"
+        return "GlobalWindow()"

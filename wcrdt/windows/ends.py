@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 
-from wcrdt.windows import Window
+from wcrdt.windows.assigners import Window
 
 
 class EndIndex:

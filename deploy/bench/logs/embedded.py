@@ -1,6 +1,6 @@
-"""What the embedded log costs: records a CPU second, single appends, wake-up latency, processor time while waiting.
+"""Costs of the embedded log: records a CPU second, single appends, wake-up latency, processor time while waiting.
 
-    python deploy/bench/log.py [--folder DIR] [--records N] [--bytes B] [--json]
+    python deploy/bench/logs/embedded.py [--folder DIR] [--records N] [--bytes B] [--json]
 
 One line of JSON with --json, else a table. Rates are per second of CPU time of the measured process (user and system).
 """
@@ -19,11 +19,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT))
 
 from nodes.log import EmbeddedLog, TopicPartition  # noqa: E402
-from nodes.log.doorbell import Doorbell  # noqa: E402
+from nodes.log.embedded.notifier import Notifier  # noqa: E402
 
 WAKE_UPS = 500
 
@@ -119,7 +119,7 @@ def waiting(folder: Path) -> dict[str, float]:
         row["wake_up_max_ms"] = round(latencies[-1] / 1e6, 3)
         positions = {TopicPartition("ask", at): log.end_offset("ask", at) for at in range(40)}
         row["waiting_cpu_percent"] = share_of_core(lambda: log.wait(positions, 5.0))
-        polling = Doorbell(folder / "doorbell", futex=False)
+        polling = Notifier(folder / "doorbell", futex=False)
         row["waiting_cpu_percent_polling"] = share_of_core(lambda: polling.wait(polling.sample(), 5.0))
         polling.close()
     return row

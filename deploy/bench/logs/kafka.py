@@ -1,6 +1,6 @@
-"""What the Kafka log costs: appends, reads, questions about offsets, wake-ups, jumps; on a broker that it starts.
+"""Costs of the Kafka log: appends, reads, questions about offsets, wake-ups, jumps; on a broker that it starts.
 
-    python deploy/bench/kafka_log.py [--bootstrap HOST:PORT] [--records N] [--bytes B] [--json]
+    python deploy/bench/logs/kafka.py [--bootstrap HOST:PORT] [--records N] [--bytes B] [--json]
 
 One line of JSON with --json, else a table. Latencies in milliseconds; rates per second of wall time, and of CPU time of
 this process (the broker's is its own).
@@ -19,13 +19,14 @@ import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT))
 
-from holon.columnar.payloads import Payloads  # noqa: E402
-from nodes import compiled, kafka_broker  # noqa: E402
+from deploy.bench.brokers import given_or_started  # noqa: E402
+from holon.columnar.payloads import BinaryColumn  # noqa: E402
+from nodes.compiled import loading as compiled  # noqa: E402
 from nodes.log import Log, TopicPartition  # noqa: E402
-from nodes.log.kafka import KafkaLog  # noqa: E402
+from nodes.log.kafka.log import KafkaLog  # noqa: E402
 
 ROUNDS = 300
 FOLLOWED = 12
@@ -39,13 +40,9 @@ def main() -> None:
     parser.add_argument("--bytes", type=int, default=250)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="kafka-bench-") as folder:
-        bootstrap = options.bootstrap or kafka_broker.up(Path(folder)).bootstrap
-        try:
-            row = measure(bootstrap, options.records, options.bytes)
-        finally:
-            if options.bootstrap is None:
-                kafka_broker.down(Path(folder))
+    folder = tempfile.TemporaryDirectory(prefix="kafka-bench-")
+    with folder as name, given_or_started(options.bootstrap, Path(name)) as bootstrap:
+        row = measure(bootstrap, options.records, options.bytes)
     if options.json:
         print(json.dumps(row))
         return
@@ -86,13 +83,13 @@ def sending(log: Log, records: int, size: int, name: str) -> dict[str, float]:
     values: Sequence[bytes] = [b"%024d" % number * (size // 24) for number in range(20_000)]
     headers: Sequence[bytes] = [b"%024d" % number for number in range(20_000)]
     if name != "plain":
-        values, headers = Payloads.of(values), Payloads.of(headers)
+        values, headers = BinaryColumn.of(values), BinaryColumn.of(headers)
     rounds = max(1, records // 20_000)
     wall_s, cpu_s = time.perf_counter(), time.process_time()
     for _ in range(rounds):
         log.send("t", 3, values, headers=headers)
-        log.delivered()
-    log.delivered(wait=True)
+        log.poll_acks()
+    log.poll_acks(wait=True)
     return rates(f"sent_{name}", rounds * 20_000, wall_s, cpu_s)
 
 

@@ -1,6 +1,6 @@
 """Ways to lay records out in LMDB, compared: records a CPU second written and read into lists of bytes.
 
-    python deploy/bench/log_layouts.py
+    python deploy/bench/logs/layouts.py
 
 The choice and the figures are in docs/design/embedded-log.md.
 """

@@ -1,6 +1,7 @@
 """Transactions as curves: latency and throughput by rate, Zipf, warehouses, share of partitions, depth, nodes.
 
-    .venv/bin/python deploy/bench/txn_curves.py [--quick] [--log embedded|kafka] [--only zipf,depth] [--out runs/txn]
+    .venv/bin/python deploy/bench/transactions/curves.py [--quick] [--log embedded|kafka] [--only zipf,depth]
+        [--out runs/txn]
 
 Each point is a run of `holon txn bench` on a log of its own, whose invariants must hold. `breakdown` samples a node
 process (deploy/sampling.py) and reads its log: CPU time by function, messages and state (Styx, Table 3), messages a
@@ -25,7 +26,7 @@ from deploy.transaction_caching import caching
 from deploy.transaction_costs import breakdown
 from nexmark.bench.machine import machine
 from nexmark.pictures import picture, write_files
-from nodes.cli.txn_bench_command import KAFKA_WARMUP_S
+from nodes.cli.txn.bench import KAFKA_WARMUP_S
 
 COLUMNS = ("transactions_per_s", "p50", "p99", "max", "log p50", "log p99", "cpu_us_per_transaction", "rerun %")
 WARM_S = 1.0
@@ -119,7 +120,7 @@ def measured(curve: str, place: float | str, arguments: Sequence[str]) -> dict[s
 
 
 def shown(row: dict[str, Any]) -> list[float]:
-    """What the table and the pictures show of a point."""
+    """The part of a point that the table and the pictures show."""
     client, log = row["latency_ms"], row["log_latency_ms"]
     figures = [client["p50"], client["p99"], client["max"], log["p50"], log["p99"], row["cpu_us_per_transaction"]]
     return [row["transactions_per_s"], *figures, 100 * row["reruns"] / row["transactions"]]

@@ -13,27 +13,27 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
-from deploy.bench.txn_node import CALLED_NOTHING, MS, Sent, Turn, Turned, program_of, read_frame, write_frame
+from deploy.bench.transactions.node import CALLED_NOTHING, MS, Sent, Turn, Turned, program_of, read_frame, write_frame
 from nodes.transactions.topics import TransactionTopics
-from transactional.messages import reply_message
-from transactional.requests import WireRequest, partition_of, request_record
+from transactional.epochs.messages import reply_message
+from transactional.requests.requests import WireRequest, partition_of, request_record
 
 IDLE_US = 20 * MS
 """So often a node looks at the time where nothing comes."""
 RECORD_REQUESTS = 200
 
 
-class Member:
+class FleetNode:
     """One node's process, and what the fleet knows of it."""
 
     def __init__(self, number: int, nodes: int) -> None:
-        command = [sys.executable, "-m", "deploy.bench.txn_node", str(number), str(nodes)]
+        command = [sys.executable, "-m", "deploy.bench.transactions.node", str(number), str(nodes)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.free_us = self.busy_us = self.beside_us = 0.0
         self.turns = self.read_records = self.read_bytes = 0
         self.coming: list[Sent] = []
         self.waits: set[tuple[str, int]] = set()
-        self.has_news = True
+        self.has_changes = True
         self.last: Turned | None = None
 
     def turn(self, now_us: float) -> Turned:
@@ -48,7 +48,7 @@ class Member:
         self.beside_us += turned.beside_us
         self.free_us = now_us + turned.spent_us
         self.waits = set(turned.waits)
-        self.has_news = turned.left
+        self.has_changes = turned.left
         self.last = turned
         return turned
 
@@ -59,7 +59,7 @@ class Fleet:
     def __init__(self, nodes: int, transit_us: float) -> None:
         self.now_us, self.transit_us, self.nodes = 0.0, transit_us, nodes
         self.topics = TransactionTopics(program_of(nodes).name)
-        self.members = [Member(number, nodes) for number in range(nodes)]
+        self.members = [FleetNode(number, nodes) for number in range(nodes)]
         self._owners: dict[tuple[str, int], int] = {}
         self._events: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
@@ -116,7 +116,7 @@ class Fleet:
             if idle:
                 self.at(member.free_us, partial(self._look, number, idle=True))
             return  # it looks when it is free
-        if not idle and not member.has_news:
+        if not idle and not member.has_changes:
             return
         turned = member.turn(self.now_us)
         end_us = member.free_us
@@ -137,7 +137,7 @@ class Fleet:
             member = self.members[number]
             member.coming.append((topic, partition, values, name if number == sender else CALLED_NOTHING))
             if (topic, partition) in member.waits:
-                member.has_news = True
+                member.has_changes = True
                 member.read_records += len(values)
                 member.read_bytes += size
                 self._look(number)

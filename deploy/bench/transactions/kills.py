@@ -1,6 +1,6 @@
 """Every transactional workload with a node killed in the middle: do its invariants hold, and how long is it silent?
 
-    .venv/bin/python deploy/bench/txn_kills.py [--quick] [--logs embedded,kafka] [--workloads a,b] [--out DIR]
+    .venv/bin/python deploy/bench/transactions/kills.py [--quick] [--logs embedded,kafka] [--workloads a,b] [--out DIR]
 
 A run of `holon txn bench WORKLOAD --kill 0@0.4` each, at a steady rate: the silence is the time without any reply. On
 Kafka a broker of this machine is used, started if it does not run. Exit 1 where an invariant is broken.
@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def measured(log: str, workload: str, seconds: int) -> dict[str, Any]:
-    """One run. What it said is kept where it failed."""
+    """One run. The output of a failed run is kept."""
     load = round(os.getloadavg()[0], 1)
     command = [sys.executable, "-m", "nodes.cli", "txn", "bench", workload, "--log", log, "--zipf", "0.5", "--json"]
     command += ["--rate", str(RATE), "--seconds", str(seconds), "--kill", "0@0.4", "--warmup", "0"]

@@ -1,8 +1,8 @@
 """A node of a fleet in virtual time, in a process of its own: what a turn costs is what it costs a node, heap included.
 
-    python deploy/bench/txn_node.py NUMBER NODES
+    python deploy/bench/transactions/node.py NUMBER NODES
 
-Started by ``txn_fleet.py``, which tells it what has come to the log, and when, and gets what a turn has sent.
+Started by ``transactions/fleet.py``, which tells it what has come to the log, and when, and gets what a turn has sent.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any, BinaryIO, Generic, TypeVar
 import msgspec
 
 from nodes.log.memory import MemoryLog
-from nodes.machine.claiming import Claiming
+from nodes.machine.ownership.claims import Claiming
 from nodes.sim.store import MemoryCheckpoints
-from nodes.transactions.beginning import begin
-from nodes.transactions.checkpointing import TransactionCheckpoints
+from nodes.transactions.checkpoints.checkpointing import TransactionCheckpoints
 from nodes.transactions.driver import TransactionDriver
+from nodes.transactions.job_start import begin
 from nodes.transactions.process import GC_THRESHOLDS
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics, create_topics
 from transactional.operators import Operator, Program
@@ -111,7 +111,7 @@ class Beside(Generic[T]):
         return None
 
     def finished(self) -> list[T]:
-        """What was done since the last call."""
+        """The work done since the last call."""
         results, self._results = self._results, []
         return results
 
@@ -155,7 +155,9 @@ class SimulatedNode:
         self.topics: TransactionTopics = create_topics(self.log, program, nodes)
         begin(self.log, self.topics, program, nodes)
         name = f"n{number:03}"
-        claiming = Claiming(name, number, FIRST_INCARNATION, 2 * nodes, suspect_after_ms=100_000, groups=(nodes, nodes))
+        claiming = Claiming(
+            name, number, FIRST_INCARNATION, 2 * nodes, failure_timeout_ms=100_000, groups=(nodes, nodes)
+        )
         self._saver, self._merger = Beside[Any](), Beside[Any]()
         checkpoints = TransactionCheckpoints(
             MemoryCheckpoints(), program.name, name, claiming.ownership, sequencers=nodes, interval_ms=1_000,

@@ -1,12 +1,12 @@
 """Transactions after all nodes were killed: time to the first reply, and what the nodes read until then.
 
-    .venv/bin/python deploy/bench/txn_restart.py [--transactions 20000,100000,300000] [--nodes 2] [--backlog 0]
+    .venv/bin/python deploy/bench/transactions/restart.py [--transactions 20000,100000,300000] [--nodes 2] [--backlog 0]
         [--kafka-bootstrap HOST:PORT] [--out DIR]
 
 For each count, on a log of its own: so many transfers, then kill -9 of all nodes at once, then new ones. ``backlog``
-requests are sent while no node lives. What a node reads should depend on the interval of checkpoints, and not on how
-many transactions there ever were. Times are of this machine as it is, with what else runs on it; counts of records and
-seconds of CPU say more. Writes txn_restart.json and .md.
+requests are sent while no node lives. The number of records that a node reads should depend on the interval of
+checkpoints, and not on how many transactions there ever were. Times are of this machine as it is, with what else runs
+on it; counts of records and seconds of CPU say more. Writes txn_restart.json and .md.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from deploy.bench.txn_state_nodes import _log
+from deploy.bench.transactions.state_nodes import _log
 from nexmark.bench.machine import machine
 from nexmark.pictures import write_files
 from nodes.log import Log
 from nodes.transactions.bench.run import ask_and_wait
-from nodes.transactions.client import TransactionClient
+from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.settled import wait_until_settled
 from nodes.transactions.topics import TransactionTopics, create_topics
-from transactional.requests import WireRequest
+from transactional.requests.requests import WireRequest
 from transactional.workloads.contract import Shape
 from transactional.workloads.ycsb_t import workload
 
@@ -40,7 +40,7 @@ SEQUENCERS = 4
 ACCOUNTS = 10_000
 BURST = 2_000
 LIMIT_S = 600.0
-NODE = "deploy.bench.txn_restart_node"
+NODE = "deploy.bench.transactions.restart_node"
 KINDS = ("control", "heartbeats", "epochs", "requests", "calls", "commits", "replies")
 
 
@@ -103,7 +103,7 @@ def measured(transactions: int, options: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder, _log(folder, options.kafka_bootstrap) as (log, place):
         topics = create_topics(log, workload.program, SEQUENCERS)
         client = TransactionClient(log, workload.program.name)
-        trim = f"node.trim={str(not options.no_trim).lower()}"
+        trim = f"node.truncate_internal_topics={str(not options.no_trim).lower()}"
         nodes = Nodes([*place, f"checkpoints.url={folder}/checkpoints", trim], count, folder)
         nodes.start()
         try:

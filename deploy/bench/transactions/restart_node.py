@@ -1,4 +1,4 @@
-"""A transactional node that writes down what it has read, and spent, until its first reply; for txn_restart.py."""
+"""A transactional node that writes down what it has read, and spent, until its first reply; for restart.py."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import sys
 import time
 from pathlib import Path
 
-from deploy.bench.txn_state import anonymous_mb
-from nodes.process_start import node_log
-from nodes.settings import load_settings
+from deploy.bench.transactions.state import anonymous_mb
+from nodes.runtime.process_start import node_log
+from nodes.settings.settings import load_settings
 from nodes.transactions.process import GC_THRESHOLDS, SWITCH_S, TransactionProcess
 from transactional.workloads.ycsb_t import workload
 

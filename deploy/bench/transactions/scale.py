@@ -1,8 +1,8 @@
 """Transfers on 1 to 16 simulated nodes: throughput of a burst, and latency at rates, by nodes (YCSB-T).
 
-    .venv/bin/python deploy/bench/txn_scale.py [--sizes 1,2,4,8,16] [--burst 10000] [--rates 2000,20000,60000]
+    .venv/bin/python deploy/bench/transactions/scale.py [--sizes 1,2,4,8,16] [--burst 10000] [--rates 2000,20000,60000]
 
-Real drivers work in virtual time, each in a process of its own (``txn_node.py``). A turn takes the CPU time that it has
+Real drivers work in virtual time, each in a process of its own (``node.py``). A turn takes the CPU time that it has
 taken here, and what it has sent is on the log ``--transit`` ms after its end: no broker, no network card, a core for
 each node; checkpoints are saved beside the loop. As many state partitions, and request partitions, as nodes. Replies
 are compared: every balance is what they make of it. Writes txn_scale.json and .md; exit 1 if a balance is wrong.
@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from deploy.bench.txn_fleet import Fleet, fleet_of
-from deploy.bench.txn_node import MS
+from deploy.bench.transactions.fleet import Fleet, fleet_of
+from deploy.bench.transactions.node import MS
 from nexmark.bench.machine import machine
 from nexmark.pictures import write_files
 from transactional.errors import Aborted
-from transactional.requests import WireRequest
+from transactional.requests.requests import WireRequest
 from transactional.workloads import ycsb_t
 from transactional.workloads.contract import Shape
 
@@ -59,7 +59,7 @@ def measured(
 
 
 class Seen:
-    """What a fleet has done up to now."""
+    """The work of a fleet up to now."""
 
     def __init__(self, fleet: Fleet) -> None:
         self.now_us = fleet.now_us

@@ -1,7 +1,7 @@
 """State of transactions: what checkpoints, spilling and compression cost, and what a checkpoint does to the p99.
 
-    .venv/bin/python deploy/bench/txn_state.py [--keys 1000000] [--rate 2000] [--seconds 20] [--only parts|nodes]
-        [--rounds 1] [--bootstrap HOST:PORT]
+    .venv/bin/python deploy/bench/transactions/state.py [--keys 1000000] [--rate 2000] [--seconds 20]
+        [--only parts|nodes] [--rounds 1] [--bootstrap HOST:PORT]
 
 ``parts`` are CPU times within one process, which other work on the machine hardly changes. ``nodes`` runs transfers
 between this many accounts on two nodes and the embedded log, with a checkpoint each second and without any, which says
@@ -23,19 +23,19 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from deploy.bench.txn_state_nodes import Steady, nodes
+from deploy.bench.transactions.state_nodes import Steady, nodes
 from nexmark.pictures import write_files
-from nodes.checkpoints_objects import ObjectCheckpoints
-from nodes.transactions.chains import SEGMENT_BYTES, load_file, merge_files, save_file, states
+from nodes.checkpoints.object_store import ObjectCheckpoints
+from nodes.transactions.checkpoints.chains import SEGMENT_BYTES, load_file, merge_files, save_file, states
+from nodes.transactions.checkpoints.spill import Spills
 from nodes.transactions.process import SWITCH_S
-from nodes.transactions.spill import Spills
 from transactional import Operator, Program
-from transactional.appends import AppendCalls
-from transactional.ledger import Ledger
-from transactional.messages import Forward, Kind, Request, call_message, to_bytes
-from transactional.partition import StatePartition
-from transactional.pieces import Pieces, travelling
-from transactional.store import Store
+from transactional.epochs.appends import AppendCalls
+from transactional.epochs.ledger import Ledger
+from transactional.epochs.messages import Forward, Kind, Request, call_message, to_bytes
+from transactional.epochs.pieces import Pieces, travelling
+from transactional.state.partition import StatePartition
+from transactional.state.store import Store
 
 CHANGED = 5_000
 SPILL_MB = 16
@@ -117,7 +117,7 @@ def checkpoints(keys: int, folder: str) -> dict[str, float]:
 
 
 def beside(work: Callable[[], bytes]) -> tuple[bytes, float, float]:
-    """What it gives in another thread, its CPU time, and how long this thread stood still at most meanwhile, ms."""
+    """Its result in another thread, its CPU time, and the longest pause of this thread meanwhile, ms."""
     with ThreadPoolExecutor(1) as pool:
         taken = pool.submit(lambda: (began := time.thread_time(), work(), time.thread_time() - began)[1:])
         longest, last = 0.0, time.perf_counter()
@@ -148,17 +148,17 @@ def spilling(keys: int, folder: str) -> dict[str, float]:
     return found
 
 
-def anonymous_mb() -> float:
-    """Memory of this process that is not the system's cache of a file; its peak where the system does not tell."""
+def anonymous_mb(process: int | str = "self") -> float:
+    """Memory of a process that is not the system's cache of a file; its peak where the system does not tell."""
     try:
-        text = Path("/proc/self/status").read_text(encoding="ascii")
+        text = Path(f"/proc/{process}/status").read_text(encoding="ascii")
         return int(text.split("RssAnon:")[1].split()[0]) / 1024
     except (OSError, IndexError):
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def compression() -> dict[str, float]:
-    """What a cut of 100 transfers sends a partition, as it is and compressed."""
+    """The messages of a cut of 100 transfers to a partition, as it is and compressed."""
     calls = [
         Request(Kind.RUN, f"bench-1-{n}", "account", f"{n * 37}", "transfer", b"\x92\xa51234\x05", 0, n, 0)
         for n in range(100)

@@ -1,4 +1,4 @@
-"""What a checkpoint each second does to transactions at a steady rate, where nodes hold many keys.
+"""The effect of a checkpoint each second on transactions at a steady rate, where nodes hold many keys.
 
 The accounts are not asked for one by one, which would take longer than the measurement: nodes begin with checkpoints
 that hold them. Nor are all asked in the end, so the sum of all balances is what other tests look at.
@@ -14,20 +14,20 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from nodes.checkpoints_objects import ObjectCheckpoints
+from nodes.checkpoints.object_store import ObjectCheckpoints
 from nodes.log import Log, open_log
-from nodes.log.kafka import KafkaLog
+from nodes.log.kafka.log import KafkaLog
 from nodes.machine import messages as m
-from nodes.transactions.beginning import begin
 from nodes.transactions.bench.run import BenchPlan, run_bench
-from nodes.transactions.chains import save_file
+from nodes.transactions.checkpoints.chains import save_file
+from nodes.transactions.job_start import begin
 from nodes.transactions.topics import FIRST_INCARNATION, create_topics
-from transactional.ledger import Ledger
-from transactional.snapshots import FORMAT_VERSION, PartitionState, Snapshot
-from transactional.values import encode
+from transactional.epochs.ledger import Ledger
+from transactional.state.snapshots import FORMAT_VERSION, PartitionState, Snapshot
+from transactional.state.values import encode
 from transactional.workloads.contract import Shape
 from transactional.workloads.ycsb_t import INITIAL_BALANCE, account_key, workload
-from wcrdt.slots import WINDOW_START
+from wcrdt.replica.slots import WINDOW_START
 
 NEVER_MS = 3_600_000
 INTERVALS_MS = {"without checkpoints": NEVER_MS, "a checkpoint each second": 1_000}

@@ -17,7 +17,7 @@ def config_group() -> None:
     """Without a callback typer would make the only command the group itself."""
 
 
-@app.command("show", epilog="Example: holon config show --origin -D node.hang_after_ms=5000")
+@app.command("show", epilog="Example: holon config show --origin -D node.function_timeout_ms=5000")
 def show(
     ctx: typer.Context,
     origin: Annotated[bool, typer.Option("--origin", help="Say where each value comes from.")] = False,

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from nodes.cli.job_options import JobArgument, job_named
-from nodes.cli.options import Given, JsonOption, new_group, with_log_options
+from nodes.cli.options import GivenOptions, JsonOption, new_group, with_log_options
 from nodes.cli.output import byte_stdout, emit_json, fail, note, table
 
 if TYPE_CHECKING:
-    from holon.admit import Diverted
+    from holon.tracks.admission import Diverted
 
 app = new_group("Dead letters of a job: list, show, put back into the input.", "holon dlq list jobs:job")
 Places = Annotated[list[str] | None, typer.Argument(metavar="PARTITION:OFFSET...", help="Places in the input.")]
@@ -19,12 +19,12 @@ Places = Annotated[list[str] | None, typer.Argument(metavar="PARTITION:OFFSET...
 
 @app.command("list", epilog="Example: holon dlq list examples.query1:job --log-dir ./holon-log")
 @with_log_options
-def list_letters(given: Given, job: JobArgument, as_json: JsonOption = False) -> None:
+def list_letters(given: GivenOptions, job: JobArgument, as_json: JsonOption = False) -> None:
     """List what the job has set aside: where it was in the input, its size, and why."""
     settings = given.settings()
     declared = job_named(job, settings)
-    from nodes.dead_letters import dead_letters
-    from nodes.opening import open_settings_log
+    from nodes.results.dead_letters import dead_letters
+    from nodes.runtime.log_opening import open_settings_log
 
     with open_settings_log(settings) as log:
         letters = list(dead_letters(log, declared))
@@ -40,7 +40,7 @@ def list_letters(given: Given, job: JobArgument, as_json: JsonOption = False) ->
 @app.command("show", epilog="Example: holon dlq show examples.query1:job 0:1234 > record")
 @with_log_options
 def show(
-    given: Given,
+    given: GivenOptions,
     job: JobArgument,
     place: Annotated[str, typer.Argument(metavar="PARTITION:OFFSET", help="Its place in the input.")],
     as_json: JsonOption = False,
@@ -48,8 +48,8 @@ def show(
     """Print the raw bytes of one letter; why it is one goes to standard error."""
     settings = given.settings()
     declared = job_named(job, settings)
-    from nodes.dead_letters import found, place_of, whole_payload
-    from nodes.opening import open_settings_log
+    from nodes.results.dead_letters import found, place_of, whole_payload
+    from nodes.runtime.log_opening import open_settings_log
 
     with open_settings_log(settings) as log:
         (letter,) = found(log, declared, [place_of(place)])
@@ -65,7 +65,7 @@ def show(
 @app.command("replay", epilog="Example: holon dlq replay examples.query1:job 0:1234")
 @with_log_options
 def replay_letters(
-    given: Given,
+    given: GivenOptions,
     job: JobArgument,
     places: Places = None,
     all_of_them: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
@@ -76,8 +76,8 @@ def replay_letters(
         fail(2, "name the letters as PARTITION:OFFSET, or say --all")
     settings = given.settings()
     declared = job_named(job, settings)
-    from nodes.dead_letters import dead_letters, found, place_of, replay
-    from nodes.opening import open_settings_log
+    from nodes.results.dead_letters import dead_letters, found, place_of, replay
+    from nodes.runtime.log_opening import open_settings_log
 
     with open_settings_log(settings) as log:
         wanted = [place_of(text) for text in places or ()]

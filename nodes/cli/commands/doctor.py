@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from nodes.cli.options import Given, JsonOption, new_command, with_log_options
+from nodes.cli.options import GivenOptions, JsonOption, new_command, with_log_options
 from nodes.cli.output import emit_json, note
 from nodes.errors import UnknownName
 
@@ -16,7 +16,7 @@ app = new_command()
 @app.command(epilog="Example: holon doctor --require spark --require java")
 @with_log_options
 def doctor(
-    given: Given,
+    given: GivenOptions,
     require: Annotated[
         list[str] | None,
         typer.Option("--require", metavar="NAME", help="Fail if this is missing: an extra, java, redis-server."),
@@ -29,7 +29,8 @@ def doctor(
     --require names.
     """
     settings = given.settings()
-    from nodes.cli.checks import EXTRAS, KAFKA, all_checks
+    from nodes.cli.check import KAFKA
+    from nodes.cli.machine_checks import EXTRAS, all_checks
 
     wanted = set(require or ())
     for name in sorted(wanted - {*EXTRAS, "java", "redis-server"}):

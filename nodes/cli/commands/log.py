@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from nodes.cli.append_command import append
-from nodes.cli.options import Given, JsonOption, new_group, with_log_options
+from nodes.cli.commands.log_append import append
+from nodes.cli.options import GivenOptions, JsonOption, new_group, with_log_options
 from nodes.cli.output import byte_stdout, emit_json, fail, note, table
 
 if TYPE_CHECKING:
@@ -22,14 +22,14 @@ app.command("append", epilog="Example: holon log append bids.jsonl --topic bids 
 @app.command("ls", epilog="Example: holon log ls --log-dir ./holon-log")
 @with_log_options
 def list_topics(
-    given: Given,
+    given: GivenOptions,
     everything: Annotated[bool, typer.Option("--all", help="The jobs' internal topics too.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """List topics and partitions with offsets and sizes on disk."""
     settings = given.settings()
-    from nodes.opening import log_address, open_settings_log
-    from nodes.own_topics import internal_topics
+    from nodes.cli.internal_topics import internal_topics
+    from nodes.runtime.log_opening import log_address, open_settings_log
 
     with open_settings_log(settings) as log:
         topics = log.topics()
@@ -63,7 +63,7 @@ def list_topics(
 @app.command("tail", epilog="Example: holon log tail bids -p 0 -n 3 --follow")
 @with_log_options
 def tail(
-    given: Given,
+    given: GivenOptions,
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Any topic.")],
     partition: Annotated[int | None, typer.Option("-p", "--partition", min=0, help="Only this partition.")] = None,
     count: Annotated[int, typer.Option("-n", "--count", min=0, help="Records of each partition.")] = 10,
@@ -77,7 +77,7 @@ def tail(
     if follow and as_json:
         fail(2, "one line of JSON cannot follow a topic; leave one of --json and --follow out")
     settings = given.settings()
-    from nodes.opening import open_settings_log
+    from nodes.runtime.log_opening import open_settings_log
 
     with open_settings_log(settings) as log:
         chosen = _chosen(topic, partition, log.partitions(topic))
@@ -135,5 +135,5 @@ def _wait(log: Log, topic: str, positions: dict[int, int]) -> None:
 
 
 def _bytes_on_disk(folder: Path) -> int:
-    """What the files occupy: those of LMDB have holes."""
+    """The space that the files occupy: those of LMDB have holes."""
     return sum(file.stat().st_blocks * 512 for file in folder.iterdir()) if folder.is_dir() else 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from nodes.cli.options import Given, JsonOption, with_log_options
+from nodes.cli.options import GivenOptions, JsonOption, with_log_options
 from nodes.cli.output import emit_json, fail, note
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _Row = tuple[bytes | None, bytes]
 
 @with_log_options
 def append(
-    given: Given,
+    given: GivenOptions,
     file: Annotated[str, typer.Argument(metavar="FILE", help="File of lines; - for standard input.")],
     topic: Annotated[str, typer.Option("--topic", help="Where to append.")],
     partition: Annotated[
@@ -44,7 +44,7 @@ def append(
     if partitions is not None and not create:
         fail(2, "--partitions is for a topic that is created; add --create")
     settings = given.settings()
-    from nodes.opening import open_settings_log
+    from nodes.runtime.log_opening import open_settings_log
 
     with _opened(file) as lines, open_settings_log(settings, create=create) as log:
         if create and (topic not in log.topics() or partitions is not None):
@@ -86,7 +86,7 @@ def _placement(partition: str, count: int, separator: bytes, topic: str) -> Call
 
 
 def _by_key(number: int, line: bytes, separator: bytes, count: int) -> tuple[int, _Row]:
-    from holon.murmur import murmur2
+    from holon.outputs.partitioner import murmur2
 
     key, found, payload = line.partition(separator)
     if not found:

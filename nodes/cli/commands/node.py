@@ -16,10 +16,10 @@ from nodes.cli.job_options import (
     job_named,
     node_definitions,
 )
-from nodes.cli.options import Given, JsonOption, new_command, with_log_options
+from nodes.cli.options import GivenOptions, JsonOption, new_command, with_log_options
 from nodes.cli.output import Failure, emit_json, note
 from nodes.cli.stopping import end_early, end_if_interrupted
-from nodes.stop_signals import StoppedEarly
+from nodes.runtime.stop_signals import StoppedEarly
 
 app = new_command()
 logger = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ BROKEN_EXIT = 70
 @app.command(epilog="Example: holon node examples.query1:job --log-dir ./holon-log")
 @with_log_options
 def node(
-    given: Given,
+    given: GivenOptions,
     job: JobArgument,
     number: Annotated[int, typer.Option("--number", help="Number of the node, for people.")] = -1,
     expect: Annotated[int, typer.Option("--expect", help="Wait shortly for so many nodes before the first claim.")] = 1,
@@ -48,7 +48,7 @@ def node(
     stops = given.root.stops
     settings = given.settings(*node_definitions(on_error, replicas), node=number)
     declared = job_named(job, settings)
-    from nodes.process import run_node
+    from nodes.streams.process import run_node
 
     try:
         ending, ran = run_node(

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nodes.cli.options import Given, JsonOption, new_command, with_log_options
+from nodes.cli.options import GivenOptions, JsonOption, new_command, with_log_options
 from nodes.cli.output import byte_stdout, emit_json, fail, note, printable
 
 if TYPE_CHECKING:
-    from nodes.reader import Output, OutputReader
+    from nodes.results.reader import Output, OutputReader
 
 app = new_command()
 
@@ -20,7 +20,7 @@ app = new_command()
 @app.command(epilog="Example: holon read q7-output --log-dir ./holon-log --follow")
 @with_log_options
 def read(
-    given: Given,
+    given: GivenOptions,
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="An output topic.")],
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what arrives.")] = False,
     from_start: Annotated[bool, typer.Option("--from-start", help="With --follow: begin at the start.")] = False,
@@ -39,8 +39,8 @@ def read(
     if follow and as_json and count is None:
         fail(2, "one line of JSON needs an end: add -n COUNT, or leave --follow or --json out")
     settings = given.settings()
-    from nodes.opening import open_settings_log
-    from nodes.reader import OutputReader
+    from nodes.results.reader import OutputReader
+    from nodes.runtime.log_opening import open_settings_log
 
     with open_settings_log(settings) as log:
         reader = OutputReader(log, topic, without_identity="pass" if unidentified else "refuse")

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from nodes.cli.job_options import JobArgument, OnErrorOption, job_named, node_definitions
-from nodes.cli.options import Given, JsonOption, new_command, with_log_options
+from nodes.cli.options import GivenOptions, JsonOption, new_command, with_log_options
 from nodes.cli.output import emit_json
 
 app = new_command()
@@ -16,7 +16,7 @@ app = new_command()
 @app.command(epilog="Example: holon replay examples.query1:job --check --log-dir ./holon-log")
 @with_log_options
 def replay(
-    given: Given,
+    given: GivenOptions,
     job: JobArgument,
     check: Annotated[bool, typer.Option("--check", help="Compare two replays (what this command does).")] = True,
     records: Annotated[int, typer.Option("--records", min=1, help="Of each partition, from its start on.")] = 1000,
@@ -31,9 +31,9 @@ def replay(
     settings = given.settings(*node_definitions(on_error, None))
     declared = job_named(job, settings)
     from nodes.errors import RunFailed
-    from nodes.jobs import input_partitions
-    from nodes.opening import open_settings_log
-    from nodes.replay import prefix, replay_twice
+    from nodes.replay.comparison import prefix, replay_twice
+    from nodes.runtime.log_opening import open_settings_log
+    from nodes.streams.jobs import input_partitions
 
     with open_settings_log(settings) as log:
         partitions = input_partitions(log, declared)

@@ -17,17 +17,18 @@ from nodes.cli.job_options import (
     node_definitions,
     note_unknown,
 )
-from nodes.cli.options import Given, JsonOption, new_command, with_log_options
+from nodes.cli.options import GivenOptions, JsonOption, new_command, with_log_options
 from nodes.cli.output import console, emit_json, note, note_as_it_is
 
 if TYPE_CHECKING:
-    from nodes.bounding import Bounds
+    from nodes.fleet.account import RunResult
+    from nodes.fleet.end_of_input import Bounds
+    from nodes.fleet.monitor import Monitor
+    from nodes.fleet.run import RunOptions
+    from nodes.fleet.screen import Screen
     from nodes.log.contract import Log
     from nodes.machine.config import JobRun
-    from nodes.monitor import Monitor
-    from nodes.running import RunOptions, RunResult
-    from nodes.screen import Screen
-    from nodes.settings import Settings
+    from nodes.settings.settings import Settings
 
 app = new_command()
 
@@ -53,7 +54,7 @@ RetryOption = Annotated[
 @app.command(epilog="Example: holon run examples.query1:job --nodes 3 --log-dir ./holon-log")
 @with_log_options
 def run(
-    given: Given,
+    given: GivenOptions,
     job: JobArgument,
     nodes: Annotated[int, typer.Option("--nodes", min=1, max=1000, help="Node processes to start.")] = 1,
     bounded: BoundedOption = False,
@@ -74,9 +75,9 @@ def run(
     settings = given.settings(*node_definitions(on_error, replicas))
     declared = job_named(job, settings)
     note_unknown(declared.program.code.unknown)
-    from nodes.jobs import ask_retry, open_job
-    from nodes.opening import open_settings_log
-    from nodes.running import RunOptions
+    from nodes.fleet.run import RunOptions
+    from nodes.runtime.log_opening import open_settings_log
+    from nodes.streams.jobs import ask_retry, open_job
 
     with open_settings_log(settings) as log:
         opened = open_job(log, declared, reset=reset, accept_code=accept_code, bounded=bounded)
@@ -100,12 +101,12 @@ class _Ran:
 
     def to_the_end(self, opened: JobRun, continues: bool, no_view: bool) -> RunResult:
         """Until the job is done, or a node or somebody has ended it; with ``continues`` until nothing is unread."""
-        from nodes.bounding import Bounds
-        from nodes.checkpoints_opening import open_checkpoints
-        from nodes.continuing import continue_job
-        from nodes.jobs import open_job
-        from nodes.monitor import Monitor
-        from nodes.running import RunEnding
+        from nodes.checkpoints.opening import open_checkpoints
+        from nodes.fleet.account import RunEnding
+        from nodes.fleet.end_of_input import Bounds
+        from nodes.fleet.monitor import Monitor
+        from nodes.streams.continuing import continue_job
+        from nodes.streams.jobs import open_job
 
         while True:
             monitor = Monitor(self.log, opened)
@@ -122,7 +123,8 @@ class _Ran:
                 return result
 
     def _once(self, opened: JobRun, monitor: Monitor, bounds: Bounds, no_view: bool) -> RunResult:
-        from nodes.running import Run, RunEnding, account
+        from nodes.fleet.account import RunEnding, account
+        from nodes.fleet.run import Run
 
         nodes = self.options.nodes
         if monitor.done:
@@ -141,7 +143,7 @@ class _Ran:
 
 
 def _screen(no_view: bool, settings: Settings) -> Screen:
-    from nodes.screen import JsonScreen, LineScreen, LiveScreen
+    from nodes.fleet.screen import JsonScreen, LineScreen, LiveScreen
 
     if settings.logging.format == "json":
         return JsonScreen(note, note_as_it_is)
@@ -164,12 +166,12 @@ def _report(result: RunResult, as_json: bool) -> None:
     if as_json:
         emit_json(result)
         return
-    from holon.admit import Counts
-    from nodes.held_frontier import held_text
-    from nodes.view import identity
+    from holon.tracks.admission import AdmissionCounts
+    from nodes.fleet.live_view import identity
+    from nodes.streams.held_frontier import held_text
 
     outcomes = (result.accepted, result.filtered, result.late, result.dead, result.duplicates)
-    counts = Counts(*outcomes, result.late_inserts)
+    counts = AdmissionCounts(*outcomes, result.late_inserts)
     topics = ", ".join(f"{topic} {count:,}" for topic, count in result.outputs_by_topic.items())
     verdict = "holds on the log" if result.conserved else "DOES NOT HOLD on the log"
     letters = f"dead letters: the first is {result.first_dead}" if result.first_dead else None
@@ -188,7 +190,7 @@ def _report(result: RunResult, as_json: bool) -> None:
 
 def _end(result: RunResult, topic: str) -> None:
     """The exit code, and why."""
-    from nodes.running import RunEnding
+    from nodes.fleet.account import RunEnding
 
     if result.ending is RunEnding.FAILED:
         _fail(
@@ -205,7 +207,7 @@ def _end(result: RunResult, topic: str) -> None:
             f"first is {result.first_dead}; holon dlq list names the others"
         )
     if result.unread:
-        from nodes.bounding import unread_text
+        from nodes.fleet.end_of_input import unread_text
 
         _fail(unread_text(result.job, topic, result.unread))
     if result.ending is RunEnding.INTERRUPTED:

@@ -40,15 +40,15 @@ def sim(
     """
     from nodes.sim.jobs import CASES
     from nodes.sim.many import fresh_base_seed
-    from nodes.sim.tally import Plan, Tally, resumed
+    from nodes.sim.tally import SeedPlan, Tally, resumed
 
     if case is not None and case not in CASES:
         raise UnknownName("simulated job", case, CASES)
     if seed is not None:
-        tally = Tally(Plan(seed, 1, nodes, case, replicas))
+        tally = Tally(SeedPlan(seed, 1, nodes, case, replicas))
         tally.add(_one(seed, nodes, case, replicas, trace))
     else:
-        plan = Plan(fresh_base_seed() if base_seed is None else base_seed, seeds, nodes, case, replicas)
+        plan = SeedPlan(fresh_base_seed() if base_seed is None else base_seed, seeds, nodes, case, replicas)
         tally = Tally(plan) if resume is None else resumed(resume, plan)
         _many(tally, processes, resume)
     if as_json:
@@ -61,8 +61,8 @@ def sim(
 
 
 def _one(seed: int, nodes: int, case: str | None, replicas: int | None, trace: bool) -> Verdict:
+    from nodes.sim.drawing import draw
     from nodes.sim.many import explain
-    from nodes.sim.options import draw
     from nodes.sim.run import simulate
 
     note(f"seed {seed}: {draw(seed, nodes, case, replicas=replicas).describe()}")

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
-from nodes.cli.options import Given, JsonOption, new_command, with_log_options
+from nodes.cli.options import GivenOptions, JsonOption, new_command, with_log_options
 from nodes.cli.output import byte_stdout, emit_json, fail, note, printable
 
 if TYPE_CHECKING:
-    from nodes.results import WindowResults
-    from nodes.results_redis import RedisView
-    from nodes.settings import Settings
+    from nodes.results.redis_view import RedisView
+    from nodes.results.view import WindowResults
+    from nodes.settings.settings import Settings
 
 app = new_command()
 
@@ -27,7 +27,7 @@ RedisOption = Annotated[
 
 
 class Source(Protocol):
-    """What keeps windows."""
+    """The states that keep windows."""
 
     def newest(self, count: int) -> list[WindowResults]:
         """The newest windows of each job, oldest first."""
@@ -37,7 +37,7 @@ class Source(Protocol):
 @app.command(epilog="Example: holon view q7-output --last 3 --redis redis://127.0.0.1:6379/0")
 @with_log_options
 def view(
-    given: Given,
+    given: GivenOptions,
     target: Annotated[str, typer.Argument(metavar="TOPIC|MODULE:JOB", help="An output topic, or a job.")],
     output: Annotated[str | None, typer.Option("--output", help="Which output of MODULE:JOB, if several.")] = None,
     last: Annotated[int, typer.Option("--last", min=1, help="How many windows.")] = 1,
@@ -90,14 +90,14 @@ def _redis_view(settings: Settings, topic: str) -> RedisView | None:
     if settings.view.redis is None:
         return None
     from nodes.redis_connection import RedisServer
-    from nodes.results_redis import RedisView
+    from nodes.results.redis_view import RedisView
 
     return RedisView(RedisServer(settings.view.redis.get_secret_value(), settings.redis), topic)
 
 
 def _serve(kept: RedisView, topic: str, settings: Settings, rebuild: bool, as_json: bool) -> None:
-    from nodes.opening import open_settings_log
-    from nodes.results_follower import ViewFollower
+    from nodes.results.redis_follower import ViewFollower
+    from nodes.runtime.log_opening import open_settings_log
 
     over, came = threading.Event(), list[int]()
 
@@ -125,9 +125,9 @@ def _serve(kept: RedisView, topic: str, settings: Settings, rebuild: bool, as_js
 
 def _show_log(topic: str, settings: Settings, last: int, follow: bool, as_json: bool) -> None:
     from nodes.log.contract import TopicPartition
-    from nodes.opening import open_settings_log
-    from nodes.reader import OutputReader
-    from nodes.results import WindowTable, result_of
+    from nodes.results.reader import OutputReader
+    from nodes.results.view import WindowTable, result_of
+    from nodes.runtime.log_opening import open_settings_log
 
     with open_settings_log(settings) as log:
         reader = OutputReader(log, topic, without_identity="pass")
@@ -175,7 +175,7 @@ def _show(
 
 
 def _end(window: WindowResults) -> str:
-    from nodes.view import event_time
+    from nodes.time_texts import event_time
 
     return event_time(window.end_ms)
 

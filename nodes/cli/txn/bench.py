@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from nodes.cli.job_options import ReplicasOption
-from nodes.cli.options import Given, JsonOption, level_definition, with_log_options
+from nodes.cli.options import GivenOptions, JsonOption, level_definition, with_log_options
 from nodes.cli.output import emit_json, fail, note
 from nodes.errors import MissingDependency, UnknownName
 
 if TYPE_CHECKING:
-    from nodes.settings import Settings
+    from nodes.settings.settings import Settings
     from nodes.transactions.bench.run import BenchPlan, BenchRun
     from transactional.workloads.contract import Workload
 
@@ -31,7 +31,7 @@ Who = Literal["auto", "spark", "plain"]
 
 @with_log_options
 def bench(
-    given: Given,
+    given: GivenOptions,
     workload: Annotated[
         str,
         typer.Argument(
@@ -88,8 +88,8 @@ def bench(
     kills = tuple(sorted((_kill(each, nodes) for each in kill or []), key=lambda one: one[1]))
     if len({number for number, _ in kills}) == nodes:
         fail(2, f"--kill of all {nodes} nodes leaves nobody to answer; give more --nodes")
-    by_spark = _judge(workload, validate)
-    generated = _by_spark(generator, "generator")
+    by_spark = spark_judges(workload, validate)
+    generated = spark_does(generator, "generator")
     shape = Shape(chosen.size if size is None else size, zipf, seed, scale, depth, remote)
     with _place(given) as (settings, options):
         from nodes.transactions.bench.run import BenchPlan
@@ -114,7 +114,7 @@ def bench(
 def _measured(
     settings: Settings, plan: BenchPlan, generated: bool, validate: Who | None, by_spark: bool
 ) -> dict[str, Any]:
-    from nodes.opening import log_address, open_settings_log
+    from nodes.runtime.log_opening import log_address, open_settings_log
     from nodes.transactions.bench.prepared import Prepared, prepare_with_spark, prepared_requests
     from nodes.transactions.bench.run import run_bench
 
@@ -139,8 +139,8 @@ def _measured(
 
 
 def _judged(settings: Settings, workload: Workload, run: BenchRun) -> dict[str, Any]:
-    from nodes.checkpoints_opening import open_checkpoints
-    from nodes.opening import log_address
+    from nodes.checkpoints.opening import open_checkpoints
+    from nodes.runtime.log_opening import log_address
     from nodes.transactions.bench.saved_state import write_state
     from nodes.transactions.bench.spark_oracle import judge
 
@@ -157,7 +157,7 @@ def _judged(settings: Settings, workload: Workload, run: BenchRun) -> dict[str, 
 
 def _session(settings: Settings) -> AbstractContextManager[object]:
     """One for both, since it takes seconds to start."""
-    from nodes.opening import log_address
+    from nodes.runtime.log_opening import log_address
     from nodes.spark.session import spark_session
     from nodes.spark.source import needed_jars
 
@@ -165,17 +165,18 @@ def _session(settings: Settings) -> AbstractContextManager[object]:
 
 
 @cache
-def _problem() -> str | None:
+def problem_of_spark() -> str | None:
+    """Why Spark cannot run here, if it cannot."""
     from nodes.spark.session import spark_problem
 
     return spark_problem()
 
 
-def _by_spark(asked: Who, what: str) -> bool:
+def spark_does(asked: Who, what: str) -> bool:
     """Raises ``MissingDependency`` where Spark was asked for by name and cannot run."""
     if asked == "plain":
         return False
-    problem = _problem()
+    problem = problem_of_spark()
     if problem is None:
         return True
     if asked == "spark":
@@ -184,7 +185,8 @@ def _by_spark(asked: Who, what: str) -> bool:
     return False
 
 
-def _judge(workload: str, validate: Who | None) -> bool:
+def spark_judges(workload: str, validate: Who | None) -> bool:
+    """Whether Spark judges this run; raises where it was asked for by name and cannot."""
     from nodes.transactions.bench.spark_sql import KNOWN
 
     if validate is None or validate == "plain":
@@ -194,14 +196,14 @@ def _judge(workload: str, validate: Who | None) -> bool:
             fail(2, f"Spark judges {', '.join(KNOWN)}, not {workload}; its own check runs always (--validate plain)")
         note(f"Spark judges {', '.join(KNOWN)}, not {workload}: going on with its own check")
         return False
-    return _by_spark(validate, "check")
+    return spark_does(validate, "check")
 
 
 @contextmanager
-def _place(given: Given) -> Iterator[tuple[Settings, tuple[str, ...]]]:
+def _place(given: GivenOptions) -> Iterator[tuple[Settings, tuple[str, ...]]]:
     """Settings with a log of this run's own where the user names none; and what tells child processes of it."""
-    from nodes.opening import drop_topics, local_kafka
-    from nodes.settings import refined
+    from nodes.runtime.log_opening import drop_topics, local_kafka
+    from nodes.settings.settings import refined
 
     found: list[str] = []
 
@@ -227,8 +229,8 @@ def _place(given: Given) -> Iterator[tuple[Settings, tuple[str, ...]]]:
                 drop_topics(settings)
 
 
-def options_of_children(given: Given) -> list[str]:
-    """What tells a child process of the same log and settings, those before the command's name included."""
+def options_of_children(given: GivenOptions) -> list[str]:
+    """The options by which a child process gets the same log and settings, those before the command's name included."""
     root = given.root
     level = level_definition(given.log_level or root.log_level)
     define = (*root.define, *given.define, *given.log_definitions(), *level)

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from nodes.cli.options import Given, JsonOption, with_log_options
+from nodes.cli.options import GivenOptions, JsonOption, with_log_options
 from nodes.cli.output import emit_json, fail
 
 if TYPE_CHECKING:
-    from nodes.settings import Settings
-    from transactional.requests import WireRequest
+    from nodes.settings.settings import Settings
+    from transactional.requests.requests import WireRequest
 
 EXAMPLE = """Example: holon txn call account alice transfer '{"to": "bob", "amount": 5}'"""
 
 
 @with_log_options
 def call(
-    given: Given,
+    given: GivenOptions,
     operator: Annotated[str, typer.Argument(metavar="OPERATOR", help="Kind of the entity.")],
     key: Annotated[str, typer.Argument(metavar="KEY", help="Which entity.")],
     function: Annotated[str, typer.Argument(metavar="FUNCTION", help="What to call.")],
@@ -51,7 +51,7 @@ def call(
         fail(2, "--job goes with the log; a gateway serves one job, which its own --job names")
     settings = given.settings()
     from transactional.errors import BadArguments
-    from transactional.requests import WireRequest, sendable
+    from transactional.requests.requests import WireRequest, sendable
 
     request = WireRequest("" if request_id is None else request_id, operator, key, function, args, since)
     try:
@@ -63,14 +63,14 @@ def call(
             outcome = _on_the_log(settings, job, request, request_id, timeout_s)
     except BadArguments as error:
         fail(2, f"nothing was asked: {error}")
-    _show(outcome, as_json)
+    show_outcome(outcome, as_json)
 
 
 def _on_the_log(
     settings: Settings, job: str | None, request: WireRequest, request_id: str | None, timeout_s: float
 ) -> Any:
-    from nodes.opening import open_settings_log
-    from nodes.transactions.client import TransactionClient
+    from nodes.runtime.log_opening import open_settings_log
+    from nodes.transactions.clients.client import TransactionClient
 
     with open_settings_log(settings) as log:
         return TransactionClient(log, job).try_call(
@@ -85,8 +85,8 @@ def _on_the_log(
 
 
 def _through(url: str, token_file: Path | None, request: WireRequest, timeout_s: float) -> Any:
-    from nodes.transactions.gateway_call import GatewayCalls, is_loopback
-    from nodes.transactions.gateway_token import given_token, own_token, shared_token_file
+    from nodes.transactions.gateway.calls import GatewayCalls, is_loopback
+    from nodes.transactions.gateway.token_file import given_token, own_token, shared_token_file
 
     token, shared = None, shared_token_file()
     if token_file is not None:
@@ -96,10 +96,10 @@ def _through(url: str, token_file: Path | None, request: WireRequest, timeout_s:
     return GatewayCalls(url, token).call(request, timeout_s)
 
 
-def _show(outcome: Any, as_json: bool) -> None:
+def show_outcome(outcome: Any, as_json: bool) -> None:
     """In JSON where that keeps all of it, else as Python writes it; ``as_json`` takes nothing else."""
     from transactional.errors import Aborted
-    from transactional.values import fits_json
+    from transactional.state.values import fits_json
 
     aborted = isinstance(outcome, Aborted)
     said: dict[str, Any] = {"result": outcome}

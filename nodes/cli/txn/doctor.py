@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nodes.cli.job_options import program_named
-from nodes.cli.options import Given, JsonOption, with_log_options
+from nodes.cli.options import GivenOptions, JsonOption, with_log_options
 from nodes.cli.output import emit_json
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ EXAMPLE = "Example: holon txn doctor examples.bank:program --log-dir ./holon-log
 
 @with_log_options
 def doctor(
-    given: Given,
+    given: GivenOptions,
     program: Annotated[str, typer.Argument(metavar="MODULE:PROGRAM", help="A transactional Program.")],
     as_json: JsonOption = False,
 ) -> None:
@@ -29,7 +29,7 @@ def doctor(
     Ends with 1 if a node with this program would be refused, whether others are at work or not.
     """
     settings = given.settings()
-    from nodes.opening import open_settings_log
+    from nodes.runtime.log_opening import open_settings_log
     from nodes.transactions.diagnosis import diagnose
 
     loaded = program_named(program)

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from nodes.cli.job_options import program_named
-from nodes.cli.options import Given, JsonOption, with_log_options
+from nodes.cli.options import GivenOptions, JsonOption, with_log_options
 from nodes.cli.output import console, emit_json
 
 if TYPE_CHECKING:
-    from nodes.transactions.replay import Parting, TransactionReplay
+    from nodes.transactions.replay.comparison import Parting, TransactionReplay
 
 EXAMPLE = "Example: holon txn replay examples.bank:program --log-dir ./holon-log"
 
 
 @with_log_options
 def replay(
-    given: Given,
+    given: GivenOptions,
     program: Annotated[str, typer.Argument(metavar="MODULE:PROGRAM", help="A transactional Program.")],
     from_epoch: Annotated[
         int, typer.Option("--from-epoch", min=1, help="Take what was before from the commits on the log.")
@@ -33,8 +33,8 @@ def replay(
     """
     settings = given.settings()
     from nodes.errors import RunFailed
-    from nodes.opening import open_settings_log
-    from nodes.transactions.replay import replay_log_twice
+    from nodes.runtime.log_opening import open_settings_log
+    from nodes.transactions.replay.comparison import replay_log_twice
     from nodes.transactions.topics import job_on
 
     name = program_named(program).name

@@ -7,20 +7,20 @@ from typing import Annotated
 import typer
 
 from nodes.cli.job_options import AcceptCodeOption, ReplicasOption, node_definitions, note_unknown, program_named
-from nodes.cli.options import Given, JsonOption, new_group, with_log_options
+from nodes.cli.options import GivenOptions, JsonOption, new_group, with_log_options
 from nodes.cli.output import emit_json, fail, note
 from nodes.cli.stopping import end_early, end_if_interrupted
-from nodes.cli.txn_bench_command import EXAMPLE, bench
-from nodes.cli.txn_call_command import EXAMPLE as CALL_EXAMPLE
-from nodes.cli.txn_call_command import call
-from nodes.cli.txn_doctor_command import EXAMPLE as DOCTOR_EXAMPLE
-from nodes.cli.txn_doctor_command import doctor
-from nodes.cli.txn_replay_command import EXAMPLE as REPLAY_EXAMPLE
-from nodes.cli.txn_replay_command import replay
-from nodes.cli.txn_serve_command import EXAMPLE as SERVE_EXAMPLE
-from nodes.cli.txn_serve_command import serve
+from nodes.cli.txn.bench import EXAMPLE, bench
+from nodes.cli.txn.call import EXAMPLE as CALL_EXAMPLE
+from nodes.cli.txn.call import call
+from nodes.cli.txn.doctor import EXAMPLE as DOCTOR_EXAMPLE
+from nodes.cli.txn.doctor import doctor
+from nodes.cli.txn.replay import EXAMPLE as REPLAY_EXAMPLE
+from nodes.cli.txn.replay import replay
+from nodes.cli.txn.serve import EXAMPLE as SERVE_EXAMPLE
+from nodes.cli.txn.serve import serve
 from nodes.python_process import module_command
-from nodes.stop_signals import INTERRUPTED_EXIT, StoppedEarly
+from nodes.runtime.stop_signals import INTERRUPTED_EXIT, StoppedEarly
 
 app = new_group(
     "Run transactional functions, and call them.",
@@ -36,7 +36,7 @@ SequencersOption = Annotated[
 @app.command("node", epilog="Example: holon txn node examples.bank:program --log-dir ./holon-log")
 @with_log_options
 def node(
-    given: Given,
+    given: GivenOptions,
     program: ProgramArgument,
     number: Annotated[int, typer.Option("--number", help="Number of the node, for people.")] = -1,
     sequencers: SequencersOption = 4,
@@ -69,7 +69,7 @@ def node(
 @app.command("run", epilog="Example: holon txn run examples.bank:program --nodes 2 --log-dir ./holon-log")
 @with_log_options
 def run(
-    given: Given,
+    given: GivenOptions,
     program: ProgramArgument,
     nodes: Annotated[int, typer.Option("--nodes", min=1, help="Node processes.")] = 2,
     sequencers: SequencersOption = 4,
@@ -79,8 +79,8 @@ def run(
     """Start node processes and stay with them; one that crashes is started again. Ctrl-C stops them."""
     settings = given.settings(*node_definitions(None, replicas))
     loaded = program_named(program)
-    from nodes.opening import check_at_next_opening
-    from nodes.transactions.running import TransactionFleet, stay
+    from nodes.runtime.log_opening import check_at_next_opening
+    from nodes.transactions.fleet import TransactionFleet, stay
     from transactional.describing import code_of
 
     note_unknown(code_of(loaded).unknown)
@@ -97,14 +97,14 @@ def run(
 @app.command("id", epilog="Example: holon txn id --log-dir ./holon-log")
 @with_log_options
 def make_id(
-    given: Given,
+    given: GivenOptions,
     job: Annotated[str | None, typer.Option("--job", help="Name of the program, if the log has several.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Make an id for one call and all its retries: one that comes too late is refused, and never runs twice."""
     settings = given.settings()
-    from nodes.opening import open_settings_log
-    from nodes.transactions.client import TransactionClient
+    from nodes.runtime.log_opening import open_settings_log
+    from nodes.transactions.clients.client import TransactionClient
 
     with open_settings_log(settings) as log:
         name = TransactionClient(log, job).new_id()

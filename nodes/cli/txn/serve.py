@@ -7,16 +7,16 @@ from typing import Annotated
 
 import typer
 
-from nodes.cli.options import Given, JsonOption, with_log_options
+from nodes.cli.options import GivenOptions, JsonOption, with_log_options
 from nodes.cli.output import emit_json, fail, note
-from nodes.stop_signals import INTERRUPTED_EXIT
+from nodes.runtime.stop_signals import INTERRUPTED_EXIT
 
 EXAMPLE = "Example: holon txn serve --port 8765 --log-dir ./holon-log"
 
 
 @with_log_options
 def serve(
-    given: Given,
+    given: GivenOptions,
     host: Annotated[str, typer.Option("--host", help="Where to listen; beyond this machine only with a token.")] = (
         "127.0.0.1"
     ),
@@ -42,10 +42,10 @@ def serve(
     if is_open and token_file is not None:
         fail(2, "--open asks for no token, --token-file names one: give one of the two")
     settings = given.settings()
-    from nodes.opening import open_settings_log
-    from nodes.transactions.gateway_token import given_token, shared_token, shared_token_file
-    from nodes.transactions.serving import refuse_open_host
-    from nodes.transactions.serving import serve as run
+    from nodes.runtime.log_opening import open_settings_log
+    from nodes.transactions.gateway.serving import refuse_open_host
+    from nodes.transactions.gateway.serving import serve as run
+    from nodes.transactions.gateway.token_file import given_token, shared_token, shared_token_file
 
     token, file = None, None
     if token_file is not None:

@@ -20,7 +20,7 @@ from numba.extending import intrinsic
 
 from holon.columnar.kernel import compiled
 from holon.columnar.vectors import load_word, number_at
-from nodes.log.crc32c_tables import BYTES, SHIFTS, SLICE_BYTES
+from nodes.log.codecs.crc32c_tables import BYTES, SHIFTS, SLICE_BYTES
 
 _FEATURES = llvm.get_host_cpu_features()
 _WORD, _HALF = ir.IntType(64), ir.IntType(32)

@@ -22,7 +22,7 @@ from holon.columnar.vectors import (
     put_word,
     trailing_zeros,
 )
-from nodes.log.lz4_layout import BLOCK_BYTES, TABLE_BYTES, TABLE_SHIFT
+from nodes.log.codecs.lz4_layout import BLOCK_BYTES, TABLE_BYTES, TABLE_SHIFT
 
 _HEAD = np.uint64(0x824060184D2204)  # magic, version 1 with blocks that stand alone, 64 KB, sum of these
 _HEAD_BYTES = 7
@@ -103,7 +103,7 @@ def _literals(out, source, count, more):
 
 @inlined
 def _rest(out, rest):
-    """What of a length does not fit into the token; nothing if it does (then it is negative)."""
+    """The part of a length that does not fit into the token; nothing if it does (then it is negative)."""
     if rest < 0:
         return out
     while rest >= 255:

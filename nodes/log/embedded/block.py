@@ -18,7 +18,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from holon.columnar.payloads import Payloads
+from holon.columnar.payloads import BinaryColumn
 from nodes.log.checks import check_batch
 
 MAGIC = b"HLB1"
@@ -83,7 +83,7 @@ def encode_bodies(
     """Cut a batch into blocks and encode them. Raises what ``check_batch`` does."""
     sizes = check_batch(values, headers, keys, max_record_bytes, where)
     count = len(values)
-    values = list(values) if isinstance(values, Payloads) else values
+    values = list(values) if isinstance(values, BinaryColumn) else values
     headers = list(headers) if headers is not None and any(headers) else None
     keys = keys if keys is not None and any(key is not None for key in keys) else None
     if count == 1:
@@ -148,7 +148,7 @@ def stored_bytes(data: memoryview) -> int:
 
 
 def tail_body(block: Block, skip: int) -> Body:
-    """What stays of a block when its first ``skip`` records are deleted."""
+    """The rest of a block when its first ``skip`` records are deleted."""
     return _body(block.values[skip:], block.headers and block.headers[skip:], block.keys and block.keys[skip:])
 
 

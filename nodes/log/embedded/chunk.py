@@ -7,19 +7,19 @@ from itertools import chain
 
 import numpy as np
 
-from holon.columnar.payloads import Payloads
+from holon.columnar.payloads import BinaryColumn
 from nodes.log.checks import record_sizes
-from nodes.log.contract import Chunk
-from nodes.log.embedded_block import Block
+from nodes.log.contract import FetchedRecords
+from nodes.log.embedded.block import Block
 
 
-def empty_chunk(offset: int) -> Chunk:
-    """What a reader at the end gets."""
+def empty_chunk(offset: int) -> FetchedRecords:
+    """The result for a reader at the end."""
     nothing = np.empty(0, np.int64)
-    return Chunk(nothing, nothing, [], [], None, offset)
+    return FetchedRecords(nothing, nothing, [], [], None, offset)
 
 
-def make_chunk(blocks: Sequence[Block], offset: int, max_records: int, max_bytes: int) -> Chunk:
+def make_chunk(blocks: Sequence[Block], offset: int, max_records: int, max_bytes: int) -> FetchedRecords:
     """The records from ``offset`` on, within the limits but at least one. Blocks follow each other without a gap."""
     skip = offset - blocks[0].head.first
     counts = [block.head.records for block in blocks]
@@ -39,7 +39,7 @@ def make_chunk(blocks: Sequence[Block], offset: int, max_records: int, max_bytes
         values, headers, keys = values[:fit], headers and headers[:fit], keys and keys[:fit]
     count = len(values)
     stamps = np.repeat([block.head.timestamp_ms for block in blocks], counts)[skip : skip + count]
-    return Chunk(
+    return FetchedRecords(
         offsets=np.arange(offset, offset + count, dtype=np.int64),
         timestamps_ms=stamps.astype(np.int64, copy=False),
         values=values,
@@ -52,6 +52,6 @@ def make_chunk(blocks: Sequence[Block], offset: int, max_records: int, max_bytes
 
 def _values(blocks: Sequence[Block]) -> Sequence[bytes]:
     parts = [block.values for block in blocks]
-    if all(isinstance(part, Payloads) for part in parts):
-        return Payloads.joined([Payloads.of(part) for part in parts])
+    if all(isinstance(part, BinaryColumn) for part in parts):
+        return BinaryColumn.joined([BinaryColumn.of(part) for part in parts])
     return list(chain.from_iterable(parts))

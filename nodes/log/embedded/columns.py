@@ -1,6 +1,6 @@
 """Stored blocks to columns of bytes: copied once, from the map into a buffer that is used again, and never objects.
 
-What is in a block is found without the decoder: MessagePack says the length of each value in front of it.
+Values of a block are found without the decoder: MessagePack has the length of each value in front of it.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.columnar.payloads import PAD_BYTES, Payloads
-from nodes import compiled
-from nodes.log import embedded_block as block
-from nodes.log.lending import Buffer, Lending
+from holon.columnar.payloads import PAD_BYTES, BinaryColumn
+from nodes.compiled import loading as compiled
+from nodes.log.buffer_pool import Buffer, Lending
+from nodes.log.embedded import block
 
 BUFFER_BYTES = (8 << 20) + (64 << 10)
 """Room for as much as a read gives at most, unless it is asked for more."""
@@ -23,7 +23,7 @@ SMALL_BYTES = 64 << 10
 LARGE_RECORD_BYTES = 4 << 10
 """Records of so many bytes are found in Python where there is no compiled loop."""
 PIECE_BYTES = 128
-"""What the compiled checksum takes at once."""
+"""Bytes that the compiled checksum takes at once."""
 _SPARE = 3
 _FIELDS = 3  # of a block in the table for the loop
 _ARRAY, _ARRAY_16, _ARRAY_32 = 0x90, 0xDC, 0xDD
@@ -40,7 +40,7 @@ class Gatherer:
         self._memory = Lending(BUFFER_BYTES, _SPARE)
 
     def gather(self, stored: Sequence[tuple[block.Head, memoryview]]) -> list[block.Block]:
-        """What ``decode`` gives of each, with ``Payloads`` where there is much, without headers and keys.
+        """The result of ``decode`` for each, with ``BinaryColumn`` where there is much, without headers and keys.
 
         Raises ``BadBlock``.
         """
@@ -66,7 +66,7 @@ class Gatherer:
         blocks, row = [], 0
         for head, data in stored:
             rows = places[:, row : row + head.records]
-            blocks.append(block.Block(head, Payloads(buffer, rows[0], rows[1]), None, None, len(data)))
+            blocks.append(block.Block(head, BinaryColumn(buffer, rows[0], rows[1]), None, None, len(data)))
             row += head.records
         return blocks
 

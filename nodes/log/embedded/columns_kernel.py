@@ -1,4 +1,4 @@
-"""The compiled loop that finds the values of stored blocks: ``embedded_columns.places_of`` for many of them.
+"""The compiled loop that finds the values of stored blocks: ``columns.places_of`` for many of them.
 
 Two rules for this file: the blocks that it is given have the right checksum; what it does not know is the decoder's.
 """

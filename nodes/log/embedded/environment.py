@@ -1,6 +1,6 @@
 """One LMDB environment of a partition: opening it safely, its transactions, its memory map and its locks.
 
-LMDB's rules, kept here and in embedded_registry.py: an environment is opened once a process; nothing closes another
+LMDB's rules, kept here and in open_environments.py: an environment is opened once a process; nothing closes another
 descriptor of its lock file while it is open; nothing survives a fork; the map only changes while no transaction of
 this process is alive.
 """
@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 import lmdb
 
 from nodes.log.contract import LogError, LogUnavailable
-from nodes.log.embedded_errors import damaged, translate
-from nodes.log.embedded_folder import ENGINE, LOCK_FILE_BYTES, create_lock_file
-from nodes.log.embedded_lockfile import READER_LOCK, WRITER_LOCK, LockFile
-from nodes.log.embedded_stall import wait_until_free
-from nodes.log.embedded_verify import check_length, check_meta_pages, read_all
+from nodes.log.embedded.damage.file_checks import check_length, check_meta_pages, read_all
+from nodes.log.embedded.damage.stalled_writer import wait_until_free
+from nodes.log.embedded.errors import damaged, translate
+from nodes.log.embedded.folder import ENGINE, LOCK_FILE_BYTES, create_lock_file
+from nodes.log.embedded.lock_file import READER_LOCK, WRITER_LOCK, LockFile
 
 if TYPE_CHECKING:
-    from nodes.log.embedded_keeper import LockWatcher
+    from nodes.log.embedded.lock_watcher import LockWatcher
 
 FIRST_MAP_BYTES = 64 << 20
 STALE_READERS_S = 30.0
@@ -127,7 +127,7 @@ class Environment:
             try:
                 self._env.sync(True)
             except lmdb.Error as error:
-                # What the kernel could not write it forgets; a later sync that succeeds would prove nothing.
+                # Pages that the kernel could not write are lost; a later sync that succeeds would prove nothing.
                 self._sync_failed = str(error)
                 self._check_disk()
 

@@ -24,9 +24,9 @@ import msgspec
 
 from nodes.log.checks import check_new_topic, check_same_partitions
 from nodes.log.contract import LogDamaged, LogUnavailable
-from nodes.log.doorbell import create_doorbell
-from nodes.log.embedded_errors import damaged, translate
-from nodes.log.embedded_reserve import Reserve
+from nodes.log.embedded.damage.free_space_reserve import FreeSpaceReserve
+from nodes.log.embedded.errors import damaged, translate
+from nodes.log.embedded.notifier import create_doorbell
 
 FORMAT = "holon-embedded-log"
 VERSION = 1
@@ -57,8 +57,8 @@ class LogFolder:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.doorbell = root / "doorbell"
-        self.reserve = Reserve(root / "reserve")
+        self.notifier = root / "doorbell"
+        self.reserve = FreeSpaceReserve(root / "reserve")
         self._topics = root / "topics"
         self._verified = root / _VERIFIED
         self._where = f"embedded log {root}"
@@ -145,12 +145,12 @@ class LogFolder:
         meta = _read_log_json(file)
         if (meta.format, meta.version) != (FORMAT, VERSION):
             raise LogDamaged(
-                f"{file} says {meta.format} version {meta.version}, this program reads {FORMAT} version {VERSION}; "
+                f"{file} has {meta.format} version {meta.version}, this program reads {FORMAT} version {VERSION}; "
                 "use the program that wrote it, or another folder"
             )
         for folder in (self._topics, self.root / "tmp"):
             folder.mkdir(mode=0o700, exist_ok=True)
-        create_doorbell(self.doorbell)
+        create_doorbell(self.notifier)
         self.reserve.fill()
         if not os.access(self.root, os.W_OK | os.X_OK):
             raise LogUnavailable(f"{self._where}: the folder is not writable; change its owner, mode or mount")

@@ -65,7 +65,7 @@ class LockFile:
             return 0
 
     def acquisition(self, lock: int) -> tuple[int, int]:
-        """Who holds it for what: changes with each write transaction."""
+        """The holder and its use: changes with each write transaction."""
         try:
             return self.owner(lock), self._words[_COMMITS]
         except ValueError:

@@ -1,7 +1,6 @@
-"""Two threads of a process that has embedded logs open: one syncs to disk, one watches for stalled lock owners.
+"""A thread that looks for stalled owners of locks that threads of this process wait for.
 
-Both sleep without waking while there is nothing to do, start when first needed, and are separate because a sync may
-take long on a slow disk while the other must go on looking.
+It sleeps without waking while there is nothing to do, and starts when first needed.
 """
 
 from __future__ import annotations
@@ -10,10 +9,8 @@ import logging
 import threading
 import time
 
-from nodes.log.contract import LogError
-from nodes.log.embedded_environment import Environment
-from nodes.log.embedded_lockfile import READER_LOCK, WRITER_LOCK, LockFile
-from nodes.log.embedded_stall import LOOK_S, StallWatch, find_owner, kill_owner
+from nodes.log.embedded.damage.stalled_writer import LOOK_S, StallWatch, find_owner, kill_owner
+from nodes.log.embedded.lock_file import READER_LOCK, WRITER_LOCK, LockFile
 
 _IDLE_LOOKS = 20
 
@@ -92,52 +89,3 @@ class LockWatcher:
             if watch.must_kill(now * 1000, acquisition, owner) and owner is not None:
                 kill_owner(acquisition[0], owner, file.path, file.where)
         return bool(waits)
-
-
-class DiskSyncer:
-    """Syncs environments with the policy ``interval`` when they are due."""
-
-    def __init__(self) -> None:
-        self._due: dict[Environment, float] = {}
-        self._lock = threading.Lock()
-        self._go = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._stopping = False
-
-    def committed(self, env: Environment, interval_s: float) -> None:
-        """Something was committed that is to be on disk ``interval_s`` from now."""
-        if env in self._due:
-            return
-        with self._lock:
-            self._due.setdefault(env, time.monotonic() + interval_s)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="holon-log-sync", daemon=True)
-                self._thread.start()
-        self._go.set()
-
-    def stop(self) -> None:
-        """End the thread; the next commit starts another."""
-        thread = self._thread
-        if thread is not None:
-            self._stopping = True
-            self._go.set()
-            thread.join(timeout=60)
-        self._thread, self._stopping = None, False
-
-    def _run(self) -> None:
-        while not self._stopping:
-            with self._lock:
-                first = min(self._due.values(), default=None)
-            self._go.wait(None if first is None else max(0.0, first - time.monotonic()))
-            self._go.clear()
-            now = time.monotonic()
-            with self._lock:
-                due = [env for env, at in self._due.items() if at <= now]
-                for env in due:
-                    del self._due[env]  # first: what is committed during the sync is due again
-            for env in due:
-                try:
-                    env.sync()
-                except LogError as error:
-                    if not env.closed:  # the next append raises it to whoever would believe in the disk
-                        _log.error("%s", error)

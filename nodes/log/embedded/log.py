@@ -11,15 +11,24 @@ from pathlib import Path
 from typing import Literal
 
 from nodes.log.checks import check_topic_name
-from nodes.log.contract import MAX_RECORD_BYTES, Appended, Chunk, Log, LogError, LogFull, TopicPartition, UnknownTopic
-from nodes.log.doorbell import SLICE_S, Doorbell
-from nodes.log.embedded_block import encode_bodies
-from nodes.log.embedded_boot import verify_once_a_boot
-from nodes.log.embedded_chunk import empty_chunk, make_chunk
-from nodes.log.embedded_columns import Gatherer
-from nodes.log.embedded_folder import LogFolder, TopicMeta
-from nodes.log.embedded_partition import Partition, decode_each
-from nodes.log.embedded_registry import FSYNC_POLICIES, registry
+from nodes.log.contract import (
+    MAX_RECORD_BYTES,
+    Appended,
+    FetchedRecords,
+    Log,
+    LogError,
+    LogFull,
+    TopicPartition,
+    UnknownTopic,
+)
+from nodes.log.embedded.block import encode_bodies
+from nodes.log.embedded.chunk import empty_chunk, make_chunk
+from nodes.log.embedded.columns import Gatherer
+from nodes.log.embedded.damage.after_reboot import verify_once_a_boot
+from nodes.log.embedded.folder import LogFolder, TopicMeta
+from nodes.log.embedded.notifier import SLICE_S, Notifier
+from nodes.log.embedded.open_environments import FSYNC_POLICIES, registry
+from nodes.log.embedded.partition import Partition, decode_each
 from nodes.log.own_process import OWN
 
 Fsync = Literal["none", "interval", "batch"]
@@ -59,7 +68,7 @@ class EmbeddedLog(Log):
         self._clock_ms = clock_ms
         self._folder = LogFolder(self.path)
         verify_once_a_boot(self._folder)
-        self._bell = Doorbell(self._folder.doorbell)
+        self._bell = Notifier(self._folder.notifier)
         self._topics: dict[str, TopicMeta] = {}
         self._open: dict[tuple[str, int], Partition] = {}
         self._opening = threading.Lock()
@@ -107,12 +116,12 @@ class EmbeddedLog(Log):
 
     def read(
         self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20
-    ) -> Chunk:
+    ) -> FetchedRecords:
         gather = decode_each if self._gatherer is None else self._gatherer.gather
         blocks = self._partition(topic, partition).read(offset, max_records, max_bytes, gather)
         return make_chunk(blocks, offset, max_records, max_bytes) if blocks else empty_chunk(offset)
 
-    def use_columns(self, without_headers: str | None = None, *, source: str | None = None) -> bool:
+    def use_columns(self, without_headers: str | None = None) -> bool:
         """Large reads of records without headers and keys; other records cost an object each all the same."""
         self._gatherer = Gatherer()
         return True
@@ -200,7 +209,7 @@ class EmbeddedLog(Log):
             raise LogError(f"embedded log {self.path}: it is closed; open it again")
 
 
-def _release(partitions: dict[tuple[str, int], Partition], bell: Doorbell, pid: int) -> None:
+def _release(partitions: dict[tuple[str, int], Partition], bell: Notifier, pid: int) -> None:
     if pid != OWN.id:
         return
     failed = None

@@ -59,7 +59,7 @@ def create_doorbell(path: Path) -> None:
         os.close(descriptor)
 
 
-class Doorbell:
+class Notifier:
     """A word shared by all processes that have the file open. Safe to use from several threads."""
 
     def __init__(self, path: Path, *, futex: bool = True) -> None:
@@ -94,7 +94,7 @@ class Doorbell:
             time.sleep(min(POLL_S, left))
 
     def close(self) -> None:
-        """Unmap the file. Whoever sleeps at this moment wakes when his time is over."""
+        """Unmap the file. A reader that sleeps at this moment wakes when its time is over."""
         self._word = ctypes.c_uint32(0)
         self._address = ctypes.addressof(self._word)
         self._map.close()

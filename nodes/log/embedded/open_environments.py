@@ -9,10 +9,11 @@ import threading
 from pathlib import Path
 
 from nodes.log.contract import LogError
-from nodes.log.embedded_environment import Environment
-from nodes.log.embedded_errors import damaged, translate
-from nodes.log.embedded_keeper import DiskSyncer, LockWatcher
-from nodes.log.embedded_partition import Partition
+from nodes.log.embedded.disk_syncer import DiskSyncer
+from nodes.log.embedded.environment import Environment
+from nodes.log.embedded.errors import damaged, translate
+from nodes.log.embedded.lock_watcher import LockWatcher
+from nodes.log.embedded.partition import Partition
 
 FSYNC_POLICIES = ("none", "interval", "batch")
 """From weak to strong."""
@@ -33,7 +34,7 @@ class Registry:
 
     def __init__(self, inherited: frozenset[tuple[int, int]] = frozenset()) -> None:
         self._inherited = inherited
-        """What was open in the process that this one was forked from."""
+        """Environments that were open in the process that this one was forked from."""
         self._lock = threading.Lock()
         self._entries: dict[tuple[int, int], _Entry] = {}
         self._syncer = DiskSyncer()

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 import lmdb
 
-from nodes.log import embedded_block as block
 from nodes.log.checks import out_of_range
 from nodes.log.contract import Appended
-from nodes.log.embedded_environment import Environment
-from nodes.log.embedded_errors import damaged, translate
+from nodes.log.embedded import block
+from nodes.log.embedded.environment import Environment
+from nodes.log.embedded.errors import damaged, translate
 
 DELETE_BLOCKS = 1000
 """Most blocks that one transaction of ``delete_before`` drops, so that appends are not held up."""
@@ -34,7 +34,7 @@ def decode_each(stored: Sequence[tuple[block.Head, memoryview]]) -> list[block.B
 
 
 class Partition:
-    """Opened once a process (embedded_registry.py). Safe to use from several threads."""
+    """Opened once a process (embedded/open_environments.py). Safe to use from several threads."""
 
     def __init__(self, env: Environment, on_commit: Callable[[], None]) -> None:
         self.env = env

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from numpy.typing import NDArray
 
 from nodes.log.contract import Appended, LogError, LogUnavailable
-from nodes.log.kafka_errors import Connection, reason
+from nodes.log.kafka.errors import Connection, reason
 
 HEADER = "holon"
 """The one Kafka header that carries a record's headers of the contract."""
@@ -22,7 +22,7 @@ _SLICE_S = 0.5
 
 
 class Leaders:
-    """What a producer knows of its topics: librdkafka asks for their leaders late, and at leisure."""
+    """A producer's knowledge of its topics: librdkafka asks for their leaders late, and at leisure."""
 
     def __init__(self, producer: Producer, connection: Connection, timeout_s: float) -> None:
         self._producer = producer
@@ -40,6 +40,24 @@ class Leaders:
             self._partitions[name] = len(known[name].partitions)
 
 
+class AcknowledgedEnds:
+    """Ends of partitions, by one producer's acknowledgements in their order.
+
+    A batch that is sent again although the broker has it may be acknowledged without an offset. It lies behind all that
+    was acknowledged before, which gives an end that is not too high: tails are then scanned from further back.
+    """
+
+    def __init__(self) -> None:
+        self._ends: dict[tuple[str, int], int] = {}
+
+    def after(self, name: str, partition: int, offset: int | None, count: int) -> int:
+        """The end behind ``count`` more records, the last of them at ``offset`` if that is known."""
+        known = self._ends.get((name, partition), 0)
+        end = known + count if offset is None else offset + 1
+        self._ends[name, partition] = max(known, end)
+        return end
+
+
 class Appender:
     """An idempotent producer that stops at its first failure: what came after would leave a gap.
 
@@ -55,6 +73,7 @@ class Appender:
         self._connection = connection
         self._timeout_s = timeout_s
         self._lock = threading.Lock()
+        self._ends = AcknowledgedEnds()
         self._stopped: str | None = None
         self._new_producer()
 
@@ -70,7 +89,7 @@ class Appender:
     ) -> Appended:
         """Append records that each fit into ``limit_bytes`` to topic ``name`` (in the broker's words).
 
-        What does not fit into one batch goes out in several, one after the other: see docs/design/kafka-log.md.
+        Records that do not fit into one batch go out in several, one after the other: see docs/design/kafka-log.md.
         """
         where = f"topic {name!r} partition {partition}"
         with self._lock:
@@ -90,8 +109,10 @@ class Appender:
                     )
                 )
                 ends = self._send(name, partition, rows, f"{where}: record {begin} of {len(values)} and those after it")
-                if first < 0:
-                    first: int = ends[0].offset()  # type: ignore[assignment]
+                offset, more = ends[0].offset(), len(rows) - 1
+                begun = self._ends.after(name, partition, offset, 1) - 1
+                self._ends.after(name, partition, None if offset is None else offset + more, more)
+                first = begun if first < 0 else first
                 timestamp_ms = max(timestamp_ms, ends[-1].timestamp()[1])
             return Appended(first, len(values), timestamp_ms)
 

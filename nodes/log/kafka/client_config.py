@@ -8,6 +8,9 @@ from typing import Any
 
 from confluent_kafka import KafkaError
 
+from nodes.log.kafka.direct.security import KNOWN as SECURITY
+from nodes.log.kafka.direct.security import can_dial
+
 logger = logging.getLogger(__name__)
 
 FETCH_WAIT_MS = 20
@@ -22,18 +25,12 @@ SEND_BATCH_BYTES = 1_000_000
 MAX_BATCH_RECORDS = 1_000_000
 UNUSED_GROUP = "holon"
 """Consumers must name a group; nothing is ever stored for it or asked of it."""
-
-
 OWN_PREFIX = "holon."
 """Not librdkafka's: how this log itself uses Kafka."""
-WRITER = f"{OWN_PREFIX}writer"
-WRITERS = ("batches", "librdkafka")
-"""Who writes what is given as columns: batches that are written here, on connections of our own, or librdkafka."""
-READER = f"{OWN_PREFIX}reader"
-READERS = ("source", "all", "librdkafka")
-"""Who reads what is read as columns. ``source``: the source topic is read over connections of our own; ``all``: all
-topics are; ``librdkafka``: none is."""
-_PLAIN = frozenset(["client.id", "group.id", "debug", "security.protocol"])
+WRITER, READER = f"{OWN_PREFIX}writer", f"{OWN_PREFIX}reader"
+IMPLEMENTATIONS = ("direct", "librdkafka")
+"""Writers and readers of columns: connections of Holon's own (the default), or those of confluent-kafka."""
+_KNOWN = frozenset(["client.id", "group.id", "debug"])
 _HARMLESS = (OWN_PREFIX, "compression.", "reconnect.", "retry.", "metadata.", "topic.metadata.", "connections.")
 
 
@@ -45,20 +42,19 @@ class ClientLog:
         logger.debug("librdkafka (level %d): " + text, level, *arguments)
 
 
-def writes_batches(properties: Mapping[str, str]) -> bool:
+def writes_directly(properties: Mapping[str, str]) -> bool:
     """Whether ``WRITER`` says so, or nothing else."""
-    return properties.get(WRITER, WRITERS[0]) == WRITERS[0]
+    return properties.get(WRITER, IMPLEMENTATIONS[0]) == IMPLEMENTATIONS[0]
 
 
-def reader(properties: Mapping[str, str]) -> str:
-    """One of ``READERS``. Connections of our own know no security and no preferences about networks and racks."""
-    plain = properties.get("security.protocol", "plaintext").lower() == "plaintext"
-    ours = plain and all(name in _PLAIN or name.startswith(_HARMLESS) for name in properties)
-    return properties.get(READER, READERS[0]) if ours else "librdkafka"
+def reads_directly(properties: Mapping[str, str]) -> bool:
+    """As ``writes_directly``. Connections of our own know no preferences about networks and racks."""
+    known = all(name in _KNOWN or name in SECURITY or name.startswith(_HARMLESS) for name in properties)
+    return properties.get(READER, IMPLEMENTATIONS[0]) == IMPLEMENTATIONS[0] and known and can_dial(properties)
 
 
 def common(bootstrap: str, properties: Mapping[str, str]) -> dict[str, Any]:
-    """What every client has: short pauses between attempts, so that a broker that comes back is found quickly."""
+    """The properties of every client: short pauses, so that a broker that comes back is found quickly."""
     return {
         "client.id": "holon",
         "socket.keepalive.enable": True,

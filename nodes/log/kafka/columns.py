@@ -1,22 +1,21 @@
-"""What a batch of librdkafka's messages becomes: pieces of one partition as columns, and events.
-
-``kafka_native`` takes messages from the library, compiled loops fill the table of their fields; here runs of the same
-partition become pieces, and a tail keeps the pieces until they are read.
-"""
+"""A partition's records as readers give them: pieces as columns; and a tail, which keeps them until they are read."""
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from confluent_kafka import KafkaError
 from numpy.typing import NDArray
 
-from holon.columnar.payloads import Payloads, Places
-from nodes.log.contract import Chunk, TopicPartition
-from nodes.log.kafka_tail import BUFFER_BYTES, BUFFER_RECORDS, Tail
+from holon.columnar.payloads import BinaryColumn, Places
+from nodes.log.contract import FetchedRecords, TopicPartition
 
+BUFFER_RECORDS = 50_000
+BUFFER_BYTES = 32 << 20
 ENOUGH_RECORDS = 4_000
 """Copying more than these costs as much as another turn of a node."""
 
@@ -25,7 +24,7 @@ ENOUGH_RECORDS = 4_000
 class Piece:
     """A run of records of one partition; ``headers`` and ``keys`` None: none has one.
 
-    Values and headers are ``Payloads``, or lists where there are few. ``size``: bytes of values, headers and keys.
+    Values and headers are ``BinaryColumn``, or lists where there are few. ``size``: bytes of values, headers and keys.
     """
 
     offsets: Places
@@ -60,29 +59,56 @@ class Piece:
 
 
 def _sizes(values: Sequence[bytes]) -> NDArray[np.int64]:
-    if isinstance(values, Payloads):
+    if isinstance(values, BinaryColumn):
         return values.ends - values.starts
     return np.fromiter(map(len, values), np.int64, len(values))
 
 
-class ColumnTail(Tail):
-    """A tail that keeps pieces instead of messages."""
+class Tail:
+    """One partition that is followed. ``pieces`` are all up to ``fetched``, where the next one will come from."""
 
-    __slots__ = ("pieces", "records")
+    __slots__ = (
+        "attached",
+        "buffered",
+        "damaged",
+        "end",
+        "end_s",
+        "fetched",
+        "pieces",
+        "problem",
+        "records",
+        "start",
+        "used_s",
+        "where",
+    )
 
     def __init__(self, where: TopicPartition, offset: int) -> None:
-        super().__init__(where, offset)
+        self.where = where
+        self.start = offset
+        self.fetched = offset
         self.pieces: deque[Piece] = deque()
         self.records = 0
+        self.buffered = 0
+        self.attached = False
+        self.problem: KafkaError | None = None
+        self.damaged = 0
+        self.end, self.end_s = -1, float("-inf")
+        self.used_s = time.monotonic()
+
+    def covers(self, offset: int) -> bool:
+        """Whether reading on from there needs no jump."""
+        return self.start <= offset <= self.fetched
 
     def has_some(self) -> bool:
+        """Whether something has arrived that was not read."""
         return bool(self.pieces)
 
     def last_offset(self) -> int:
+        """Of the last record that has arrived; there is one."""
         return int(self.pieces[-1].offsets[-1])
 
     def add_piece(self, piece: Piece) -> None:
-        """What has arrived, without what is known already."""
+        """Keep the records that have arrived, without those known already."""
         known = 0 if piece.offsets[0] >= self.fetched else int(np.searchsorted(piece.offsets, self.fetched))
         if known == len(piece):
             return
@@ -94,6 +120,7 @@ class ColumnTail(Tail):
         self.fetched = int(piece.offsets[-1]) + 1
 
     def drop_before(self, offset: int) -> None:
+        """The reader has gone on: what is below the offset is not asked for again."""
         while self.pieces and self.pieces[0].offsets[0] < offset:
             first = self.pieces[0]
             rows = int(np.searchsorted(first.offsets, offset))
@@ -111,16 +138,15 @@ class ColumnTail(Tail):
             self.pieces[0] = first.cut(rows, len(first))
 
     def is_full(self) -> bool:
+        """Whether enough has arrived for now: a partition that nobody reads on must not fill the memory."""
         return self.records > BUFFER_RECORDS or self.buffered > BUFFER_BYTES
 
-    def new_taken(self, max_records: int, max_bytes: int) -> ColumnTaken:
-        return ColumnTaken(max_records, max_bytes)
 
+class Taken:
+    """Pieces that are given out together, up to a limit; values as ``BinaryColumn`` where ``columns``."""
 
-class ColumnTaken:
-    """Pieces that are given out together, up to a limit."""
-
-    def __init__(self, max_records: int, max_bytes: int) -> None:
+    def __init__(self, max_records: int, max_bytes: int, columns: bool) -> None:
+        self._columns = columns
         self._records_left = max_records
         self._bytes_left = max_bytes
         self._pieces: list[Piece] = []
@@ -130,7 +156,7 @@ class ColumnTaken:
         """True if there is something."""
         return self._pieces
 
-    def fill(self, tail: ColumnTail) -> bool:
+    def fill(self, tail: Tail) -> bool:
         """Move records out of the tail; True if no more are to be taken."""
         while tail.pieces:
             if self._records_left <= 0:
@@ -159,22 +185,22 @@ class ColumnTaken:
             return False
         return sum(map(len, self._pieces)) >= ENOUGH_RECORDS
 
-    def _take(self, tail: ColumnTail, piece: Piece, size: int) -> None:
+    def _take(self, tail: Tail, piece: Piece, size: int) -> None:
         self._records_left -= len(piece)
         self._bytes_left -= size
         self._pieces.append(piece)
         tail._drop(len(piece), size)
         tail.start = int(piece.offsets[-1]) + 1
 
-    def chunk(self, next_offset: int) -> Chunk:
+    def chunk(self, next_offset: int) -> FetchedRecords:
         """The columns."""
         pieces = self._pieces
         if len(pieces) == 1:
             only = pieces[0]
             bare = only.headers is None
             headers = [b""] * len(only) if only.headers is None else list(only.headers)
-            values = Payloads.of(only.values)
-            return Chunk(only.offsets, only.timestamps_ms, values, headers, only.keys, next_offset, bare)
+            values = BinaryColumn.of(only.values) if self._columns else list(only.values)
+            return FetchedRecords(only.offsets, only.timestamps_ms, values, headers, only.keys, next_offset, bare)
         nothing = np.empty(0, np.int64)
         keys = None
         if any(piece.keys is not None for piece in pieces):
@@ -184,10 +210,10 @@ class ColumnTaken:
             headers = [h for piece in pieces for h in (piece.headers or [b""] * len(piece))]
         else:
             headers = [b""] * sum(map(len, pieces))
-        return Chunk(
+        return FetchedRecords(
             np.concatenate([nothing, *(piece.offsets for piece in pieces)]),
             np.concatenate([nothing, *(piece.timestamps_ms for piece in pieces)]),
-            _joined([piece.values for piece in pieces]),
+            _joined([piece.values for piece in pieces], self._columns),
             headers,
             keys,
             next_offset,
@@ -195,11 +221,13 @@ class ColumnTaken:
         )
 
 
-def _joined(parts: Sequence[Sequence[bytes]]) -> Payloads:
+def _joined(parts: Sequence[Sequence[bytes]], columns: bool) -> Sequence[bytes]:
+    if not columns:
+        return [value for part in parts for value in part]
     if all(isinstance(part, list) for part in parts):
-        return Payloads.of([value for part in parts for value in part])
-    return Payloads.joined([Payloads.of(part) for part in parts])
+        return BinaryColumn.of([value for part in parts for value in part])
+    return BinaryColumn.joined([BinaryColumn.of(part) for part in parts])
 
 
 def _buffer(values: Sequence[bytes]) -> object:
-    return values.buffer if isinstance(values, Payloads) else None
+    return values.buffer if isinstance(values, BinaryColumn) else None

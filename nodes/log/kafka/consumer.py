@@ -1,51 +1,49 @@
-"""Reading Kafka: one consumer follows the partitions that are being read, and keeps what arrived for each."""
+"""Reading Kafka: one reader follows the partitions that are being read, and keeps what arrived for each."""
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from nodes.log.checks import out_of_range
-from nodes.log.contract import Chunk, LogTruncated, TopicPartition
-from nodes.log.kafka_columns import ColumnTail
-from nodes.log.kafka_errors import DAMAGED, OUT_OF_RANGE, Connection, is_truncation, reason
-from nodes.log.kafka_native import Event, NativeConsumer
-from nodes.log.kafka_remedies import Remedy, remedy
-from nodes.log.kafka_tail import Tail
-from nodes.log.kafka_topics import Topics
+from nodes.log.contract import FetchedRecords, LogTruncated, TopicPartition
+from nodes.log.kafka.columns import Tail, Taken
+from nodes.log.kafka.confluent_reader import Event, Reader
+from nodes.log.kafka.errors import DAMAGED, OUT_OF_RANGE, Connection, is_truncation, reason
+from nodes.log.kafka.retry_policy import Remedy, remedy
+from nodes.log.kafka.topics import Topics
 
 END_MAX_AGE_S = 0.005
 """How old the broker's word about the end of a partition may be when an empty chunk is given for it."""
 UNUSED_S = 2.0
 PUMP_INTERVAL_S = 0.0005
-"""Who follows many partitions in turn takes what has arrived for all of them at the first."""
+"""A caller that polls many partitions in turn takes the arrived records of all of them at the first."""
 FETCHES_OF_DAMAGED = 3
-_TAKE = 10_000
-_PIECE = 500  # room for so many is made each time
 _SLICE_S = 0.25
 _NO_NUMBERS = np.empty(0, np.int64)
 
 
 class Follower:
-    """Belongs to one thread at a time. ``prefix`` stands before the topics' names on the broker."""
+    """Belongs to one thread at a time. ``prefix`` stands before the topics' names on the broker.
+
+    ``columns``: values are given as ``BinaryColumn``.
+    """
 
     def __init__(
         self,
-        consumer: Consumer | NativeConsumer,
+        reader: Reader,
         topics: Topics,
         connection: Connection,
         prefix: str,
         timeout_s: float,
+        columns: bool = False,
     ) -> None:
-        self._consumer: Any = consumer
-        self._native = consumer if isinstance(consumer, NativeConsumer) else None
-        self._tail_type = Tail if self._native is None else ColumnTail
+        self._reader = reader
+        self._columns = columns
         self._topics = topics
         self._connection = connection
         self._prefix = prefix
@@ -58,11 +56,11 @@ class Follower:
 
     # --- what the log offers ----------------------------------------------------------------------------------------
 
-    def read(self, where: TopicPartition, offset: int, max_records: int, max_bytes: int) -> Chunk:
+    def read(self, where: TopicPartition, offset: int, max_records: int, max_bytes: int) -> FetchedRecords:
         """As the contract says; the partition is known to exist."""
         tail = self._tail_at(where, offset)
         tail.drop_before(offset)
-        taken = tail.new_taken(max(max_records, 1), max_bytes)
+        taken = Taken(max(max_records, 1), max_bytes, self._columns)
         deadline, looked = time.monotonic() + self._timeout_s, False
         while not taken.fill(tail):
             if tail.fetched < tail.end:
@@ -75,7 +73,7 @@ class Follower:
         next_offset = tail.start if tail.has_some() else tail.fetched
         return taken.chunk(max(next_offset, offset))
 
-    def follow(self, where: TopicPartition, offset: int, max_records: int, max_bytes: int) -> Chunk:
+    def poll(self, where: TopicPartition, offset: int, max_records: int, max_bytes: int) -> FetchedRecords:
         """As the contract says: what has arrived, without asking for the end."""
         tail = self._tail_at(where, offset)
         tail.drop_before(offset)
@@ -85,8 +83,8 @@ class Follower:
             if time.monotonic() - self._pumped_s > PUMP_INTERVAL_S:
                 self._pump(0)
             if not tail.has_some() and tail.problem is None:
-                return Chunk(_NO_NUMBERS, _NO_NUMBERS, [], [], None, max(tail.fetched, offset))
-        taken = tail.new_taken(max(max_records, 1), max_bytes)
+                return FetchedRecords(_NO_NUMBERS, _NO_NUMBERS, [], [], None, max(tail.fetched, offset))
+        taken = Taken(max(max_records, 1), max_bytes, self._columns)
         taken.fill(tail)
         if tail.problem is not None and not taken.offsets and not self._fetches_again(tail):
             self._raise_problem(tail)
@@ -115,7 +113,7 @@ class Follower:
         return self.start(where), self.end(where)
 
     def end(self, where: TopicPartition) -> int:
-        """The end, asked of the broker now. Whoever has been told it reads up to it."""
+        """The end, asked of the broker now. Its caller can read up to it."""
         end = self._topics.offsets([where], at_end=True)[where]
         tail = self._tails.get(where)
         if tail is not None:
@@ -139,14 +137,14 @@ class Follower:
             self._detach(tail)
 
     def forget_before(self, where: TopicPartition, offset: int) -> None:
-        """What is below ``offset`` was deleted; who reads behind it is not disturbed."""
+        """The records below ``offset`` were deleted; a reader behind it is not disturbed."""
         tail = self._tails.get(where)
         if tail is not None and tail.start < offset:
             self.forget(where)
 
     def close(self) -> None:
         """Leave the brokers."""
-        self._consumer.close()
+        self._reader.close()
 
     # --- following --------------------------------------------------------------------------------------------------
 
@@ -169,7 +167,7 @@ class Follower:
             KafkaError.OFFSET_OUT_OF_RANGE,
         ):
             raise self._connection.translated(problem, _reading(where, offset))
-        tail = self._tails[where] = self._tail_type(where, offset)
+        tail = self._tails[where] = Tail(where, offset)
         tail.end, tail.end_s = end, now_s
         self._attach(tail)
         return tail
@@ -178,7 +176,7 @@ class Follower:
         tail = self._tails.get(where)
         if tail is None or not tail.start <= position <= tail.fetched:
             self.forget(where)
-            tail = self._tails[where] = self._tail_type(where, position)
+            tail = self._tails[where] = Tail(where, position)
             tail.end = self.end(where)
         tail.used_s = now_s
         if not tail.attached and tail.problem is None and not tail.is_full():
@@ -253,7 +251,7 @@ class Follower:
             for tail in [tail for tail in self._tails.values() if now_s - tail.used_s > UNUSED_S]:
                 self.forget(tail.where)
 
-    # --- the consumer -----------------------------------------------------------------------------------------------
+    # --- the reader -------------------------------------------------------------------------------------------------
 
     def _kafka(self, where: TopicPartition, offset: int) -> KafkaPartition:
         return KafkaPartition(self._prefix + where.topic, where.partition, offset)
@@ -264,72 +262,36 @@ class Follower:
             name not in self._learned
         ):  # else librdkafka asks for a new topic's leaders when it comes round to it, in 1 s
             try:
-                self._consumer.list_topics(name, timeout=self._timeout_s)
+                self._reader.list_topics(name, timeout=self._timeout_s)
             except KafkaException as error:
                 raise self._connection.translated(reason(error), f"asking for topic {tail.where.topic!r}") from error
             self._learned.add(name)
-        self._consumer.incremental_assign([self._kafka(tail.where, tail.fetched)])
+        self._reader.incremental_assign([self._kafka(tail.where, tail.fetched)])
         tail.attached = True
 
     def _detach(self, tail: Tail) -> None:
         if tail.attached:
-            self._consumer.incremental_unassign([self._kafka(tail.where, tail.fetched)])
+            self._reader.incremental_unassign([self._kafka(tail.where, tail.fetched)])
             tail.attached = False
 
     def _pump(self, timeout_s: float) -> None:
-        """Wait for one message at most so long, and take all that are there then."""
-        if self._native is not None:
-            self._pump_pieces(self._native, timeout_s)
-            return
-        touched: dict[TopicPartition, Tail] = {}
-        # The client cuts the time to whole milliseconds: who waits for less than one would turn as quickly as it can.
-        timeout_s = math.ceil(timeout_s * 1000) / 1000
+        """Wait for a record or an event at most so long, and take all that are there then."""
         try:
-            arrived = self._consumer.consume(1, timeout_s)
-            full = bool(arrived)
-            while full and len(arrived) < _TAKE:
-                more = self._consumer.consume(_PIECE, 0)
-                arrived += more
-                full = len(more) == _PIECE
+            arrived = self._reader.take(timeout_s)
         except KafkaException as error:
             raise self._connection.translated(reason(error), "reading") from error
-        for message in arrived:
-            error = message.error()
-            if error is not None:
-                self._noted(message, error)
-                continue
-            tail = self._tail_of(message)
-            offset: int = message.offset()  # type: ignore[assignment]
-            # What comes behind an error waits until that is mended, or it would be skipped.
-            if tail is not None and tail.problem is None and offset >= tail.fetched:
-                tail.damaged = 0
-                tail.messages.append(message)
-                tail.buffered += len(message)
-                tail.fetched = offset + 1
-                touched[tail.where] = tail
-        for tail in touched.values():
-            if tail.attached and tail.is_full():
-                self._detach(tail)
-        self._pumped_s = time.monotonic()
-
-    def _pump_pieces(self, native: NativeConsumer, timeout_s: float) -> None:
-        """As ``_pump``, where what arrives are pieces."""
-        for one in native.take(timeout_s):
+        for one in arrived:
             if isinstance(one, Event):
                 self._noted(one, one.error())
                 continue
             topic, partition, piece = one
             tail = self._tail_at_place(topic, partition)
-            if isinstance(tail, ColumnTail) and tail.problem is None:
+            # Records behind an error wait until that is mended, or it would be skipped.
+            if tail is not None and tail.problem is None:
                 tail.add_piece(piece)
                 if tail.is_full():
                     self._detach(tail)
         self._pumped_s = time.monotonic()
-
-    def _tail_of(self, message: Message | Event) -> Tail | None:
-        topic: str = message.topic()  # type: ignore[assignment]
-        partition: int = message.partition()  # type: ignore[assignment]
-        return self._tail_at_place(topic, partition)
 
     def _tail_at_place(self, topic: str, partition: int) -> Tail | None:
         where = self._places.get((topic, partition))
@@ -338,17 +300,18 @@ class Follower:
         tail = self._tails.get(where)
         return tail if tail is not None and tail.attached else None
 
-    def _noted(self, message: Message | Event, error: KafkaError) -> None:
+    def _noted(self, event: Event, error: KafkaError) -> None:
         """An event that comes as a message. Without a partition it concerns the connection."""
-        if message.topic() is None:
+        topic = event.topic()
+        if topic is None:
             if error.fatal() or remedy(error.code()) is not Remedy.WAIT:
                 raise self._connection.translated(error, "reading")
             return
-        tail = self._tail_of(message)
+        tail = self._tail_at_place(topic, event.partition())
         if tail is None or (remedy(error.code()) is Remedy.WAIT and not is_truncation(error)):
             return
         if error.code() == KafkaError._PARTITION_EOF:  # control records and aborted ones leave no message behind
-            tail.fetched = max(tail.fetched, message.offset())  # type: ignore[type-var]
+            tail.fetched = max(tail.fetched, event.offset())
         else:
             tail.problem = error
 

@@ -18,7 +18,7 @@ from nodes.log.contract import (
     RecordTooLarge,
     UnknownTopic,
 )
-from nodes.log.kafka_remedies import Remedy, remedy
+from nodes.log.kafka.retry_policy import Remedy, remedy
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ OUT_OF_RANGE = frozenset([KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_O
 
 
 class Connection:
-    """What the clients of one log say about their connection; errors of the log quote it."""
+    """The reports of one log's clients about their connection; errors of the log quote it."""
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap

@@ -13,10 +13,10 @@ from confluent_kafka.admin import (  # pyright: ignore[reportPrivateImportUsage]
     ResourceType,  # pyright: ignore[reportPrivateImportUsage]
 )
 
-from nodes.log import kafka_config
 from nodes.log.address import LogAddress
-from nodes.log.kafka import KafkaLog
-from nodes.log.kafka_errors import Connection, reason
+from nodes.log.kafka import client_config as kafka_config
+from nodes.log.kafka.errors import Connection, reason
+from nodes.log.kafka.log import KafkaLog
 
 _FORBIDDEN = (KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZATION_FAILED)
 

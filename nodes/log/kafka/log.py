@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import threading
 import time
 import weakref
@@ -15,36 +14,26 @@ import numpy as np
 from confluent_kafka import Consumer, KafkaException
 from numpy.typing import NDArray
 
-from nodes import compiled
-from nodes.log import kafka_config, kafka_transactions
+from nodes.compiled import loading as compiled
 from nodes.log.checks import are_small, check_batch, check_new_topic, out_of_range
-from nodes.log.contract import (
-    MAX_RECORD_BYTES,
-    Appended,
-    Chunk,
-    Log,
-    LogError,
-    TopicPartition,
-    UnknownTopic,
-)
-from nodes.log.kafka_append import BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, Appender
-from nodes.log.kafka_batch_send import BatchSender
-from nodes.log.kafka_errors import Connection
-from nodes.log.kafka_follow import Follower
-from nodes.log.kafka_library import open_library
-from nodes.log.kafka_loose import LooseWriter, without_memory
-from nodes.log.kafka_native import NativeConsumer
-from nodes.log.kafka_native_send import NativeSender
-from nodes.log.kafka_send import Sender
-from nodes.log.kafka_swift import SwiftConsumer
-from nodes.log.kafka_topics import Topics
-from nodes.log.kafka_unanswered import Unanswered
+from nodes.log.contract import MAX_RECORD_BYTES, Appended, FetchedRecords, Log, LogError, TopicPartition, UnknownTopic
+from nodes.log.kafka import client_config, transactional_producer
+from nodes.log.kafka.append import BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, Appender
+from nodes.log.kafka.confluent_reader import ConfluentReader
+from nodes.log.kafka.consumer import Follower
+from nodes.log.kafka.direct.consumer import DirectReader
+from nodes.log.kafka.direct.producer import BatchSender
+from nodes.log.kafka.errors import Connection
+from nodes.log.kafka.producer import Sender
+from nodes.log.kafka.topics import LOOK_S, SPREAD_S, Topics
+from nodes.log.kafka.unacknowledged_writes import Unanswered
+from nodes.log.kafka.unordered_producer import LooseWriter, without_memory
 from nodes.log.own_process import OWN
 
 CONNECT_TIMEOUT_S = 5.0
 TIMEOUT_S = 15.0
 STUCK_WAIT_S = 0.002
-"""As long as something that was sent could not leave, a wait ends after this, so that ``delivered`` is called."""
+"""As long as something that was sent could not leave, a wait ends after this, so that ``poll_acks`` is called."""
 _BATCH_MARGIN_BYTES = 64 << 10
 
 
@@ -77,20 +66,20 @@ class KafkaLog(Log):
         self._batch_bytes = max_record_bytes + _BATCH_MARGIN_BYTES
         self._pid = OWN.id
         self._lock = threading.RLock()
-        self._writes_batches = kafka_config.writes_batches(properties or {})
-        self._reader = kafka_config.reader(properties or {})
-        base = kafka_config.common(bootstrap, properties or {})
+        self._writes_directly = client_config.writes_directly(properties or {})
+        self._reads_directly = client_config.reads_directly(properties or {})
+        base = client_config.common(bootstrap, properties or {})
         try:
-            self._topics = Topics(kafka_config.admin(base, connection.note), connection, prefix, timeout_s)
-            self._consuming = kafka_config.consumer(base, connection.note)
-            consumer = Consumer(self._consuming)
-            writer = kafka_config.producer(base, connection.note, self._batch_bytes, timeout_s)
+            self._topics = Topics(client_config.admin(base, connection.note), connection, prefix, timeout_s)
+            self._consuming = client_config.consumer(base, connection.note)
+            reader = ConfluentReader(Consumer(self._consuming))
+            writer = client_config.producer(base, connection.note, self._batch_bytes, timeout_s)
             self._appender = Appender(writer, connection, timeout_s)
-            self._sending = kafka_config.sender(base, connection.note, self._batch_bytes, timeout_s)
+            self._sending = client_config.sender(base, connection.note, self._batch_bytes, timeout_s)
             self._sender: Sender = Sender(self._sending, connection, timeout_s)
         except KafkaException as error:  # a property that librdkafka does not know, a certificate that is not there
             raise LogError(f"Kafka {bootstrap}: the properties are refused: {error.args[0].str()}") from None
-        self._follower = Follower(consumer, self._topics, connection, prefix, timeout_s)
+        self._follower = Follower(reader, self._topics, connection, prefix, timeout_s)
         self._timeout_s = timeout_s
         self._new_sender: Callable[[Mapping[str, Any]], Sender] = lambda config: Sender(config, connection, timeout_s)
         self._transactional: dict[str, Sender] = {}
@@ -130,73 +119,61 @@ class KafkaLog(Log):
         return dict(known)
 
     def use_transactions(
-        self, topics: Collection[str], name: str, *, timeout_ms: int = kafka_transactions.TRANSACTION_TIMEOUT_MS
+        self, topics: Collection[str], name: str, *, timeout_ms: int = transactional_producer.TRANSACTION_TIMEOUT_MS
     ) -> None:
-        """What is sent to these topics between two calls of ``delivered`` goes out in one Kafka transaction.
+        """Records sent to these topics between two calls of ``poll_acks`` go out in one Kafka transaction.
 
         ``name`` is the ``transactional.id``, which must be this writer's own: it ends those of others with that name.
         """
         smallest = min((self._topics.limit(topic) for topic in topics), default=self._batch_bytes)
         batch_bytes = min(self._sending["batch.size"], smallest - BATCH_OVERHEAD_BYTES)  # one client for all of them
-        config = kafka_config.in_transactions({**self._sending, "batch.size": batch_bytes}, name, timeout_ms)
-        sender = kafka_transactions.TransactionalSender(config, self._connection, self._timeout_s)
+        config = client_config.in_transactions({**self._sending, "batch.size": batch_bytes}, name, timeout_ms)
+        sender = transactional_producer.TransactionalSender(config, self._connection, self._timeout_s)
         self._transactional.update(dict.fromkeys(topics, sender))
 
-    def use_columns(self, without_headers: str | None = None, *, source: str | None = None) -> bool:
-        found, library = compiled.loops(), open_library()
-        if found is None or library is None:
+    def use_columns(self, without_headers: str | None = None) -> bool:
+        found = compiled.loops()
+        if found is None:
             return False
         with self._lock:
             bare = None if without_headers is None else self.prefix + without_headers
-            most = bare if source is None else self.prefix + source
-            consumer = self._column_consumer(library, found, bare, most)
+            library = ConfluentReader(Consumer(self._consuming), bare)
+            reader = DirectReader(library, found, self._consuming, bare) if self._reads_directly else library
             old = self._follower
-            self._follower = Follower(consumer, self._topics, self._connection, self.prefix, self._timeout_s)
-            self._write_batches(library, found)
+            self._follower = Follower(
+                reader, self._topics, self._connection, self.prefix, self._timeout_s, columns=True
+            )
+            self._write_directly(found)
             self._hold_parts()
             old.close()
         return True
 
     def prefer_latency(self, *, build: bool = False) -> None:
-        library = open_library()
-        if library is None or not self._writes_batches or not compiled.ensure(build=build):
+        if not self._writes_directly or not compiled.ensure(build=build):
             return
         found = compiled.loops()
         assert found is not None, "ensured"
         with self._lock:
-            self._write_batches(library, found)
+            self._write_directly(found)
             self._hold_parts()
 
-    def _write_batches(self, library: ctypes.CDLL, found: compiled.Compiled) -> None:
-        if self._sender.used:
-            return  # what is on its way would lose its place
-        connection, timeout_s = self._connection, self._timeout_s
+    def _write_directly(self, found: compiled.Compiled) -> None:
+        """Where that is wanted, and nothing is on its way that would lose its place."""
+        if self._sender.used or not self._writes_directly:
+            return
+        connection, timeout_s, plain = self._connection, self._timeout_s, self._new_sender
 
-        def native(config: Mapping[str, Any]) -> Sender:
-            return NativeSender(library, found, config, connection, timeout_s)
+        def direct(config: Mapping[str, Any]) -> Sender:
+            return BatchSender(found, config, connection, timeout_s, lambda: plain(config))
 
-        def batches(config: Mapping[str, Any]) -> Sender:
-            return BatchSender(found, config, connection, timeout_s, lambda: native(config))
-
-        self._new_sender = batches if self._writes_batches else native
-        self._sender = self._new_sender(self._sending)
+        self._new_sender = direct
+        self._sender = direct(self._sending)
 
     def _hold_parts(self) -> None:
-        """What is to be released in the end has changed."""
+        """The parts to be released in the end have changed."""
         self._finalizer.detach()
         self._parts = (self._topics, self._follower, self._appender, self._sender, *self._parts[4:])
         self._finalizer = weakref.finalize(self, _release, *self._parts, self._pid)
-
-    def _column_consumer(
-        self, library: ctypes.CDLL, found: compiled.Compiled, bare: str | None, source: str | None
-    ) -> NativeConsumer:
-        match self._reader:
-            case "librdkafka":
-                return NativeConsumer(library, found, self._consuming, bare)
-            case "source":
-                return SwiftConsumer(library, found, self._consuming, bare, lambda topic: topic == source)
-            case _:
-                return SwiftConsumer(library, found, self._consuming, bare, lambda topic: True)
 
     def append(
         self,
@@ -252,7 +229,7 @@ class KafkaLog(Log):
         return self._limited[limit_bytes]
 
     @contextmanager
-    def together(self) -> Iterator[None]:
+    def batched(self) -> Iterator[None]:
         senders = (self._sender, *self._limited.values())
         for sender in senders:
             sender.gather()
@@ -266,26 +243,26 @@ class KafkaLog(Log):
         self._loose.topics.update(topics)
         self._unanswered.watch(essential)
 
-    def delivered(self, *, wait: bool = False) -> None:
+    def poll_acks(self, *, wait: bool = False) -> None:
         self._check()
         self._loose.poll()
-        self._sender.delivered(wait)
+        self._sender.poll_acks(wait)
         for sender in dict.fromkeys([*self._limited.values(), *self._transactional.values()]):
-            sender.delivered(wait)
+            sender.poll_acks(wait)
 
     def read(
         self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20
-    ) -> Chunk:
+    ) -> FetchedRecords:
         where = self._found(topic, partition)
         with self._lock:
             return self._follower.read(where, offset, max_records, max_bytes)
 
-    def follow(
+    def poll(
         self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20
-    ) -> Chunk:
+    ) -> FetchedRecords:
         where = self._found(topic, partition)
         with self._lock:
-            return self._follower.follow(where, offset, max_records, max_bytes)
+            return self._follower.poll(where, offset, max_records, max_bytes)
 
     def start_offset(self, topic: str, partition: int) -> int:
         where = self._found(topic, partition)
@@ -297,11 +274,11 @@ class KafkaLog(Log):
         with self._lock:
             return self._follower.end(where)
 
-    def written_end(self, topic: str, partition: int) -> int:
+    def high_watermark(self, topic: str, partition: int) -> int:
         where = self._found(topic, partition)
         return self._topics.offsets([where], at_end=True, committed=False)[where]
 
-    def written_ends(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+    def high_watermarks(self, places: Collection[TopicPartition]) -> dict[TopicPartition, int]:
         found = [self._found(*place) for place in places]
         return self._topics.offsets(found, at_end=True, committed=False)
 
@@ -366,10 +343,21 @@ class KafkaLog(Log):
         self._check()
         count = self._known.get(topic, 0)
         if not 0 <= partition < count:  # unknown, or with more partitions than before
-            count = self.partitions(topic)  # asks; raises, with the nearest names
+            count = self._asked(topic)
             if not 0 <= partition < count:
                 raise UnknownTopic(f"topic {topic!r} has no partition {partition}; it has 0 to {count - 1}")
         return TopicPartition(topic, partition)
+
+    def _asked(self, topic: str) -> int:
+        """Its partitions; raises ``UnknownTopic``, once it has had the time to reach each of several brokers."""
+        asked_s = time.monotonic()
+        while True:
+            try:
+                return self.partitions(topic)
+            except UnknownTopic:
+                if not self._topics.are_several or time.monotonic() - asked_s > SPREAD_S:
+                    raise
+            time.sleep(LOOK_S)
 
     def _check(self) -> None:
         if self._pid != OWN.id:

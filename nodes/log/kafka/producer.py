@@ -11,8 +11,8 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from nodes.log.contract import LogError, LogUnavailable
-from nodes.log.kafka_append import HEADER, Leaders
-from nodes.log.kafka_errors import Connection, reason
+from nodes.log.kafka.append import HEADER, AcknowledgedEnds, Leaders
+from nodes.log.kafka.errors import Connection, reason
 
 SLICE_S = 0.05
 _Row = tuple[bytes, bytes | None, bytes]
@@ -34,6 +34,7 @@ class Sender:
         self._producer: Producer | None = None
         self._leaders: Leaders | None = None
         self._waiting = 0
+        self._ends = AcknowledgedEnds()
         self._failed: LogError | None = None
 
     def send(
@@ -52,7 +53,7 @@ class Sender:
         def reported(error: KafkaError | None, message: Message) -> None:
             self._waiting -= 1
             if error is None:
-                done(message.offset() + 1)  # type: ignore[operator]
+                done(self._ends.after(name, partition, message.offset(), len(values)))
             elif self._failed is None:
                 self._failed = self._failure(error, name, partition)
 
@@ -67,10 +68,10 @@ class Sender:
         self._waiting += 1
 
     def gather(self) -> None:
-        """What is handed over from now on may wait until ``release``, where that saves requests."""
+        """Records handed over from now on may wait until ``release``, where that saves requests."""
 
     def release(self) -> None:
-        """What was gathered leaves."""
+        """The gathered records leave."""
 
     @property
     def used(self) -> bool:
@@ -79,10 +80,10 @@ class Sender:
 
     @property
     def stuck(self) -> bool:
-        """Whether something stays here until ``delivered`` is called again; the library has a thread that sends."""
+        """Whether something stays here until ``poll_acks`` is called again; the library has a thread that sends."""
         return False
 
-    def delivered(self, wait: bool) -> None:
+    def poll_acks(self, wait: bool) -> None:
         """Call what waits for acknowledgements; raises if a record was not delivered."""
         if self._producer is not None and self._waiting:
             self._poll(self._producer, 0)
@@ -101,7 +102,7 @@ class Sender:
             self._failed = self._failed or self._connection.translated(fatal, "sending")
 
     def close(self) -> None:
-        """What is still on its way may arrive, but nobody will hear of it."""
+        """Records still on their way may arrive, unheard of."""
         self._failed = LogUnavailable("the log is closed")
         if self._producer is not None:
             with contextlib.suppress(KafkaException):  # it has failed before, which was told

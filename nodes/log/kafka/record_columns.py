@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from holon.columnar.payloads import Payloads
+from holon.columnar.payloads import BinaryColumn
 
 FEW = 16
 """Up to so many, given as a list, no arrays are made: these would cost more than what is in them."""
@@ -22,7 +22,7 @@ class Records:
         self, values: Sequence[bytes], headers: Sequence[bytes] | None, keys: Sequence[bytes | None] | None
     ) -> None:
         self.count = len(values)
-        self.is_few = self.count <= FEW and not isinstance(values, Payloads)
+        self.is_few = self.count <= FEW and not isinstance(values, BinaryColumn)
         if self.is_few:  # copied: they may leave later, and the lists are the caller's
             values, headers, keys = tuple(values), headers and tuple(headers), keys and tuple(keys)
         self._values, self._headers, self._keys = values, headers, keys
@@ -65,9 +65,9 @@ def _arrays(column: Sequence[bytes | None] | None) -> tuple[Any, Any, Any]:
     """Buffer, starts and ends; the start of None is -1."""
     if column is None:
         return None, None, None
-    if isinstance(column, Payloads):
+    if isinstance(column, BinaryColumn):
         return column.buffer, np.ascontiguousarray(column.starts), np.ascontiguousarray(column.ends)
-    found = Payloads.of([value or b"" for value in column])
+    found = BinaryColumn.of([value or b"" for value in column])
     for row, value in enumerate(column):
         if value is None:
             found.starts[row] = -1

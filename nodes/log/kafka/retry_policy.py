@@ -1,4 +1,4 @@
-"""What helps against each error of Kafka: the one table that senders, readers and questions are judged by.
+"""The remedy for each error of Kafka: the one table that senders, readers and questions are judged by.
 
 An error that is not in the table is final: the message names it. ``docs/design/kafka-log.md``, "Brokers that go away".
 """
@@ -16,7 +16,7 @@ class Remedy(Enum):
     WAIT = "wait"
     """Transient: the client, or the same request again, mends it; a deadline decides when that has taken too long."""
     RENEW = "renew"
-    """The writer has lost its place at the broker, or has given up: only a new producer writes again. What was on its
+    """The writer has lost its place at the broker, or has given up: only a new producer writes again. Batches on their
     way may be on the log, so where order or memory counts the writer goes on from a checkpoint."""
     LOOK = "look"
     """The topic is not known. A broker that loads says so too; whether it is true shows when a node starts."""
@@ -103,9 +103,9 @@ _REMEDIES = {code: remedy for remedy, codes in _BY_REMEDY.items() for code in co
 
 _REQUESTED = (KafkaError.INVALID_MSG, *_BY_REMEDY[Remedy.WAIT], *_BY_REMEDY[Remedy.LOOK])
 SENT_AGAIN = frozenset(code for code in _REQUESTED if code >= KafkaError.UNKNOWN)  # the client's own are below
-"""What a broker says of a batch that is to be sent once more: damaged on the way, or something that passes."""
+"""Errors of a batch that is to be sent once more: it was damaged on the way, or the cause passes."""
 
 
 def remedy(code: int) -> Remedy:
-    """What helps against this error."""
+    """The remedy for this error."""
     return _REMEDIES.get(code, Remedy.FINAL)

@@ -19,14 +19,18 @@ from confluent_kafka.admin import (  # pyright: ignore[reportPrivateImportUsage]
 )
 
 from nodes.log.checks import check_same_partitions
-from nodes.log.contract import LogError, LogUnavailable, TopicPartition
-from nodes.log.kafka_errors import Connection, reason
+from nodes.log.contract import LogError, LogUnavailable, TopicPartition, UnknownTopic
+from nodes.log.kafka.errors import Connection, reason
 
 INTERNAL = "__"
 """Beginning of the names that Kafka keeps for itself."""
 DEFAULT_MESSAGE_BYTES = 1_048_588
 """Kafka's own limit of a batch, taken where a topic's may not be asked for."""
-_LOOK_S = 0.02
+SPREAD_S = 2.0
+"""So long a broker may not know a topic that another one has made."""
+LOOK_S = 0.02
+_ASK_S = 5.0
+"""A question that no broker answers for so long is asked again, of another one."""
 
 
 class Topics:
@@ -42,6 +46,8 @@ class Topics:
         self._prefix = prefix
         self._timeout_s = timeout_s
         self._limits: dict[str, int] = {}
+        self.are_several = False
+        """Whether there was more than one broker when last asked."""
 
     def close(self) -> None:
         """Leave the brokers now: a client that outlives the interpreter may call into it, and crash the process."""
@@ -50,10 +56,11 @@ class Topics:
     def listed(self, timeout_s: float) -> dict[str, int]:
         """Topic -> number of partitions, sorted; only those that begin with the prefix."""
         try:
-            known = self._admin.list_topics(timeout=timeout_s).topics
+            found = self._admin.list_topics(timeout=timeout_s)
         except KafkaException as error:
             self._admin.poll(0)  # so that the connection's own words are known
             raise self._connection.translated(reason(error), "asking for the topics") from error
+        known, self.are_several = found.topics, len(found.brokers) > 1
         return {
             name.removeprefix(self._prefix): len(known[name].partitions)
             for name in sorted(known)
@@ -97,10 +104,11 @@ class Topics:
         known = self._limits.get(topic)
         if known is not None:
             return known
-        deadline = time.monotonic() + self._timeout_s
+        asked_s = time.monotonic()
+        deadline = asked_s + self._timeout_s
         while topic not in self._limits:
             resource = ConfigResource(ResourceType.TOPIC, self._prefix + topic)
-            left_s = max(deadline - time.monotonic(), 0.1)
+            left_s = min(max(deadline - time.monotonic(), 0.1), _ASK_S)
             try:
                 asked = self._admin.describe_configs([resource], request_timeout=left_s)
                 self._limits[topic] = int(_answer(asked[resource], left_s + 1.0)["max.message.bytes"].value)
@@ -109,10 +117,9 @@ class Topics:
                     self._limits[topic] = DEFAULT_MESSAGE_BYTES
                     break
                 problem = self._connection.translated(reason(error), f"asking for limits of {topic!r}")
-                waits = isinstance(problem, LogUnavailable) and self._connection.refused is None
-                if not waits or time.monotonic() > deadline:
+                if not self._may_pass(problem, asked_s) or time.monotonic() > deadline:
                     raise problem from error
-                time.sleep(_LOOK_S)
+                time.sleep(LOOK_S)
         return self._limits[topic]
 
     def delete_before(self, topic: str, partition: int, offset: int) -> int:
@@ -135,18 +142,23 @@ class Topics:
         isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         which = OffsetSpec.latest() if at_end else OffsetSpec.earliest()
         asked = {where: KafkaPartition(self._prefix + where.topic, where.partition) for where in wheres}
-        deadline = time.monotonic() + self._timeout_s
+        asked_s = time.monotonic()
+        deadline = asked_s + self._timeout_s
         while True:
             try:
                 return self._offsets(asked, which, isolation, deadline)
             except KafkaException as error:
                 problem = self._connection.translated(reason(error), "asking for offsets")
-                if not isinstance(problem, LogUnavailable) or self._connection.refused is not None:
+                if not self._may_pass(problem, asked_s) or time.monotonic() > deadline:
                     raise problem from error
-                if time.monotonic() > deadline:
-                    raise problem from error
-            time.sleep(_LOOK_S)
+            time.sleep(LOOK_S)
             self._learn_leaders()
+
+    def _may_pass(self, problem: LogError, asked_s: float) -> bool:
+        """Whether to ask once more. A new topic reaches one broker after the other, so the next may not know it yet."""
+        if isinstance(problem, UnknownTopic):
+            return time.monotonic() - asked_s < SPREAD_S
+        return isinstance(problem, LogUnavailable) and self._connection.refused is None
 
     def _learn_leaders(self) -> None:
         """The client keeps what it knows of leaders for minutes, also where a broker has just told it better."""
@@ -158,10 +170,10 @@ class Topics:
     ) -> dict[TopicPartition, int]:
         left_s = max(deadline - time.monotonic(), 0.1)
         wishes: dict[Any, Any] = dict.fromkeys(asked.values(), which)
-        answers = self._admin.list_offsets(wishes, isolation_level=isolation, request_timeout=min(left_s, 5.0))
+        answers = self._admin.list_offsets(wishes, isolation_level=isolation, request_timeout=min(left_s, _ASK_S))
         found = {where: _answer(answers[partition], left_s + 1.0).offset for where, partition in asked.items()}
         if min(found.values(), default=0) < 0:  # where the connection breaks meanwhile, "no offset" comes as an answer
-            raise KafkaException(KafkaError(KafkaError._TRANSPORT, "no offset was told"))
+            raise KafkaException(KafkaError(KafkaError._TRANSPORT, "no offset was returned"))
         return found
 
     def _when_ready(self, topic: str) -> int:
@@ -176,11 +188,11 @@ class Topics:
                 return len(found.partitions)
             if time.monotonic() > deadline:
                 raise LogError(f"Kafka {self._connection.bootstrap}: topic {topic!r} was created and has no leader yet")
-            time.sleep(_LOOK_S)
+            time.sleep(LOOK_S)
 
 
 def _answer(asked: Future[Any], timeout_s: float) -> Any:
-    """What the broker says. Raises ``KafkaException`` also if it says nothing for so long."""
+    """The broker's answer. Raises ``KafkaException`` also if it says nothing for so long."""
     try:
         return asked.result(timeout_s)
     except TimeoutError as error:

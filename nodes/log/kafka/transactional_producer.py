@@ -8,8 +8,8 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Producer
 
-from nodes.log.kafka_errors import Connection, reason
-from nodes.log.kafka_send import Sender
+from nodes.log.kafka.errors import Connection, reason
+from nodes.log.kafka.producer import Sender
 
 TRANSACTION_TIMEOUT_MS = 10_000
 """After so long the broker aborts what a node that has vanished left open; until then readers of what is committed
@@ -17,7 +17,7 @@ stand still at it."""
 
 
 class TransactionalSender(Sender):
-    """As ``Sender``, but what is sent between two calls of ``delivered`` becomes visible at once, or not at all.
+    """As ``Sender``, but what is sent between two calls of ``poll_acks`` becomes visible at once, or not at all.
 
     An acknowledgement means that the transaction is committed. After the first failure nothing is sent any more.
     """
@@ -44,9 +44,9 @@ class TransactionalSender(Sender):
             self._open = True
         super().send(name, partition, values, headers, keys, lambda end: self._acknowledged.append((done, end)))
 
-    def delivered(self, wait: bool) -> None:
+    def poll_acks(self, wait: bool) -> None:
         """Commit what is open, and tell who waits for it."""
-        super().delivered(wait or self._open)
+        super().poll_acks(wait or self._open)
         if self._open:
             self._commit()
             self._open = False

@@ -18,10 +18,10 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from nodes.log.contract import LogUnavailable
-from nodes.log.kafka_append import HEADER, Appender
-from nodes.log.kafka_errors import Connection, reason
-from nodes.log.kafka_remedies import Remedy, remedy
-from nodes.log.kafka_unanswered import Unanswered
+from nodes.log.kafka.append import HEADER, AcknowledgedEnds, Appender
+from nodes.log.kafka.errors import Connection, reason
+from nodes.log.kafka.retry_policy import Remedy, remedy
+from nodes.log.kafka.unacknowledged_writes import Unanswered
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +53,7 @@ class LooseWriter:
         self._unanswered = unanswered
         self._appender: Appender | None = None
         self._lock = threading.Lock()
+        self._ends = AcknowledgedEnds()
         self._producer: Producer | None = None
         self._broken = False
 
@@ -81,7 +82,7 @@ class LooseWriter:
         def reported_last(error: KafkaError | None, message: Message) -> None:
             reported(error, message)
             if error is None:
-                done(message.offset() + 1)  # type: ignore[operator]
+                done(self._ends.after(name, partition, message.offset(), len(values)))
 
         for number, value in enumerate(values):
             told = reported_last if number == len(values) - 1 else reported
@@ -113,7 +114,7 @@ class LooseWriter:
                 self._broken = True
 
     def close(self) -> None:
-        """What is still on its way may arrive."""
+        """Records still on their way may arrive."""
         self._leave()
         with self._lock:
             if self._appender is not None:

@@ -7,12 +7,12 @@ from collections import Counter
 import msgspec
 
 from nodes.machine import messages as m
-from wcrdt.replica import Punctuation, SlotDelta
+from wcrdt.replica.replica import Punctuation, SlotDelta
 
 _SHOWN = 3
 
 
-class NewsTooLarge(Exception):
+class DeltasTooLarge(Exception):
     """A delta above ``MAX_BROADCAST_BYTES``: no node could take it, wherever the partition is processed."""
 
     def __init__(self, partition: int, text: str) -> None:
@@ -21,13 +21,13 @@ class NewsTooLarge(Exception):
 
 
 def encoded(incarnation: int, news: SlotDelta | Punctuation, partition: int) -> bytes:
-    """The broadcast record's value. Raises ``NewsTooLarge``."""
+    """The broadcast record's value. Raises ``DeltasTooLarge``."""
     message = m.PunctuationSent(incarnation, news) if isinstance(news, Punctuation) else m.SlotSent(incarnation, news)
     try:
         return m.encode(message)
     except m.BadMessage as error:
         assert error.reason is m.BadReason.TOO_LARGE and isinstance(news, SlotDelta), error
-        raise NewsTooLarge(partition, _explained(news, error)) from error
+        raise DeltasTooLarge(partition, _explained(news, error)) from error
 
 
 def _explained(delta: SlotDelta, error: m.BadMessage) -> str:
@@ -43,5 +43,5 @@ def _explained(delta: SlotDelta, error: m.BadMessage) -> str:
     return (
         f"the delta of partition {delta.partition}{until} is too large for the broadcast ({error}): {shown}. Put less "
         f"into a window, use shorter windows or a state that keeps less, or let fewer windows be open at once "
-        f"(node.watermark_max_ahead_ms); then start again with --reset"
+        f"(node.max_watermark_drift_ms); then start again with --reset"
     )

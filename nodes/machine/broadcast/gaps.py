@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import starmap, zip_longest
 
-from nodes.machine.ownership import Ownership
-from wcrdt.replica import Replica, SlotDelta
-from wcrdt.slots import RECORD_START, Position
-from wcrdt.windows import BEFORE_TIME_MS
+from nodes.machine.ownership.ownership import Ownership
+from wcrdt.replica.replica import Replica, SlotDelta
+from wcrdt.replica.slots import RECORD_START, Position
+from wcrdt.windows.assigners import BEFORE_TIME_MS
 
 MOST_DOUBLINGS = 7
-Place = tuple[Position, list[int]]
+SlotPlace = tuple[Position, list[int]]
 """Where the record track of a slot stands, and through which end each stage has answered."""
 
 
@@ -27,8 +27,8 @@ class _Gap:
     ``vain``: so many answers at this place have not reached far enough.
     """
 
-    place: Place
-    target: Place = field(default_factory=lambda: (RECORD_START, []))
+    place: SlotPlace
+    target: SlotPlace = field(default_factory=lambda: (RECORD_START, []))
     unknown: bool = False
     asked_ms: int | None = None
     asked: bool = False  # since the last damaged record
@@ -36,7 +36,7 @@ class _Gap:
     rereads: int = 0
     vain: int = 0
 
-    def moved(self, place: Place) -> bool:
+    def moved(self, place: SlotPlace) -> bool:
         """Whether the slot is at another place than it was."""
         if self.place == place:
             return False
@@ -45,15 +45,18 @@ class _Gap:
 
 
 class Gaps:
-    """What one node misses. ``patience_ms``: how long to wait before asking again, and before a suspicion counts."""
+    """The deltas that one node misses.
+
+    ``patience_ms``: how long to wait before asking again, and before a suspicion counts.
+    """
 
     def __init__(self, replica: Replica, patience_ms: int) -> None:
         self.replica = replica
         self.patience_ms = patience_ms
         self._gaps: dict[int, _Gap] = {}
-        self._behind: dict[int, tuple[Place, int]] = {}
+        self._behind: dict[int, tuple[SlotPlace, int]] = {}
 
-    def noticed(self, partition: int, target: Place | None = None) -> None:
+    def noticed(self, partition: int, target: SlotPlace | None = None) -> None:
         """A delta did not fit, which ends at ``target``; or a record was damaged (None), maybe the last for long."""
         place = self._place(partition)
         gap = self._gaps.setdefault(partition, _Gap(place))
@@ -79,7 +82,7 @@ class Gaps:
     def full_slot(self, partition: int) -> bool:
         """One has arrived intact. False if it does not reach far enough: its maker is behind, the log may have more.
 
-        What a damaged record held is in it, if it was asked for.
+        The deltas of a damaged record are in it, if they were requested.
         """
         gap = self._gaps.get(partition)
         if gap is None or gap.asked_ms is None:
@@ -129,17 +132,17 @@ class Gaps:
             elif now_ms - since[1] >= self.patience_ms:
                 self.noticed(partition, target)
 
-    def _place(self, partition: int) -> Place:
+    def _place(self, partition: int) -> SlotPlace:
         slot = self.replica.slots[partition]
         return slot.record.position, slot.answered_ms
 
 
-def end_of(delta: SlotDelta) -> Place:
+def end_of(delta: SlotDelta) -> SlotPlace:
     """Where a slot stands that has taken the delta."""
     to = RECORD_START if delta.record is None else delta.record.to
     return to, [track.to[0] for track in delta.stages]
 
 
-def _reaches(place: Place, target: Place) -> bool:
+def _reaches(place: SlotPlace, target: SlotPlace) -> bool:
     ends_ms = zip_longest(place[1], target[1], fillvalue=BEFORE_TIME_MS)
     return place[0] >= target[0] and all(have_ms >= wanted_ms for have_ms, wanted_ms in ends_ms)

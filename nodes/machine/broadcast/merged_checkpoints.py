@@ -4,7 +4,7 @@ Two rules for this file: a slot is only taken when nothing of it is known to be 
 pieces, since results must not wait for it.
 
 Slots are independent of each other, each with its own offset of the broadcast, so they need not be taken at one moment.
-Who makes the next one follows from the control topic alone: the owner of the partition whose turn it is. Two that do
+The maker of the next one follows from the control topic alone: the owner of the partition whose turn it is. Two that do
 it at once (one is believed dead) do no harm.
 """
 
@@ -13,12 +13,12 @@ from __future__ import annotations
 import msgspec
 
 from nodes.machine import messages as m
+from nodes.machine.broadcast.gaps import Gaps
 from nodes.machine.config import NodeConfig
 from nodes.machine.effects import SaveMerged
 from nodes.machine.events import MergedStored
-from nodes.machine.gaps import Gaps
-from nodes.machine.ownership import Ownership
-from wcrdt.replica import Replica, SlotDelta
+from nodes.machine.ownership.ownership import Ownership
+from wcrdt.replica.replica import Replica, SlotDelta
 
 MAX_MERGED_BYTES = 4 << 30
 PIECE_BYTES = 64 << 10
@@ -32,7 +32,7 @@ class _Slots(msgspec.Struct, array_like=True, frozen=True, forbid_unknown_fields
     slots: list[SlotDelta]
 
 
-class _Pieces(msgspec.Struct, array_like=True, frozen=True):
+class SealedSlots(msgspec.Struct, array_like=True, frozen=True):
     incarnation: int
     slots: list[msgspec.Raw]
 
@@ -102,7 +102,7 @@ class Merging:
         if len(self._pieces) < len(self.replica.slots):
             return None
         raw = [msgspec.Raw(piece) for piece in self._pieces]
-        data = m.seal(_Pieces(self.incarnation, raw), MAX_MERGED_BYTES)
+        data = m.seal(SealedSlots(self.incarnation, raw), MAX_MERGED_BYTES)
         self._pieces, self._saving = None, True
         return SaveMerged(self._began_at, self.replica.frontier_ms, self._offsets, data)
 
@@ -117,7 +117,7 @@ class Merging:
             size += len(pieces[-1])
 
     def _is_due(self, ownership: Ownership, now_ms: int) -> bool:
-        interval_ms = self.config.merge_interval_ms
+        interval_ms = self.config.merged_checkpoint_interval_ms
         if self._waiting_since_ms is None:
             self._waiting_since_ms = now_ms
         if interval_ms <= 0 or self._saving or now_ms - self._waiting_since_ms < interval_ms:

@@ -38,11 +38,16 @@ class _Open:
 
 
 class Pieces:
-    """What has arrived of unfinished messages. Several writers' pieces may be mixed; equal messages are one."""
+    """The pieces read of unfinished messages. Several writers' pieces may be mixed; equal messages are one."""
 
     def __init__(self) -> None:
         self._open: dict[int, dict[bytes, _Open]] = {}
         self._done: dict[int, bytes] = {}
+
+    @property
+    def held(self) -> int:
+        """Messages of which some pieces have arrived."""
+        return sum(map(len, self._open.values()))
 
     def take(self, partition: int, piece: m.PieceSent) -> m.SlotSent | m.PunctuationSent | None:
         """The message with its last piece, else None. Raises ``PieceLost`` where it cannot be completed."""

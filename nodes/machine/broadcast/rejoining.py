@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from nodes.machine import events as e
 from nodes.machine import messages as m
-from nodes.machine.keeping import lacks_history
-from nodes.machine.merging import Merging
-from nodes.machine.runner import Phase
+from nodes.machine.broadcast.merged_checkpoints import Merging
+from nodes.machine.broadcast.retention import lacks_history
 from nodes.machine.workload import Workload
 
 
 class Rejoining:
-    """What one node makes of the slots of a merged checkpoint."""
+    """One node's use of the slots of a merged checkpoint."""
 
     def __init__(self, work: Workload, merging: Merging) -> None:
         self.work = work
@@ -28,14 +27,14 @@ class Rejoining:
         self.merging.awaited -= {full.partition for full in event.slots}
         for full in event.slots:
             self.merging.broadcast_at[full.partition] = event.offsets[full.partition]
-            if event.whole or work.filling.can_take(full):
+            if event.whole or work.slot_recovery.can_take(full):
                 work.replica.receive(full)
                 work.slot_changed(full.partition)
         if not event.rewound:
             return
         for partition, runner in sorted(work.runners.items()):
-            lacks = runner.phase is not Phase.LOADING and lacks_history(work.job, work.replica, runner)
-            if lacks and not work.copies.give_up(partition):
+            lacks = not runner.is_loading and lacks_history(work.job, work.replica, runner)
+            if lacks and not work.replicas.give_up(partition):
                 self._lacking[partition] = work.ownership.checkpoints(partition)
                 work.drop(partition)
 

@@ -1,10 +1,10 @@
-"""What a node may forget, and how it notices that it forgot too much.
+"""Windows that a node may forget, and how it notices that it forgot too much.
 
 Two rules for this file: nothing is dropped that a runner of this node still reads, whatever the checkpoints say; a
 slot that lacks what a runner reads is not taken.
 
 A checkpoint that is durable may turn out to be damaged, and a node may work on a partition that others have long taken
-further. So what the checkpoints allow to drop (``design.md`` section 4) is bounded here by the node's own runners, and
+further. So what the checkpoints allow to drop is bounded here by the node's own runners, and
 where that came too late the broadcast is read again from its start.
 """
 
@@ -16,12 +16,12 @@ from holon.job import Job
 from nodes.machine.config import Continued, JobRun
 from nodes.machine.durable import KEPT_CHECKPOINTS
 from nodes.machine.events import CheckpointLoaded
-from nodes.machine.ownership import Ownership
-from nodes.machine.runner import Phase, Runner
+from nodes.machine.ownership.ownership import Ownership
+from nodes.machine.runner import Runner
 from wcrdt.codec import DecodeError
-from wcrdt.replica import Replica, SlotDelta
-from wcrdt.slots import Position
-from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
+from wcrdt.replica.replica import Replica, SlotDelta
+from wcrdt.replica.slots import Position
+from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS
 
 
 def recorded_through_ms(job: Job, ownership: Ownership) -> int:
@@ -36,7 +36,7 @@ def unread_after_ms(job: Job, runners: Iterable[Runner]) -> int:
 
 
 def _unread_after_ms(job: Job, runner: Runner) -> int:
-    if runner.phase is Phase.LOADING:
+    if runner.is_loading:
         return BEFORE_TIME_MS
     task = runner.task
     watermark = task.scope.entered_ms if task.waiting else task.watermark_ms
@@ -58,7 +58,7 @@ def usable(job: Job, delta: SlotDelta, runners: dict[int, Runner], replica: Repl
     if lacks and not replica.is_closed(delta.partition, delta.dropped_through_ms):
         return False
     own = runners.get(delta.partition)
-    return own is None or own.phase is Phase.LOADING or delta.punctuations - len(delta.recent) <= own.task.punctuations
+    return own is None or own.is_loading or delta.punctuations - len(delta.recent) <= own.task.punctuations
 
 
 def taken_over(run: JobRun, loaded: CheckpointLoaded) -> Continued | None:
@@ -76,7 +76,7 @@ def taken_over(run: JobRun, loaded: CheckpointLoaded) -> Continued | None:
 def replayed_from(ownership: Ownership, partition: int, runner: Runner | None) -> Position | None:
     """The oldest position from which the partition may be replayed; None if that is its start."""
     kept = ownership.checkpoints(partition)
-    if len(kept) < KEPT_CHECKPOINTS or (runner is not None and runner.phase is Phase.LOADING):
+    if len(kept) < KEPT_CHECKPOINTS or (runner is not None and runner.is_loading):
         return None
     oldest = kept[-1].record_position
     return oldest if runner is None else min(oldest, runner.task.scope.record.position)

@@ -1,28 +1,24 @@
 """Filling: whole slots that this node has for others or takes from them, and the windows that it forgets.
 
 Two rules for this file: a slot that lacks what a runner here still reads is not taken; nothing is forgotten that such a
-runner reads (``keeping.py``).
+runner reads (``broadcast/retention.py``).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 
-from nodes.machine import keeping
+from nodes.machine.broadcast import retention as keeping
 from nodes.machine.effects import RewindBroadcast
-from nodes.machine.runner import Phase, Runner
-from wcrdt.replica import SlotDelta
-
-if TYPE_CHECKING:
-    from nodes.machine.workload import Workload
+from nodes.machine.partitions import Partitions
+from nodes.machine.runner import Runner
+from wcrdt.replica.replica import SlotDelta
 
 
-class Filling:
+class SlotRecovery:
     """The full slots of one workload."""
 
-    def __init__(self, work: Workload) -> None:
+    def __init__(self, work: Partitions) -> None:
         self.work = work
         self.job = work.job
         self.replica = work.replica
@@ -36,9 +32,9 @@ class Filling:
         runner = self.work.runners.get(partition)
         if runner is None or runner.standby is not None:
             if runner is not None:
-                self.work.copies.heal(runner)
+                self.work.replicas.heal(runner)
             return False
-        if runner.phase is not Phase.RUNNING:
+        if not runner.is_running:
             return True
         if runner.idle_allowed:  # results wait for their delta to be read back
             self.work.effects.append(runner.broadcast(self.full(runner)))
@@ -67,12 +63,12 @@ class Filling:
         record = delta.record
         fills = record is not None and record.full and record.to > slot.record.position
         fills |= any(new.full and new.to > own.position for new, own in zip(delta.stages, slot.stages, strict=False))
-        return not fills or self.work.copies.can_use(delta)
+        return not fills or self.work.replicas.can_use(delta)
 
     def drop_windows(self) -> None:
         """Forget windows that no checkpoint that may still be used needs."""
         recorded = keeping.recorded_through_ms(self.job, self.ownership)
-        self.work.copies.catch_up(recorded)
+        self.work.replicas.catch_up(recorded)
         through = min(recorded, keeping.unread_after_ms(self.job, self.work.runners.values()))
         if through > self.replica.dropped_through_ms:
             self.replica.drop_through(through)

@@ -9,8 +9,8 @@ bytes of their deltas bound by how much that may grow.
 
 from __future__ import annotations
 
-from nodes.machine.ownership import Ownership
-from wcrdt.replica import SlotDelta
+from nodes.machine.ownership.ownership import Ownership
+from wcrdt.replica.replica import SlotDelta
 
 
 class Uncovered:

@@ -1,4 +1,4 @@
-"""Who has been silent for too long, on this observer's own clock.
+"""The nodes that have been silent for too long, on this observer's own clock.
 
 Two rules for this file: a suspicion is never more than a reason to claim, since a wrong one only costs work twice;
 an observer counts against others only time in which it could have heard them.
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nodes.machine.facts import PartitionClaimed
-from nodes.machine.pace import Pace
+from nodes.machine.membership.pace import Pace
 
 LONGEST_TIMES = 100
 """No step counts for more than so many suspicions' times, whatever the clock does."""
@@ -21,21 +21,21 @@ LONGEST_TIMES = 100
 class Detector:
     """Heard last when, by node.
 
-    Args: ``suspect_after_ms`` of silence make a suspect. ``stall_after_ms`` (default a third of that): if the
+    Args: ``failure_timeout_ms`` of silence make a suspect. ``stall_after_ms`` (default a third of that): if the
     observer's own steps lie further apart, it was stalled, and suspects nobody until it has read the control topic to
     its end; everyone's grace starts anew then, but only once between two signs of life, so that a slow observer too
     finds a dead node in the end.
     """
 
-    def __init__(self, suspect_after_ms: int, stall_after_ms: int | None = None) -> None:
-        if suspect_after_ms <= 0 or (stall_after_ms is not None and stall_after_ms <= 0):
-            raise ValueError(f"times must be above 0 ms, got {suspect_after_ms} and {stall_after_ms}")
-        self.suspect_after_ms = suspect_after_ms
-        self.stall_after_ms = max(1, suspect_after_ms // 3) if stall_after_ms is None else stall_after_ms
+    def __init__(self, failure_timeout_ms: int, stall_after_ms: int | None = None) -> None:
+        if failure_timeout_ms <= 0 or (stall_after_ms is not None and stall_after_ms <= 0):
+            raise ValueError(f"times must be above 0 ms, got {failure_timeout_ms} and {stall_after_ms}")
+        self.failure_timeout_ms = failure_timeout_ms
+        self.stall_after_ms = max(1, failure_timeout_ms // 3) if stall_after_ms is None else stall_after_ms
         self._now_ms: int | None = None
         self._running_ms = 0
         self._elapsed_ms = 0  # as running time, but long steps count
-        self._longest_ms = LONGEST_TIMES * suspect_after_ms
+        self._longest_ms = LONGEST_TIMES * failure_timeout_ms
         self._blind = False
         self._heard: dict[str, tuple[int, int]] = {}  # in running time, and as it elapsed
         self._beaten_ms: dict[str, int] = {}
@@ -43,7 +43,7 @@ class Detector:
         self._members: list[str] = []
         self._suspects: list[str] | None = None  # of these members, as long as nothing can have changed
         self._until_ms = 0
-        self.pace = Pace(suspect_after_ms)
+        self.pace = Pace(failure_timeout_ms)
 
     @property
     def running_ms(self) -> int:
@@ -53,6 +53,7 @@ class Detector:
     def heard(self, node: str, now_ms: int) -> None:
         """A heartbeat of the node was read."""
         self.wrote(node, now_ms)
+        self._silence_ends(node)
         self._beaten_ms[node] = self._running_ms
         self.pace.heard(node, self._running_ms)
 
@@ -70,12 +71,21 @@ class Detector:
     def heard_all(self, nodes: Sequence[str], now_ms: int) -> None:
         """Somebody has heard all of these."""
         self._step(now_ms)
+        before_ms = self._running_ms - self.failure_timeout_ms
+        for node in nodes:
+            if self._beaten_ms.get(node, before_ms) < before_ms:
+                self._silence_ends(node)
         self._heard.update(dict.fromkeys(nodes, (self._running_ms, self._elapsed_ms)))
         self._beaten_ms.update(dict.fromkeys(nodes, self._running_ms))
         self._graced.difference_update(nodes)
         self.pace.heard_all(nodes, self._running_ms)
         if self._suspects and not set(self._suspects).isdisjoint(nodes):
             self._suspects = None
+
+    def _silence_ends(self, node: str) -> None:
+        silence_ms = self._running_ms - self._beaten_ms.get(node, self._running_ms)
+        if silence_ms > self.failure_timeout_ms:
+            self.pace.was_silent(node, silence_ms, self._running_ms)
 
     def forget(self, node: str) -> None:
         """The node has left."""
@@ -112,10 +122,10 @@ class Detector:
     def _look(self, members: Sequence[str]) -> None:
         """Go through all of them; until the first of the others can have been silent for too long, that holds."""
         self._members, self._suspects = list(members), []
-        self._until_ms = self._running_ms + self.suspect_after_ms
+        self._until_ms = self._running_ms + self.failure_timeout_ms
         for node in members:
             heard_ms, _ = self._heard.setdefault(node, (self._running_ms, self._elapsed_ms))
-            due_ms = heard_ms + self.suspect_after_ms
+            due_ms = heard_ms + self.failure_timeout_ms
             if due_ms <= self._running_ms:
                 self._suspects.append(node)
             else:
@@ -128,7 +138,7 @@ class Detector:
         One without a heartbeat for as long as a suspicion takes was on its way for long, and proves nothing.
         """
         self._step(now_ms)
-        if self._running_ms - self._beaten_ms.get(fact.node, self._running_ms) < self.suspect_after_ms:
+        if self._running_ms - self._beaten_ms.get(fact.node, self._running_ms) < self.failure_timeout_ms:
             self.pace.claimed(fact, self._running_ms)
 
     def may_take(self, me: str, owner: str, now_ms: int) -> bool:
@@ -137,8 +147,12 @@ class Detector:
         heard_ms, elapsed_ms = self._heard.get(owner, (self._running_ms, self._elapsed_ms))
         if self._elapsed_ms - elapsed_ms < self.pace.patience_ms(self._elapsed_ms):
             return False
-        times = self.pace.times(me, owner, self._running_ms)
-        return times == 1 or self._running_ms - heard_ms >= times * self.suspect_after_ms
+        times, usual_ms = (
+            self.pace.times(me, owner, self._running_ms),
+            self.pace.usual_silence_ms(owner, self._running_ms),
+        )
+        wary_ms = 0 if times == 1 else times * self.failure_timeout_ms
+        return self._running_ms - heard_ms >= max(wary_ms, usual_ms)
 
     def silence_ms(self, node: str, now_ms: int) -> int | None:
         """For display: how long the node has been silent in running time; None if it is not known."""
@@ -147,6 +161,8 @@ class Detector:
         return None if last is None else self._running_ms - last[0]
 
     def _step(self, now_ms: int) -> None:
+        if now_ms == self._now_ms:
+            return
         passed_ms = 0 if self._now_ms is None else max(0, now_ms - self._now_ms)
         self._now_ms = now_ms
         self._running_ms += min(passed_ms, self.stall_after_ms)

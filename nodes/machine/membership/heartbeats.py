@@ -1,7 +1,7 @@
 """Signs of life in large fleets: a node tells its group, and some of the group tell everybody.
 
 Two rules for this file: whoever is passed on was heard directly since the last time, so that a dead node falls silent
-for all within one interval; nothing here decides who is alive (that is ``detector.py``).
+for all within one interval; nothing here decides who is alive (that is ``membership/failure_detector.py``).
 
 In a small fleet each node writes to the one partition that all read: n nodes read n signs an interval. Above
 ``group_beats_above`` members a node writes to the partition of its group (one of ``GROUPS``, by its name), which only
@@ -15,9 +15,9 @@ import hashlib
 from functools import lru_cache
 
 from nodes.machine import messages as m
-from nodes.machine.assignment import rendezvous
 from nodes.machine.config import NodeConfig
 from nodes.machine.effects import WriteHeartbeat
+from nodes.machine.ownership.assignment import rendezvous
 
 GROUPS = 16
 SPEAKERS = 2
@@ -30,7 +30,7 @@ def group_of(node: str) -> int:
     return int.from_bytes(hashlib.blake2b(f"group {node}".encode(), digest_size=4).digest(), "big") % GROUPS
 
 
-class Beats:
+class HeartbeatGroups:
     """Where this node's signs of life go, and whose it passes on. ``group`` is None in a small fleet."""
 
     def __init__(self, config: NodeConfig) -> None:
@@ -45,7 +45,7 @@ class Beats:
         if self.group is None and members > above:
             self.group = group_of(self.config.node)
             # Those who have not read yet how large the fleet is listen where all do.
-            self._both_until_ms = now_ms + 3 * self.config.suspect_after_ms
+            self._both_until_ms = now_ms + 3 * self.config.failure_timeout_ms
         elif self.group is not None and 4 * members <= 3 * above:
             self.group = None
             self._fresh.clear()
@@ -56,7 +56,7 @@ class Beats:
             self._fresh.add(node)
 
     def write(self, beat: bytes, incarnation: int, now_ms: int) -> list[WriteHeartbeat]:
-        """What to write when a sign of life is due."""
+        """The record to write when a heartbeat is due."""
         if self.group is None:
             return [WriteHeartbeat(beat)]
         written = [WriteHeartbeat(beat, self.group)]

@@ -1,9 +1,9 @@
 """Nodes that were taken for dead and took their work back: the next time they may be silent for longer.
 
 Two that do not hear each other would steal a partition from each other for ever, and where loading takes about as long
-as a suspicion, neither would ever get on. Who is really dead takes nothing back, so no failover is later for this.
-Longer after each mistake: Chandra and Toueg, "Unreliable failure detectors for reliable distributed systems", 1996,
-section 6. Deviation: it is forgotten after a while.
+as a suspicion, neither would ever get on. A node that is really dead takes nothing back, so no failover is later for
+this. Longer after each mistake: Chandra and Toueg, "Unreliable failure detectors for reliable distributed systems",
+1996, section 6. Deviation: it is forgotten after a while.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ CALM_TIMES = 100
 """So many suspicions' times after the last mistake a node is treated like all others again."""
 
 
-class Returning:
-    """Of the node ``me``; ``suspect_after_ms`` of silence make a suspect."""
+class SuspicionBackoff:
+    """Of the node ``me``; ``failure_timeout_ms`` of silence make a suspect."""
 
-    def __init__(self, me: str, suspect_after_ms: int) -> None:
+    def __init__(self, me: str, failure_timeout_ms: int) -> None:
         self._me = me
-        self._suspect_after_ms = suspect_after_ms
+        self._failure_timeout_ms = failure_timeout_ms
         self._taken: dict[int, str] = {}  # units that this node took, and from whom
         self._times: dict[str, tuple[int, int]] = {}  # how many times as long, and since when
 
@@ -36,8 +36,8 @@ class Returning:
     def may_take(self, owner: str, silence_ms: int | None, now_ms: int) -> bool:
         """Whether a suspect's work may be taken: ``silence_ms`` is how long it has been silent."""
         times = self._times_of(owner, now_ms)
-        return times == 1 or (silence_ms or 0) >= times * self._suspect_after_ms
+        return times == 1 or (silence_ms or 0) >= times * self._failure_timeout_ms
 
     def _times_of(self, node: str, now_ms: int) -> int:
         times, since_ms = self._times.get(node, (1, now_ms))
-        return times if 0 <= now_ms - since_ms < CALM_TIMES * self._suspect_after_ms else 1
+        return times if 0 <= now_ms - since_ms < CALM_TIMES * self._failure_timeout_ms else 1

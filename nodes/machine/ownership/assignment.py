@@ -65,7 +65,7 @@ def _target(
 def _kept(
     partitions: int, names: Sequence[str], owners: Mapping[int, str | None], share: int, extras: int
 ) -> dict[int, str]:
-    """What stays where it is: up to ``share`` of each node's partitions, and one more for ``extras`` nodes."""
+    """Partitions that stay in place: up to ``share`` of each node's partitions, and one more for ``extras`` nodes."""
     owned: dict[str, list[int]] = {name: [] for name in names}
     for partition in range(partitions):
         owner = owners.get(partition)
@@ -90,19 +90,35 @@ def rendezvous(partition: int, nodes: Iterable[str]) -> list[str]:
     return [names[i] for i in order.tolist()]
 
 
-def standbys(partition: int, nodes: Iterable[str], owner: str | None, copies: int) -> list[str]:
-    """Who else processes the partition: the first ``copies - 1`` nodes in rendezvous order, the owner left out."""
-    return [name for name in rendezvous(partition, nodes) if name != owner][: max(copies - 1, 0)]
+def standbys(partition: int, nodes: Iterable[str], owner: str | None, replicas: int) -> list[str]:
+    """The standbys of the partition: the first ``replicas - 1`` nodes in rendezvous order, the owner left out."""
+    return [name for name in rendezvous(partition, nodes) if name != owner][: max(replicas - 1, 0)]
+
+
+def shares(
+    groups: Sequence[int], live: Sequence[str], owners: Mapping[int, str | None], keeping: Collection[str] = ()
+) -> dict[int, str]:
+    """Unit -> the node that should have it; each range of units, of these sizes, is shared out evenly by itself.
+
+    Nodes that are ``keeping`` get nothing more.
+    """
+    found: dict[int, str] = {}
+    first = 0
+    for size in groups:
+        own = {unit - first: node for unit, node in owners.items() if first <= unit < first + size}
+        found.update({first + unit: node for unit, node in target(size, live, own, keeping).items()})
+        first += size
+    return found
 
 
 def heirs(
     partitions: int,
     nodes: Sequence[str],
     owners: Mapping[int, str | None],
-    copies: int,
+    replicas: int,
     keeping: Collection[str] = (),
 ) -> dict[int, list[str]]:
-    """Who else processes each owned partition, in order: first whom ``target`` would give it without its owner.
+    """The standbys of each owned partition, in order: first the next owner by ``target``.
 
     So what a dead node leaves is warm where it goes, and balanced. After the first, rendezvous order.
     """
@@ -112,7 +128,7 @@ def heirs(
         after = target(partitions, rest, owners, keeping)
         for partition in sorted(p for p, name in owners.items() if name == owner and after):
             first = after[partition]
-            found[partition] = [first, *standbys(partition, rest, first, copies - 1)][: max(copies - 1, 0)]
+            found[partition] = [first, *standbys(partition, rest, first, replicas - 1)][: max(replicas - 1, 0)]
     return dict(sorted(found.items()))
 
 

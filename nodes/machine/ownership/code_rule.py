@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holon.version import JobVersion
-from nodes.code_check import ACCEPT, JobMismatch, check_state, check_unknown, is_recorded, last_recorded
-from nodes.machine.ownership import CODE, CODE_BESIDE, Ownership
+from holon.fingerprint.version import JobVersion
+from nodes.machine.code_check import ACCEPT, JobMismatch, check_state, check_unknown, is_recorded, last_recorded
+from nodes.machine.ownership.ownership import CODE, CODE_BESIDE, Ownership
 
 ANEW = "give the program another name to start anew"
 

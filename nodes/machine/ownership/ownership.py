@@ -1,10 +1,10 @@
-"""Who owns which partition, and what is durable of it: a fold over the control topic.
+"""The owner of each partition, and its durable part: a fold over the control topic.
 
 Two rules for this file: the state is a function of the records read so far and of nothing else (no clock, no liveness,
 no node's own name), so that nodes that have read the same prefix agree; a record that cannot be valid has no effect
 and is never an error, since every node has to get past the same records.
 
-Ownership by the order of one log partition takes the place of a coordinator (``design.md`` section 6). Every rule is
+Ownership by the order of one log partition takes the place of a coordinator (docs/design/control.md). Every rule is
 in ``docs/design/control.md``.
 """
 
@@ -17,13 +17,13 @@ from typing import Any
 
 import msgspec
 
-from nodes.checkpoint_format import is_merged_name, is_name_of
+from nodes.checkpoints.file_names import is_merged_name, is_name_of
 from nodes.machine import facts as f
 from nodes.machine import messages as m
 from nodes.machine.control_state import NO_INCARNATION, ControlState, PartitionState
 from nodes.machine.durable import KEPT_CHECKPOINTS, Durable, reaches
 from nodes.machine.facts import Fact
-from wcrdt.slots import Position
+from wcrdt.replica.slots import Position
 
 RETRY = "retry"
 """Name of a ``Command``: what failed before it is worth another try for those who start after it."""

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nodes.machine.pace import LAST_RESORT_TIMES
+from nodes.machine.membership.pace import LAST_RESORT_TIMES
 
 ORPHANED_TIMES = LAST_RESORT_TIMES
 """So many suspicions' times without a living owner: the failover of a node that is not believed is over by then."""
 
 
-class Orphans:
-    """What one observer sees; times in its running time."""
+class UnownedUnits:
+    """The view of one observer; times in its running time."""
 
-    def __init__(self, suspect_after_ms: int) -> None:
-        self._patience_ms = ORPHANED_TIMES * suspect_after_ms
+    def __init__(self, failure_timeout_ms: int) -> None:
+        self._patience_ms = ORPHANED_TIMES * failure_timeout_ms
         self._since_ms: dict[int, int] = {}
 
     def look(self, units: Iterable[int], now_ms: int) -> None:

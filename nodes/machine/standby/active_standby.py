@@ -39,13 +39,13 @@ class Pace:
         self._longest.append((second, lag_ms))
 
     def patience_ms(self, asked_ms: int) -> int:
-        """What to wait before something is late: ``asked_ms``, or longer where that is usual."""
+        """The time to wait before something is late: ``asked_ms``, or longer where that is usual."""
         longest = sorted((lag for _, lag in self._longest), reverse=True)
         usual = longest[min(ODD, len(longest) - 1)] if longest else 0
         return max(asked_ms, min(int(MARGIN * usual), LONGEST * asked_ms))
 
 
-class Lead:
+class ActiveStandby:
     """``window_ms``: whoever is behind by less keeps pace. Times are the standby's running time."""
 
     def __init__(self, window_ms: int, pace: Pace) -> None:
@@ -56,7 +56,7 @@ class Lead:
         self._published: dict[Hashable, deque[tuple[Any, int]]] = {}
 
     def took(self, made_ms: int, now_ms: int) -> None:
-        """What was made here then has been seen; lags say nothing while there is a backlog of input."""
+        """Results made here then have been read; lags show nothing while there is a backlog of input."""
         if self.measures_from_ms is not None:
             self.pace.lag(now_ms - max(made_ms, self.measures_from_ms), now_ms)
 

@@ -1,4 +1,4 @@
-"""What a standby holds back: results and deltas that it has made and not seen on the log.
+"""The results and deltas that a standby holds back: it has made them, and not read them on the log.
 
 Two rules for this file: nothing is forgotten before the log shows it or something later of its sequence; what is taken
 to be published leaves in order.
@@ -11,17 +11,17 @@ from collections import deque
 from dataclasses import dataclass
 from itertools import starmap, zip_longest
 
-from holon.identity import NOTHING_SEEN, Ascent, LastSeen, place_of
 from holon.job import UNSTABLE
-from holon.runs import Run
+from holon.outputs.identity import NOTHING_SEEN, Ascent, LastSeen, place_of
+from holon.outputs.runs import Run
 from nodes.machine.events import OutputPartition
-from nodes.machine.lead import Lead, Pace
-from wcrdt.replica import SlotDelta
-from wcrdt.slots import RECORD_START, Position
-from wcrdt.windows import BEFORE_TIME_MS
+from nodes.machine.standby.active_standby import ActiveStandby, Pace
+from wcrdt.replica.replica import SlotDelta
+from wcrdt.replica.slots import RECORD_START, Position
+from wcrdt.windows.assigners import BEFORE_TIME_MS
 
 Taken = dict[OutputPartition, Run]
-Place = tuple[Position, tuple[int, ...]]
+DeltaPlace = tuple[Position, tuple[int, ...]]
 """Where a delta brings the record track, and through which end each stage."""
 
 
@@ -43,7 +43,7 @@ class Logged:
 
 @dataclass(frozen=True, slots=True)
 class Awaited:
-    """What others wait for: that the partition's watermark, and the answers of each stage, reach these."""
+    """The progress that others wait for: that the partition's watermark, and the answers of each stage, reach these."""
 
     watermark_ms: int = BEFORE_TIME_MS
     answered_ms: tuple[int, ...] = ()
@@ -72,14 +72,14 @@ class HeldOutputs:
     """
 
     def __init__(self, window_ms: int, pace: Pace) -> None:
-        self.lead = Lead(window_ms, pace)
+        self.active_standby = ActiveStandby(window_ms, pace)
         self.seen: dict[OutputPartition, dict[int, LastSeen]] = {}
         self.ends: dict[OutputPartition, int] = {}
         self.count = 0
         self._runs: dict[tuple[OutputPartition, int], deque[_HeldRun]] = {}
 
     def begin(self, seen: dict[OutputPartition, dict[int, LastSeen]], ends: dict[OutputPartition, int]) -> None:
-        """What the scan of the tails has found."""
+        """The finding of the scan of the tails."""
         self.seen = {to: dict(tracks) for to, tracks in seen.items()}
         self.ends = dict(ends)
 
@@ -106,9 +106,9 @@ class HeldOutputs:
             last = seen.get(track, NOTHING_SEEN)
             for first_of_run, last_of_run in runs:
                 if first_of_run <= last and start >= known:  # written again: so this copy is not alone
-                    self.lead.other_at((to, track), min(last, last_of_run), now_ms)
-                elif last_of_run > self.lead.last_of((to, track), NOTHING_SEEN):
-                    self.lead.other_at((to, track), last_of_run, now_ms)
+                    self.active_standby.other_at((to, track), min(last, last_of_run), now_ms)
+                elif last_of_run > self.active_standby.last_of((to, track), NOTHING_SEEN):
+                    self.active_standby.other_at((to, track), last_of_run, now_ms)
                 last = max(last, last_of_run)
             seen[track] = last
             self._forget(to, track, last, now_ms)
@@ -117,7 +117,7 @@ class HeldOutputs:
         runs = self._runs.get((to, track))
         while runs and runs[0].places[0] <= through:
             held = runs[0]
-            self.lead.took(held.made_ms, now_ms)
+            self.active_standby.took(held.made_ms, now_ms)
             cut = bisect_right(held.places, through)
             self.count -= cut
             if cut == len(held.places):
@@ -144,7 +144,7 @@ class HeldOutputs:
             into = taken.setdefault(to, Run())
             for held in runs:
                 into.extend(held.run.values, held.run.headers, held.run.keys)
-                self.lead.published((to, track), held.places[-1], held.made_ms)
+                self.active_standby.published((to, track), held.places[-1], held.made_ms)
         self._runs.clear()
         self.count = 0
         return taken
@@ -162,9 +162,9 @@ class HeldDeltas:
     """Deltas of one partition, in order."""
 
     def __init__(self, window_ms: int, pace: Pace) -> None:
-        self.lead = Lead(window_ms, pace)
+        self.active_standby = ActiveStandby(window_ms, pace)
         self._held: deque[_HeldDelta] = deque()
-        self._own: deque[Place] = deque()  # written, and not read back
+        self._own: deque[DeltaPlace] = deque()  # written, and not read back
 
     def __len__(self) -> int:
         return len(self._held)
@@ -180,11 +180,11 @@ class HeldDeltas:
             while self._own.popleft() != place:
                 pass
         else:
-            self.lead.other_at(None, place, now_ms)
+            self.active_standby.other_at(None, place, now_ms)
         for held in self._held:
             if held.awaits and held.awaited.is_on(logged):
                 held.awaits = False
-                self.lead.took(held.made_ms, now_ms)
+                self.active_standby.took(held.made_ms, now_ms)
         self.forget(logged)
 
     def forget(self, logged: Logged) -> None:
@@ -205,7 +205,7 @@ class HeldDeltas:
         taken = [held.delta for held in self._held]
         for held in self._held:
             self._own.append(_place(held.delta))
-            self.lead.published(None, _place(held.delta), held.made_ms)
+            self.active_standby.published(None, _place(held.delta), held.made_ms)
         self._held.clear()
         return taken
 
@@ -223,7 +223,7 @@ def _by_track(run: Run, seen: dict[int, LastSeen], now_ms: int) -> dict[int, _He
     return parts
 
 
-def _place(delta: SlotDelta) -> Place:
+def _place(delta: SlotDelta) -> DeltaPlace:
     return RECORD_START if delta.record is None else delta.record.to, _ends(delta)
 
 

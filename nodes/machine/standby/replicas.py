@@ -3,48 +3,42 @@
 Two rules for this file: a standby never saves, punctuates or releases, which is its owner's alone; where punctuation
 may void work (idle partitions) a standby stays behind the owner's deltas, so that none of its own can be void.
 
-Design: ``design.md`` section 6, "replicas = k"; ``docs/design/replicas.md``.
+Design: docs/design/replicas.md.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from nodes.machine import events as e
-from nodes.machine import keeping
-from nodes.machine.assignment import heirs
-from nodes.machine.holding import Logged
-from nodes.machine.lead import Pace
-from nodes.machine.runner import Phase, Runner
-from nodes.machine.standby import Patience, Standby
-from wcrdt.replica import SlotDelta
-from wcrdt.windows import END_OF_TIME_MS
-
-if TYPE_CHECKING:
-    from nodes.machine.workload import Workload
+from nodes.machine.broadcast import retention as keeping
+from nodes.machine.ownership.succession import Succession
+from nodes.machine.partitions import Partitions
+from nodes.machine.runner import Runner
+from nodes.machine.standby.active_standby import Pace
+from nodes.machine.standby.held_results import Logged
+from nodes.machine.standby.standby import Patience, Standby
+from wcrdt.replica.replica import SlotDelta
+from wcrdt.windows.assigners import END_OF_TIME_MS
 
 STEP_MS = 10
-"""What a step counts for at most in running time: whoever did not run could not hear the others."""
+"""The most that a step adds to running time: a node that did not run could not read the records of others."""
 LOOK_SOON_MS = 100
-LINGER_MS = 2000
-"""How long a standby stays that is none any more: claims on their way may make it one again."""
 FOLLOW_MS = 50
 """How often output partitions are read that nothing is held for."""
 
 
-class Copies:
+class Replicas:
     """The standbys among a workload's runners."""
 
-    def __init__(self, work: Workload) -> None:
+    def __init__(self, work: Partitions) -> None:
         self.work = work
         self.config = work.config
         self.running_ms = 0
         self.published = 0
         self.promotions = 0
         self._logged = [Logged() for _ in work.replica.slots] if self.config.replicas > 1 else []
-        self._ranks: dict[int, int] = {}
-        self._ranked_for: tuple[object, ...] | None = None
+        self._succession = Succession(work.config.node, [len(work.replica.slots)], work.config.replicas)
         self._unfit: dict[int, str | None] = {}
         self._keys = 0
         self._pace = Pace()
@@ -60,39 +54,29 @@ class Copies:
         """Be the standby of what this node is next for; ``keeping``: nodes that would be given nothing more."""
         if self.config.replicas < 2 or self.work.stopping:
             return
-        situation = tuple(live), tuple(owners.items()), frozenset(keeping)
-        if situation != self._ranked_for:
-            self._ranked_for = situation
-            order = heirs(len(owners), live, owners, self.config.replicas, keeping)
-            me = self.config.node
-            self._ranks = {p: names.index(me) for p, names in order.items() if me in names}
-        for partition, rank in self._ranks.items():
+        held = [partition for partition, runner in self.work.runners.items() if runner.standby is not None]
+        ranks = self._succession.ranks(live, owners, keeping, held, self.running_ms)
+        for partition, rank in ranks.items():
             self._stand_by(partition, rank)
-        for partition, runner in list(self.work.runners.items()):
-            if runner.standby is not None and partition not in self._ranks:
-                self._linger(partition, runner.standby)
+        for partition in held:
+            if partition not in ranks:
+                self.work.drop(partition)
 
     def _stand_by(self, partition: int, rank: int) -> None:
         runner = self.work.runners.get(partition)
         if runner is None:
+            if rank >= self.config.replicas:
+                return
             saved = self.work.ownership.checkpoint(partition)
             if partition in self._unfit and self._unfit[partition] == (saved and saved.name):
                 return
             self._unfit.pop(partition, None)
             self._keys -= 1
             runner = self.work.fresh(partition, 0, self._keys)
-            runner.standby = self._new(rank)
+            runner.stand_by(self._new(rank))
             self.work.load(runner)
         elif runner.standby is not None:
-            runner.standby.unwanted_since_ms = None
             runner.standby.ranked(rank, self._patience(rank))
-
-    def _linger(self, partition: int, standby: Standby) -> None:
-        if standby.unwanted_since_ms is None:
-            standby.unwanted_since_ms = self.running_ms
-            standby.ranked(self.config.replicas, self._patience(self.config.replicas))
-        elif self.running_ms - standby.unwanted_since_ms >= LINGER_MS:
-            self.work.drop(partition)
 
     def _patience(self, rank: int) -> Patience:
         return Patience.of(self.config.standby_after_ms, self.work.broadcast_interval_ms, rank)
@@ -117,26 +101,23 @@ class Copies:
 
     def promote(self, runner: Runner, version: int) -> None:
         """The standby owns the partition now: it keeps its state and publishes what the log does not hold yet."""
-        standby, runner.standby, runner.version = runner.standby, None, version
-        if standby is None or runner.phase is not Phase.RUNNING:
-            return  # what it waits for comes to it as the owner
+        work = self.work
+        standby = runner.own(version, work.now_ms)
+        if standby is None:
+            return
         self.promotions += 1
-        outputs, work = standby.outputs, self.work
-        runner.begin(outputs.seen, outputs.ends)
-        runner.last_checkpoint_ms = work.now_ms
-        work.effects += runner.write(outputs.take())
-        work.effects.append(runner.broadcast(work.filling.full(runner)))
+        work.effects += runner.write(standby.outputs.take())
+        work.effects.append(runner.broadcast(work.slot_recovery.full(runner)))
         if not runner.idle_allowed:
-            work.filling.take_own(runner)
+            work.slot_recovery.take_own(runner)
 
     def demote(self, runner: Runner) -> bool:
         """The owner goes on as a standby; False where it cannot."""
-        if self.config.replicas < 2 or self.work.stopping or runner.idle_allowed or runner.phase is not Phase.RUNNING:
+        if self.config.replicas < 2 or self.work.stopping or runner.idle_allowed or not runner.is_running:
             return False
-        rank = self._ranks.get(runner.partition, self.config.replicas)
-        runner.standby = self._new(rank)
-        runner.standby.outputs.begin({}, runner.output_ends)
-        runner.become_standby()
+        standby = self._new(self._succession.rank(runner.partition))
+        standby.outputs.begin({}, runner.output_ends)
+        runner.stand_by(standby)
         return True
 
     def give_up(self, partition: int) -> bool:
@@ -214,17 +195,17 @@ class Copies:
     def outputs_followed(self, followed: e.OutputsFollowed) -> None:
         """News of the outputs; if that was all, whoever is late is late."""
         standbys = self._standbys()
-        for news in followed.news:
+        for output in followed.followed:
             for runner, standby in standbys:
-                if news.to in standby.outputs.ends:
-                    found = {track: runs for (p, track), runs in news.found.items() if p == runner.partition}
-                    standby.outputs.saw(news.to, news.start, news.end, found, self.running_ms)
+                if output.to in standby.outputs.ends:
+                    found = {track: runs for (p, track), runs in output.found.items() if p == runner.partition}
+                    standby.outputs.saw(output.to, output.start, output.end, found, self.running_ms)
         if followed.at_end:
             for runner, standby in standbys:
                 standby.judge(runner.task.next_offset, self._log_of(runner), self.running_ms)
 
     def _log_of(self, runner: Runner) -> Logged:
-        """What the log holds of the partition; where punctuation may void deltas, only what was accepted counts."""
+        """The part of the partition that the log holds; where punctuation may void deltas, only accepted ones count."""
         if not runner.idle_allowed:
             return self._logged[runner.partition]
         slot = self.work.replica.slots[runner.partition]
@@ -254,13 +235,13 @@ class Copies:
 
     def speaks_for(self, runner: Runner) -> bool:
         """True if the runner answers for its partition."""
-        return runner.standby is None or (runner.standby.deltas.lead.active and not runner.idle_allowed)
+        return runner.standby is None or (runner.standby.deltas.active_standby.active and not runner.idle_allowed)
 
     def heal(self, runner: Runner) -> None:
         """Fill a hole in the slot from the standby's own work, as far as that goes."""
         known = self.work.replica.slots[runner.partition].record.position
-        if runner.phase is Phase.RUNNING and not runner.idle_allowed and runner.task.position > known:
-            self.work.filling.take_own(runner)
+        if runner.is_running and not runner.idle_allowed and runner.task.position > known:
+            self.work.slot_recovery.take_own(runner)
 
     def flush(self, runner: Runner, standby: Standby) -> None:
         """Hold back what is new; publish what is held if the owner was late."""
@@ -273,10 +254,10 @@ class Copies:
             standby.deltas.hold(delta, awaited, now)
             standby.deltas.forget(self._logged[runner.partition])
             if work.replica.receive(delta).gap:
-                work.filling.take_own(runner)
-        if standby.outputs.lead.active:
+                work.slot_recovery.take_own(runner)
+        if standby.outputs.active_standby.active:
             before = runner.emitted
             work.effects += runner.write(standby.outputs.take())
             self.published += runner.emitted - before
-        if standby.deltas.lead.active:
+        if standby.deltas.active_standby.active:
             work.effects += [runner.broadcast(delta) for delta in standby.deltas.take()]

@@ -1,6 +1,6 @@
 """A standby: how one copy of a partition keeps pace with the claim holder, and when it steps in.
 
-Two rules for this file: patience counts only time in which the standby could have heard the other (``Copies``); while
+Two rules for this file: patience counts only time in which the standby could have heard the other (``Replicas``); while
 there is a backlog of input nothing is late, since who works it off first says nothing.
 """
 
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nodes.machine.holding import HeldDeltas, HeldOutputs, Logged
-from nodes.machine.lead import Pace
+from nodes.machine.standby.active_standby import Pace
+from nodes.machine.standby.held_results import HeldDeltas, HeldOutputs, Logged
 
 PROBE_RECORDS = 2000
 """How far a standby that was behind reads beyond the claim holder to find out whether there is a backlog."""
@@ -37,7 +37,10 @@ class Patience:
 
 
 class Standby:
-    """What makes a runner a standby. ``free``: it reads input as it comes; else it follows the claim holder."""
+    """The part that makes a runner a standby.
+
+    ``free``: it reads input as it comes; else it follows the claim holder.
+    """
 
     def __init__(self, patience: Patience, rank: int, pace: Pace) -> None:
         self.rank = rank
@@ -46,7 +49,6 @@ class Standby:
         self.outputs = HeldOutputs(patience.results, pace)
         self.deltas = HeldDeltas(patience.deltas, pace)
         self.free = False
-        self.unwanted_since_ms: int | None = None
         self._free_since_ms = 0
         self._level_since_ms: int | None = None
         self._ran_over = False
@@ -54,7 +56,7 @@ class Standby:
     def ranked(self, rank: int, patience: Patience) -> None:
         """Its place in the order has changed."""
         self.rank, self.patience = rank, patience
-        self.outputs.lead.window_ms, self.deltas.lead.window_ms = patience.results, patience.deltas
+        self.outputs.active_standby.window_ms, self.deltas.active_standby.window_ms = patience.results, patience.deltas
 
     # --- pace -----------------------------------------------------------------------------------------------------
 
@@ -76,14 +78,14 @@ class Standby:
         self._ran_over = more or (limit is not None and next_offset >= limit)
         if self._ran_over:
             self.free = False
-            self.outputs.lead.measures_from_ms = self.deltas.lead.measures_from_ms = None
+            self.outputs.active_standby.measures_from_ms = self.deltas.active_standby.measures_from_ms = None
         else:
             self._set_free(now_ms)
 
     def _set_free(self, now_ms: int) -> None:
         if not self.free:
             self.free, self._free_since_ms = True, now_ms
-            self.outputs.lead.measures_from_ms = self.deltas.lead.measures_from_ms = now_ms
+            self.outputs.active_standby.measures_from_ms = self.deltas.active_standby.measures_from_ms = now_ms
 
     # --- patience -------------------------------------------------------------------------------------------------
 
@@ -92,9 +94,9 @@ class Standby:
         self._find_level(next_offset, logged, now_ms)
         awaited = self._is_late(self.deltas.awaited_ms(logged), self.patience.results, now_ms)
         if awaited or self._is_late(self.outputs.made_ms(), self.patience.results, now_ms):
-            self.outputs.lead.take()
+            self.outputs.active_standby.take()
         if awaited or self._is_late(self.deltas.made_ms(), self.patience.deltas, now_ms):
-            self.deltas.lead.take()
+            self.deltas.active_standby.take()
 
     def _find_level(self, next_offset: int, logged: Logged, now_ms: int) -> None:
         """Where no input comes at all, this copy is not behind either."""

@@ -15,7 +15,7 @@ from nodes.machine import events as e
 from nodes.machine.config import JobRun, NodeConfig
 from nodes.machine.effects import Effect
 from nodes.machine.node import Node
-from nodes.machine.ownership import Ownership
+from nodes.machine.ownership.ownership import Ownership
 from nodes.sim.jobs import CASES
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def _records(events: Sequence[e.Event]) -> int:
 
 
 class Turns:
-    """What one node's turns take, beyond the moment at which they happen. Nothing once the faults are over."""
+    """The duration of one node's turns, beyond the moment at which they happen. Nothing once the faults are over."""
 
     def __init__(self, options: Options, rng: random.Random) -> None:
         self._options = options

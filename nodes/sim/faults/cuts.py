@@ -1,6 +1,6 @@
 """Cuts: what one node cannot read from the log, and what it cannot append to it, for a while.
 
-What is cut is not told so: a read finds nothing new, an append gets no answer, a sign of life is lost.
+A node that is cut off is not notified: a read finds nothing new, an append gets no answer, a heartbeat is lost.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 
-from nodes.jobs import Topics
+from nodes.streams.jobs import Topics
 
 NETSPLITS = ("whole", "whole", "appends", "reads", "control", "heartbeats")
 """Cut off altogether, or one way only, or from the topics by which the fleet hears of it."""
@@ -65,7 +65,7 @@ def make_cut(kind: str, topics: Topics, until_ms: int, patience_ms: int) -> Cut:
     return Cut(kind, until_ms, patience_ms, reads, appends)
 
 
-def draw_cut(rng: random.Random, kinds: tuple[str, ...], topics: Topics, now_ms: int, suspect_after_ms: int) -> Cut:
+def draw_cut(rng: random.Random, kinds: tuple[str, ...], topics: Topics, now_ms: int, failure_timeout_ms: int) -> Cut:
     """A cut from now on, for up to ten suspicion times."""
-    until_ms = now_ms + rng.randint(1, 10 * suspect_after_ms)
-    return make_cut(rng.choice(kinds), topics, until_ms, rng.choice([suspect_after_ms // 2, 10 * suspect_after_ms]))
+    until_ms = now_ms + rng.randint(1, 10 * failure_timeout_ms)
+    return make_cut(rng.choice(kinds), topics, until_ms, rng.choice([failure_timeout_ms // 2, 10 * failure_timeout_ms]))

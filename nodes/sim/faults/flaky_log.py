@@ -8,12 +8,12 @@ from typing import Protocol
 import numpy as np
 
 from nodes.log.checks import out_of_range
-from nodes.log.contract import Appended, Chunk, Log, LogTruncated, TopicPartition
-from nodes.sim.transit import Parcel, Transit
+from nodes.log.contract import Appended, FetchedRecords, Log, LogTruncated, TopicPartition
+from nodes.sim.faults.lost_writes import Parcel, Transit
 
 
 class Meddler(Protocol):
-    """Who decides what goes wrong, and when."""
+    """The part that decides what goes wrong, and when."""
 
     def posts(self, topic: str) -> bool: ...
 
@@ -41,7 +41,7 @@ class Meddler(Protocol):
 class NodeLog(Log):
     """Passes everything on to ``log``; the meddler may raise, run other nodes meanwhile, or change what is read.
 
-    What nodes delete is ``trimmed``, for all of them; the log keeps it for the checks after the run.
+    Records that nodes delete are ``trimmed``, for all of them; the log keeps it for the checks after the run.
     """
 
     def __init__(self, log: Log, meddler: Meddler, trimmed: dict[tuple[str, int], int]) -> None:
@@ -113,7 +113,7 @@ class NodeLog(Log):
             return
         self.transit.add(TopicPartition(topic, partition), Parcel(values, headers, keys, done, self._meddler.now_ms()))
 
-    def delivered(self, *, wait: bool = False) -> None:
+    def poll_acks(self, *, wait: bool = False) -> None:
         for to, queue in self.transit.waiting():
             for _ in range(self._meddler.arrives(to, queue, wait)):
                 parcel = queue[0]
@@ -122,12 +122,12 @@ class NodeLog(Log):
 
     def read(
         self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20
-    ) -> Chunk:
+    ) -> FetchedRecords:
         chunk = self._read(topic, partition, offset, max_records, max_bytes)
         self._reached[TopicPartition(topic, partition)] = chunk.next_offset
         return chunk
 
-    def _read(self, topic: str, partition: int, offset: int, max_records: int, max_bytes: int) -> Chunk:
+    def _read(self, topic: str, partition: int, offset: int, max_records: int, max_bytes: int) -> FetchedRecords:
         if self._cut:
             self._hear_of_cut(TopicPartition(topic, partition), offset)
         limit = self._meddler.max_records(topic, max_records)
@@ -148,7 +148,7 @@ class NodeLog(Log):
             return chunk
         count = len(values)
         offsets = np.arange(offset, offset + count, dtype=np.int64)
-        return Chunk(offsets, np.zeros(count, np.int64), values, [b""] * count, None, chunk.next_offset)
+        return FetchedRecords(offsets, np.zeros(count, np.int64), values, [b""] * count, None, chunk.next_offset)
 
     def start_offset(self, topic: str, partition: int) -> int:
         return max(self._log.start_offset(topic, partition), self._trimmed.get((topic, partition), 0))
@@ -176,5 +176,5 @@ class NodeLog(Log):
 _NO_NUMBERS = np.empty(0, np.int64)
 
 
-def _nothing(offset: int) -> Chunk:
-    return Chunk(_NO_NUMBERS, _NO_NUMBERS, [], [], None, offset)
+def _nothing(offset: int) -> FetchedRecords:
+    return FetchedRecords(_NO_NUMBERS, _NO_NUMBERS, [], [], None, offset)

@@ -8,18 +8,18 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from nodes.sim.cuts import make_cut
+from nodes.sim.faults.cuts import make_cut
 from nodes.sim.jobs import CASES
 from nodes.sim.life import InvariantBroken
 from wcrdt.codec import encode
-from wcrdt.windows import BEFORE_TIME_MS
+from wcrdt.windows.assigners import BEFORE_TIME_MS
 
 if TYPE_CHECKING:
+    from nodes.sim.faults.stage import Stage
     from nodes.sim.life import Life
     from nodes.sim.options import Options
-    from nodes.sim.world import World
-    from wcrdt.replica import Replica
-    from wcrdt.windows import Window
+    from wcrdt.replica.replica import Replica
+    from wcrdt.windows.assigners import Window
 
 FROM_MS, UNTIL_MS = 700, 3000
 EVERY_STEPS = 10
@@ -28,7 +28,7 @@ EVERY_STEPS = 10
 def bound_ms(options: Options) -> int:
     """After so long what is on the log must show: silence is noticed, partitions are claimed, loaded and replayed."""
     return (
-        3 * options.suspect_after_ms
+        3 * options.failure_timeout_ms
         + 4 * options.heartbeat_interval_ms
         + 2 * options.broadcast_interval_ms
         + 60 * options.tick_ms
@@ -38,7 +38,7 @@ def bound_ms(options: Options) -> int:
 class Isolation:
     """Cuts a node off and watches."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Stage) -> None:
         self.world = world
         self.victim: Life | None = None
         self.believed: dict[tuple[str, Window], bytes] = {}
@@ -56,7 +56,7 @@ class Isolation:
             return
         if self.victim is None:
             self.victim = world.rng.choice(world.lives)
-            patience_ms = world.rng.choice([world.options.suspect_after_ms, 10_000])
+            patience_ms = world.rng.choice([world.options.failure_timeout_ms, 10_000])
             self.victim.cut_off(make_cut(world.options.isolation, self.victim.topics, UNTIL_MS, patience_ms))
         if world.steps % EVERY_STEPS == 0 and not self.victim.dead:
             self._note(self.victim.node.replica)
@@ -102,7 +102,7 @@ class Isolation:
 
 
 def complete(replica: Replica) -> dict[tuple[str, Window], bytes]:
-    """What may be read as final, as bytes."""
+    """The values that may be read as final, as bytes."""
     found: dict[tuple[str, Window], bytes] = {}
     for state in sorted(replica.shapes):
         for window in sorted(set(replica.windows(state))):

@@ -1,4 +1,4 @@
-"""What one node has sent and the log has not acknowledged: it arrives later, in part, or never.
+"""Records that one node has sent and the log has not acknowledged: they arrive later, in part, or never.
 
 The order within a partition is kept, between partitions nothing is promised; what is sent after a failure never
 arrives.

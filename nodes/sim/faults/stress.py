@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from nodes.sim.faults.stage import Stage
     from nodes.sim.life import Life
     from nodes.sim.options import Options
-    from nodes.sim.world import World
 
 FIRST_SEED = 1 << 40
 """New seeds are drawn from here on; those below are what tests and reports name."""
@@ -31,7 +31,7 @@ def copies(seed: int, rng: random.Random) -> int:
 def stressed(options: Options) -> Options:
     """With a slow store in half of the seeds, kills of new owners in half, and memory pressure in a quarter.
 
-    What demands how soon things happen, or that a loss is noticed, has no fault beside it and stays as it is.
+    A plan that demands how soon things happen, or that a loss is noticed, has no fault beside it and stays as it is.
     """
     if options.seed < FIRST_SEED or options.isolation or options.truncation:
         return options
@@ -65,9 +65,9 @@ def _under_pressure(options: Options, rng: random.Random) -> Options:
 
 
 class Stress:
-    """Who is under pressure, and who is to be killed when."""
+    """The nodes under pressure, and the nodes to kill, with their times."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Stage) -> None:
         self.world = world
         self._pressed_until_ms: dict[str, int] = {}
         self._doomed: list[tuple[int, Life]] = []
@@ -100,12 +100,12 @@ class Stress:
         life.stands_ms, life.stands_at = int(SHORTEST_TURN_MS * times ** rng.random()), rng.randrange(POINTS)
 
     def ended(self, life: Life) -> None:
-        """It has taken it. What it has not stood still for comes after; whoever has become an owner may be killed."""
+        """It has taken it. The rest of its pause comes after; a node that has become an owner may be killed."""
         world, rng = self.world, self.world.rng
         if life.stands_ms and not world.healed:
             life.paused_until_ms = world.now_ms + life.stands_ms
         life.stands_ms = 0
-        taken = life.node.work.copies.promotions + life.node.steals
+        taken = life.node.work.replicas.promotions + life.node.steals
         if taken == life.taken:
             return
         life.taken = taken

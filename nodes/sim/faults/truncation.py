@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nodes.jobs import Topics, declare_end
 from nodes.log.contract import LogTruncated, TopicPartition
 from nodes.sim.life import InvariantBroken
+from nodes.streams.jobs import Topics, declare_end
 
 if TYPE_CHECKING:
-    from nodes.sim.world import World
+    from nodes.sim.faults.stage import Stage
 
 MOST = 12
 HOLD_MS = 4000
@@ -23,7 +23,7 @@ HOLD_MS = 4000
 class Truncating:
     """``lost``: what was cut; ``told``: some node has ended with the named error; ``refuses``: none can begin."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: Stage) -> None:
         self.world = world
         self.lost: TopicPartition | None = None
         self.told = False

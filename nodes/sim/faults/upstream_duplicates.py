@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from holon import Job, Raw, Source
-from holon.identity import IdentityError, OutputId, Track
-from nodes.jobs import open_job
+from holon.outputs.identity import IdentityError, OutputId, Track
 from nodes.log.contract import Log
+from nodes.streams.jobs import open_job
 
 if TYPE_CHECKING:
-    from nodes.sim.inputs import Feed
+    from nodes.sim.feed import Feed
     from nodes.sim.options import Options
 
 UPSTREAM = "upstream"

@@ -1,4 +1,4 @@
-"""What the steps of a node cost: counts of what a turn did, and microseconds for each, fitted to turns that were timed.
+"""Costs of a node's steps: counts of a turn's work, and microseconds for each, fitted to turns that were timed.
 
 Two rules for this file: a cost is never below zero; nothing here measures (``deploy/bench/calibrate.py`` does).
 """
@@ -17,8 +17,8 @@ SHARE = 0.98
 """Turns that cost more than so many others are left out of a fit: the machine was elsewhere."""
 
 
-class Counts(msgspec.Struct):
-    """What one or more turns did, or (as ``Costs``) microseconds for one of each.
+class TurnCounts(msgspec.Struct):
+    """The work of one or more turns, or (as ``Costs``) microseconds for one of each.
 
     ``slots``: turns times partitions of the job; ``looks``: turns that looked at every topic, times partitions;
     ``runners``: turns times partitions of the node; ``batches`` of input of one event, and what each of the ``events``
@@ -43,7 +43,7 @@ class Counts(msgspec.Struct):
     joins: float = 0.0
     checkpoints: float = 0.0
 
-    def add(self, other: Counts, times: float = 1.0) -> None:
+    def add(self, other: TurnCounts, times: float = 1.0) -> None:
         """Count that too."""
         for name in KINDS:
             setattr(self, name, getattr(self, name) + times * getattr(other, name))
@@ -53,23 +53,23 @@ class Counts(msgspec.Struct):
         return [getattr(self, name) for name in KINDS]
 
 
-KINDS = Counts.__struct_fields__
+KINDS = TurnCounts.__struct_fields__
 
 
-class Costs(Counts):
+class Costs(TurnCounts):
     """Microseconds for one of each kind."""
 
-    def us(self, done: Counts) -> float:
-        """What it comes to."""
+    def us(self, done: TurnCounts) -> float:
+        """The sum."""
         return sum(cost * count for cost, count in zip(self.row(), done.row(), strict=True))
 
-    def shares(self, done: Counts) -> dict[str, float]:
+    def shares(self, done: TurnCounts) -> dict[str, float]:
         """Microseconds by kind, the largest first; without kinds that cost nothing."""
         found = {name: getattr(self, name) * getattr(done, name) for name in KINDS}
         return dict(sorted(((k, v) for k, v in found.items() if v > 0), key=lambda pair: -pair[1]))
 
 
-def fit(turns: Sequence[tuple[Counts, float]], known: Counts | None = None) -> Costs:
+def fit(turns: Sequence[tuple[TurnCounts, float]], known: TurnCounts | None = None) -> Costs:
     """Costs, none below zero, whose sums come as near as can be (least squares, in proportion) to the measured turns.
 
     In the end they are raised or lowered alike, so that they tell what all turns together have cost.
@@ -79,7 +79,7 @@ def fit(turns: Sequence[tuple[Counts, float]], known: Counts | None = None) -> C
         raise ValueError("no turns to fit costs to")
     counts = np.array([done.row() for done, _ in turns])
     spent = np.array([us for _, us in turns])
-    fixed = np.array((known or Counts()).row())
+    fixed = np.array((known or TurnCounts()).row())
     usual = spent <= np.quantile(spent / _size(counts), SHARE) * _size(counts)
     all_counts, counts, weights = counts, counts[usual], 1 / (SMALL_US + spent[usual])
     free = (counts.any(axis=0)) & (fixed == 0)

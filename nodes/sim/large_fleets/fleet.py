@@ -14,8 +14,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from nodes.driver import Driver
-from nodes.jobs import Topics, declare_end, open_job
 from nodes.log.contract import Appended
 from nodes.log.memory import MemoryLog
 from nodes.machine import messages as m
@@ -23,14 +21,17 @@ from nodes.machine.config import NodeConfig
 from nodes.machine.effects import Ending
 from nodes.machine.events import StopRequested
 from nodes.machine.node import Node
-from nodes.machine.ownership import Ownership
+from nodes.machine.ownership.ownership import Ownership
 from nodes.sim.checks import check_replicas, check_results, outputs, picture
+from nodes.sim.drawing import draw
 from nodes.sim.inputs import make_input
 from nodes.sim.jobs import CASES, OUTPUT, TOPIC
+from nodes.sim.large_fleets.shared import Shared, SharedDriver, SharedNode
 from nodes.sim.life import InvariantBroken
-from nodes.sim.options import Options, draw
-from nodes.sim.shared import Shared, SharedDriver, SharedNode
+from nodes.sim.options import Options
 from nodes.sim.store import MemoryCheckpoints
+from nodes.streams.driver import Driver
+from nodes.streams.jobs import Topics, declare_end, open_job
 
 CASE = "query1"
 ALONE = 1
@@ -58,12 +59,12 @@ def large_options(nodes: int, partitions: int, seed: int) -> Options:
         preloaded=0.0,
         batch_max_records=1000,
         heartbeat_interval_ms=500,
-        suspect_after_ms=1500,
+        failure_timeout_ms=1500,
         broadcast_interval_ms=500,
         checkpoint_interval_ms=1000,
-        watermark_max_ahead_ms=0,
+        max_watermark_drift_ms=0,
         replicas=1,
-        merge_interval_ms=0,
+        merged_checkpoint_interval_ms=0,
         group_beats_above=32,
     )
 
@@ -91,7 +92,7 @@ class FleetLog(MemoryLog):
         return done
 
 
-class Member:
+class FleetMember:
     """One life; ``alone``: it shares nothing."""
 
     def __init__(self, fleet: LargeFleet, number: int, expected: int, alone: bool) -> None:
@@ -103,10 +104,10 @@ class Member:
             node=self.name,
             number=number,
             heartbeat_interval_ms=options.heartbeat_interval_ms,
-            suspect_after_ms=options.suspect_after_ms,
+            failure_timeout_ms=options.failure_timeout_ms,
             broadcast_interval_ms=options.broadcast_interval_ms,
             checkpoint_interval_ms=options.checkpoint_interval_ms,
-            watermark_max_ahead_ms=options.watermark_max_ahead_ms,
+            max_watermark_drift_ms=options.max_watermark_drift_ms,
             expected=expected,
             expect_ms=10_000,
             group_beats_above=options.group_beats_above,
@@ -120,13 +121,13 @@ class Member:
 
     @property
     def partitions(self) -> list[int]:
-        """What it processes now."""
+        """The partitions that it processes now."""
         return sorted(self.node.work.runners)
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a large fleet did; bytes a second are what one node reads, in virtual time."""
+    """The work of a large fleet; bytes a second are those that one node reads, in virtual time."""
 
     nodes: int
     partitions: int
@@ -141,7 +142,7 @@ class Report:
 
 
 class LargeFleet:
-    """One run. What ``checks.py`` asks of a world is here under the same names."""
+    """One run. The attributes of a world that ``checks.py`` reads are here under the same names."""
 
     def __init__(self, nodes: int, partitions: int, seed: int = 1) -> None:
         self.options = large_options(nodes, partitions, seed)
@@ -150,7 +151,7 @@ class LargeFleet:
         self.now_ms = 0
         self.turns = 0
         self._broadcast = ""
-        self._holders: dict[int, Member] = {}
+        self._holders: dict[int, FleetMember] = {}
         self.log = FleetLog(self)
         self.store = MemoryCheckpoints()
         self.log.create_topic(TOPIC, partitions)
@@ -159,7 +160,7 @@ class LargeFleet:
         self._broadcast = self.topics.broadcast
         self.shared = Shared(self.log, self.run)
         self.shared.sync()
-        self.gone: list[tuple[Member, Ending, str]] = []
+        self.gone: list[tuple[FleetMember, Ending, str]] = []
         self.unsent: list[tuple[str, bytes, bytes]] = []
         self.isolation = None
         self.failed = False
@@ -170,7 +171,7 @@ class LargeFleet:
         self._dropped_ms = 0
         self._feeds = make_input(self.options, self.rng)
         self._fed = 0
-        self.members: list[Member] = []
+        self.members: list[FleetMember] = []
         for number in range(nodes):
             self.start(expected=nodes, alone=number < ALONE)
 
@@ -178,28 +179,28 @@ class LargeFleet:
 
     def start(self, expected: int = 1, alone: bool = False) -> None:
         """Another node joins."""
-        member = Member(self, len(self.members), expected, alone)
+        member = FleetMember(self, len(self.members), expected, alone)
         self.members.append(member)
         member.due_ms = 1 << 60
         self._wake(member, self.now_ms + 1)
 
-    def kill(self, member: Member) -> None:
+    def kill(self, member: FleetMember) -> None:
         """It is gone, and nobody is told."""
         member.dead = True
         self.killed += 1
         self.shared.inboxes.pop(member.name, None)
 
     @property
-    def lives(self) -> list[Member]:
+    def lives(self) -> list[FleetMember]:
         """Those that run."""
         return [member for member in self.members if not member.dead and member.node.left is None]
 
-    def _wake(self, member: Member, at_ms: int) -> None:
+    def _wake(self, member: FleetMember, at_ms: int) -> None:
         if not member.dead and at_ms < member.due_ms:
             member.due_ms = at_ms
             heapq.heappush(self._queue, (at_ms, self._number(member)))
 
-    def _number(self, member: Member) -> int:
+    def _number(self, member: FleetMember) -> int:
         return member.node.config.number
 
     def _soon(self) -> int:
@@ -213,7 +214,7 @@ class LargeFleet:
             self.shared.dirty.add(partition)
 
     def _moment(self) -> None:
-        """What everybody knows from now on, and who has to look because of it."""
+        """The facts that all nodes know from now on, and the nodes that have to read because of them."""
         self.shared.sync()
         complete_ms = self.shared.replica.complete_through_ms
         before_ms, self._complete_ms = self._complete_ms, complete_ms
@@ -242,7 +243,7 @@ class LargeFleet:
             if not member.dead and member.due_ms == at_ms:
                 self._turn(member)
 
-    def _turn(self, member: Member) -> None:
+    def _turn(self, member: FleetMember) -> None:
         self.turns += 1
         member.due_ms = 1 << 60
         before = member.partitions
@@ -254,7 +255,7 @@ class LargeFleet:
             return
         self._wake(member, self._soon() if again else self.now_ms + self.options.heartbeat_interval_ms // 2)
 
-    def _left(self, member: Member) -> None:
+    def _left(self, member: FleetMember) -> None:
         left = member.node.left
         assert left is not None
         self.shared.inboxes.pop(member.name, None)
@@ -293,10 +294,10 @@ class LargeFleet:
         self.until(self._start_ms + 2 * options.feed_ms // 3)
         for member in self.rng.sample(self.lives[ALONE:], 3):
             self.kill(member)
-        self.until(self._start_ms + options.feed_ms + options.suspect_after_ms)
+        self.until(self._start_ms + options.feed_ms + options.failure_timeout_ms)
         self.check_shared()
         declare_end(self.log, self.run)
-        deadline_ms = self.now_ms + 20 * options.suspect_after_ms
+        deadline_ms = self.now_ms + 20 * options.failure_timeout_ms
         while self.lives:
             self.step()
             if self.now_ms > deadline_ms:

@@ -1,4 +1,4 @@
-"""What all nodes of a large simulated fleet know alike, worked out once: the fold of the control topic, the replica.
+"""Facts of all nodes of a large simulated fleet, computed once: the fold of the control topic, the replica.
 
 Two rules for this file: everybody is at the same offsets (those at which the current moment began), so what is shared
 is what each would have by itself; a node that is not shared, in the same fleet, must be equal to it in the end.
@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from nodes.driver import Driver
-from nodes.jobs import Topics
 from nodes.log.contract import Log, TopicPartition
 from nodes.machine import events as e
 from nodes.machine import facts as f
-from nodes.machine import keeping
 from nodes.machine import messages as m
+from nodes.machine.broadcast import retention as keeping
 from nodes.machine.config import JobRun, NodeConfig
 from nodes.machine.node import Node
-from nodes.machine.ownership import Ownership
+from nodes.machine.ownership.ownership import Ownership
 from nodes.sim.life import InvariantBroken
-from wcrdt.replica import Received, Replica, SlotDelta
-from wcrdt.windows import Window
+from nodes.streams.driver import Driver
+from nodes.streams.jobs import Topics
+from wcrdt.replica.replica import Received, Replica, SlotDelta
+from wcrdt.windows.assigners import Window
 
 if TYPE_CHECKING:
     from nodes.machine.runner import Runner
@@ -57,7 +57,7 @@ class SharedReplica(Replica):
         """Others may read it yet."""
 
     def drop_for_all(self, end_ms: int) -> None:
-        """Nobody does."""
+        """No node does."""
         super().drop_through(end_ms)
         for windows in self._known.values():
             for window in [window for window in windows if window.end_ms <= end_ms]:
@@ -146,13 +146,16 @@ class SharedNode(Node):
 
     def _control_read(self, read: e.ControlRead) -> None:
         for fact in self._shared.inboxes[self.config.node]:
+            self.member.learn(fact)
             self._learn(fact)
         self._shared.inboxes[self.config.node] = []
         self._folded(read)
 
     def _heartbeats_read(self, values: Sequence[bytes]) -> None:
         for value in values:
-            self._hear(self._shared.decoded(value))
+            node = self.member.heard(self._shared.decoded(value), self._now_ms)
+            if node is not None:
+                self.heartbeats.heard(node)
 
     def _ask_missing(self) -> None:
         """Nothing ever is: a delta that does not fit ends the simulation."""
@@ -167,8 +170,8 @@ class SharedDriver(Driver):
         due = self._assigned_ms is None or now - self._assigned_ms >= self.node.config.heartbeat_interval_ms
         if news or due:
             self._assigned_ms = now
-            self._news.append(e.ControlRead([], True, True, shared.control_at))
-            self._tell_news()
+            self._events.append(e.ControlRead([], True, True, shared.control_at))
+            self._tell_events()
         return news
 
     def _turn_broadcast(self, ready: Collection[TopicPartition] | None) -> bool:

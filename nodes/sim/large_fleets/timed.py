@@ -3,7 +3,7 @@
 Two rules for this file: nodes and drivers are the real ones (``shared.py`` says what most of them share; one shares
 nothing); time passes only as ``Costs`` and the way to the log say, so that a run is the same every time.
 
-What is executed, what stands for it and what is left out: ``docs/design/scale.md``.
+Executed, modelled and omitted parts: ``docs/design/scale.md``.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from holon.job import Job
-from nodes.checkpoint_format import CheckpointKey
-from nodes.driver import LOOK_INTERVAL_MS, Driver
-from nodes.jobs import Topics, open_job
+from nodes.checkpoints.file_names import CheckpointKey
 from nodes.machine.config import NodeConfig
 from nodes.machine.node import Node
-from nodes.sim.costs import Costs, Counts
-from nodes.sim.shared import Shared, SharedDriver, SharedNode, SharedReplica
+from nodes.sim.large_fleets.costs import Costs, TurnCounts
+from nodes.sim.large_fleets.shared import Shared, SharedDriver, SharedNode, SharedReplica
+from nodes.sim.large_fleets.timed_log import Sent, TimedLog
 from nodes.sim.store import MemoryCheckpoints
-from nodes.sim.timed_log import Sent, TimedLog
-from wcrdt.replica import Received, SlotDelta
-from wcrdt.slots import Applied
+from nodes.streams.driver import LOOK_INTERVAL_MS, Driver
+from nodes.streams.jobs import Topics, open_job
+from wcrdt.replica.replica import Received, SlotDelta
+from wcrdt.replica.slots import Applied
 
 MS = 1000
 DROP_INTERVAL_US = 500 * MS
@@ -37,7 +37,7 @@ START_US = 2000 * MS
 
 
 class Input(Protocol):
-    """What is produced: at tick n one record for each partition, which stands for ``plan.events`` events."""
+    """The produced records: at tick n one record for each partition, which stands for ``plan.events`` events."""
 
     def records(self, tick: int) -> Sequence[bytes]: ...
     def time_ms(self, tick: int) -> int: ...
@@ -64,7 +64,7 @@ class TimedPlan:
 
 
 @dataclass(slots=True)
-class Member:
+class TimedMember:
     """One node. ``alone``: it shares nothing and turns whenever something is there for it."""
 
     number: int
@@ -78,13 +78,13 @@ class Member:
     control_at: int = 0
     complete_ms: int = -(1 << 62)
     looked_us: float = float("-inf")
-    done: Counts = field(default_factory=Counts)
+    done: TurnCounts = field(default_factory=TurnCounts)
     busy_us: float = 0.0
-    turns: list[tuple[Counts, float]] = field(default_factory=list)
+    turns: list[tuple[TurnCounts, float]] = field(default_factory=list)
 
 
 class TimedReplica(SharedReplica):
-    """What a turn writes is known to others, and here, only once it is on the log."""
+    """The records of a turn are known to others, and here, only once they are on the log."""
 
     turning = False
 
@@ -122,20 +122,20 @@ class TimedFleet:
         self._dropped_us = 0.0
         self._queue: list[tuple[float, int, Callable[[], None]]] = []
         self._pushed = 0
-        self._holders: dict[int, Member] = {}
+        self._holders: dict[int, TimedMember] = {}
         self.members = [self._member(number) for number in range(plan.nodes)]
         for member in self.members:
             self._wake(member, self.rng.uniform(0, 100 * MS))
         self._push(START_US, lambda: self._feed(0))
 
-    def _member(self, number: int) -> Member:
+    def _member(self, number: int) -> TimedMember:
         plan, name, alone = self.plan, f"node-{number}", number < self.plan.alone
         config = replace(plan.config, node=name, number=number, expected=plan.nodes, expect_ms=10_000)
         node = Node(config, self.run) if alone else SharedNode(config, self.shared)
         driver = (Driver if alone else SharedDriver)(node, self.log, self.store, lambda: int(self.now_us // MS))
         if not alone:
             self.shared.inboxes[name] = []
-        return Member(number, name, alone, node, driver)
+        return TimedMember(number, name, alone, node, driver)
 
     # --- time -------------------------------------------------------------------------------------------------------
 
@@ -154,7 +154,7 @@ class TimedFleet:
         """Start, then the steady input; what came before the end of the warm-up does not count."""
         self.until(START_US + self.plan.warmup_s * 1e6)
         for member in self.members:
-            member.done, member.busy_us = Counts(), 0.0
+            member.done, member.busy_us = TurnCounts(), 0.0
             member.turns.clear()
         self.log.written.clear()
         self.log.records.clear()
@@ -185,13 +185,13 @@ class TimedFleet:
 
     # --- turns ------------------------------------------------------------------------------------------------------
 
-    def _wake(self, member: Member, at_us: float) -> None:
+    def _wake(self, member: TimedMember, at_us: float) -> None:
         at_us = max(at_us, member.free_us)
         if at_us < member.due_us:
             member.due_us = at_us
             self._push(at_us, lambda: self._due(member, at_us))
 
-    def _due(self, member: Member, at_us: float) -> None:
+    def _due(self, member: TimedMember, at_us: float) -> None:
         if member.due_us != at_us:
             return  # it is to turn sooner
         if not member.alone and self.costs is not None:
@@ -202,7 +202,7 @@ class TimedFleet:
                 return
         self._turn(member)
 
-    def _read_on(self, member: Member, costs: Costs) -> None:
+    def _read_on(self, member: TimedMember, costs: Costs) -> None:
         """The turns up to now in which it only took deltas of others: worked out, not executed.
 
         It began each as soon as it was free and one was there, and took all that had come by then.
@@ -223,12 +223,12 @@ class TimedFleet:
             member.busy_us += cost_us
             member.free_us, member.taken, turns = begins_us + cost_us, there, turns + 1
         parts, read = self.plan.partitions, member.taken - first
-        only = Counts(turns, turns * parts, looks * parts, turns * len(member.node.work.runners))
+        only = TurnCounts(turns, turns * parts, looks * parts, turns * len(member.node.work.runners))
         only.deltas_in, only.folds = read, read * parts
         member.done.add(only)
 
-    def _turn(self, member: Member) -> None:
-        counts = Counts(turns=1, slots=self.plan.partitions, runners=len(member.node.work.runners))
+    def _turn(self, member: TimedMember) -> None:
+        counts = TurnCounts(turns=1, slots=self.plan.partitions, runners=len(member.node.work.runners))
         if not member.alone:
             counts.deltas_in, member.taken = len(self.arrivals) - member.taken, len(self.arrivals)
             counts.control, member.control_at = self.shared.control_at - member.control_at, self.shared.control_at
@@ -259,7 +259,7 @@ class TimedFleet:
         pause_us = 0 if again else member.node.config.heartbeat_interval_ms * MS / 2
         self._wake(member, member.free_us + pause_us)
 
-    def _count_windows(self, member: Member, counts: Counts) -> None:
+    def _count_windows(self, member: TimedMember, counts: TurnCounts) -> None:
         complete_ms, window_ms = member.node.replica.complete_through_ms, self.plan.window_ms
         if complete_ms > member.complete_ms:
             if member.complete_ms > -(1 << 61):
@@ -267,8 +267,8 @@ class TimedFleet:
                 counts.joins = counts.windows * self.plan.partitions
             member.complete_ms = max(complete_ms, -(1 << 62))
 
-    def _cost(self, member: Member, counts: Counts, spent_us: float) -> float:
-        """What the turn takes; a record that stands for several batches is charged as so many turns."""
+    def _cost(self, member: TimedMember, counts: TurnCounts, spent_us: float) -> float:
+        """The duration of the turn; a record that stands for several batches is charged as so many turns."""
         if self.costs is None:
             member.turns.append((counts, spent_us))
             member.busy_us += spent_us
@@ -306,7 +306,7 @@ class TimedFleet:
             self._moment()
 
     def _moment(self) -> None:
-        """What everybody can know from now on, and who looks because of it."""
+        """The facts that all nodes can know from now on, and the nodes that read because of them."""
         self.shared.sync()
         complete_ms, window_ms = self.shared.replica.complete_through_ms, self.plan.window_ms
         before_ms, self._complete_ms = self._complete_ms, complete_ms

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from nodes.jobs import Topics
-from nodes.log.contract import Chunk
+from nodes.log.contract import FetchedRecords
 from nodes.log.memory import MemoryLog
-from nodes.sim.costs import Counts
+from nodes.sim.large_fleets.costs import TurnCounts
+from nodes.streams.jobs import Topics
 
 
 @dataclass(slots=True)
@@ -35,10 +35,10 @@ class TimedLog(MemoryLog):
         self.topics_of: Topics | None = None
         self.written: dict[str, int] = {}
         self.records: dict[str, int] = {}
-        self._counts: Counts | None = None
+        self._counts: TurnCounts | None = None
         self._outbox: list[Sent] = []
 
-    def begin(self, counts: Counts) -> None:
+    def begin(self, counts: TurnCounts) -> None:
         """A turn begins, which is counted there."""
         self._counts = counts
 
@@ -74,7 +74,7 @@ class TimedLog(MemoryLog):
 
     def read(
         self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20
-    ) -> Chunk:
+    ) -> FetchedRecords:
         chunk = super().read(topic, partition, offset, max_records=max_records, max_bytes=max_bytes)
         counts, topics = self._counts, self.topics_of
         if counts is None or topics is None:

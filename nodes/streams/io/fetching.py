@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from nodes.joining import Joining
 from nodes.machine import events as e
 from nodes.machine import messages as m
-from nodes.machine.ownership import KEPT_MERGED
+from nodes.machine.ownership.ownership import KEPT_MERGED
+from nodes.streams.io.joining import Joining
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class Wish:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What has become of a wish; None: no checkpoint of it is intact."""
+    """The outcome of a request; None: no checkpoint of it is intact."""
 
     wish: Wish
     found: e.MergedLoaded | None
@@ -70,7 +70,7 @@ class Fetching:
         return self._fetch(Wish(self._all, tuple(kept))) if kept else None
 
     def rewind(self, partition: int | None, beyond: int = -1) -> e.MergedLoaded | None:
-        """What takes the place of the beginning of the broadcast, where that is gone; None as above.
+        """The replacement of the beginning of the broadcast, where that is gone; None as above.
 
         The oldest merged checkpoint: it has the most windows.
         """

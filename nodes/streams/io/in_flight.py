@@ -1,4 +1,4 @@
-"""What a node has written and the log has not acknowledged yet.
+"""Records that a node has written and the log has not acknowledged yet.
 
 Two rules for this file: a ticket counts as acknowledged only when all before it are; what belongs to one claim never
 speaks for another.
@@ -28,7 +28,7 @@ class InFlight:
 
     def __init__(self) -> None:
         self._claims: dict[tuple[int, int], _Claim] = {}
-        self._news: dict[tuple[int, int], None] = {}
+        self._finished: dict[tuple[int, int], None] = {}
 
     def began(self, write: WriteBroadcast | WriteOutput) -> None:
         """The write was handed to the log."""
@@ -43,16 +43,16 @@ class InFlight:
         while claim.tickets and claim.tickets[0] in claim.arrived:
             claim.through = claim.tickets.popleft()
             claim.arrived.discard(claim.through)
-            self._news[key] = None
+            self._finished[key] = None
 
     def take(self) -> list[Acknowledged]:
-        """What is new since the last call."""
+        """The acknowledgements since the last call."""
         found = []
-        for key in self._news:
+        for key in self._finished:
             claim = self._claims[key]
             found.append(Acknowledged(*key, claim.through, dict(claim.ends)))
             claim.ends.clear()
             if not claim.tickets:
                 del self._claims[key]
-        self._news.clear()
+        self._finished.clear()
         return found

@@ -1,4 +1,4 @@
-"""What the driver does for those who join: merged checkpoints, checkpoints of the control topic, and trimming.
+"""The driver's work for joining nodes: merged checkpoints, checkpoints of the control topic, and trimming.
 
 Two rules for this file: nothing is deleted of a topic before it has been read back that who starts now can do without
 it; a topic that cannot be trimmed costs space, and harms nothing.
@@ -8,26 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from nodes.checkpoint_format import (
-    MERGED,
-    CheckpointDamaged,
-    CheckpointKey,
-    CheckpointMissing,
-    CheckpointNewer,
-    own_name,
-)
-from nodes.checkpoints import CheckpointStore, StoreUnavailable
+from nodes.checkpoints.errors import CheckpointDamaged, CheckpointMissing, CheckpointNewer
+from nodes.checkpoints.file_names import MERGED, CheckpointKey, own_name
+from nodes.checkpoints.store import CheckpointStore, StoreUnavailable
 from nodes.errors import Unreachable
-from nodes.history import CHECKPOINTS_READ, read_control_checkpoints
-from nodes.jobs import Topics
 from nodes.log.contract import Log, LogError, OffsetOutOfRange
 from nodes.machine import effects as x
 from nodes.machine import events as e
 from nodes.machine import messages as m
+from nodes.machine.broadcast.merged_checkpoints import decode_merged
 from nodes.machine.config import JobRun
-from nodes.machine.merging import decode_merged
-from nodes.machine.ownership import KEPT_MERGED, Ownership
-from wcrdt.replica import SlotDelta
+from nodes.machine.ownership.ownership import KEPT_MERGED, Ownership
+from nodes.streams.control_history import CHECKPOINTS_READ, control_topic
+from nodes.streams.jobs import Topics
+from wcrdt.replica.replica import SlotDelta
 
 
 class FellBehind(OffsetOutOfRange, Unreachable):
@@ -50,7 +44,7 @@ class Joining:
     # --- to begin, and to begin again ---------------------------------------------------------------------------
 
     def first_intact(self, kept: Sequence[m.MergedSaved]) -> e.MergedLoaded | None:
-        """What is loaded of these, in their order; it may wait for the store, so the node's loop never calls it."""
+        """The loaded ones of these, in their order; it may wait for the store, so the node's loop never calls it."""
         for saved in kept:
             slots = self._load(saved)
             if slots is not None:
@@ -89,7 +83,7 @@ class Joining:
     # --- for others -------------------------------------------------------------------------------------------------
 
     def saving(self, wish: x.SaveMerged) -> Callable[[], e.Event]:
-        """What a saver has to do to make it durable, and to see that it is."""
+        """A saver's task to make it durable, and to check that it is."""
         job, incarnation = self.run.job.name, self.run.incarnation
         key = CheckpointKey(job, incarnation, MERGED, (wish.control_offset, 0), (wish.frontier_ms, 0))
         kept = [saved.name for saved in self.ownership.merged()]
@@ -105,7 +99,7 @@ class Joining:
         return save
 
     def writing_control_checkpoint(self, wish: x.WriteControlCheckpoint) -> Callable[[], e.Event | None]:
-        """What a saver has to do to write it down, and then to delete what nobody needs of the topics any more."""
+        """A saver's task to write it, and then to delete the records of the topics that no node needs any more."""
         kept = self.ownership.merged()
 
         def write() -> None:
@@ -125,7 +119,7 @@ class Joining:
         """
         if len(kept) < KEPT_MERGED or any(self._load(saved) is None for saved in kept):
             return
-        found = read_control_checkpoints(self.log, self.run.job)
+        found = control_topic(self.run.job).intact_checkpoints(self.log)
         if not any(checkpoint.offset >= kept[-1].control_offset for _, checkpoint in found):
             return  # the one that was just written is damaged, and there is no other
         for partition, offset in enumerate(kept[-1].broadcast_offsets):

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from holon.identity import LastSeen, Track, ascents
 from holon.job import UNSTABLE
-from nodes.jobs import Topics
+from holon.outputs.identity import LastSeen, Track, ascents
 from nodes.log.contract import Log, LogTruncated, OffsetOutOfRange
 from nodes.machine import effects as x
 from nodes.machine import events as e
 from nodes.machine.config import JobRun
 from nodes.machine.events import Followed, OutputPartition
-from nodes.truncation import Truncation
+from nodes.streams.jobs import Topics
+from nodes.streams.truncation import Truncation
 
 FOLLOW_BATCH = 10_000
 
@@ -22,7 +22,7 @@ FOLLOW_BATCH = 10_000
 class Read:
     """``at_end``: no output partition has more."""
 
-    news: list[Followed] = field(default_factory=list)
+    followed: list[Followed] = field(default_factory=list)
     at_end: bool = True
 
 
@@ -32,19 +32,19 @@ def follow(log: Log, topics: Topics, run: JobRun, places: Mapping[OutputPartitio
     for to, start in places.items():
         topic, partition = topics.outputs[to[0]], to[1]
         try:
-            chunk = log.follow(topic, partition, start, max_records=FOLLOW_BATCH)
+            chunk = log.poll(topic, partition, start, max_records=FOLLOW_BATCH)
         except OffsetOutOfRange as error:
-            if start > log.written_end(topic, partition):
+            if start > log.high_watermark(topic, partition):
                 raise LogTruncated(
                     f"job {run.job.name!r}: {error}. Results are gone; start again with --reset"
                 ) from error
             # Deleted before anybody here was concerned with it.
-            read.news.append(Followed(to, start, log.start_offset(topic, partition), {}))
+            read.followed.append(Followed(to, start, log.start_offset(topic, partition), {}))
             read.at_end = False
             continue
         if chunk.next_offset > start:
             found = ascents(chunk.headers, run.job.name, run.origin)
-            read.news.append(Followed(to, start, chunk.next_offset, found))
+            read.followed.append(Followed(to, start, chunk.next_offset, found))
             read.at_end &= len(chunk) < FOLLOW_BATCH
     return read
 

@@ -1,19 +1,20 @@
-"""What saving and loading the checkpoint of a partition consists of; who does it, and when, is the driver's to say."""
+"""The steps of saving and loading the checkpoint of a partition; the driver decides when and in which thread."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from nodes.checkpoint_format import CheckpointDamaged, CheckpointKey, CheckpointMissing, own_name
-from nodes.checkpoints import CheckpointStore
+from nodes.checkpoints.errors import CheckpointDamaged, CheckpointMissing
+from nodes.checkpoints.file_names import CheckpointKey, own_name
+from nodes.checkpoints.store import CheckpointStore
 from nodes.machine import effects as x
 from nodes.machine import events as e
 from nodes.machine.config import JobRun
-from nodes.machine.ownership import Ownership
+from nodes.machine.ownership.ownership import Ownership
 
 
 class Storing:
-    """One node's checkpoints. What it returns may run on another thread."""
+    """One node's checkpoints. The task that it returns may run on another thread."""
 
     def __init__(
         self,

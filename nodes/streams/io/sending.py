@@ -1,18 +1,18 @@
-"""What a node writes to the broadcast and to its outputs, until the log has acknowledged it."""
+"""Records that a node writes to the broadcast and to its outputs, until the log has acknowledged them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
 
-from nodes.in_flight import InFlight
-from nodes.jobs import Topics
 from nodes.log.contract import Log, RecordTooLarge
 from nodes.machine import effects as x
 from nodes.machine import events as e
+from nodes.machine.broadcast.pieces import cut
 from nodes.machine.config import JobRun
-from nodes.machine.pieces import cut
-from nodes.truncation import Truncation
+from nodes.streams.io.in_flight import InFlight
+from nodes.streams.jobs import Topics
+from nodes.streams.truncation import Truncation
 
 
 class Sending:
@@ -31,7 +31,7 @@ class Sending:
         self._refused: set[tuple[int, int]] = set()
 
     def acknowledged(self) -> list[e.Acknowledged]:
-        """What is new on the log since the last call."""
+        """The records new on the log since the last call."""
         return self._in_flight.take()
 
     def delta(self, write: x.WriteBroadcast) -> None:
@@ -44,7 +44,7 @@ class Sending:
         self._crashpoint("after-delta")
 
     def output(self, write: x.WriteOutput) -> e.OutputRefused | None:
-        """What the node is to be told if the log takes no such record."""
+        """The event for the node if the log takes no such record."""
         if (write.partition, write.version) in self._refused:
             return None  # what came after a record that is missing would hide it from those who go on here
         self._crashpoint("before-output")

@@ -1,4 +1,4 @@
-"""What the log says of a run: its epochs, and latencies by the append times of requests and replies."""
+"""The figures of a run by its log: its epochs, and latencies by the append times of requests and replies."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Sequence
 import msgspec
 
 from nodes.log import Log
-from nodes.log.contract import Chunk
+from nodes.log.contract import FetchedRecords
 from nodes.transactions.bench.prepared import each_chunk
 from nodes.transactions.topics import TransactionTopics
-from transactional.ledger import Ledger
-from transactional.messages import BadMessage, reply_message
+from transactional.epochs.ledger import Ledger
+from transactional.epochs.messages import BadMessage, reply_message
 from transactional.operators import Program
-from transactional.requests import WireRequest
+from transactional.requests.requests import WireRequest
 
 _requests = msgspec.json.Decoder(WireRequest | list[WireRequest])
 
@@ -32,7 +32,7 @@ def counts(log: Log, program: Program, sequencers: int, first: int, last: int) -
     topics = TransactionTopics(program.name)
     ledger = Ledger(program, sequencers)
 
-    def fold(chunk: Chunk) -> None:
+    def fold(chunk: FetchedRecords) -> None:
         for value in chunk.values:
             ledger.apply(value)
 
@@ -60,7 +60,7 @@ class Replied:
             self._last = (0, 0)
             each_chunk(log, topic, partition, self._take)
 
-    def _take(self, chunk: Chunk) -> None:
+    def _take(self, chunk: FetchedRecords) -> None:
         for value, time_ms in zip(chunk.values, chunk.timestamps_ms.tolist(), strict=True):
             try:
                 record = reply_message(value)
@@ -79,7 +79,7 @@ def log_latencies_ms(log: Log, program: Program, replied: Replied, asked: Sequen
     """From the append of a request's record to that of its reply's, by the log's own clock."""
     wanted, found = {request.id for request in asked}, dict[str, float]()
 
-    def take(chunk: Chunk) -> None:
+    def take(chunk: FetchedRecords) -> None:
         for value, time_ms in zip(chunk.values, chunk.timestamps_ms.tolist(), strict=True):
             wires = _requests.decode(value)
             for wire in wires if isinstance(wires, list) else [wires]:

@@ -13,8 +13,8 @@ import msgspec
 
 from nodes.errors import RunFailed
 from nodes.log import Log, LogAddress, open_log
-from nodes.log.contract import Chunk
-from transactional.requests import WireRequest, request_record
+from nodes.log.contract import FetchedRecords
+from transactional.requests.requests import WireRequest, request_record
 from transactional.workloads.catalogue import WORKLOADS
 from transactional.workloads.contract import Shape
 
@@ -42,7 +42,7 @@ class Prepared:
 
 
 def prepare_partition(log: Log, prepared: Prepared, partition: int) -> int:
-    """Append what is missing of a partition; how many records that were. Nobody else may append to it meanwhile.
+    """Append what is missing of a partition; how many records that were. No other process may append to it meanwhile.
 
     Raises ``RunFailed`` if what is there is not of these requests.
     """
@@ -78,14 +78,14 @@ def prepare_with_spark(address: LogAddress, prepared: Prepared) -> int:
 
 
 def prepared_requests(log: Log, prepared: Prepared) -> list[WireRequest]:
-    """What stands on the topic, in the order of the numbers."""
+    """The requests on the topic, in the order of the numbers."""
     found: list[WireRequest] = []
     for partition in range(prepared.partitions):
         each_chunk(log, prepared.topic, partition, lambda chunk: found.extend(map(_decoder.decode, chunk.values)))
     return found
 
 
-def each_chunk(log: Log, topic: str, partition: int, take: Callable[[Chunk], None]) -> None:
+def each_chunk(log: Log, topic: str, partition: int, take: Callable[[FetchedRecords], None]) -> None:
     """Hand over all that is in a partition now."""
     offset, end = log.start_offset(topic, partition), log.end_offset(topic, partition)
     while offset < end:

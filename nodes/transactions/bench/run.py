@@ -19,11 +19,11 @@ from nodes.log import Log
 from nodes.python_process import child_environment, module_command
 from nodes.transactions.bench.figures import Replied, counts, log_latencies_ms, spread
 from nodes.transactions.bench.saved_state import newest_checkpoints, wait_for_checkpoints
-from nodes.transactions.client import BadReply, TransactionClient
+from nodes.transactions.clients.client import BadReply, TransactionClient
 from nodes.transactions.settled import wait_until_settled
 from nodes.transactions.topics import create_topics
 from transactional.errors import Aborted
-from transactional.requests import WireRequest
+from transactional.requests.requests import WireRequest
 from transactional.workloads.contract import History, Shape, Workload, unexpected
 
 ANSWER_S = 120.0
@@ -191,7 +191,7 @@ def _figures(plan: BenchPlan, asked: History, cpu_s: float) -> dict[str, object]
 def _nodes(plan: BenchPlan) -> Iterator[list[subprocess.Popen[bytes]]]:
     command = module_command("nodes.cli", "txn", "node", plan.workload.reference)
     # The figures are of the whole log.
-    command += ["--sequencers", str(plan.sequencers), *plan.options, "-D", "node.trim=false"]
+    command += ["--sequencers", str(plan.sequencers), *plan.options, "-D", "node.truncate_internal_topics=false"]
     processes = [
         subprocess.Popen([*command, "--number", str(number)], env=child_environment()) for number in range(plan.nodes)
     ]

@@ -6,14 +6,14 @@ import json
 import time
 from pathlib import Path
 
-from nodes.checkpoints import CheckpointStore
+from nodes.checkpoints.store import CheckpointStore
 from nodes.errors import RunFailed
 from nodes.log import Log
-from nodes.transactions.chains import load_file, states
-from nodes.transactions.control import ControlFold
+from nodes.transactions.checkpoints.chains import load_file, states
+from nodes.transactions.control_history import ControlFold
 from nodes.transactions.topics import TransactionTopics
 from transactional.operators import Program, StateKey
-from transactional.values import decode
+from transactional.state.values import decode
 
 _LOOK_S = 0.2
 

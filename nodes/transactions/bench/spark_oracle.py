@@ -1,4 +1,4 @@
-"""What came of a workload, judged by Spark from the requests and replies on the log and the checkpointed state.
+"""The outcome of a workload, judged by Spark from the requests and replies on the log and the checkpointed state.
 
 Only how a record of replies and a checkpoint are decoded is shared with the nodes; what follows from them is SQL.
 """
@@ -20,7 +20,7 @@ from nodes.spark.session import spark_session
 from nodes.spark.source import needed_jars, read_topic
 from nodes.transactions.bench.spark_sql import ANSWERED, KNOWN
 from nodes.transactions.topics import TransactionTopics
-from transactional.messages import BadMessage, reply_message
+from transactional.epochs.messages import BadMessage, reply_message
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -96,7 +96,7 @@ def judge(workload: str, program: str, log: LogAddress, state: Path) -> Judgemen
 
 @contextmanager
 def _settings(spark: SparkSession) -> Iterator[None]:
-    """What is not there is null, and so differs, and ends no query. Many small queries are not worth compiling."""
+    """A missing value is null, and so differs, and ends no query. Many small queries are not worth compiling."""
     names = ("spark.sql.ansi.enabled", "spark.sql.codegen.wholeStage", "spark.sql.adaptive.enabled")
     wanted = dict.fromkeys(names, "false") | {"spark.sql.shuffle.partitions": "2"}
     before = {name: spark.conf.get(name) for name in wanted}

@@ -1,4 +1,4 @@
-"""What must hold after a workload, in Spark's SQL: each query gives a sentence (``text``) for what does not.
+"""The conditions after a workload, in Spark's SQL: each query gives a sentence (``text``) for what does not.
 
 Views: ``asked`` (sequencer, at, place, id, operator, key, function, args), ``done`` (as ``asked``, of the first request
 of each id that committed, with ``result``), ``state`` (operator, key, value), ``answers`` (sequencer, at, place).

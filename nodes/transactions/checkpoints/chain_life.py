@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from typing import NamedTuple
 
-from nodes.transactions.chains import Part
+from nodes.transactions.checkpoints.chains import Part
 
 
 class Stage(Enum):
@@ -27,7 +27,7 @@ class Stage(Enum):
 
 
 class Event(Enum):
-    """What happens to a chain."""
+    """The events of a chain."""
 
     DUE = auto()
     """The interval is over, and something was written."""
@@ -50,7 +50,7 @@ class Event(Enum):
 
 
 class Effect(Enum):
-    """What is to be done."""
+    """The effects."""
 
     NOTHING = auto()
     ASK = auto()
@@ -147,7 +147,7 @@ class ChainLife:
         return self.state.stage is Stage.WANTED
 
     def happens(self, event: Event) -> Effect:
-        """What follows. Raises ``Unexpected``."""
+        """The effects. Raises ``Unexpected``."""
         found = TRANSITIONS.get((self.state, event))
         if found is None:
             raise Unexpected(f"{event.name} while a checkpoint is {self.state.stage.name}")

@@ -11,13 +11,21 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 import msgspec
 
-from nodes.checkpoint_format import CheckpointDamaged, CheckpointKey, parse_name
-from nodes.checkpoints import CheckpointStore
+from nodes.checkpoints.errors import CheckpointDamaged
+from nodes.checkpoints.file_names import CheckpointKey, parse_name
+from nodes.checkpoints.store import CheckpointStore
 from nodes.transactions.topics import FIRST_INCARNATION
-from transactional.continuity import BrokenChain, Continuity
-from transactional.snapshots import PartitionState, Row, merged_replies, merged_rows, snapshot_bytes, snapshot_state
-from transactional.values import BadValue, decode, encode
-from wcrdt.slots import WINDOW_START
+from transactional.state.snapshot_chain import BrokenChain, Continuity
+from transactional.state.snapshots import (
+    PartitionState,
+    Row,
+    merged_replies,
+    merged_rows,
+    snapshot_bytes,
+    snapshot_state,
+)
+from transactional.state.values import BadValue, decode, encode
+from wcrdt.replica.slots import WINDOW_START
 
 CHAIN_VERSION = 1
 MERGE_FILES = 16
@@ -36,7 +44,7 @@ class Part(msgspec.Struct, array_like=True, frozen=True):
 
 
 class ChainFile(msgspec.Struct, array_like=True, frozen=True):
-    """What stands in a file: ``rests_on``, from the oldest on, and the bytes of a ``PartitionState``."""
+    """The contents of a file: ``rests_on``, from the oldest on, and the bytes of a ``PartitionState``."""
 
     version: int
     rests_on: list[Part]
@@ -62,7 +70,7 @@ def load_file(store: CheckpointStore, name: str) -> tuple[list[Part], PartitionS
 
 
 def rests_on(store: CheckpointStore, name: str) -> list[Part]:
-    """What a file rests upon. Raises as ``load_file``."""
+    """The files that a file depends on. Raises as ``load_file``."""
     try:
         return _file(store, name).rests_on
     except BadValue as error:
@@ -167,7 +175,7 @@ def _check(parts: Sequence[Part], states: Sequence[PartitionState], *, whole: bo
     for part, state in zip(parts, states, strict=True):
         _follow(continuity, part.name, state)
     if continuity.since != states[0].since:
-        raise ChainBroken(f"checkpoints up to {parts[-1].name} do not all say since which epoch they hold changes")
+        raise ChainBroken(f"checkpoints up to {parts[-1].name} do not all name the epoch since which they hold changes")
 
 
 def _rows(store: CheckpointStore, run: Sequence[Part], seen: list[PartitionState]) -> Iterator[Row]:

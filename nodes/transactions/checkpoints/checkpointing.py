@@ -7,24 +7,25 @@ A checkpoint holds what has changed since the last one (``chains.py``), so its c
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from nodes.checkpoint_format import CheckpointDamaged, CheckpointMissing, own_name
-from nodes.checkpoints import CheckpointStore
+from nodes.checkpoints.errors import CheckpointDamaged, CheckpointMissing
+from nodes.checkpoints.file_names import own_name
+from nodes.checkpoints.saver import DirectSaver, Saver
+from nodes.checkpoints.store import CheckpointStore
 from nodes.machine import messages as m
-from nodes.machine.ownership import Ownership
-from nodes.saver import DirectSaver, Saver
-from nodes.transactions import chains
-from nodes.transactions.chain_life import ChainLife, Effect, Event
-from nodes.transactions.chains import Part
-from nodes.transactions.compaction import Compact, CompactionFailed, Wish, compact_here
+from nodes.machine.ownership.ownership import Ownership
+from nodes.transactions.checkpoints import chains
+from nodes.transactions.checkpoints.chain_life import ChainLife, Effect, Event
+from nodes.transactions.checkpoints.chains import Part
+from nodes.transactions.checkpoints.compaction import Compact, CompactionFailed, Wish, compact_here
 from nodes.transactions.topics import FIRST_INCARNATION
-from transactional.partition import StatePartition
-from transactional.snapshots import LedgerState, PartitionState, Snapshot
-from wcrdt.slots import WINDOW_START
+from transactional.state.partition import StatePartition
+from transactional.state.snapshots import LedgerState, PartitionState, Snapshot
+from wcrdt.replica.slots import WINDOW_START
 
 logger = logging.getLogger(__name__)
 
@@ -111,6 +112,11 @@ class TransactionCheckpoints:
         self._replies_acked: dict[int, int] = {}
         self.replies_ends: dict[int, int] = {}
         """Of each state partition, up to where replies of this node are on the log."""
+
+    @property
+    def lives(self) -> Mapping[int, _Life]:
+        """Of each state partition that is saved here: the life of its chain."""
+        return self._lives
 
     # --- beginning --------------------------------------------------------------------------------------------------
 
@@ -221,7 +227,7 @@ class TransactionCheckpoints:
             due = partition.epoch != life.epoch and (partition.writes > 0 or life.idle >= IDLE_INTERVALS)
         effect = life.chain.happens(Event.DUE if due else Event.LOOKED)
         if effect in (Effect.ASK, Effect.ASK_WHOLE):
-            life.idle, life.epoch, partition.writes = 0, partition.epoch, 0
+            life.idle, life.epoch = 0, partition.epoch
             partition.want_snapshot(whole=effect is Effect.ASK_WHOLE)
 
     def _hand_over(self, number: int, life: _Life) -> list[bytes]:
@@ -244,7 +250,10 @@ class TransactionCheckpoints:
         known: list[str],
         merging: bool,
     ) -> _Saved:
-        """Beside the node's loop. What a merge makes is rested upon by nothing yet, so nothing goes while one runs."""
+        """Beside the node's loop.
+
+        No file depends on the output of a merge yet, so no file is deleted while one runs.
+        """
         unit, store = self.sequencers + number, self._saving_store
         part = chains.save_file(store, self.job, unit, (epoch, 0), chain, made.encoded())
         names = store.list(self.job, FIRST_INCARNATION, unit)

@@ -7,7 +7,7 @@ HOLD_BYTES = 1 << 18
 
 
 class CommitBuffer:
-    """Of one node. Who dies with some unwritten leaves these epochs to be run again, which is all they save."""
+    """Of one node. A node that dies with some unwritten leaves these epochs to be run again, which is all they save."""
 
     def __init__(self) -> None:
         self._values: dict[int, list[bytes]] = {}
@@ -27,7 +27,7 @@ class CommitBuffer:
         return self._since_ms is None
 
     def due(self, now_ms: int, *, at_once: bool = False) -> dict[int, list[bytes]]:
-        """What is to be written now, by partition: all, or nothing."""
+        """The commits to write now, by partition: all, or nothing."""
         if self._since_ms is None:
             return {}
         waits = 0 <= now_ms - self._since_ms < HOLD_MS and self._bytes < HOLD_BYTES

@@ -14,12 +14,12 @@ from collections.abc import Callable
 
 import msgspec
 
-from nodes.checkpoint_format import CheckpointDamaged, CheckpointError, CheckpointMissing
-from nodes.checkpoints import CheckpointStore
-from nodes.checkpoints_opening import open_checkpoints
+from nodes.checkpoints.errors import CheckpointDamaged, CheckpointError, CheckpointMissing
+from nodes.checkpoints.opening import open_checkpoints
+from nodes.checkpoints.store import CheckpointStore
 from nodes.python_process import child_environment, module_command
-from nodes.settings import Settings, load_settings
-from nodes.transactions.chains import SEGMENT_BYTES, Part, merge_files
+from nodes.settings.settings import Settings, load_settings
+from nodes.transactions.checkpoints.chains import SEGMENT_BYTES, Part, merge_files
 
 SMALL_BYTES = 1 << 17
 """Takes a thread some 10 ms; starting a process takes half a second of CPU."""
@@ -98,10 +98,15 @@ class CompactingChild:
         if answer is None and stayed:  # it has ended in the meantime, for want of wishes or by another's hand
             answer = self._asked(wish)
         if answer is None:
-            raise CompactionFailed("the process that merges has ended; see what it said", damaged=False)
+            raise CompactionFailed("the process that merges has ended; see its output", damaged=False)
         if answer.failed is not None:
             raise CompactionFailed(answer.failed, damaged=answer.damaged)
         return answer.made
+
+    @property
+    def process(self) -> subprocess.Popen[bytes] | None:
+        """The child, if there is one."""
+        return self._process
 
     def close(self) -> None:
         """End the process and wait for that."""
@@ -112,7 +117,7 @@ class CompactingChild:
     def _asked(self, wish: Wish) -> _Answer | None:
         """None: there is no process any more."""
         if self._process is None:
-            command = module_command("nodes.transactions.compaction", str(self._idle_s))
+            command = module_command("nodes.transactions.checkpoints.compaction", str(self._idle_s))
             pipe, environment = subprocess.PIPE, self._environment
             # In a group of its own, since Ctrl-C at the terminal is not for it.
             self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment, process_group=0)
@@ -151,8 +156,11 @@ def main() -> int:
             answer = _Answer(compact(msgspec.json.decode(line, type=Wish)))
         except CompactionFailed as error:
             answer = _Answer(failed=str(error), damaged=error.damaged)
-        sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
-        sys.stdout.buffer.flush()
+        try:
+            sys.stdout.buffer.write(msgspec.json.encode(answer) + b"\n")
+            sys.stdout.buffer.flush()
+        except BrokenPipeError:  # the node was killed meanwhile
+            os._exit(0)  # not by the interpreter's end, which would write again what is left
     return 0
 
 

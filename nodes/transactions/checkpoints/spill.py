@@ -11,10 +11,10 @@ from hashlib import blake2b
 import lmdb
 
 from nodes.errors import RunFailed
-from nodes.settings import Settings
+from nodes.settings.settings import Settings
 from transactional.operators import StateKey
-from transactional.spilling import SpillingStore
-from transactional.store import Store
+from transactional.state.spilling import SpillingStore
+from transactional.state.store import Store
 
 MAP_BYTES = 1 << 38
 """Addresses, not bytes: the file is as large as what is in it."""

@@ -8,17 +8,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from nodes.checkpoint_format import CheckpointDamaged, CheckpointError
-from nodes.checkpoints import CheckpointStore
+from nodes.checkpoints.errors import CheckpointDamaged, CheckpointError
+from nodes.checkpoints.store import CheckpointStore
 from nodes.errors import RunFailed
 from nodes.log.contract import Log, LogError
-from nodes.transactions import chains
-from nodes.transactions.left_behind import commits_from
+from nodes.transactions.checkpoints import chains
+from nodes.transactions.orphaned_work import commits_from
 from nodes.transactions.topics import TransactionTopics
-from transactional.messages import BadMessage, Commit, commit_message
-from transactional.nondeterminism import Nondeterministic
+from transactional.conflicts.nondeterminism import Nondeterministic
+from transactional.epochs.messages import BadMessage, Commit, commit_message
+from transactional.execution.tracing import shown
 from transactional.operators import StateKey
-from transactional.tracing import shown
 
 
 class StateWrong(RunFailed):
@@ -27,7 +27,7 @@ class StateWrong(RunFailed):
 
 @dataclass(slots=True)
 class _Written:
-    """What commits on the log say of a key, up to the checkpoint's epoch."""
+    """The commits of a key on the log, up to the checkpoint's epoch."""
 
     epoch: int
     value: bytes | None
@@ -37,7 +37,7 @@ class _Written:
 def blamed(
     error: Nondeterministic, begun_with: Mapping[int, str], store: CheckpointStore, log: Log, topics: TransactionTopics
 ) -> RunFailed:
-    """What to raise in place of ``error``; ``begun_with``: the checkpoint of each partition that began with one."""
+    """The error in place of ``error``; ``begun_with``: the checkpoint of each partition that began with one."""
     checked: list[str] = []
     for partition, name in sorted(begun_with.items()):
         try:
@@ -75,7 +75,7 @@ def _wrong(partition: int, name: str, store: CheckpointStore, log: Log, topics: 
 
 
 def _written(log: Log, topics: TransactionTopics, partition: int, done: int) -> dict[StateKey, _Written]:
-    """What commits up to this epoch have written. A commit may be missing, so what they do not hold proves nothing."""
+    """The writes of commits up to this epoch. A commit may be missing, so what they do not hold proves nothing."""
     commits: dict[int, Commit] = {}
     for value in commits_from(log, topics, partition, 0):
         try:

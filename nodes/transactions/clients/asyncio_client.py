@@ -1,6 +1,6 @@
 """The client of a transactional job for asyncio: one thread has the log, and any number of tasks call.
 
-What ids promise: docs/transactions.md, "Request ids".
+Guarantees of ids: docs/transactions.md, "Request ids".
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any, Self
 from nodes.errors import MissingDependency, RunFailed, SettingsError, UnknownName, Unreachable
 from nodes.log import Log, LogError
 from nodes.log.contract import RecordTooLarge
-from nodes.transactions.client import BadReply, RepliesTrimmed, TransactionClient, never_ran, result_of
-from nodes.transactions.request_ids import NoReply
+from nodes.transactions.clients.client import BadReply, RepliesTrimmed, TransactionClient, never_ran, result_of
+from nodes.transactions.clients.request_ids import NoReply
 from transactional.errors import Aborted, BadArguments, by_name
-from transactional.requests import WireRequest, sendable
+from transactional.requests.requests import WireRequest, sendable
 
 _NONE_YET = "?"
 _POLL_S = 0.002
@@ -316,7 +316,7 @@ class AsyncTransactionClient:
                 self._tell(reply, None, BadArguments(f"the call is too large: {error}"))
 
     def _taken(self) -> list[_Wish | None]:
-        """What callers have put there; waits for it where nothing else is to be done."""
+        """The calls of callers; waits for them where nothing else is to be done."""
         first, self._first = self._first, None
         new: list[_Wish | None] = [] if first is None else [first]
         if not (new or self._asked or self._later):
@@ -336,7 +336,7 @@ class AsyncTransactionClient:
         return True
 
     def _fresh(self) -> list[WireRequest]:
-        """What is to be sent now. The same id with the same call joins; with another call it waits for its turn."""
+        """The requests to send now. The same id with the same call joins; with another call it waits for its turn."""
         fresh, waiting = [], self._later
         self._later = deque()
         for call in waiting:

@@ -1,4 +1,4 @@
-"""The client of a transactional job: ask, and get the reply. What ids promise: docs/transactions.md, "Request ids"."""
+"""The client of a transactional job: ask, and get the reply. Guarantees of ids: docs/transactions.md, "Request ids"."""
 
 from __future__ import annotations
 
@@ -8,12 +8,19 @@ from typing import Any
 
 from nodes.errors import RunFailed, Unreachable
 from nodes.log.contract import Log, OffsetOutOfRange, TopicPartition
-from nodes.transactions.request_ids import NoReply, RequestIds
+from nodes.transactions.clients.request_ids import NoReply, RequestIds
 from nodes.transactions.topics import TransactionTopics, job_on
+from transactional.epochs.messages import BadMessage, Reply, reply_message
 from transactional.errors import Aborted, by_name, restore
-from transactional.messages import BadMessage, Reply, reply_message
-from transactional.requests import TOO_OLD, WRONG_PARTITION, WireRequest, partition_of, request_record, sendable
-from transactional.values import BadValue
+from transactional.requests.requests import (
+    TOO_OLD,
+    WRONG_PARTITION,
+    WireRequest,
+    partition_of,
+    request_record,
+    sendable,
+)
+from transactional.state.values import BadValue
 
 _WAIT_S = 0.5
 _TOGETHER = 200
@@ -127,8 +134,17 @@ class TransactionClient:
         return self._ids.new()
 
     def first_since(self, name: str) -> int:
-        """What ``since`` is of an id that is tried for the first time now."""
+        """The ``since`` of an id that is tried for the first time now."""
         return self._ids.since(name)
+
+    @property
+    def ids(self) -> RequestIds:
+        """The maker of request ids; it knows how old they may be."""
+        return self._ids
+
+    def expect(self, names: Iterable[str]) -> None:
+        """Take the replies to these requests too, which somebody else sends."""
+        self._waiting.update(names)
 
     def send(
         self,
@@ -163,18 +179,18 @@ class TransactionClient:
             for partition, asked in sorted(by_partition.items())
         }
         self._waiting.update(request.id for asked in by_partition.values() for request in asked)
-        with self.log.together():
+        with self.log.batched():
             for partition, made in records.items():
                 self.log.send(self.topics.requests, partition, made)
 
     def receive(self, timeout_s: float) -> int:
         """Read replies, waiting for one if there is none; gives how many have come."""
-        self.log.delivered()
+        self.log.poll_acks()
         return self._read([where.partition for where in self.log.wait(self.positions, timeout_s)])
 
     def poll(self) -> int:
         """As ``receive``, without waiting."""
-        self.log.delivered()
+        self.log.poll_acks()
         return self._read(self._at)
 
     @property
@@ -203,7 +219,7 @@ class TransactionClient:
         return found
 
     def forget(self, name: str) -> None:
-        """Nobody waits for the reply to this request any more."""
+        """No caller waits for the reply to this request any more."""
         self._waiting.discard(name)
         self._replies.pop(name, None)
 
@@ -212,7 +228,7 @@ class TransactionClient:
         for partition in partitions:
             offset = self._at[partition]
             try:
-                chunk = self.log.follow(self.topics.replies, partition, offset)
+                chunk = self.log.poll(self.topics.replies, partition, offset)
             except OffsetOutOfRange as error:
                 self._skip_trimmed(partition, offset, error)
                 continue
@@ -231,7 +247,7 @@ class TransactionClient:
         return found
 
     def _skip_trimmed(self, partition: int, offset: int, error: OffsetOutOfRange) -> None:
-        """Go on where the topic begins now. What nobody waited for yet can be in no reply that is gone."""
+        """Go on where the topic begins now. A request that no caller waited for yet can be in no reply that is gone."""
         topic = self.topics.replies
         start = self.log.start_offset(topic, partition)
         if start <= offset:
@@ -240,7 +256,7 @@ class TransactionClient:
         if self._has_waited:
             raise RepliesTrimmed(
                 f"job {self.topics.job!r}: replies of {topic}[{partition}] from offset {offset} to {start} were "
-                f"deleted before this client has read them. Ask again with the same request ids"
+                f"deleted before this client has read them. Send the requests again with the same ids"
             ) from error
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from nodes.errors import Unreachable
 from nodes.log.contract import Log
-from transactional.requests import DRAWN_BYTES, made_id, partition_of, since_of
+from transactional.requests.requests import DRAWN_BYTES, made_id, partition_of, since_of
 
 KNOWN_FOR_S = 1.0
 """An end offset is asked for again after so long, or so many ids: as far as it is behind, ids expire earlier."""
@@ -30,7 +30,7 @@ class RequestIds:
     def __init__(self, log: Log, topic: str, clock_s: Callable[[], float] = time.monotonic) -> None:
         self._log = log
         self._topic = topic
-        self._clock_s = clock_s
+        self.clock_s = clock_s
         self.sequencers = log.partitions(topic)
         self._last = -1
         self._ends: dict[int, tuple[int, float, int]] = {}  # end offset, until when it counts, and for how many more
@@ -51,7 +51,7 @@ class RequestIds:
     def end(self, partition: int) -> int:
         """Where the partition ended a moment ago."""
         end, until_s, left = self._ends.get(partition, (0, 0.0, 0))
-        now_s = self._clock_s()
+        now_s = self.clock_s()
         if left <= 0 or now_s >= until_s:
             end, until_s, left = self._log.end_offset(self._topic, partition), now_s + KNOWN_FOR_S, _KNOWN_FOR_IDS
         self._ends[partition] = end, until_s, left - 1

@@ -21,15 +21,15 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from nodes.errors import RunFailed, Unreachable
-from nodes.failed_tokens import FailedTokens
 from nodes.log import LogError
-from nodes.transactions.aio import AsyncTransactionClient
-from nodes.transactions.client import BadReply, never_ran
-from nodes.transactions.openapi import OPENAPI
-from nodes.transactions.request_ids import NoReply
+from nodes.runtime.failed_tokens import FailedTokens
+from nodes.transactions.clients.asyncio_client import AsyncTransactionClient
+from nodes.transactions.clients.client import BadReply, never_ran
+from nodes.transactions.clients.request_ids import NoReply
+from nodes.transactions.gateway.openapi import OPENAPI
 from transactional.errors import Aborted, BadArguments
-from transactional.requests import TOO_OLD, WRONG_PARTITION
-from transactional.values import fits_json
+from transactional.requests.requests import TOO_OLD, WRONG_PARTITION
+from transactional.state.values import fits_json
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +47,7 @@ _STATUS = {
 }
 
 
-class Asked(msgspec.Struct, forbid_unknown_fields=True):
+class CallBody(msgspec.Struct, forbid_unknown_fields=True):
     """The body of a call. ``timeout_s``: how long to wait for the reply. ``since``: of an id that was tried before."""
 
     operator: str
@@ -61,10 +61,10 @@ class Asked(msgspec.Struct, forbid_unknown_fields=True):
 
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 _AWAY = (Unreachable, LogError, RunFailed)
-_asked = msgspec.json.Decoder(Asked)
+_asked = msgspec.json.Decoder(CallBody)
 
 
-class FrontDoor:
+class HttpGateway:
     """Answers over ``client``. ``token`` is asked for as ``Authorization: Bearer TOKEN``; None asks for nothing.
 
     ``names`` are Host names that are answered beside this machine's own; where a token is asked for, all are.
@@ -74,7 +74,7 @@ class FrontDoor:
         self._client = client
         self._token = token
         self._names = frozenset(name.lower() for name in (*LOCAL_NAMES, *names))
-        self._failed_tokens = FailedTokens()
+        self.failed_tokens = FailedTokens()
         self._routes = Starlette(
             routes=[
                 Route("/v1/call", self.call, methods=["POST"]),
@@ -102,7 +102,7 @@ class FrontDoor:
         return _json(200 if problem is None else 503, status)
 
     async def describe(self, request: Request) -> Response:
-        """What can be asked, as OpenAPI 3.1."""
+        """The gateway's requests, as OpenAPI 3.1."""
         return _json(200, OPENAPI)
 
     async def make_id(self, request: Request) -> Response:
@@ -158,7 +158,7 @@ class FrontDoor:
 
     async def _refusal(self, request: Request) -> Response | None:
         if "Transfer-Encoding" in request.headers and "Content-Length" in request.headers:
-            # What is between may take the body to end elsewhere, and what follows for a request.
+            # A proxy between may take the body to end elsewhere, and the rest for a request.
             return _closing(400, "Content-Length and Transfer-Encoding contradict each other")
         host = request.headers.get("Host", "").lower()
         name = host[: host.index("]") + 1] if host.startswith("[") and "]" in host else host.partition(":")[0]
@@ -169,7 +169,7 @@ class FrontDoor:
         if self._token is not None:
             shown = request.headers.get("Authorization", "").encode()
             if not hmac.compare_digest(shown, b"Bearer " + self._token.encode()):
-                await asyncio.sleep(self._failed_tokens.wait_s())
+                await asyncio.sleep(self.failed_tokens.wait_s())
                 response = _closing(401, "Authorization: Bearer TOKEN is needed")
                 response.headers["WWW-Authenticate"] = "Bearer"
                 return response

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 import msgspec
 
 from nodes.errors import RunFailed, SettingsError, Unreachable
-from nodes.transactions.request_ids import NoReply
+from nodes.transactions.clients.request_ids import NoReply
 from transactional.errors import Aborted, BadArguments
-from transactional.requests import WireRequest, sendable
+from transactional.requests.requests import WireRequest, sendable
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _MORE_S = 10.0
@@ -98,7 +98,9 @@ class GatewayCalls:
                 with error:
                     return error.code, _decoded(error.headers.get("Content-Type", ""), error.read(_MOST_BYTES))
         except (urllib.error.URLError, HTTPException, OSError) as error:
-            raise Unreachable(f"the gateway {self.url} cannot be asked: {error}; does `holon txn serve` run?") from None
+            raise Unreachable(
+                f"the gateway {self.url} cannot be called: {error}; does `holon txn serve` run?"
+            ) from None
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise RunFailed(f"what answers at {self.url} is no gateway of Holon: {error}") from None
 

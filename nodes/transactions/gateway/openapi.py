@@ -1,4 +1,4 @@
-"""What the front door answers, as an OpenAPI 3.1 document."""
+"""The HTTP gateway's interface, as an OpenAPI 3.1 document."""
 
 from __future__ import annotations
 

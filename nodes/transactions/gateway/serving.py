@@ -11,7 +11,7 @@ from types import FrameType
 
 from nodes.errors import RunFailed, SettingsError
 from nodes.log import Log
-from nodes.transactions.aio import AsyncTransactionClient
+from nodes.transactions.clients.asyncio_client import AsyncTransactionClient
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -36,8 +36,8 @@ def serve(
     refuse_open_host(host, token)
     import uvicorn
 
-    from nodes.transactions.front_door import FrontDoor
-    from nodes.transactions.http_protocol import bounded
+    from nodes.transactions.gateway.app import HttpGateway
+    from nodes.transactions.gateway.http_protocol import bounded
 
     class Server(uvicorn.Server):
         interrupted = False
@@ -56,7 +56,7 @@ def serve(
 
     async def run(opened: socket.socket) -> bool:
         async with AsyncTransactionClient(open_log, job) as client:
-            config = bounded(FrontDoor(client, token=token, names=(host, *names)), connections)
+            config = bounded(HttpGateway(client, token=token, names=(host, *names)), connections)
             listening(_url(opened))
             server = Server(config)
             await server.serve(sockets=[opened])

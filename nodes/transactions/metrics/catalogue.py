@@ -1,11 +1,11 @@
 """Every figure of a transactional node that can be scraped. docs/metrics.md shows this table.
 
-What a node of any kind has keeps its name (``nodes/metrics_catalogue.py``).
+A metric that a node of any kind has keeps its name (``nodes/metrics/catalogue.py``).
 """
 
 from __future__ import annotations
 
-from nodes.metrics_catalogue import METRICS, PARTITION, Metric
+from nodes.metrics.catalogue import METRICS, PARTITION, Metric
 
 SHARED = (
     "holon_busyTimeMsPerSecond",
@@ -19,7 +19,7 @@ SHARED = (
     "holon_bad_messages",
     "holon_partitions_owned",
     "holon_partitions_standby",
-    "holon_stood_in",
+    "holon_standby_results_published",
     "holon_promotions",
     "holon_members",
     "holon_steals",
@@ -66,4 +66,4 @@ OWN: dict[str, Metric] = {
 }
 TRANSACTION_METRICS: dict[str, Metric] = {name: METRICS[name] for name in SHARED} | OWN
 ALWAYS = frozenset(TRANSACTION_METRICS) - {"holon_txn_aborted"}
-"""What a node with partitions and checkpoints shows from then on; the others once there is one."""
+"""Metrics that a node with partitions and checkpoints always shows; the others follow with their first event."""

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from holon.columnar.payloads import size_of
-from nodes.log.contract import Chunk, Log
-from nodes.meter import CountingLog, Histogram, Meter
+from nodes.log.contract import FetchedRecords, Log
+from nodes.metrics.counters import CountingLog, Histogram, Meter
 from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.topics import TransactionTopics
 
@@ -72,7 +72,7 @@ class MeteredTransactionLog(CountingLog):
         self._traffic = meter
         self._requests = topics.requests
 
-    def _counted(self, topic: str, partition: int, chunk: Chunk) -> Chunk:
+    def _counted(self, topic: str, partition: int, chunk: FetchedRecords) -> FetchedRecords:
         if chunk.values:
             _count(self._traffic.read, topic, len(chunk), size_of(chunk.values))
             if topic == self._requests:

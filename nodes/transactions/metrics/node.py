@@ -6,14 +6,14 @@ import time
 from collections.abc import Mapping
 from itertools import islice
 
-from nodes.metrics_figures import Desk, Figures, Labels, Rates, histogram_of, of_time
-from nodes.metrics_node import ServedMetrics
-from nodes.settings import Settings
+from nodes.metrics.figures import Desk, Figures, Labels, Rates, histogram_of, of_time
+from nodes.metrics.node import ServedMetrics
+from nodes.settings.settings import Settings
+from nodes.transactions.checkpoints.spill import Spills
 from nodes.transactions.driver import TransactionDriver
-from nodes.transactions.meter import TransactionMeter
-from nodes.transactions.metrics_catalogue import TRANSACTION_METRICS
-from nodes.transactions.outside import Outside
-from nodes.transactions.spill import Spills
+from nodes.transactions.external_calls import ExternalCalls
+from nodes.transactions.metrics.catalogue import TRANSACTION_METRICS
+from nodes.transactions.metrics.counters import TransactionMeter
 from nodes.transactions.topics import FIRST_INCARNATION
 from transactional.operators import StateKey
 
@@ -24,7 +24,7 @@ class TransactionDesk(Desk):
     """Figures of a transactional node."""
 
     def __init__(
-        self, driver: TransactionDriver, outside: Outside, spills: Spills | None, meter: TransactionMeter
+        self, driver: TransactionDriver, outside: ExternalCalls, spills: Spills | None, meter: TransactionMeter
     ) -> None:
         super().__init__()
         self.driver = driver
@@ -78,13 +78,13 @@ class TransactionDesk(Desk):
             "holon_txn_external_failed": outside.failed,
             "holon_txn_external_waiting": outside.running,
             "holon_unacknowledged_writes": meter.plain.in_flight,
-            "holon_bad_messages": node.bad_messages + node.ledger.bad_messages + claiming.bad_messages,
+            "holon_bad_messages": node.bad_messages + node.ledger.bad_messages + claiming.member.bad_messages,
             "holon_partitions_owned": len(owned),
             "holon_partitions_standby": len(node.partitions) - len(owned),
-            "holon_stood_in": driver.standing.stood_in,
+            "holon_standby_results_published": driver.standing.stood_in,
             "holon_promotions": driver.promotions,
             "holon_members": len(claiming.ownership.members),
-            "holon_steals": claiming.steals,
+            "holon_steals": claiming.sharing.steals,
             "holon_checkpoints": meter.plain.checkpoints,
             "holon_uptime_seconds": now_s - meter.plain.began_s,
         }
@@ -139,7 +139,7 @@ class TransactionMetrics(ServedMetrics):
     def __init__(
         self,
         driver: TransactionDriver,
-        outside: Outside,
+        outside: ExternalCalls,
         spills: Spills | None,
         settings: Settings,
         counted: TransactionMeter,
@@ -153,7 +153,7 @@ class TransactionMetrics(ServedMetrics):
             claiming.number,
             counted.plain,
             desk,
-            driver.stats,
+            driver.report_figures,
             lambda: False,
         )
         self.driver = driver

@@ -1,4 +1,4 @@
-"""One run of the log of a transactional job in a process of its own: see ``nodes.transactions.replay``."""
+"""One run of the log of a transactional job in a process of its own: see ``comparison.py``."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pathlib import Path
 import msgspec
 
 from nodes.errors import RunFailed
-from nodes.opening import open_settings_log
-from nodes.settings import load_settings
+from nodes.runtime.log_opening import open_settings_log
+from nodes.settings.settings import load_settings
+from nodes.transactions.function_timeout import FunctionWatch
 from nodes.transactions.process import load_program
-from nodes.transactions.replay_log import LogReplay
-from nodes.transactions.watch import FunctionWatch
+from nodes.transactions.replay.log_run import LogReplay
 from transactional.errors import RerunHangs
 
 FAILED_EXIT = 2
 LOOK_S = 0.05
 
 
-class Given(msgspec.Struct):
-    """What a run is given, beside the settings, which are in the environment."""
+class RunInput(msgspec.Struct):
+    """The input of a run, beside the settings, which are in the environment."""
 
     reference: str
     path: list[str]
@@ -30,8 +30,8 @@ class Given(msgspec.Struct):
 
 
 def main() -> int:
-    """Read ``Given`` from the first file, write an ``EpochRun`` a line to the second."""
-    given = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=Given)
+    """Read ``RunInput`` from the first file, write an ``EpochRun`` a line to the second."""
+    given = msgspec.json.decode(Path(sys.argv[1]).read_bytes(), type=RunInput)
     sys.path += [entry for entry in given.path if entry not in sys.path]
     program = load_program(given.reference)
     settings = load_settings(needs_bootstrap=False)

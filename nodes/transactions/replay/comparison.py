@@ -17,11 +17,11 @@ import msgspec
 
 from nodes.errors import RunFailed
 from nodes.python_process import child_environment, module_command
-from nodes.replay import WAYS
-from nodes.settings import Settings
-from nodes.transactions.replay_child import FAILED_EXIT, Given
-from nodes.transactions.replay_log import Asked, Differs, EpochRun
-from transactional.tracing import Traced
+from nodes.replay.comparison import WAYS
+from nodes.settings.settings import Settings
+from nodes.transactions.replay.child import FAILED_EXIT, RunInput
+from nodes.transactions.replay.log_run import Differs, EpochRun, LoggedRequest
+from transactional.execution.tracing import Traced
 
 POLL_S = 0.2
 NO_MORE = "does nothing more"
@@ -41,7 +41,7 @@ class Parting(msgspec.Struct):
     operator: str | None = None
     key: str | None = None
     function: str | None = None
-    request: Asked | None = None
+    request: LoggedRequest | None = None
 
 
 class TransactionReplay(msgspec.Struct):
@@ -64,7 +64,7 @@ def replay_log_twice(
     show: Callable[[int, int], None],
 ) -> TransactionReplay:
     """Run both and compare. ``show`` is told the run and its epochs so far. Raises ``RunFailed`` if one cannot end."""
-    given = Given(reference, sys.path, from_epoch, to_epoch)
+    given = RunInput(reference, sys.path, from_epoch, to_epoch)
     found = TransactionReplay(job, from_epoch, 0, 0, True)
     with tempfile.TemporaryDirectory(prefix="holon-txn-replay-") as folder:
         files = [_run(Path(folder, str(way)), given, settings, way, show) for way in range(len(WAYS))]
@@ -80,11 +80,11 @@ def replay_log_twice(
     return found
 
 
-def _run(folder: Path, given: Given, settings: Settings, way: int, show: Callable[[int, int], None]) -> Path:
+def _run(folder: Path, given: RunInput, settings: Settings, way: int, show: Callable[[int, int], None]) -> Path:
     folder.mkdir()
     (folder / "given").write_bytes(msgspec.json.encode(given))
     out = folder / "epochs"
-    command = module_command("nodes.transactions.replay_child", str(folder / "given"), str(out))
+    command = module_command("nodes.transactions.replay.child", str(folder / "given"), str(out))
     environment = child_environment(settings.environment(), WAYS[way])
     with (folder / "said").open("wb") as said, (folder / "printed").open("wb") as printed:
         process = subprocess.Popen(command, env=environment, stdout=printed, stderr=said)
@@ -163,7 +163,7 @@ def _suspect(differs: Differs, calls: list[Traced]) -> Traced | None:
     return next((call for call in calls if call.root and call.tid in differs.tids), None)
 
 
-def _blamed(told: Parting, call: Traced | None, asked: dict[int, Asked]) -> Parting:
+def _blamed(told: Parting, call: Traced | None, asked: dict[int, LoggedRequest]) -> Parting:
     if call is not None:
         told.tid, told.operator, told.key, told.function = call.tid, call.operator, call.key, call.function
         told.request = asked.get(call.tid)

@@ -10,26 +10,27 @@ import msgspec
 
 from nodes.errors import RunFailed
 from nodes.log.contract import Log
-from nodes.transactions.beginning import answer_key, started
+from nodes.transactions.job_start import answer_key, started
 from nodes.transactions.topics import TransactionTopics
-from transactional import node as n
-from transactional.appends import Append, AppendCommit, AppendReply
-from transactional.crashing import Trying
-from transactional.ledger import FIRST_EPOCH
-from transactional.messages import BadMessage, Commit, Piece, Reply, Request, commit_message, reply_message
+from transactional import events as e
+from transactional.epochs.appends import Append, AppendCommit, AppendReply
+from transactional.epochs.ledger import FIRST_EPOCH
+from transactional.epochs.messages import BadMessage, Commit, RecordPiece, Reply, Request, commit_message, reply_message
+from transactional.epochs.pieces import Pieces
+from transactional.epochs.sequencer import EpochConfig
+from transactional.execution.crashing import Trying
+from transactional.execution.tracing import Traced, shown, traced
+from transactional.node import TransactionNode
 from transactional.operators import Program
-from transactional.pieces import Pieces
-from transactional.replies import ascending
-from transactional.requests import Admission
-from transactional.sequencer import EpochConfig
-from transactional.tracing import Traced, shown, traced
+from transactional.requests.replies import ascending
+from transactional.requests.requests import Admission
 
 WHOLE = 1 << 60
 KEPT_EPOCHS = 1000
 CHUNK = 1000
 
 
-class Asked(msgspec.Struct):
+class LoggedRequest(msgspec.Struct):
     """A request and its place: number ``index`` in the record at ``offset`` of request partition ``partition``."""
 
     id: str
@@ -42,7 +43,7 @@ class Asked(msgspec.Struct):
 
 
 class Differs(msgspec.Struct):
-    """What the log says, and what was computed. ``tids``: of transactions that may be the cause."""
+    """The log's values, and the computed ones. ``tids``: of transactions that may be the cause."""
 
     what: str
     logged: str
@@ -58,7 +59,7 @@ class EpochRun(msgspec.Struct):
     replies: int
     calls: list[Traced]
     differs: Differs | None = None
-    asked: dict[int, Asked] = {}
+    asked: dict[int, LoggedRequest] = {}
 
 
 def values_of(log: Log, topic: str, partition: int) -> Iterator[tuple[int, bytes]]:
@@ -68,7 +69,7 @@ def values_of(log: Log, topic: str, partition: int) -> Iterator[tuple[int, bytes
         raise RunFailed(
             f"topic {topic}, partition {partition}: records before offset {offset} are gone, and what functions do "
             f"follows from all that was before; a log can be run again from its beginning only. "
-            f"Nodes that run with -D node.trim=false delete nothing"
+            f"Nodes that run with -D node.truncate_internal_topics=false delete nothing"
         )
     while offset < end:
         chunk = log.read(topic, partition, offset, max_records=CHUNK)
@@ -88,25 +89,27 @@ class LogReplay:
         # Appends are compared here, and not written.
         key = answer_key(program.name, started(log, self.topics))
         config = EpochConfig(compress_bytes=WHOLE, piece_bytes=WHOLE, answer_key=key)
+        end = log.end_offset(self.topics.epochs, 0)
         trying = Trying(follows=True)  # an epoch may be cut before the one before it is over
-        self.node = n.TransactionNode(traced(program, self.calls), self.sequencers, config, trying=trying)
-        self.node.ledger.told_to = log.end_offset(self.topics.epochs, 0)
+        self.node = TransactionNode(
+            traced(program, self.calls), self.sequencers, config, trying=trying, history_end=end
+        )
         self._replies = self._logged_replies()
         self._commits: dict[tuple[int, int], Commit] = {}
         self._incoming: dict[int, Iterator[tuple[int, bytes]]] = {}
         self._made: list[Append] = []
         for partition in range(program.partitions):
             before = list(self._logged_commits(partition))
-            self.node.step(n.PartitionTaken(partition, commits=before), 0)
+            self.node.step(e.PartitionTaken(partition, commits=before), 0)
             self._incoming[partition] = values_of(log, self.topics.calls, partition)
 
     def run(self) -> Iterator[EpochRun]:
         """Epoch after epoch, up to the last that is over, or the first that differs."""
         ledger, done = self.node.ledger, FIRST_EPOCH - 1
         for offset, value in values_of(self.log, self.topics.epochs, 0):
-            self.node.hear(n.EpochsRead([value], offset + 1))
+            self.node.hear(e.EpochsRead([value], offset + 1))
             if ledger.done == done:
-                continue  # partitions run an epoch once all its marks are known, and compare each with theirs
+                continue  # partitions run an epoch once all its barriers are known, and compare each with theirs
             stopped = self._catch_up()
             for number in range(done + 1, ledger.done + 1) if stopped is None else ():
                 run = self._over(number)
@@ -118,7 +121,7 @@ class LogReplay:
                 yield self._named(EpochRun(done + 1, 0, self.calls, stopped))
                 return
             done = ledger.done
-            ledger.forget(done - KEPT_EPOCHS)
+            self.node.hear(e.EpochsCovered(done - KEPT_EPOCHS))
         stopped = self._last_epoch()
         if stopped is not None:
             yield self._named(EpochRun(done + 1, 0, self.calls, stopped))
@@ -130,7 +133,7 @@ class LogReplay:
             run.asked |= {tid: asked for tid in missing if (asked := self.asked(tid)) is not None}
         return run
 
-    def asked(self, tid: int) -> Asked | None:
+    def asked(self, tid: int) -> LoggedRequest | None:
         """The request of a transaction; None if it began long before."""
         ledger = self.node.ledger
         for number in range(ledger.done + 1, max(FIRST_EPOCH, ledger.done - KEPT_EPOCHS) - 1, -1):
@@ -139,25 +142,27 @@ class LogReplay:
             if cut is None or epoch.base is None or not 0 <= tid // self.sequencers - epoch.base < cut.count:
                 continue
             found = self._requests(sequencer, cut.from_offset, cut.to_offset)[tid // self.sequencers - epoch.base]
-            return Asked(found.id, found.operator, found.key, found.function, sequencer, found.offset, found.index)
+            return LoggedRequest(
+                found.id, found.operator, found.key, found.function, sequencer, found.offset, found.index
+            )
         return None
 
     # --- one epoch --------------------------------------------------------------------------------------------------
 
     def _catch_up(self) -> Differs | None:
         """Run in all partitions what the ledger says is over."""
-        stopped = self._step(n.Ticked())
+        stopped = self._step(e.Ticked())
         while stopped is None and min(each.epoch for each in self.node.partitions.values()) <= self.node.ledger.done:
             stopped = self._read_calls()
         return stopped
 
-    def _step(self, event: n.Event) -> Differs | None:
+    def _step(self, event: e.Event) -> Differs | None:
         try:
             self._made += self.node.step(event, 0)
         except AssertionError as error:  # Nondeterministic, or what follows from it
             return Differs(
                 "messages between partitions",
-                "what the marks on the log name",
+                "what the barriers on the log name",
                 str(error),
                 list(getattr(error, "tids", ())),
             )
@@ -178,13 +183,13 @@ class LogReplay:
                     return stopped
         return None
 
-    def _next_calls(self, number: int) -> n.CallsRead | None:
+    def _next_calls(self, number: int) -> e.CallsRead | None:
         read = list(islice(self._incoming[number], CHUNK))
-        return n.CallsRead(number, [offset for offset, _ in read], [value for _, value in read]) if read else None
+        return e.CallsRead(number, [offset for offset, _ in read], [value for _, value in read]) if read else None
 
     def _last_epoch(self) -> Differs | None:
-        """One that is not over: perhaps because its nodes have found that they disagree with its marks."""
-        stopped = self._step(n.Ticked())
+        """One that is not over: perhaps because its nodes have found that they disagree with its barriers."""
+        stopped = self._step(e.Ticked())
         for number in range(self.program.partitions):
             while stopped is None and (read := self._next_calls(number)) is not None:
                 stopped = self._step(read)
@@ -259,7 +264,7 @@ class LogReplay:
                 if message.epoch < self.from_epoch:
                     yield value
                     continue
-                if isinstance(message, Piece):
+                if isinstance(message, RecordPiece):
                     whole = pieces.take(message)
                     message = message if whole is None else commit_message(whole)
             except BadMessage:
@@ -279,10 +284,12 @@ class LogReplay:
         return found
 
 
-def _asked(replies: Iterable[Reply], calls: list[Traced]) -> dict[int, Asked]:
+def _asked(replies: Iterable[Reply], calls: list[Traced]) -> dict[int, LoggedRequest]:
     roots = {call.tid: call for call in calls if call.root}
     return {
-        each.tid: Asked(each.id, root.operator, root.key, root.function, each.sequencer, each.offset, each.index)
+        each.tid: LoggedRequest(
+            each.id, root.operator, root.key, root.function, each.sequencer, each.offset, each.index
+        )
         for each in replies
         if (root := roots.get(each.tid)) is not None
     }

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from nodes import checkpoint_format as fmt
-from nodes.checkpoints import (
+from nodes.checkpoints import file_names
+from nodes.checkpoints.object_store import ObjectCheckpoints
+from nodes.checkpoints.store import (
     KEPT_CHECKPOINTS,
     BadCheckpointName,
     BlobCheckpoints,
@@ -21,9 +22,8 @@ from nodes.checkpoints import (
     CheckpointKey,
     StoreUnavailable,
 )
-from nodes.checkpoints_objects import ObjectCheckpoints
 from tests.integration.checkpoint_samples import NOISE, TEXT, key
-from wcrdt.windows import BEFORE_TIME_MS
+from wcrdt.windows.assigners import BEFORE_TIME_MS
 
 # --- what is saved is loaded ---------------------------------------------------------------------------------------
 
@@ -44,7 +44,7 @@ def test_the_name_says_what_it_is_a_checkpoint_of(store: ObjectCheckpoints) -> N
     name = store.save(CheckpointKey("q7", 2, 13, (42, 1), (BEFORE_TIME_MS, 3)), TEXT)
     digest = hashlib.blake2b(TEXT, digest_size=16).hexdigest()
     assert name == f"q7/2/00013/{42:020d}.1-{BEFORE_TIME_MS}.3-{digest}.ckpt"
-    parsed = fmt.parse_name(name)
+    parsed = file_names.parse_name(name)
     assert parsed == (CheckpointKey("q7", 2, 13, (42, 1), (BEFORE_TIME_MS, 3)), digest, 0)
 
 
@@ -151,7 +151,7 @@ def test_files_of_others_in_the_folder_are_neither_listed_nor_pruned(store: Obje
 
 # --- names ---------------------------------------------------------------------------------------------------------
 
-GOOD_NAME = fmt.name_of(key(), fmt.digest_of(TEXT))
+GOOD_NAME = file_names.name_of(key(), file_names.digest_of(TEXT))
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from nodes.checkpoints import BlobCheckpoints
-from nodes.checkpoints_opening import open_checkpoints
-from nodes.jobs import declare_end
-from nodes.reader import OutputReader
+from nodes.checkpoints.opening import open_checkpoints
+from nodes.checkpoints.store import BlobCheckpoints
+from nodes.results.reader import OutputReader
+from nodes.streams.jobs import declare_end
 from tests.integration.checkpoint_samples import newer
 from tests.integration.fleet_support import PARTITIONS, Stage, owners, run_command
 from tests.integration.jobs_large import digest, text_of
@@ -37,7 +37,9 @@ def s3_stage(folder: Path, server: S3Server, endpoint: str, *definitions: str) -
     bucket = server.make_bucket(f"b{uuid.uuid4().hex}")
     keys = [f"checkpoints.{key}={value}" for key, value in KEYS.items()]
     where = [f"checkpoints.url=s3://{bucket}/holon", f"checkpoints.endpoint={endpoint}"]
-    return Stage(folder, *where, *keys, "checkpoints.timeout_ms=2000", "checkpoints.leave_after_ms=1000", *definitions)
+    return Stage(
+        folder, *where, *keys, "checkpoints.timeout_ms=2000", "checkpoints.shutdown_timeout_ms=1000", *definitions
+    )
 
 
 def checkpoints_of(stage: Stage) -> BlobCheckpoints:
@@ -70,7 +72,7 @@ def test_a_fleet_resumes_from_checkpoints_elsewhere_and_leaves_no_orphans(
     store = checkpoints_of(stage)
     for partition in range(PARTITIONS):
         names = store.list(run.job.name, run.incarnation, partition)
-        # What the control topic names is kept beside the newest three.
+        # Checkpoints that the control topic names are kept beside the newest three.
         assert 1 <= len(names) <= 6 and store.load(names[0])
     stage.log.close()
 
@@ -79,7 +81,7 @@ def test_input_waits_once_too_much_is_in_no_checkpoint_and_goes_on_when_the_stor
     tmp_path: Path, s3_server: S3Server, proxy: StoreProxy
 ) -> None:
     """8 MB of texts in one window, of which at most 1 MB may be uncovered: a few batches of each partition."""
-    stage = s3_stage(tmp_path, s3_server, proxy.endpoint, "node.uncovered_max_mb=1")
+    stage = s3_stage(tmp_path, s3_server, proxy.endpoint, "node.max_uncheckpointed_mb=1")
     run = stage.open(BULKY)
     with run_command(stage, "--nodes", "2", job=BULKY) as command:
         monitor = stage.monitor(run)

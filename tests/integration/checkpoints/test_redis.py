@@ -15,13 +15,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from pydantic import SecretStr
 
-from nodes.checkpoints import CheckpointMissing, CheckpointTooLarge, StoreUnavailable
-from nodes.checkpoints_opening import open_checkpoints
-from nodes.checkpoints_redis import RedisCheckpoints
+from nodes.checkpoints.opening import open_checkpoints
+from nodes.checkpoints.redis_store import RedisCheckpoints
+from nodes.checkpoints.store import CheckpointMissing, CheckpointTooLarge, StoreUnavailable
 from nodes.errors import SettingsError
 from nodes.redis_connection import RedisServer
-from nodes.settings import load_settings
-from nodes.settings_stores import RedisSettings
+from nodes.settings.settings import load_settings
+from nodes.settings.stores import RedisSettings
 from tests.integration.checkpoint_samples import NOISE, TEXT, key
 from tests.integration.store_servers import PLAIN_REDIS, RedisProcess
 

@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from nodes.checkpoints import CheckpointMissing, StoreUnavailable
-from nodes.checkpoints_objects import ObjectCheckpoints
-from nodes.patience import PatientCheckpoints
+from nodes.checkpoints.object_store import ObjectCheckpoints
+from nodes.checkpoints.store import CheckpointMissing, StoreUnavailable
+from nodes.checkpoints.store_retries import PatientCheckpoints
 from tests.integration.checkpoint_samples import NOISE, TEXT, key
 from tests.integration.processes import until
 from tests.integration.store_proxy import Fault, Refused, StoreProxy

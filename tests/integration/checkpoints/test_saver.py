@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 
-from nodes.checkpoint_format import CheckpointMissing
+from nodes.checkpoints.errors import CheckpointMissing
+from nodes.checkpoints.saver import ThreadSaver
 from nodes.machine.events import CheckpointStored, Event
-from nodes.saver import ThreadSaver
 from tests.integration.processes import until
 
 

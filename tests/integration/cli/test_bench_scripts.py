@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from deploy import ready_batches
-from deploy.bench import txn_scale
+from deploy.bench.transactions import scale as txn_scale
 from nexmark.bench.answers import chunks
 from nexmark.generator import GeneratorConfig
 from nexmark.loading import Stream

@@ -5,25 +5,18 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 
-from nodes import java
-from nodes.cli import checks
+from nodes.cli import machine_checks as checks
 from nodes.cli.main import run
-from nodes.logs import undo_logging
+from nodes.local_kafka import java
 
-PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+pytestmark = pytest.mark.usefixtures("empty_folder")
 
-
-@pytest.fixture(autouse=True)
-def empty_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    monkeypatch.chdir(tmp_path)
-    yield
-    undo_logging()
+PROJECT = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
 
 
 @pytest.fixture

@@ -13,20 +13,14 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic  # pyright: ignore[reportPrivateImportUsage]
 
-from nodes import kafka_broker
 from nodes.cli.main import run
-from nodes.log.kafka import KafkaLog
-from nodes.logs import undo_logging
+from nodes.local_kafka import broker as kafka_broker
+from nodes.log.kafka.log import KafkaLog
 from tests.integration.kafka_broker import session_bootstrap, session_log
+from tests.integration.nexmark.test_run import holon
 from tests.integration.processes import ROOT
-from tests.integration.test_nexmark_run import holon
 
-
-@pytest.fixture(autouse=True)
-def empty_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    monkeypatch.chdir(tmp_path)
-    yield
-    undo_logging()
+pytestmark = pytest.mark.usefixtures("empty_folder")
 
 
 @pytest.fixture
@@ -94,7 +88,7 @@ def test_doctor_says_within_seconds_that_no_broker_answers(capfd: pytest.Capture
 
 def test_what_a_reader_in_another_language_needs_is_as_documented(log: KafkaLog) -> None:
     """The example of docs/kafka.md, on a plain consumer, drops a repeat."""
-    from holon.identity import OutputId, Track
+    from holon.outputs.identity import OutputId, Track
 
     log.create_topic("out", 1)
     producer = Producer({"bootstrap.servers": session_bootstrap()})

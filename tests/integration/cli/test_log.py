@@ -13,21 +13,18 @@ from pathlib import Path
 
 import pytest
 
-from holon.identity import OutputId, Track
-from holon.murmur import murmur2
+from holon.outputs.identity import OutputId, Track
+from holon.outputs.partitioner import murmur2
 from nodes.cli.main import run
 from nodes.log import EmbeddedLog
-from nodes.logs import undo_logging
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 WAIT_S = 120
 
 
 @pytest.fixture
-def log_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.chdir(tmp_path)
-    yield tmp_path / "log"
-    undo_logging()
+def log_dir(tmp_path: Path, empty_folder: None) -> Path:
+    return tmp_path / "log"
 
 
 def holon(*arguments: object, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:

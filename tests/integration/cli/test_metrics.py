@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from nodes.metrics_catalogue import METRICS
+from nodes.metrics.catalogue import METRICS
 from tests.integration.fleet_support import NOBODY_IS_SUSPECTED, OUTPUT, PARTITIONS, Stage, owners
 from tests.integration.processes import until
 from tests.integration.scraping import ask, ports, scrape, total
@@ -70,7 +70,7 @@ def test_scraped_figures_have_every_name_and_add_up(stage: Stage) -> None:
     assert not list((stage.path.parent / "targets").glob("*.json"))
 
 
-@pytest.mark.parametrize("stage", ["node.suspect_after_ms=3000"], indirect=True)
+@pytest.mark.parametrize("stage", ["node.failure_timeout_ms=3000"], indirect=True)
 def test_takeover_is_counted_with_its_duration(stage: Stage) -> None:
     run = stage.open()
     monitor = stage.monitor(run)
@@ -86,7 +86,7 @@ def test_takeover_is_counted_with_its_duration(stage: Stage) -> None:
         assert taken_over == monitor.steals > 0
         assert total(samples, "holon_failover_duration_seconds_count") <= taken_over
         slowest_s = total(samples, "holon_failover_duration_seconds_sum")
-        assert slowest_s >= stage.settings.node.suspect_after_ms / 1000, "silence before the suspicion counts"
+        assert slowest_s >= stage.settings.node.failure_timeout_ms / 1000, "silence before the suspicion counts"
         stage.finish(run, fleet)
 
 

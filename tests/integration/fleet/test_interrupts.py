@@ -7,12 +7,14 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
+from nodes.python_process import deaf_children
 from tests.integration.fleet_support import Command, Stage
 from tests.integration.processes import until
 
@@ -99,6 +101,21 @@ def test_ctrl_c_ends_a_simulation_with_its_processes_and_says_so_once() -> None:
         until(lambda: len(run.children()) >= 2, "its processes are started")
         code, _, err = interrupt(command)
     assert code == 130 and "Traceback" not in err and err.count("interrupted") == 1, err
+
+
+def test_an_interrupt_waits_until_child_processes_are_started() -> None:
+    over, started = threading.Event(), []
+    other = threading.Thread(target=over.wait)  # it may take the signal, which the main thread blocks
+    other.start()
+    try:
+        with pytest.raises(KeyboardInterrupt), deaf_children():
+            os.kill(os.getpid(), signal.SIGINT)
+            until(lambda: signal.SIGINT not in signal.sigpending(), "the other thread has taken it")
+            started.append("child")
+    finally:
+        over.set()
+        other.join()
+    assert started == ["child"]
 
 
 def test_nodes_of_transactions_whose_parent_has_gone_before_they_began_leave(stage: Stage) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import RunFailed
-from nodes.fleet import Fleet
-from nodes.settings import load_settings
+from nodes.fleet.processes import Fleet
+from nodes.settings.settings import load_settings
 
 
 def test_a_node_refuses_to_run_without_its_assertions(tmp_path: Path) -> None:

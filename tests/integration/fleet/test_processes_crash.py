@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from nodes.fleet import Fleet
-from nodes.monitor import Monitor
+from nodes.fleet.monitor import Monitor
+from nodes.fleet.processes import Fleet
 from tests.integration.fleet_support import PARTITIONS, Stage, owners
 from tests.integration.processes import PLENTY_S, children, until
 
@@ -136,7 +136,7 @@ def test_a_node_that_is_stopped_for_longer_than_the_suspicion_goes_on_harmlessly
 
 
 def test_a_stopped_owner_of_the_logs_write_lock_does_not_stop_the_fleet(stage: Stage) -> None:
-    """Whoever is stopped while it holds the lock of an output partition is killed by those who wait for it."""
+    """A node that is stopped while it holds the lock of an output partition is killed by the nodes that wait for it."""
     run = stage.open()
     stage.feed(500)
     with stage.fleet(2) as fleet:

@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from nodes.fleet import Fleet
-from nodes.history import History, heartbeat_topic
-from nodes.jobs import Topics
+from nodes.fleet.monitor import Monitor
+from nodes.fleet.processes import Fleet
 from nodes.log.contract import OffsetOutOfRange
 from nodes.machine.config import JobRun
-from nodes.monitor import Monitor
+from nodes.streams.control_history import History, heartbeat_topic
+from nodes.streams.jobs import Topics
 from tests.integration.fleet_support import JOB, NOBODY_IS_SUSPECTED, Command, Stage
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.kafka_stage import KafkaStage
 from tests.integration.processes import PLENTY_S, until
 
 # Three of them are how far a busy machine may keep a node from reading before it has to be started again.
-MERGING = ("node.merge_interval_ms=1500",)
+MERGING = ("node.merged_checkpoint_interval_ms=1500",)
 
 
 EVERYWHERE = pytest.mark.parametrize("kind", ["embedded", "kafka"])
@@ -54,7 +54,7 @@ def trusting(tmp_path: Path, kind: str) -> Iterator[Stage]:
 
 
 def numbers(monitor: Monitor, partitions: int = 8) -> list[int]:
-    """Who owns the partitions, by number; -1 for nobody."""
+    """The owners of the partitions, by number; -1 for none."""
     ownership = monitor.ownership
     return [ownership.members.get(ownership.owner(p) or "", -1) for p in range(partitions)]
 

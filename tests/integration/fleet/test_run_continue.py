@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from nodes.reader import OutputReader
+from nodes.results.reader import OutputReader
 from tests.integration.fleet_support import Stage, run_command
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.kafka_stage import KafkaStage
@@ -110,7 +110,7 @@ def _finished(stage: Stage, *options: str) -> tuple[int, str, str]:
 
 
 def _opened(stage: Stage) -> Any:
-    from nodes.jobs import read_ownership
+    from nodes.streams.jobs import read_ownership
     from tests.integration.jobs_continued import job
     from tests.integration.processes import until
 

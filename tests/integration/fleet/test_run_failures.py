@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from nodes.machine import messages as m
-from nodes.reader import OutputReader
+from nodes.results.reader import OutputReader
 from tests.integration.fleet_support import UNTRIMMED, Command, Stage, run_command
 from tests.integration.jobs_mixed import INPUT, Event
 from tests.integration.processes import until
@@ -87,10 +87,12 @@ def test_a_function_that_never_returns_fails_the_job_and_shows_where_it_stands(s
     stage.feed(50)
     at = stage.log.end_offset(INPUT, 1)
     poison(stage, "hang")
-    with run_command(stage, "--nodes", "2", "--bounded", "-D", "node.hang_after_ms=2000", job=POISONED) as command:
+    with run_command(
+        stage, "--nodes", "2", "--bounded", "-D", "node.function_timeout_ms=2000", job=POISONED
+    ) as command:
         code, out, err = command.finish()
     assert code == 1 and json.loads(out)["ending"] == "failed"
-    assert "has not returned for 2000 ms (node.hang_after_ms)" in err and f"partition 1 at offset {at}" in err
+    assert "has not returned for 2000 ms (node.function_timeout_ms)" in err and f"partition 1 at offset {at}" in err
     assert "time.sleep(0.01)" in err
     assert sum(isinstance(message, m.Failed) for message in control_messages(stage, "poisoned")) == 1
 
@@ -112,7 +114,7 @@ def test_a_slow_function_does_not_hang(stage: Stage) -> None:
     """Ten records of 0.3 s in one batch."""
     for _ in range(10):
         poison(stage, "slow")
-    with run_command(stage, "--bounded", "-D", "node.hang_after_ms=2000", job=POISONED) as command:
+    with run_command(stage, "--bounded", "-D", "node.function_timeout_ms=2000", job=POISONED) as command:
         assert command.json()["accepted"] == 10
 
 
@@ -149,7 +151,7 @@ def test_a_record_that_ends_the_process_goes_to_the_dead_letters_and_all_others_
     at = stage.log.end_offset(INPUT, 1)
     row = poison(stage, kind)
     stage.feed(50)
-    arguments = ("--nodes", "2", "--bounded", "--on-error", "dead-letter", "-D", "node.hang_after_ms=1000")
+    arguments = ("--nodes", "2", "--bounded", "--on-error", "dead-letter", "-D", "node.function_timeout_ms=1000")
     with run_command(stage, *arguments, job=POISONED) as command:
         result = command.json()
     assert (result["accepted"], result["dead"], result["conserved"]) == (100, 1, True)

@@ -1,4 +1,4 @@
-"""What commands and their nodes write to standard error: the level and the format that were asked for."""
+"""Messages of commands and their nodes on standard error: in the requested level and format."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_level_and_format_reach_the_nodes_and_every_line_is_an_object(stage: Sta
         code, out, err = command.finish()
     assert code == 0 and json.loads(out)["ending"] == "done"
     lines = objects(err)
-    serving = {line["node"] for line in lines if line["logger"] == "nodes.metrics_node" and line["level"] == "info"}
+    serving = {line["node"] for line in lines if line["logger"] == "nodes.metrics.node" and line["level"] == "info"}
     assert serving == {0, 1}
     with run_command(stage, "--bounded", "--reset", "--log-level", "warning", *AS_JSON) as command:
         code, _, err = command.finish()
@@ -52,13 +52,13 @@ def test_a_failure_shows_the_users_frames_once_and_all_frames_with_debug(stage: 
         code, _, err = command.finish()
     assert code == 1 and f"partition 1 at offset {at} of topic 'in'" in err
     assert err.count(f'record at offset {at}: {{"ts":0,') == err.count("Traceback (most recent call last):") == 1
-    assert "jobs_odd.py" in err and "record_track.py" not in err
+    assert "jobs_odd.py" in err and "tracks/record_track.py" not in err
 
     arguments = ("--bounded", "--retry", "--log-level", "debug", *AS_JSON)
     with run_command(stage, *arguments, job=POISONED) as command:
         code, _, err = command.finish()
     assert code == 1
-    (met,) = [line for line in objects(err) if line["level"] == "debug" and "record_track.py" in line["event"]]
+    (met,) = [line for line in objects(err) if line["level"] == "debug" and "tracks/record_track.py" in line["event"]]
     assert met["node"] == 0 and "jobs_odd.py" in met["event"]
     assert objects(err)[-1]["level"] == "error" and "cannot stand event -1" in objects(err)[-1]["event"]
 
@@ -76,7 +76,7 @@ def test_a_transactional_function_that_fails_is_shown_by_its_node_with_operator_
         assert command.finish()[0] == 0
     assert "function broken of operator odd, key 'k', raised KeyError('nothing')" in shown
     assert "request 'order 17' (odd 'k' broken)" in shown and 'VALUES[item]["count"]' in shown
-    assert "execution.py" not in shown
+    assert "execution/execution.py" not in shown
 
 
 def test_transactional_nodes_get_what_stands_before_the_command_too(stage: Stage) -> None:
@@ -89,6 +89,6 @@ def test_transactional_nodes_get_what_stands_before_the_command_too(stage: Stage
             line = json.loads(text)
             if line["logger"] != "holon":
                 break
-        assert (line["logger"], line["level"], line["node"]) == ("nodes.metrics_node", "info", 0), line
+        assert (line["logger"], line["level"], line["node"]) == ("nodes.metrics.node", "info", 0), line
         command.signal(signal.SIGTERM)
         assert command.finish()[0] == 0

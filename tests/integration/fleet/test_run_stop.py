@@ -10,8 +10,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from nodes.jobs import ask_stop, declare_end
-from nodes.monitor import Monitor
+from nodes.fleet.monitor import Monitor
+from nodes.streams.jobs import ask_stop, declare_end
 from tests.integration.fleet_support import JOB, NOBODY_IS_SUSPECTED, Command, Stage, owners, run_command
 from tests.integration.jobs_waiting import GATE
 from tests.integration.processes import PLENTY_S, until
@@ -190,7 +190,7 @@ def test_a_run_that_has_read_its_input_says_how_many_windows_are_left(
     monkeypatch.setenv(GATE, str(gate))
     stage.feed(200)
     windows = {event.ts for events in stage.events.values() for event in events}
-    patient = ("-D", f"node.hang_after_ms={1000 * int(PLENTY_S)}")
+    patient = ("-D", f"node.function_timeout_ms={1000 * int(PLENTY_S)}")
     with run_command(stage, "--bounded", *patient, job="tests.integration.jobs_waiting:job") as command:
         command.says(f"the input has ended, {len(windows) * stage.partitions:,} windows are still to be answered")
         gate.touch()

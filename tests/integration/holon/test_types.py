@@ -1,4 +1,4 @@
-"""What an editor and pyright see: handles are typed by their states, and mistakes are marked where they are made."""
+"""Types for an editor and pyright: handles are typed by their states, and mistakes are marked where they are made."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 PROGRAM = """
 import msgspec

@@ -6,7 +6,8 @@ import subprocess
 
 from tests.tidy.source import ROOT
 
-SCRIPTS = sorted(path.stem for path in (ROOT / "deploy" / "bench").glob("[!_]*.py"))
+BENCHES = ROOT / "deploy" / "bench"
+SCRIPTS = sorted(path.relative_to(BENCHES).with_suffix("").as_posix() for path in BENCHES.rglob("[!_]*.py"))
 
 
 def make(*arguments: str) -> str:

@@ -24,6 +24,16 @@ BREACHES = [
     ("The node's state machine", "nodes/machine/planted.py", "import lmdb"),
     ("The node's state machine", "nodes/machine/planted.py", "import nodes.log"),
     ("The pure rooms", "holon/planted.py", "import structlog"),
+    ("Inside wcrdt", "wcrdt/windows/planted.py", "import wcrdt.replica.slots"),
+    ("Inside holon", "holon/formats/planted.py", "import holon.tracks.task"),
+    ("Inside nodes", "nodes/checkpoints/planted.py", "import nodes.machine.node"),
+    ("Inside nodes", "nodes/streams/planted.py", "import nodes.fleet.monitor"),
+    ("Inside nodes", "nodes/planted.py", "x = 1"),
+    ("Inside the log", "nodes/log/embedded/planted.py", "import nodes.log.kafka.log"),
+    ("Logs do not know", "nodes/log/kafka/planted.py", "import nodes.log.embedded.log"),
+    ("Inside the log", "nodes/log/codecs/planted.py", "import nodes.log.checks"),
+    ("Inside Kafka", "nodes/log/kafka/producer.py", "import nodes.log.kafka.direct.producer"),
+    ("Inside transactions", "nodes/transactions/clients/planted.py", "import nodes.transactions.driver"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""What is installed: the wheel's files, its metadata, a light plain install, and the lock file."""
+"""The installed package: the wheel's files, its metadata, a light plain install, and the lock file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 from tests.tidy.source import ROOMS, ROOT
 
-# What comes with extras only; a plain install must work without.
+# Packages that come with extras only; a plain install must work without.
 EXTRAS = (
     "confluent_kafka datasketches hypothesis pandas prometheus_client pyarrow pycrdt pyspark pytest redis"
 ).split()

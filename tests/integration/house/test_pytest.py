@@ -10,13 +10,33 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 ONE_SKIPS = "import pytest\ndef test_passes(): pass\n@pytest.mark.skip(reason='no broker')\ndef test_skips(): pass\n"
 MODULE_SKIPS = "import pytest\npytest.skip('no browser', allow_module_level=True)\ndef test_unseen(): pass\n"
 ONE_XFAILS = "import pytest\n@pytest.mark.xfail(reason='known', strict=True)\ndef test_fails(): assert False\n"
 SHOWS_PROFILE = "from hypothesis import settings\ndef test_shows(): print('examples', settings().max_examples)\n"
 ONE_FOR_THE_NIGHT = "import pytest\ndef test_short(): pass\n@pytest.mark.nightly\ndef test_long(): pass\n"
+STARTS = """
+import contextlib, multiprocessing, os, subprocess, threading
+import pytest
+@pytest.fixture(scope='module')
+def started():
+    subprocess.run(['true'])
+def test_thread(): threading.Thread(target=print).start()
+def test_process(): subprocess.run(['true'])
+def test_multiprocessing(): multiprocessing.Process(target=print).start()
+def test_fork(): os.fork() or os._exit(0)
+def test_fixture(started): pass
+def test_passes(): pass
+"""
+SWALLOWS = """
+import contextlib, threading
+def test_swallows():
+    with contextlib.suppress(AssertionError):
+        threading.Thread(target=print).start()
+def test_last(): pass
+"""
 IN_EACH_FOLDER = {f"{folder}/test_{folder}.py": "def test_it(): pass\n" for folder in ("unit", "laws", "sim")}
 
 
@@ -76,3 +96,14 @@ def test_nightly_tests_run_only_when_asked_for(tmp_path: Path, options: list[str
     code, output = run_suite(tmp_path, {"faults/test_a.py": ONE_FOR_THE_NIGHT}, "-v", *options)
     assert code == 0 and outcome in output, output
     assert ("test_long" in output) is ("nightly" in " ".join(options)), output
+
+
+def test_unit_test_that_starts_a_thread_or_a_process_fails_and_others_may(tmp_path: Path) -> None:
+    rules = (ROOT / "tests/unit/conftest.py").read_text()
+    tests = {"unit/conftest.py": rules, "unit/test_a.py": STARTS, "unit/test_b.py": SWALLOWS, "laws/test_c.py": STARTS}
+    code, output = run_suite(tmp_path, tests, PYTHONPATH=str(ROOT))
+    assert code == 1 and "4 failed, 9 passed, 3 errors" in output, output
+    for name in ("thread", "process", "multiprocessing", "fork"):
+        assert f"FAILED tests/unit/test_a.py::test_{name} " in output, output
+    assert "ERROR tests/unit/test_a.py::test_fixture " in output, output
+    assert "ERROR tests/unit/test_b.py::test_last " in output and "test_b.py::test_swallows (call)" in output, output

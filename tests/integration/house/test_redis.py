@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "deploy/redis.sh"
+SCRIPT = Path(__file__).parents[3] / "deploy/redis.sh"
 BASH = shutil.which("bash") or "/bin/bash"
 
 

@@ -1,4 +1,4 @@
-"""What brokers may say to batches that are written here, and who sends where that is not done."""
+"""Brokers' answers to batches that Holon writes, and the sender where it does not."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nodes.log import LogUnavailable, RecordTooLarge
-from nodes.log.kafka import KafkaLog
+from nodes.log.kafka.log import KafkaLog
 from tests.integration.kafka_broker import session_bootstrap, session_log
 from tests.integration.kafka_proxy import INIT_PRODUCER_ID, PRODUCE, Proxy
 from tests.integration.log_makers import read_by_columns
@@ -44,11 +44,11 @@ def test_a_batch_that_a_broker_could_not_promise_is_sent_again_and_lies_there_on
     with behind(proxy, direct) as log:
         for number in range(3):
             log.send("t", 0, [b"before %d" % number])
-        log.delivered(wait=True)
+        log.poll_acks(wait=True)
         said = proxy.answer(error)
         for number in range(20):
             log.send("t", 0, [b"%d" % number], done=ends.append)
-        log.delivered(wait=True)
+        log.poll_acks(wait=True)
     assert said.seen == 1
     assert ends == list(range(4, 24))
     assert direct.read("t", 0, 3).values == [b"%d" % number for number in range(20)]
@@ -59,12 +59,12 @@ def test_what_is_sent_together_is_one_request(direct: KafkaLog, proxy: Proxy) ->
     with behind(proxy, direct) as log:
         log.send("t", 0, [b"before"])
         log.send("t", 1, [b"before"])
-        log.delivered(wait=True)
+        log.poll_acks(wait=True)
         requests = proxy.delay(0, "request", key=PRODUCE)
-        with log.together():
+        with log.batched():
             for partition in (0, 1, 0):
                 log.send("t", partition, [b"a", b"b"], done=lambda end, where=partition: ends.append((where, end)))
-        log.delivered(wait=True)
+        log.poll_acks(wait=True)
     assert requests.seen == 1
     assert sorted(ends) == [(0, 3), (0, 5), (1, 3)]
     assert [list(direct.read("t", partition, 1).values) for partition in (0, 1)] == [[b"a", b"b"] * 2, [b"a", b"b"]]
@@ -75,12 +75,12 @@ def test_who_is_told_that_numbers_of_producers_are_being_fetched_asks_again(dire
     asked = proxy.delay(0, "request", key=INIT_PRODUCER_ID)
     with behind(proxy, direct) as log:
         log.send("t", 0, [b"one"])
-        log.delivered(wait=True)
+        log.poll_acks(wait=True)
         requests = proxy.delay(0, "request", key=PRODUCE)
-        with log.together():
+        with log.batched():
             log.send("t", 0, [b"two"])
             log.send("t", 1, [b"two"])
-        log.delivered(wait=True)
+        log.poll_acks(wait=True)
     assert said.seen == 1
     assert asked.seen >= 2
     assert requests.seen == 1, "what librdkafka sends takes a request for each partition"
@@ -90,13 +90,13 @@ def test_of_what_was_sent_together_only_what_was_not_taken_is_sent_again(direct:
     with behind(proxy, direct) as log:
         log.send("t", 0, [b"before"])
         log.send("t", 1, [b"before"])
-        log.delivered(wait=True)
+        log.poll_acks(wait=True)
         said = proxy.answer(NOT_LEADER)  # of the first partition in that answer
         for number in range(10):
-            with log.together():
+            with log.batched():
                 log.send("t", 0, [b"%d" % number])
                 log.send("t", 1, [b"%d" % number])
-        log.delivered(wait=True)
+        log.poll_acks(wait=True)
     assert said.seen == 1
     for partition in (0, 1):
         assert list(direct.read("t", partition, 1).values) == [b"%d" % number for number in range(10)]
@@ -105,23 +105,23 @@ def test_of_what_was_sent_together_only_what_was_not_taken_is_sent_again(direct:
 def test_who_waits_for_what_is_gathered_sends_it(direct: KafkaLog) -> None:
     with KafkaLog(session_bootstrap(), prefix=direct.prefix) as log:
         read_by_columns(log)
-        with log.together():
+        with log.batched():
             log.send("t", 0, [b"one"])
-            log.delivered(wait=True)
+            log.poll_acks(wait=True)
             assert list(direct.read("t", 0, 0).values) == [b"one"]
             log.send("t", 0, [b"two"])
-        log.delivered(wait=True)
+        log.poll_acks(wait=True)
     assert list(direct.read("t", 0, 0).values) == [b"one", b"two"]
 
 
 def test_what_a_broker_refuses_is_told_by_name_and_nothing_is_sent_after_it(direct: KafkaLog, proxy: Proxy) -> None:
     with behind(proxy, direct) as log:
         log.send("t", 0, [b"one"])
-        log.delivered(wait=True)
+        log.poll_acks(wait=True)
         proxy.answer(TOO_LARGE)
         log.send("t", 1, [b"two"])
         with pytest.raises(RecordTooLarge, match=r"partition 1.*nothing is sent after them"):
-            log.delivered(wait=True)
+            log.poll_acks(wait=True)
         for partition in (0, 1):
             with pytest.raises(RecordTooLarge):
                 log.send("t", partition, [b"three"])
@@ -132,11 +132,11 @@ def test_what_a_broker_refuses_is_told_by_name_and_nothing_is_sent_after_it(dire
 def test_a_broker_that_says_nothing_is_an_error_when_the_time_is_over(direct: KafkaLog, proxy: Proxy) -> None:
     with behind(proxy, direct, timeout_s=2.0) as log:
         log.send("t", 0, [b"one"])
-        log.delivered(wait=True)
+        log.poll_acks(wait=True)
         held = proxy.hold("reply", key=PRODUCE)
         log.send("t", 0, [b"two"])
         with pytest.raises(LogUnavailable, match=r"partition 0.*not acknowledged"):
-            log.delivered(wait=True)
+            log.poll_acks(wait=True)
         held.release()
 
 
@@ -144,6 +144,6 @@ def test_a_compression_that_is_not_known_here_is_left_to_the_library(direct: Kaf
     with KafkaLog(session_bootstrap(), {"compression.type": "zstd"}, prefix=direct.prefix) as log:
         read_by_columns(log)
         log.send("t", 0, [b"a" * 1_000] * 50, headers=[b"h"] * 50)
-        log.delivered(wait=True)
+        log.poll_acks(wait=True)
     chunk = direct.read("t", 0, 0)
     assert (list(chunk.values), list(chunk.headers)) == ([b"a" * 1_000] * 50, [b"h"] * 50)

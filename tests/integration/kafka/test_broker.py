@@ -15,10 +15,10 @@ import msgspec
 import psutil
 import pytest
 
-from nodes import kafka_jars
 from nodes.errors import MissingDependency, Unreachable
+from nodes.local_kafka import jars as kafka_jars
 from nodes.log import LogDamaged, LogUnavailable
-from nodes.log.kafka import KafkaLog
+from nodes.log.kafka.log import KafkaLog
 from tests.integration.processes import ROOT, until
 
 
@@ -169,7 +169,7 @@ def test_jars_that_cannot_be_fetched_leave_nothing_behind(tmp_path: Path, monkey
 
 @pytest.mark.nightly
 def test_the_jars_of_a_broker_and_of_a_connector_are_fetched(tmp_path: Path) -> None:
-    """What the bundles name and all that it needs: as many jars as Kafka's own distribution has for its server."""
+    """The bundles' jars and all that they need: as many jars as Kafka's own distribution has for its server."""
     jars = {path.name for path in kafka_jars.kafka_jars(tmp_path).glob("*.jar")}
     assert len(jars) == 46 and {"kafka_2.13-4.1.1.jar", "kafka-clients-4.1.1.jar", "slf4j-simple-1.7.36.jar"} <= jars
     connector = kafka_jars.kafka_jars(tmp_path, kafka_jars.spark_connector("4.0.0"))

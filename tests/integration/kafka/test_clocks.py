@@ -15,7 +15,7 @@ from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.kafka_stage import KafkaStage
 from tests.integration.processes import ROOT
 
-OTHER_CLOCK = Path(__file__).parent / "other_clock"
+OTHER_CLOCK = Path(__file__).parents[1] / "other_clock"
 HOUR_S = 3600
 
 

@@ -9,13 +9,13 @@ import pytest
 
 from holon import OutputId
 from holon.columnar.loops import install
-from holon.input import Input
-from holon.testing import JobTest
+from holon.formats.input_run import Input
+from holon.testing import JobTestDriver
 from nexmark.generator import GeneratorConfig
 from nexmark.loading import Stream
 from nexmark.queries import TOPIC, nexmark_job
-from nodes import compiled
-from nodes.log.contract import Chunk, Log
+from nodes.compiled import loading as compiled
+from nodes.log.contract import FetchedRecords, Log
 from tests.integration.kafka_broker import session_log
 from tests.integration.log_makers import read_by_columns
 from tests.unit.nexmark_records import ALIVE, DEAD
@@ -42,7 +42,7 @@ def test_a_backlog_is_read_as_it_was_written_with_the_headers_that_are_asked_for
         assert log.use_columns("bare")
         install(None)  # the log keeps them; other tests of this process do without
         at = dict.fromkeys(places, 0)
-        found: dict[tuple[str, int], list[Chunk]] = {place: [] for place in places}
+        found: dict[tuple[str, int], list[FetchedRecords]] = {place: [] for place in places}
         while min(at.values()) < RECORDS:
             for place in places:
                 chunk = log.read(*place, at[place], max_records=rng.choice([700, 20_000]))
@@ -64,7 +64,7 @@ def test_what_is_on_its_way_is_acknowledged_after_the_log_turns_to_columns(alrea
         ends: list[int] = []
         log.send("t", 0, [b"a", b"b"], done=ends.append)
         read_by_columns(log)
-        log.delivered(wait=True)
+        log.poll_acks(wait=True)
         assert ends == [2]
 
 
@@ -75,7 +75,7 @@ Emitted = list[tuple[int, OutputId | None, bytes]]
 
 def results(log: Log, query: str, atoms: int, max_records: int) -> dict[str, Emitted]:
     """All that a job emits, with identities, where it reads so many records at once."""
-    test = JobTest(nexmark_job(query, atoms=atoms, skew_guard_ms=10**9), partitions=2)
+    test = JobTestDriver(nexmark_job(query, atoms=atoms, max_future_skew_ms=10**9), partitions=2)
     for partition, task in enumerate(test.tasks):
         end = log.end_offset(TOPIC, partition)
         while task.next_offset < end:

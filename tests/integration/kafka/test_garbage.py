@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from nodes.jobs import Topics
 from nodes.machine import messages as m
+from nodes.streams.jobs import Topics
 from tests.integration.fleet_support import UNTRIMMED, owners
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.kafka_stage import KafkaStage
@@ -25,7 +25,7 @@ def stage(tmp_path: Path) -> Iterator[KafkaStage]:
 
 
 def spoilt(value: bytes) -> list[bytes]:
-    """What a record may become: nothing, its beginning, one bit flipped anywhere, something else."""
+    """The damage to a record: nothing, its beginning, one bit flipped anywhere, something else."""
     flips = [value[:at] + bytes([value[at] ^ 4]) + value[at + 1 :] for at in range(0, len(value), 7)]
     return [b"", value[:3], value[: len(value) // 2], *flips, bytes(200), b'{"json": true}']
 

@@ -10,9 +10,9 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from nodes.fleet import Fleet
-from nodes.jobs import JobMismatch, Topics, declare_end
+from nodes.fleet.processes import Fleet
 from nodes.machine.config import JobRun
+from nodes.streams.jobs import JobMismatch, Topics, declare_end
 from tests.integration import jobs_mixed
 from tests.integration.fleet_support import Command, run_command
 from tests.integration.jobs_mixed import INPUT, OUTPUT, Event

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from nodes.jobs import load_job
 from nodes.machine import messages as m
-from nodes.reader import OutputReader
+from nodes.results.reader import OutputReader
+from nodes.streams.jobs import load_job
 from tests.integration import jobs_mixed
 from tests.integration.fleet_support import UNTRIMMED, run_command
 from tests.integration.jobs_large import digest, text_of

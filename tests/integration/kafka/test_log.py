@@ -1,4 +1,4 @@
-"""What the contract does not say of the Kafka log: gaps, foreign writers, limits, errors. On a real broker."""
+"""The Kafka log beyond the contract: gaps, foreign writers, limits, errors. On a real broker."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ from nodes.log import (
     RecordTooLarge,
     TopicPartition,
     UnknownTopic,
-    kafka_columns,
-    kafka_tail,
 )
-from nodes.log.kafka import KafkaLog
-from nodes.log.kafka_errors import Connection
+from nodes.log.kafka import columns as kafka_columns
+from nodes.log.kafka.errors import Connection
+from nodes.log.kafka.log import KafkaLog
 from tests.integration.kafka_broker import session_bootstrap, session_log
 from tests.integration.log_makers import OWN, read_by_columns
 from tests.integration.processes import until
@@ -102,7 +101,7 @@ class TestTransactionsOfOthers:
         writer.begin_transaction()
         writer.produce(on_broker(log), b"aborted", partition=0)
         assert writer.flush(PLENTY_S) == 0
-        assert (log.end_offset("t", 0), log.written_end("t", 0)) == (0, 1)
+        assert (log.end_offset("t", 0), log.high_watermark("t", 0)) == (0, 1)
         assert len(log.read("t", 0, 0)) == 0
         writer.abort_transaction(PLENTY_S)
         # The coordinator answers first, and writes its mark later.
@@ -189,7 +188,7 @@ class TestTopics:
         values = [b"%06d" % number * 100 for number in range(1000)]
         for at in range(0, 1000, 20):
             log.send("limited", 0, values[at : at + 20], done=ends.append)
-        log.delivered(wait=True)
+        log.poll_acks(wait=True)
         assert ends == list(range(20, 1001, 20))
         assert log.read("limited", 0, 0).values == values
 
@@ -199,7 +198,7 @@ def test_a_record_that_the_broker_refuses_ends_all_sending(log: KafkaLog) -> Non
     """The topic's limit becomes smaller behind the log's back."""
     ends: list[int] = []
     log.send("t", 0, [b"first"], done=ends.append)
-    log.delivered(wait=True)
+    log.poll_acks(wait=True)
     admin = AdminClient({"bootstrap.servers": session_bootstrap()})
     smaller = ConfigEntry("max.message.bytes", "1000", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, on_broker(log), incremental_configs=[smaller])
@@ -216,7 +215,7 @@ def test_a_record_that_the_broker_refuses_ends_all_sending(log: KafkaLog) -> Non
 def _sent(log: KafkaLog, value: bytes, ends: list[int]) -> bool:
     """False: the broker has taken it."""
     log.send("t", 0, [value], done=ends.append)
-    log.delivered(wait=True)
+    log.poll_acks(wait=True)
     return False
 
 
@@ -232,7 +231,7 @@ def create_limited(log: KafkaLog, max_bytes: int) -> None:
 class TestReading:
     def test_jumps_find_what_is_there(self, log: KafkaLog, monkeypatch: pytest.MonkeyPatch) -> None:
         """With little room in the buffers, so that partitions are let go and taken up again all the time."""
-        monkeypatch.setattr(kafka_tail, "BUFFER_RECORDS", 200)
+        monkeypatch.setattr(kafka_columns, "BUFFER_RECORDS", 200)
         for partition in (0, 1):
             for first in range(0, 3000, 500):
                 log.append("t", partition, [b"%d-%d" % (partition, number) for number in range(first, first + 500)])
@@ -264,8 +263,7 @@ class TestReading:
         self, log: KafkaLog, other: KafkaLog, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """With little room, so that the records had not been fetched before they were deleted."""
-        for module in (kafka_tail, kafka_columns):
-            monkeypatch.setattr(module, "BUFFER_RECORDS", 3)
+        monkeypatch.setattr(kafka_columns, "BUFFER_RECORDS", 3)
         log.append("t", 0, [b"x"] * 10)
         assert log.read("t", 0, 0, max_records=5).next_offset == 5
         log.append("t", 0, [b"y"] * 10)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nodes.monitor import Monitor
+from nodes.fleet.monitor import Monitor
 from tests.integration.fleet_support import owners
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.kafka_proxy import FETCH, PRODUCE, Proxy, Rule
@@ -64,7 +64,7 @@ def test_a_node_that_hears_nothing_or_is_not_heard_splits_nothing(stage: KafkaSt
 
 
 def test_a_node_whose_control_records_alone_are_lost_does_no_harm(stage: KafkaStage, proxy: Proxy) -> None:
-    """What it appends to the control topic is held: it falls silent, although heartbeats have a client of their own."""
+    """Its appends to the control topic are held: it falls silent, although heartbeats have a client of their own."""
     control = f"{stage.prefix}_holon.mixed.control"
     cut_off(stage, proxy, [lambda: proxy.hold("request", key=PRODUCE, topic=control)], least_s=2.0)
     stage.assert_exact()
@@ -90,6 +90,6 @@ def test_a_node_that_is_heard_by_its_control_records_alone_works_on(stage: Kafka
 
 def test_a_node_whose_reads_alone_are_cut_is_not_believed(stage: KafkaStage, proxy: Proxy) -> None:
     """All that it sends arrives, also that it lives; it falls silent once it waits in vain for what others say."""
-    stage.definitions = (*stage.definitions, "node.hang_after_ms=600000")  # until then it would be believed
+    stage.definitions = (*stage.definitions, "node.function_timeout_ms=600000")  # until then it would be believed
     cut_off(stage, proxy, [lambda: proxy.hold("reply", key=FETCH)], least_s=2.0)
     stage.assert_exact()

@@ -9,10 +9,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from nodes import kafka_broker
-from nodes.fleet import Fleet
-from nodes.monitor import Monitor
-from nodes.opening import open_settings_log
+from nodes.fleet.monitor import Monitor
+from nodes.fleet.processes import Fleet
+from nodes.local_kafka import broker as kafka_broker
+from nodes.runtime.log_opening import open_settings_log
 from tests.integration import jobs_mixed
 from tests.integration.fleet_support import PARTITIONS, Command, owners, run_command
 from tests.integration.jobs_mixed import INPUT

@@ -14,12 +14,16 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from holon.columnar.payloads import BinaryColumn
 from nodes.log import LogUnavailable
-from nodes.log.kafka import KafkaLog
+from nodes.log.kafka.direct.fetch_requests import VERSION
+from nodes.log.kafka.direct.produce_requests import WANTED
+from nodes.log.kafka.log import KafkaLog
 from tests.integration.fleet_support import run_command
 from tests.integration.kafka_broker import PASSWORD, USER, session_bootstrap, session_sasl
-from tests.integration.kafka_proxy import Proxy
+from tests.integration.kafka_proxy import FETCH, PRODUCE, Proxy
 from tests.integration.kafka_stage import KafkaStage
+from tests.integration.log_makers import read_by_columns
 
 SASL = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.username": USER}
 
@@ -102,3 +106,37 @@ def test_a_certificate_that_is_trusted_opens_the_log(tls: Proxy, certificate: tu
         log.create_topic("tls", 1)
         log.append("tls", 0, [b"x"])
         assert log.read("tls", 0, 0).values == [b"x"]
+
+
+@pytest.mark.parametrize("protocol", ["SSL", "SASL_PLAINTEXT", "SASL_SSL"])
+def test_direct_connections_are_made_by_tls_and_with_a_user(
+    certificate: tuple[Path, Path], protocol: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Columns that are written and read go over connections of the log's own there too."""
+    session_bootstrap()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*certificate)
+    properties = {"security.protocol": protocol}
+    if protocol.startswith("SASL"):
+        properties |= {"sasl.mechanism": "PLAIN", "sasl.username": USER, "sasl.password": PASSWORD}
+    if protocol.endswith("SSL"):
+        properties["ssl.ca.location"] = str(certificate[0])
+    behind = session_sasl() if protocol.startswith("SASL") else session_bootstrap()
+    with Proxy(behind, tls=context if protocol.endswith("SSL") else None) as proxy:
+        name = f"direct-{protocol.lower()}"
+        fetched, produced = proxy.count(FETCH, VERSION), proxy.count(PRODUCE, WANTED[PRODUCE])
+        with KafkaLog(proxy.bootstrap, {**properties, "client.id": "direct"}) as log:
+            read_by_columns(log)
+            log.create_topic(name, 1)
+            values = [b"%06d" % number * 50 for number in range(20_000)]
+            with caplog.at_level("DEBUG", "nodes.log.kafka.direct"):
+                for first in range(0, len(values), 5_000):
+                    log.send(name, 0, BinaryColumn.of(values[first : first + 5_000]))
+                log.poll_acks(wait=True)
+                found: list[bytes] = []
+                while len(found) < len(values):
+                    found += log.read(name, 0, len(found)).values
+            log.delete_topics([name])
+        assert found == values
+        assert fetched.seen > 0 and produced.seen > 0
+    assert "is read by confluent-kafka" not in caplog.text

@@ -13,13 +13,13 @@ from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from nodes.errors import SettingsError
-from nodes.log.kafka import KafkaLog
-from nodes.settings import load_settings
+from nodes.log.kafka.log import KafkaLog
+from nodes.settings.settings import load_settings
 from tests.integration.fleet_support import OUTPUT
+from tests.integration.kafka.test_log import create_limited
 from tests.integration.kafka_broker import session_bootstrap, session_log
 from tests.integration.kafka_stage import KafkaStage
 from tests.integration.processes import ROOT, until
-from tests.integration.test_kafka_log import create_limited
 
 A, B = "a", "b"
 
@@ -33,7 +33,7 @@ def log(tmp_path: Path) -> Iterator[KafkaLog]:
 
 
 def seen(name: str, partition: int, *, committed: bool) -> list[bytes]:
-    """What a plain consumer, none of Holon's, reads of a partition up to where it may read."""
+    """The records that a plain consumer, none of Holon's, reads of a partition up to where it may read."""
     level = "read_committed" if committed else "read_uncommitted"
     consumer = Consumer(
         {
@@ -68,7 +68,7 @@ def test_what_is_sent_together_shows_together(log: KafkaLog, tmp_path: Path) -> 
         until(lambda: all_seen(log, committed=False)[2] == [b"b1"] * 2, "all is on the broker")
         assert all_seen(log, committed=True) == [[], [], []]
         assert told == [], "not committed is not acknowledged"
-        writer.delivered()
+        writer.poll_acks()
         assert all_seen(log, committed=True) == [[b"a0"] * 2, [b"b0"] * 2, [b"b1"] * 2]
         assert sorted(told) == [("a0", 2), ("b0", 2), ("b1", 2)]
         writer.send(A, 0, [b"taken back"])
@@ -84,7 +84,7 @@ def test_topics_with_small_limits_take_what_is_sent_together(log: KafkaLog, tmp_
         ends: list[int] = []
         for at in range(0, 1000, 20):
             writer.send("limited", 0, values[at : at + 20], done=ends.append)
-        writer.delivered(wait=True)
+        writer.poll_acks(wait=True)
     assert ends == list(range(20, 1001, 20))
     assert seen(log.prefix + "limited", 0, committed=True) == values
 
@@ -94,7 +94,7 @@ def test_of_a_killed_writer_nothing_shows_and_readers_wait_until_its_time_is_ove
 ) -> None:
     """The price of transactions: what others commit meanwhile is hidden behind what the dead one left open."""
     script = (
-        "import sys, time; from nodes.log.kafka import KafkaLog\n"
+        "import sys, time; from nodes.log.kafka.log import KafkaLog\n"
         "log = KafkaLog(sys.argv[1], prefix=sys.argv[2])\n"
         "log.use_transactions(['a'], 'killed', timeout_ms=4000)\n"
         "log.send('a', 0, [b'lost'], done=print)\n"
@@ -107,7 +107,7 @@ def test_of_a_killed_writer_nothing_shows_and_readers_wait_until_its_time_is_ove
         process.kill()
     log.use_transactions([A], f"{log.prefix}survivor")
     log.send(A, 0, [b"kept"])
-    log.delivered()
+    log.poll_acks()
     assert all_seen(log, committed=False)[0] == [b"lost", b"kept"]
     until(lambda: all_seen(log, committed=True)[0] == [b"kept"], "the broker has ended what was left open")
 

@@ -1,4 +1,4 @@
-"""What a broker's answers do on their way: late, cut off in the middle of a frame, damaged."""
+"""Faults of a broker's answers on their way: late, cut off in the middle of a frame, damaged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import KafkaException, Producer
 
 from nodes.log import LogDamaged, LogUnavailable, TopicPartition
-from nodes.log.kafka import KafkaLog
+from nodes.log.kafka.log import KafkaLog
 from tests.integration.fleet_support import owners
 from tests.integration.kafka_broker import session_bootstrap, session_log
 from tests.integration.kafka_proxy import END_TXN, FETCH, METADATA, PRODUCE, Direction, Proxy
@@ -90,12 +90,12 @@ def test_what_is_sent_without_waiting_arrives_once_and_in_order_when_connections
     """Two requests, or their acknowledgements, end in the middle while others are on their way behind them."""
     ends: list[int] = []
     behind.send("t", 0, [b"first"])
-    behind.delivered(wait=True)
+    behind.poll_acks(wait=True)
     for size in (30, 50):
         cut = proxy.cut_at(size, direction, key=PRODUCE)
         for number in range(40):
             behind.send("t", 0, [b"%d-%d" % (size, number)] * 2, done=ends.append)
-        behind.delivered(wait=True)
+        behind.poll_acks(wait=True)
         until(lambda cut=cut: cut.seen == 1, "it was cut off")
         cut.release()
     assert ends == list(range(3, 163, 2))
@@ -119,7 +119,7 @@ def test_damage_that_stays_is_an_error_and_nothing_is_skipped(direct: KafkaLog, 
 
     def follow() -> bool:
         nonlocal offset
-        chunk = behind.follow("t", 0, offset)
+        chunk = behind.poll("t", 0, offset)
         found.extend(chunk.values)
         offset = chunk.next_offset
         return False

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from nodes.fleet import Fleet
+from nodes.fleet.processes import Fleet
+from tests.integration.fleet.test_processes_crash import CRASHPOINTS, died
 from tests.integration.fleet_support import owners
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.kafka_stage import KafkaStage
 from tests.integration.processes import until
-from tests.integration.test_processes_crash import CRASHPOINTS, died
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def stop_and_continue(stage: KafkaStage, pauses_s: list[float]) -> None:
 
 
 def test_a_zombie_says_nothing_new(stage: KafkaStage) -> None:
-    """What it still writes has the same identities and the same bytes; the reader gives each once."""
+    """Its later writes have the same identities and the same bytes; the reader gives each once."""
     stop_and_continue(stage, [2.0, 2.0])
 
 

@@ -1,4 +1,4 @@
-"""What every log must do (nodes/log/contract.py); runs on each implementation in log_makers.py."""
+"""The contract of every log (nodes/log/contract.py); runs on each implementation in log_makers.py."""
 
 from __future__ import annotations
 

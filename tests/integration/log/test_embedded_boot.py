@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from nodes.log import EmbeddedLog, LogDamaged
-from nodes.log.embedded_folder import LogFolder
-from nodes.log.embedded_rescue import rescue_partition
+from nodes.log.embedded.damage.rescue import rescue_partition
+from nodes.log.embedded.folder import LogFolder
 
 BLOCKS = 40
 

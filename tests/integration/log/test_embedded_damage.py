@@ -46,7 +46,7 @@ def read_all(path: Path) -> int:
 def read_in_another_process(path: Path) -> subprocess.CompletedProcess[str]:
     """Damage must raise, not kill: where it might kill, look from outside."""
     code = (
-        "import sys; from pathlib import Path; from tests.integration.test_embedded_damage import read_all\n"
+        "import sys; from pathlib import Path; from tests.integration.log.test_embedded_damage import read_all\n"
         "try: print('records', read_all(Path(sys.argv[1])))\n"
         "except Exception as error: print(type(error).__name__, error)"
     )
@@ -172,7 +172,7 @@ class TestUnwritable:
 
 @contextmanager
 def read_only(path: Path) -> Iterator[None]:
-    """Nobody can write there: mounted read-only; where we may not mount, without permission, as somebody else."""
+    """No process can write there: mounted read-only; where we may not mount, without permission, as another user."""
     bind = subprocess.run(["mount", "--bind", path, path], capture_output=True, check=False)
     if bind.returncode == 0:
         subprocess.run(["mount", "-o", "remount,bind,ro", path], check=True)

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from nodes.log import EmbeddedLog, LogError, TopicPartition, embedded
-from nodes.log.embedded_environment import FIRST_MAP_BYTES
+from nodes.log import EmbeddedLog, LogError, TopicPartition
+from nodes.log.embedded import log as embedded
+from nodes.log.embedded.environment import FIRST_MAP_BYTES
 from tests.integration.processes import PLENTY_S, children
 
 MODULE = "tests.integration.log_child"

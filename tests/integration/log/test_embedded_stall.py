@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from nodes.log import EmbeddedLog
-from nodes.log.embedded_lockfile import WRITER_LOCK
-from nodes.log.embedded_stall import find_owner, kill_owner
+from nodes.log.embedded.damage.stalled_writer import find_owner, kill_owner
+from nodes.log.embedded.lock_file import WRITER_LOCK
+from tests import fault_durations
 from tests.integration.log_child import environment_of
 from tests.integration.processes import children, until
 
@@ -127,7 +128,7 @@ def test_writers_stopped_at_any_moment_never_stop_the_others(path: Path, seed: i
             with children(MODULE, [("append", path, 0, f"life{life}", 0, 1, 20_000)]) as (writer,):
                 for _ in range(dice.randrange(1, 40)):
                     writer.line()
-                time.sleep(dice.random() / 1000)  # the moment of the stop, not a wait
+                fault_durations.passes(dice.random() / 1000)  # the moment of the stop, not a wait
                 writer.signal(signal.SIGSTOP)
                 until(lambda pid=writer.process.pid: _state(pid) in "TZ", "the writer is stopped")
                 end = log.append("t", 0, [b"own:%d" % life]).first_offset

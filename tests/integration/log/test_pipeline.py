@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holon.columnar.payloads import Payloads
+from holon.columnar.payloads import BinaryColumn
 from nodes.log import Log, OffsetOutOfRange, RecordTooLarge, TopicPartition
 from tests.integration.kafka_broker import session_log
 from tests.integration.log_makers import MAKERS, read_by_columns
@@ -31,10 +31,10 @@ def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
 
 
 def follow_until(log: Log, partition: int, count: int) -> list[bytes]:
-    """What a follower sees from the start, until it has seen so many."""
+    """The records that a follower reads from the start, until it has read so many."""
     values, offset = [], 0
     while len(values) < count:
-        chunk = log.follow("t", partition, offset, max_records=100)
+        chunk = log.poll("t", partition, offset, max_records=100)
         values, offset = [*values, *chunk.values], chunk.next_offset
         if not chunk.values:
             assert log.wait({TopicPartition("t", partition): offset}, PLENTY_S)
@@ -46,7 +46,7 @@ def test_what_is_sent_arrives_in_order_and_is_acknowledged_with_its_end(log: Log
     for number in range(300):
         partition = number % 2
         log.send("t", partition, [b"%d" % number, b"+"], done=lambda end, p=partition: ends.append((p, end)))
-    log.delivered(wait=True)
+    log.poll_acks(wait=True)
     for partition in (0, 1):
         assert [end for p, end in ends if p == partition] == list(range(2, 302, 2))
         sent = [b"%d" % number for number in range(partition, 300, 2)]
@@ -56,7 +56,7 @@ def test_what_is_sent_arrives_in_order_and_is_acknowledged_with_its_end(log: Log
 
 def test_headers_and_keys_are_sent_too(log: Log) -> None:
     log.send("t", 0, [b"a", b"b"], headers=[b"", b"\x00h"], keys=[b"k", None])
-    log.delivered(wait=True)
+    log.poll_acks(wait=True)
     chunk = log.read("t", 0, 0)
     assert (chunk.values, chunk.headers, chunk.keys) == ([b"a", b"b"], [b"", b"\x00h"], [b"k", None])
 
@@ -66,9 +66,9 @@ def test_a_batch_may_come_as_columns_and_be_more_than_what_may_be_on_its_way(log
     ends: list[int] = []
     values = [b"%d" % number for number in range(120_000)]
     headers = [value if number % 3 else b"" for number, value in enumerate(values)]
-    log.send("t", 1, Payloads.of(values), headers=Payloads.of(headers), done=ends.append)
-    log.send("t", 1, Payloads.of([b"last"]), keys=[b""], done=ends.append)
-    log.delivered(wait=True)
+    log.send("t", 1, BinaryColumn.of(values), headers=BinaryColumn.of(headers), done=ends.append)
+    log.send("t", 1, BinaryColumn.of([b"last"]), keys=[b""], done=ends.append)
+    log.poll_acks(wait=True)
     assert ends == [120_000, 120_001]
     for first in (0, 99_990, 119_990):
         chunk = log.read("t", 1, first, max_records=10)
@@ -80,14 +80,14 @@ def test_a_batch_may_come_as_columns_and_be_more_than_what_may_be_on_its_way(log
 def test_nothing_is_acknowledged_without_being_on_the_log(log: Log) -> None:
     seen: list[bool] = []
     log.send("t", 0, [b"x"], done=lambda end: seen.append(log.end_offset("t", 0) >= end))
-    log.delivered(wait=True)
+    log.poll_acks(wait=True)
     assert seen == [True]
 
 
 def test_a_record_that_is_too_large_is_refused_before_anything_is_sent(log: Log) -> None:
     with pytest.raises(RecordTooLarge):
         log.send("t", 0, [b"small", bytes(64 << 20)])
-    log.delivered(wait=True)
+    log.poll_acks(wait=True)
     assert log.end_offset("t", 0) == 0
 
 

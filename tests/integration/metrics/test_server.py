@@ -11,17 +11,17 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import MissingDependency, RunFailed, SettingsError
-from nodes.health import Health, Limits, live, ready
-from nodes.meter import Histogram
-from nodes.metrics_catalogue import METRICS
-from nodes.metrics_figures import FigureDesk, Figures
-from nodes.metrics_server import MetricsServer, Pages
-from nodes.settings import load_settings
-from nodes.transactions.metrics_catalogue import TRANSACTION_METRICS
+from nodes.metrics.catalogue import METRICS
+from nodes.metrics.counters import Histogram
+from nodes.metrics.figures import FigureDesk, Figures
+from nodes.metrics.health import Health, Limits, live, ready
+from nodes.metrics.server import MetricsServer, Pages
+from nodes.settings.settings import load_settings
+from nodes.transactions.metrics.catalogue import TRANSACTION_METRICS
 
 LIMITS = Limits(turn_s=10.0, log_s=2.0, lag_s=5.0)
 GOOD = Figures(joined=True)
-DOCS = Path(__file__).parents[2] / "docs" / "metrics.md"
+DOCS = Path(__file__).parents[3] / "docs" / "metrics.md"
 
 
 def no_client(accept: str) -> tuple[bytes, str]:

@@ -15,7 +15,7 @@ from nodes.log import LogAddress, open_log
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.processes import ROOT
 
-PATIENT = ("-D", "node.suspect_after_ms=1000")
+PATIENT = ("-D", "node.failure_timeout_ms=1000")
 ROW_KEYS = {"query", "engine", "sink", "checkpoints_s", "events_per_s", "events_per_cpu_s", "peak_uss_mb"}
 
 

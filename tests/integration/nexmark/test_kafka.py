@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from nodes.log.kafka import KafkaLog
+from nodes.log.kafka.log import KafkaLog
 from tests.integration.fleet_support import Command
 from tests.integration.kafka_broker import session_bootstrap
+from tests.integration.nexmark.test_run import FINE, holon
 from tests.integration.processes import until
-from tests.integration.test_nexmark_run import FINE, holon
 
 # Two busy cores are shared with a JVM here: what is only slow must not be taken for dead all the time.
-PATIENT = (*FINE, "-D", "node.suspect_after_ms=1000")
+PATIENT = (*FINE, "-D", "node.failure_timeout_ms=1000")
 
 
 pytestmark = pytest.mark.timeout(600)

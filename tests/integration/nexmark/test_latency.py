@@ -13,7 +13,7 @@ import pytest
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.processes import ROOT
 
-PATIENT = ("-D", "node.suspect_after_ms=1000")
+PATIENT = ("-D", "node.failure_timeout_ms=1000")
 LATENCY_KEYS = {"query", "log", "rate", "seconds", "nodes", "replicas", "window_ms", "results", "latency_ms"}
 FAILOVER_KEYS = {
     "scenario",

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.identity import IdentityError, OutputId, Track
+from holon.outputs.identity import IdentityError, OutputId, Track
 from nodes.log import EmbeddedLog, Log, MemoryLog, OffsetOutOfRange, UnknownTopic
-from nodes.reader import OutputReader, PositionError
+from nodes.results.reader import OutputReader, PositionError
 from tests.integration.kafka_broker import session_log
 
 TOPIC = "out"

@@ -12,20 +12,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holon.identity import OutputId, Track
+from holon.outputs.identity import OutputId, Track
 from nodes.cli import main
 from nodes.errors import RunFailed
 from nodes.log import EmbeddedLog, Log
-from nodes.reader import OutputReader
 from nodes.redis_connection import RedisServer, RedisUnavailable
-from nodes.results import Result, WindowResults, WindowTable, result_of
-from nodes.results_follower import ViewFollower
-from nodes.results_redis import RedisView
+from nodes.results.reader import OutputReader
+from nodes.results.redis_follower import ViewFollower
+from nodes.results.redis_view import RedisView
+from nodes.results.view import Result, WindowResults, WindowTable, result_of
 from tests.integration.fleet_support import Command
 from tests.integration.log_makers import MAKERS
 from tests.integration.processes import until
 from tests.integration.store_servers import PLAIN_REDIS, RedisProcess
-from tests.unit.test_results import RESULTS
+from tests.unit.nodes.results.test_view import RESULTS
 
 TOPIC = "totals"
 PARTITIONS = 3

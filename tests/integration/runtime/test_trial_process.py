@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from nodes.apart import Ended, Limits, Note, tried_apart
+from nodes.runtime.trial_process import Ended, Limits, Note, tried_apart
 
 LIMITS = Limits(500, 100)
 

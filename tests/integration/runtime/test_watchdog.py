@@ -1,4 +1,4 @@
-"""The guardian beside a loop that does not turn: when it gives signs of life for it, and when it must not."""
+"""The watchdog beside a loop that does not turn: when it gives signs of life for it, and when it must not."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from nodes.guardian import Guardian, Watched
-from nodes.lock_watch import SIGNAL, LockWatch
 from nodes.log import MemoryLog
-from nodes.log.contract import Chunk, TopicPartition
+from nodes.log.contract import FetchedRecords, TopicPartition
+from nodes.runtime.interpreter_lock_watch import SIGNAL, LockWatch
+from nodes.runtime.watchdog import Watchdog, WatchdogOptions
 from tests.integration.processes import until
 
 INTERVAL_MS, DEAF_AFTER_MS, NEVER_MS = 5, 50, 10**9
@@ -19,7 +19,7 @@ BEATS, LOST = "beats", "lost"
 
 
 class SilentLog(MemoryLog):
-    """What concerns ``LOST`` waits until ``answer`` is set."""
+    """A call about ``LOST`` waits until ``answer`` is set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -29,7 +29,7 @@ class SilentLog(MemoryLog):
 
     def read(
         self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20
-    ) -> Chunk:
+    ) -> FetchedRecords:
         self._wait_for(topic)
         return super().read(topic, partition, offset, max_records=max_records, max_bytes=max_bytes)
 
@@ -52,16 +52,16 @@ class SilentLog(MemoryLog):
 
 
 def guarded(log: SilentLog, call: Callable[[], object]) -> threading.Thread:
-    """A loop that makes this call and does not turn; its guardian ends with it."""
-    watched = Watched(
+    """A loop that makes this call and does not turn; its watchdog ends with it."""
+    watched = WatchdogOptions(
         log, BEATS, lambda: b"alive", INTERVAL_MS, NEVER_MS, DEAF_AFTER_MS, lambda place, stack: None, lambda: None
     )
 
     def loop() -> None:
-        guardian = Guardian(watched)
-        guardian.start()
+        watchdog = Watchdog(watched)
+        watchdog.start()
         call()
-        guardian.stop()
+        watchdog.stop()
 
     thread = threading.Thread(target=loop)
     thread.start()
@@ -79,11 +79,11 @@ def still(log: SilentLog) -> bool:
     "ask",
     [
         lambda log: log.read(LOST, 0, 0),
-        lambda log: log.follow(LOST, 0, 0),
+        lambda log: log.poll(LOST, 0, 0),
         lambda log: log.end_offset(LOST, 0),
         lambda log: log.wait({TopicPartition(LOST, 0): 0}, 0),
     ],
-    ids=["read", "follow", "end_offset", "wait"],
+    ids=["read", "poll", "end_offset", "wait"],
 )
 def test_whoever_waits_in_vain_for_the_log_to_answer_falls_silent_and_speaks_again_afterwards(
     ask: Callable[[SilentLog], object],

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from nodes.opening import log_address
-from nodes.reader import OutputReader
+from nodes.results.reader import OutputReader
+from nodes.runtime.log_opening import log_address
 from nodes.spark.session import java_problem, spark_session
 from nodes.spark.source import needed_jars, read_topic
 from tests.integration.fleet_support import Stage, run_command

@@ -12,7 +12,7 @@ import pytest
 
 from nexmark.generator import GeneratorConfig, encode_json, generate_slice
 from nexmark.loading import Stream
-from nexmark.oracle.compare import Counts, canonical
+from nexmark.oracle.compare import RecordCounts, canonical
 from nexmark.oracle.plain import expected_plain
 from nexmark.oracle.plain_queries import QUERIES
 from nexmark.oracle.spark import validate_spark
@@ -99,10 +99,13 @@ def test_both_oracles_guard_against_times_ahead_of_the_log(spark: SparkSession, 
         log.create_topic(TOPIC, 1)
         log.append(TOPIC, 0, [bid(1), bid(2, date="9000-01-01"), bid(3)])
         for guard in (None, 60_000):
-            plain = expected_plain("q7max", log, TOPIC, skew_guard_ms=guard)
-            assert plain.counts == (Counts(3, 0, 0, 0) if guard is None else Counts(2, 0, 0, 1)) or guard is None
+            plain = expected_plain("q7max", log, TOPIC, max_future_skew_ms=guard)
+            assert (
+                plain.counts == (RecordCounts(3, 0, 0, 0) if guard is None else RecordCounts(2, 0, 0, 1))
+                or guard is None
+            )
             assert validate_spark(
-                "q7max", folder, TOPIC, plain.rows, skew_guard_ms=guard, got_counts=plain.counts
+                "q7max", folder, TOPIC, plain.rows, max_future_skew_ms=guard, got_counts=plain.counts
             ).validated
 
 
@@ -121,7 +124,7 @@ def test_a_wrong_result_is_found_and_shown(spark: SparkSession, generated: str, 
     with open_log(generated) as log:
         rows = expected_plain("q7max", log, TOPIC).rows
     wrong = [dict(rows[0], bids=rows[0]["bids"] + 1)]
-    found = validate_spark("q7max", generated, TOPIC, wrong, got_counts=Counts(1, 2, 3, 4))
+    found = validate_spark("q7max", generated, TOPIC, wrong, got_counts=RecordCounts(1, 2, 3, 4))
     assert (found.validated, found.differences) == (False, 2 + 4)
     assert found.first[0] == "accepted: expected 4600, got 1"
     assert found.first[4:] == [f"missing: {canonical(rows[0])}", f"not expected: {canonical(wrong[0])}"]

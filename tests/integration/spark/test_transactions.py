@@ -16,9 +16,9 @@ from nodes.transactions.bench.spark_oracle import judge
 from nodes.transactions.topics import create_topics
 from tests.integration.txn_replay import records
 from transactional import Aborted, Serial
-from transactional.messages import Replies, Reply, to_bytes
-from transactional.requests import WireRequest, partition_of, request_record
-from transactional.values import decode, encode
+from transactional.epochs.messages import Replies, Reply, to_bytes
+from transactional.requests.requests import WireRequest, partition_of, request_record
+from transactional.state.values import decode, encode
 from transactional.workloads.catalogue import WORKLOADS
 from transactional.workloads.contract import Shape
 
@@ -69,7 +69,7 @@ class Ran:
         return Reply(request.id, sequencer, at, 0, number, None if failure else encode(outcome), failure)
 
     def judged(self, change: Callable[[list[dict[str, Any]]], object] = lambda rows: None) -> list[str]:
-        """What the oracle says of the state after a change."""
+        """The oracle's verdict on the state after a change."""
         rows = [dict(row) for row in self.state]
         change(rows)
         path = self.folder / "state.jsonl"

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from nodes.reader import OutputReader
+from nodes.results.reader import OutputReader
 from tests.integration.fleet_support import Stage, run_command
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.kafka_stage import KafkaStage

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from nodes.log import open_log
-from nodes.transactions.client import TransactionClient
+from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.topics import TransactionTopics
 from tests.integration.processes import PLENTY_S, ROOT, until
 
@@ -103,7 +103,7 @@ class App:
             return TransactionClient(log, "edited").call("account", "a", "deposit", [amount], timeout_s=PLENTY_S)
 
     def refused(self, source: str, *options: str) -> str:
-        """What a node is told that ends at once."""
+        """The error of a node that ends at once."""
         self.write("bank", source)
         code, _, err = self.run("txn", "node", "bank:program", "--sequencers", "2", *options)
         assert code == 1, err

@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from nodes.jobs import declare_end
-from nodes.reader import OutputReader
+from nodes.results.reader import OutputReader
+from nodes.streams.jobs import declare_end
 from tests.integration.fleet_support import JOB, Stage, owners
 from tests.integration.jobs_hot import clicks
 from tests.integration.jobs_mixed import INPUT, OUTPUT
@@ -27,12 +27,12 @@ SUSPECT_MS = 1500
 SLOW_S = 2.0
 """Longer than a suspicion; an append takes a thousandth of it."""
 ROOM_BYTES = 24_000_000
-"""What a node may grow by for buffers and caches, whatever the input."""
+"""A node may grow by so much for buffers and caches, whatever the input."""
 
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
-    stage = Stage(tmp_path, f"node.suspect_after_ms={SUSPECT_MS}")
+    stage = Stage(tmp_path, f"node.failure_timeout_ms={SUSPECT_MS}")
     yield stage
     stage.log.close()
 

@@ -13,11 +13,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holon import Context, Job, Json, ProcessingFunction, Source
-from holon.admit import LETTER_HEAD_BYTES, WHOLE_LETTER_BYTES, payload_digest
-from holon.testing import JobTest
-from nodes.dead_letters import dead_letters, whole_payload
-from nodes.jobs import load_job
-from nodes.reader import OutputReader
+from holon.testing import JobTestDriver
+from holon.tracks.admission import LETTER_HEAD_BYTES, WHOLE_LETTER_BYTES, payload_digest
+from nodes.results.dead_letters import dead_letters, whole_payload
+from nodes.results.reader import OutputReader
+from nodes.streams.jobs import load_job
 from tests.integration import poison
 from tests.integration.fleet_support import Command, Stage, run_command
 from tests.integration.jobs_mixed import INPUT, Event, time_of
@@ -42,7 +42,7 @@ def passing() -> Job[Event]:
     return Job("passing", Source(INPUT, Json(Event), timestamp=time_of), Passes, output="out")
 
 
-def letters(job: JobTest) -> list[bytes]:
+def letters(job: JobTestDriver) -> list[bytes]:
     return [base64.b64decode(letter["payload"]) for letter in job.dead()]
 
 
@@ -79,7 +79,7 @@ def test_corpus_goes_to_the_dead_letters_with_its_bytes_and_the_rest_is_untouche
 
 def test_fuzzed_records_are_taken_or_kept_as_the_standard_library_would(stage: Stage) -> None:
     """A corpus by seed; what it holds is the same in every run."""
-    test = JobTest(passing())
+    test = JobTestDriver(passing())
     rows = poison.fuzzed(FUZZED, seed=23)
     for row in rows:
         test.feed(0, row)
@@ -93,7 +93,7 @@ def test_fuzzed_records_are_taken_or_kept_as_the_standard_library_would(stage: S
 @example([b"", b"\x00"])
 @given(st.lists(st.binary(max_size=60) | st.text(max_size=20).map(str.encode), max_size=8))
 def test_no_bytes_stop_the_records_around_them(rows: list[bytes]) -> None:
-    test = JobTest(passing())
+    test = JobTestDriver(passing())
     test.feed(0, poison.good(1), *rows, poison.good(2))
     test.finish()
     ids = [value["id"] for value in test.outputs()]

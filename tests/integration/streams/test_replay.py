@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from nodes.jobs import load_job
-from nodes.replay import prefix, replay_twice
+from nodes.replay.comparison import prefix, replay_twice
+from nodes.streams.jobs import load_job
 from tests.integration.fleet_support import Command, Stage
 from tests.integration.jobs_chance import FROM_ID, KINDS
 

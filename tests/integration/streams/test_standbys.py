@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from nodes.fleet import Fleet
+from nodes.fleet.monitor import Monitor
+from nodes.fleet.processes import Fleet
 from nodes.machine import messages as m
-from nodes.monitor import Monitor
 from tests.integration.fleet_support import NOBODY_IS_SUSPECTED, PARTITIONS, Stage, owners
 from tests.integration.jobs_mixed import OUTPUT
 
@@ -47,7 +47,7 @@ def test_results_go_on_without_any_claim_when_an_owner_is_killed(stage: Stage) -
     monitor = stage.monitor(run)
     with stage.fleet(2) as fleet:
         with stage.feeding():
-            # Whoever comes late stands by for all partitions until it is handed some.
+            # A node that comes late is a standby of all partitions until it is handed some.
             shared = lambda: set(owners(monitor)) == {0, 1} and abreast(monitor)  # noqa: E731
             stage.until(monitor, shared, "every partition has a standby", fleet)
             orphaned = [p for p, owner in enumerate(owners(monitor)) if owner == 0]

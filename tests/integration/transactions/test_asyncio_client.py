@@ -10,13 +10,13 @@ import pytest
 
 from nodes.errors import RunFailed, Unreachable
 from nodes.log import Appended, Log, LogError, LogFull, LogInterrupted, LogUnavailable, MemoryLog
-from nodes.transactions.aio import AsyncTransactionClient
-from nodes.transactions.client import BadReply, TransactionClient
+from nodes.transactions.clients.asyncio_client import AsyncTransactionClient
+from nodes.transactions.clients.client import BadReply, TransactionClient
 from nodes.transactions.topics import TransactionTopics, create_topics
 from tests.integration.processes import PLENTY_S
+from transactional.epochs.messages import Replies, Reply, to_bytes
 from transactional.errors import Aborted, BadArguments
-from transactional.messages import Replies, Reply, to_bytes
-from transactional.values import encode
+from transactional.state.values import encode
 from transactional.workloads.catalogue import WORKLOADS
 
 PROGRAM = next(iter(WORKLOADS.values())).program
@@ -74,7 +74,7 @@ def with_client(run: Callable[[AsyncTransactionClient, Opening], Awaitable[None]
 
 
 async def ask(client: AsyncTransactionClient, timeout_s: float = 0.2) -> str:
-    """What a call is told that nobody answers."""
+    """The error of a call that is not answered."""
     with pytest.raises(Unreachable) as told:
         await client.call("account", "a", "read", timeout_s=timeout_s)
     return str(told.value)

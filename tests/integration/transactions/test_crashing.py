@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from nodes.log import Log, open_log
-from nodes.transactions.client import TransactionClient
+from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.topics import create_topics
 from tests.integration.crashing_program import program
 from tests.integration.processes import PLENTY_S, ROOT

@@ -21,15 +21,15 @@ import pytest
 from examples.bank import program
 from nodes.errors import SettingsError, UnknownName, Unreachable
 from nodes.log import open_log
-from nodes.transactions.aio import AsyncTransactionClient
-from nodes.transactions.openapi import OPENAPI
-from nodes.transactions.serving import serve
+from nodes.transactions.clients.asyncio_client import AsyncTransactionClient
+from nodes.transactions.gateway.openapi import OPENAPI
+from nodes.transactions.gateway.serving import serve
 from nodes.transactions.topics import create_topics
 from tests.integration.processes import PLENTY_S, ROOT
 from tests.integration.txn_odd import program as odd
 from tests.integration.txn_processes import SEQUENCERS, nodes
 from transactional import Aborted
-from transactional.requests import since_of
+from transactional.requests.requests import since_of
 
 BANK = "examples.bank:program"
 ODD = "tests.integration.txn_odd:program"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from nodes.log import open_log
-from nodes.transactions.client import TransactionClient
+from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.topics import create_topics
 from tests.integration.hanging_program import program
 from tests.integration.processes import PLENTY_S

@@ -10,18 +10,18 @@ import msgspec
 
 from examples.bank import program
 from nodes.log import open_log
-from nodes.transactions.client import TransactionClient
-from nodes.transactions.metrics_catalogue import ALWAYS, TRANSACTION_METRICS
+from nodes.transactions.clients.client import TransactionClient
+from nodes.transactions.metrics.catalogue import ALWAYS, TRANSACTION_METRICS
 from nodes.transactions.topics import create_topics
 from tests.integration.processes import until
 from tests.integration.scraping import Samples, ask, scrape, total
-from tests.integration.test_transactions_nodes import ACCOUNTS, BANK, answers, open_accounts, pay_around
+from tests.integration.transactions.test_nodes import ACCOUNTS, BANK, answers, open_accounts, pay_around
 from tests.integration.txn_processes import SEQUENCERS, nodes
 from transactional import Aborted
 
 NODES = 2
 TRANSFERS = 150
-CALM = ("-D", "node.suspect_after_ms=60000", "-D", "node.checkpoint_interval_ms=200")
+CALM = ("-D", "node.failure_timeout_ms=60000", "-D", "node.checkpoint_interval_ms=200")
 ENDINGS = {"counter": "_total", "histogram": "_count"}
 
 

@@ -11,8 +11,8 @@ from random import Random
 
 from examples.bank import program
 from nodes.log import Log, open_log
-from nodes.log.kafka import KafkaLog
-from nodes.transactions.client import TransactionClient
+from nodes.log.kafka.log import KafkaLog
+from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.topics import create_topics
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.processes import PLENTY_S, ROOT, until

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nodes.log import open_log
-from nodes.transactions.client import TransactionClient
+from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.topics import create_topics
 from tests.integration.processes import PLENTY_S, ROOT
 from tests.integration.txn_processes import SEQUENCERS, nodes

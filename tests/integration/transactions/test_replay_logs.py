@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from nodes.log import Log, open_log
-from nodes.transactions.replay import Parting, compared
-from nodes.transactions.replay_log import LogReplay
+from nodes.transactions.replay.comparison import Parting, compared
+from nodes.transactions.replay.log_run import LogReplay
 from nodes.transactions.topics import TransactionTopics, create_topics
-from tests.unit.test_transactional_protocol import Alone
+from tests.unit.transactional.test_protocol import Alone
 from transactional import Context, Operator, Program
-from transactional.messages import Cut, epoch_messages, to_bytes
-from transactional.requests import WireRequest, request_record
+from transactional.epochs.messages import Cut, epoch_messages, to_bytes
+from transactional.requests.requests import WireRequest, request_record
 
 
 def program_with(draw: Callable[[], float]) -> Program:

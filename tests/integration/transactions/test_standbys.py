@@ -14,10 +14,10 @@ import psutil
 
 from examples.bank import program
 from nodes.log import open_log
-from nodes.transactions.client import TransactionClient
+from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.topics import create_topics
 from tests.integration.processes import PLENTY_S, ROOT, until
-from tests.integration.test_transactions_nodes import ACCOUNTS, answers, money, open_accounts, pay_around
+from tests.integration.transactions.test_nodes import ACCOUNTS, answers, money, open_accounts, pay_around
 from tests.integration.txn_processes import PATIENT, SEQUENCERS
 
 COMMAND = [sys.executable, "-m", "nodes.cli", "txn", "run", "examples.bank:program", "--sequencers", str(SEQUENCERS)]

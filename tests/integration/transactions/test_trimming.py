@@ -6,15 +6,15 @@ from pathlib import Path
 
 from examples.bank import program
 from nodes.log import Log, open_log
-from nodes.log.kafka import KafkaLog
-from nodes.transactions.client import TransactionClient
+from nodes.log.kafka.log import KafkaLog
+from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.topics import create_topics
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.processes import PLENTY_S, until
 from tests.integration.txn_processes import SEQUENCERS, nodes
 
 BANK = "examples.bank:program"
-OFTEN = ("node.suspect_after_ms=1000", "node.checkpoint_interval_ms=50", "node.merge_interval_ms=100")
+OFTEN = ("node.failure_timeout_ms=1000", "node.checkpoint_interval_ms=50", "node.merged_checkpoint_interval_ms=100")
 LAST = [part for each in OFTEN for part in ("-D", each)]
 
 

@@ -8,14 +8,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from nodes.log import open_log
-from nodes.transactions.client import TransactionClient
+from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.topics import create_topics
 from tests.integration.processes import PLENTY_S
 from tests.integration.txn_processes import SEQUENCERS, nodes
 from tests.integration.txn_replay import Replay
 from tests.integration.workload_mix import Mix, program
 from transactional import Aborted
-from transactional.requests import WireRequest
+from transactional.requests.requests import WireRequest
 from transactional.workloads.contract import History, Shape
 
 EACH = 60

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from nodes.sim.backlogs import case_of
+from nodes.sim.faults.backlogs import case_of
 from nodes.sim.jobs import CASES
 from nodes.sim.many import explain
 from nodes.sim.run import simulate

@@ -8,11 +8,12 @@ from statistics import median
 
 import pytest
 
-from nodes.jobs import Topics
 from nodes.sim.checks import whole
-from nodes.sim.options import Faults, Options, draw
+from nodes.sim.drawing import draw
+from nodes.sim.options import Faults, Options
 from nodes.sim.trace import Trace
 from nodes.sim.world import World
+from nodes.streams.jobs import Topics
 
 
 def long_run(case: str, records: int) -> Options:
@@ -36,8 +37,8 @@ def long_run(case: str, records: int) -> Options:
         batch_max_records=30,
         broadcast_interval_ms=5,
         checkpoint_interval_ms=60,
-        suspect_after_ms=300,
-        watermark_max_ahead_ms=100,
+        failure_timeout_ms=300,
+        max_watermark_drift_ms=100,
         tick_ms=10,
         safety_ms=0,
         same_names=False,
@@ -76,7 +77,7 @@ def test_what_is_held_does_not_grow_with_the_input(case: str) -> None:
 
 @dataclass(slots=True)
 class Kept:
-    """What there was at one moment: bytes ever broadcast, records that the job's own topics hold, objects of a node."""
+    """The amounts at one moment: bytes ever broadcast, records that the job's own topics hold, objects of a node."""
 
     broadcast_bytes: int
     records: int
@@ -118,7 +119,7 @@ def test_topics_traffic_and_memory_do_not_grow_with_time(records: int) -> None:
     """240 windows, and 6,000 (100 times as many as in the test above) at night; nodes are killed and born all along."""
     options = replace(
         long_run("query1", records),
-        merge_interval_ms=200,
+        merged_checkpoint_interval_ms=200,
         trims=True,
         forget_after_ms=1000,
         max_nodes=3,

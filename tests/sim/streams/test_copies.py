@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from holon.identity import OutputId
+from holon.outputs.identity import OutputId
 from nodes.sim.checks import whole
+from nodes.sim.drawing import draw
 from nodes.sim.jobs import OUTPUT, TOPIC
-from nodes.sim.options import Options, draw
+from nodes.sim.options import Options
 from nodes.sim.trace import Trace
 from nodes.sim.world import World
 
@@ -39,8 +40,8 @@ def options(case: str, replicas: int, **changes: Any) -> Options:
         batch_max_records=1000,
         broadcast_interval_ms=50,
         checkpoint_interval_ms=400,
-        watermark_max_ahead_ms=0,
-        suspect_after_ms=NEVER_MS,
+        max_watermark_drift_ms=0,
+        failure_timeout_ms=NEVER_MS,
         standby_after_ms=30,
         safety_ms=NEVER_MS,
     )
@@ -91,6 +92,6 @@ def test_with_one_copy_results_wait_for_a_suspicion() -> None:
 def test_a_healthy_fleet_writes_each_result_once(case: str) -> None:
     world = World(options(case, 2), Trace())
     world.run_until(lambda: False, END_MS)
-    assert sum(life.node.work.copies.abreast for life in world.lives) > 0
+    assert sum(life.node.work.replicas.abreast for life in world.lives) > 0
     assert sum(life.node.work.emitted for life in world.lives) > 0
-    assert sum(life.node.work.copies.published for life in world.lives) == 0
+    assert sum(life.node.work.replicas.published for life in world.lives) == 0

@@ -6,9 +6,10 @@ from itertools import count, islice
 
 import pytest
 
-from nodes.machine.detector import Detector
+from nodes.machine.membership.failure_detector import Detector
+from nodes.sim.drawing import draw
 from nodes.sim.many import explain
-from nodes.sim.options import ISOLATIONS, draw
+from nodes.sim.options import ISOLATIONS
 from nodes.sim.run import simulate
 
 

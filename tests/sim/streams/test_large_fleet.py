@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from nodes.machine.detector import Detector
-from nodes.sim.large import LargeFleet
+from nodes.machine.membership.failure_detector import Detector
+from nodes.sim.large_fleets.fleet import LargeFleet
 from nodes.sim.life import InvariantBroken
 
 
+@pytest.mark.timeout(1800)  # it takes minutes of CPU, however many the machine has
 def test_a_thousand_nodes_give_the_right_results() -> None:
     report = LargeFleet(1000, 1000).live()
     print(report)

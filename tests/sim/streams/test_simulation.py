@@ -8,20 +8,22 @@ from pathlib import Path
 
 import pytest
 
+from nodes.sim.drawing import draw
 from nodes.sim.jobs import CASES
 from nodes.sim.many import explain
-from nodes.sim.options import TRUNCATIONS, draw
+from nodes.sim.options import TRUNCATIONS
 from nodes.sim.run import simulate
+from tests.sim.counts import drawn
 
 CHUNKS = 24
-SEEDS = int(os.environ.get("SIM_SEEDS", "1008"))
+SEEDS = int(os.environ.get("SIM_SEEDS") or drawn(288, 1008))
 FLEET = 10
 """Nodes at most."""
 
 
 def regressions() -> list[tuple[int, str, int, int | None]]:
     """Seed, job, largest fleet and copies (None: drawn) of what once failed."""
-    lines = (Path(__file__).parent / "seeds.txt").read_text().splitlines()
+    lines = (Path(__file__).parents[1] / "seeds.txt").read_text().splitlines()
     found = [line.split() for line in lines if line and not line.startswith("#")]
     return [(int(seed), case, int(nodes), int(copies[0]) if copies else None) for seed, case, nodes, *copies in found]
 

@@ -8,10 +8,11 @@ from itertools import count
 
 import pytest
 
+from nodes.sim.drawing import draw
+from nodes.sim.faults.stress import FIRST_SEED
 from nodes.sim.many import explain
-from nodes.sim.options import Faults, draw
+from nodes.sim.options import Faults
 from nodes.sim.run import run, simulate
-from nodes.sim.stress import FIRST_SEED
 
 WANTED = ("killed-while-saving", "new-owner-killed", "pressed")
 MOST = 60

@@ -1,4 +1,4 @@
-"""Who takes over, when it goes wrong: two thieves of one partition at the same time, and a thief that dies at once."""
+"""Takeovers that go wrong: two thieves of one partition at the same time, and a thief that dies at once."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from nodes.jobs import Topics
 from nodes.machine import messages as m
-from nodes.machine.runner import Phase
+from nodes.machine.partition_lifecycle import Stage
 from nodes.sim.checks import whole
-from nodes.sim.cuts import make_cut
+from nodes.sim.faults.cuts import make_cut
 from nodes.sim.life import Life
 from nodes.sim.run import live
 from nodes.sim.trace import Trace
 from nodes.sim.world import World
-from tests.sim.test_copies import END_MS, KILL_MS, options
+from nodes.streams.jobs import Topics
+from tests.sim.streams.test_copies import END_MS, KILL_MS, options
 
 SUSPECT_MS = 120
 DEAF_MS = 300
@@ -29,7 +29,7 @@ CASES = ["query1", "two-stages"]
 
 def fleet(case: str, replicas: int, **changes: Any) -> World:
     """Three nodes with equal timers, four partitions, a steady input, a slow store."""
-    world = World(options(case, replicas, suspect_after_ms=SUSPECT_MS, load_ms=20, **changes), Trace())
+    world = World(options(case, replicas, failure_timeout_ms=SUSPECT_MS, load_ms=20, **changes), Trace())
     world.run_until(lambda: False, KILL_MS)
     return world
 
@@ -77,7 +77,9 @@ def test_two_thieves_of_one_partition_leave_one_owner_and_one_answer(case: str, 
             break
         # No checkpoint is a sign of life by chance, and claims are on their way for long enough to cross each other.
         arrival = 0.1 if seed % 2 else 0.03
-        world = fleet(case, replicas, seed=seed, checkpoint_interval_ms=3000, merge_interval_ms=0, arrival=arrival)
+        world = fleet(
+            case, replicas, seed=seed, checkpoint_interval_ms=3000, merged_checkpoint_interval_ms=0, arrival=arrival
+        )
         deafen(world)
         assert world.run_until(partial(settled, world), LONG_MS), f"seed {seed}: not one owner for each partition"
         rivals += sum(times > 1 for times in claims(world).values())
@@ -85,9 +87,9 @@ def test_two_thieves_of_one_partition_leave_one_owner_and_one_answer(case: str, 
     assert rivals > 0, "nobody claimed what another one claimed"
 
 
-@pytest.mark.parametrize(("phase", "replicas"), [(Phase.LOADING, 1), (Phase.RUNNING, 1), (Phase.RUNNING, 2)])
+@pytest.mark.parametrize(("stage", "replicas"), [(Stage.LOADING, 1), (Stage.OWNING, 1), (Stage.OWNING, 2)])
 @pytest.mark.parametrize("case", CASES)
-def test_a_thief_may_die_before_it_has_said_anything(case: str, phase: Phase, replicas: int) -> None:
+def test_a_thief_may_die_before_it_has_said_anything(case: str, stage: Stage, replicas: int) -> None:
     world = fleet(case, replicas)
     stolen = [p for p, owner in world.folded().owners().items() if owner == "node-0"]
     world.kill(named(world, "node-0"))
@@ -98,14 +100,14 @@ def test_a_thief_may_die_before_it_has_said_anything(case: str, phase: Phase, re
         for life in heirs:
             for partition in stolen:
                 runner = life.node.work.runners.get(partition)
-                if runner is not None and runner.standby is None and runner.phase is phase:
+                if runner is not None and runner.standby is None and runner.lifecycle.stage is stage:
                     return life
         return None
 
-    assert world.run_until(lambda: found() is not None, END_MS), f"nobody was {phase.value}"
+    assert world.run_until(lambda: found() is not None, END_MS), f"nobody was {stage.value}"
     thief = found()
     assert thief is not None
-    if phase is Phase.LOADING:
+    if stage is Stage.LOADING:
         assert {partition: _said(world, partition) for partition in stolen} == said, "it has said something"
     world.kill(thief)
     conclude(world)

@@ -10,8 +10,8 @@ from deploy.bench.scale import PLAIN, answers, measured, plan_of
 from deploy.stand_ins import Bids
 from nexmark.queries import nexmark_job
 from nodes.machine.config import NodeConfig, broadcast_interval_ms
-from nodes.sim.costs import Costs, Counts
-from nodes.sim.timed import TimedFleet, TimedPlan
+from nodes.sim.large_fleets.costs import Costs, TurnCounts
+from nodes.sim.large_fleets.timed import TimedFleet, TimedPlan
 
 COSTS = Costs(turns=60.0, runners=20.0, batches=100.0, events=1.0, deltas_in=50.0, deltas_out=60.0, sends=70.0)
 
@@ -83,7 +83,7 @@ def test_without_costs_turns_are_measured() -> None:
     fleet.live()
     turns = [turn for member in fleet.members for turn in member.turns]
     assert {us for _, us in turns} == {250.0}
-    total = Counts()
+    total = TurnCounts()
     for done, _ in turns:
         total.add(done)
     assert total.turns == len(turns) and min(total.deltas_in, total.deltas_out, total.batches, total.heartbeats) > 0

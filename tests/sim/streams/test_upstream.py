@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from nodes.sim.drawing import draw
 from nodes.sim.jobs import CASES
-from nodes.sim.options import draw
 from nodes.sim.run import run
 
 SEEDS = (50_003, 50_006, 50_011)

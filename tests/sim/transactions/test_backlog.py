@@ -8,14 +8,14 @@ from random import Random
 
 import pytest
 
-from nodes.log.contract import Chunk
+from nodes.log.contract import FetchedRecords
 from nodes.log.memory import MemoryLog
 from nodes.machine import messages as m
-from nodes.transactions import left_behind
+from nodes.transactions import orphaned_work as orphaned_work
 from nodes.transactions.topics import FIRST_INCARNATION, create_topics
 from tests.unit.txn_stage import SEQUENCERS, Stage, counters
-from transactional.requests import Admission, WireRequest, partition_of, request_record
-from transactional.sequencer import READ_AHEAD_CUTS
+from transactional.epochs.sequencer import READ_AHEAD_CUTS
+from transactional.requests.requests import Admission, WireRequest, partition_of, request_record
 
 MAX_REQUESTS = 20
 BACKLOG = 3_000
@@ -42,7 +42,7 @@ def test_what_is_read_ahead_of_a_backlog_is_bounded_and_all_of_it_is_answered(
     stage = Stage(counters("backlog", 2), interval_ms=50)
     stage.config = replace(stage.config, max_requests=MAX_REQUESTS)
     names = asked(stage, BACKLOG, together)
-    stage.client._waiting.update(names)
+    stage.client.expect(names)
     most: Counter[str] = Counter()
     stage.start("a")
     stage.start("b")
@@ -50,7 +50,7 @@ def test_what_is_read_ahead_of_a_backlog_is_bounded_and_all_of_it_is_answered(
         stage.turn()
         for driver, _ in stage.nodes.values():
             for sequencer in driver.node.sequencers.values():
-                most["requests"] = max(most["requests"], len(sequencer._requests))
+                most["requests"] = max(most["requests"], sequencer.held)
             for partition in driver.node.partitions.values():
                 most["calls"] = max(most["calls"], len(partition.received))
         stage.client.poll()
@@ -111,13 +111,13 @@ def records_of(draw: Random, count: int) -> list[bytes]:
 def test_an_admission_that_begins_late_decides_as_one_that_has_read_all(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(left_behind, "BACK_RECORDS", 1)
+    monkeypatch.setattr(orphaned_work, "BACK_RECORDS", 1)
     draw, window = Random(seed), 30
     log, program = MemoryLog(), counters("late", 2)
     topics = create_topics(log, program, 1)
     log.append(topics.requests, 0, records_of(draw, 400))
     needed = draw.randrange(100, 400)
-    start = left_behind.ids_from(log, topics, program, 0, sequencers=1, needed=needed, id_window=window)
+    start = orphaned_work.ids_from(log, topics, program, 0, sequencers=1, needed=needed, id_window=window)
     assert needed - window <= start < needed
     decided = []
     for begin in (0, start):
@@ -131,12 +131,12 @@ def test_an_admission_that_begins_late_decides_as_one_that_has_read_all(
 def test_a_sequencer_that_is_taken_over_reads_few_records_where_each_holds_many_requests(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(left_behind, "BACK_RECORDS", 2)
+    monkeypatch.setattr(orphaned_work, "BACK_RECORDS", 2)
     stage = Stage(counters("lists", 2), interval_ms=50, id_window=200)
     stage.start("a")
     stage.turn(20)
     names = asked(stage, 8_000, 40)
-    stage.client._waiting.update(names)
+    stage.client.expect(names)
     while not all(name in stage.client.answered for name in names):
         stage.turn()
         stage.client.poll()
@@ -145,7 +145,7 @@ def test_a_sequencer_that_is_taken_over_reads_few_records_where_each_holds_many_
     read: Counter[str] = Counter()
     plain = stage.log.read
 
-    def counted(topic: str, partition: int, offset: int, **limits: int) -> Chunk:
+    def counted(topic: str, partition: int, offset: int, **limits: int) -> FetchedRecords:
         chunk = plain(topic, partition, offset, **limits)
         read[topic] += len(chunk)
         return chunk

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
 
 from examples.bank import program
-from nodes.checkpoint_format import CheckpointDamaged, CheckpointMissing, parse_name
-from nodes.checkpoints_opening import open_checkpoints
-from nodes.settings import load_settings
+from nodes.checkpoints.file_names import parse_name
 from nodes.sim.store import FlakyCheckpoints, MemoryCheckpoints
-from nodes.transactions import chains
-from nodes.transactions.chains import Part, load_file, merge_files, save_file, states, to_merge
-from nodes.transactions.compaction import CompactingChild, CompactionFailed, Wish, compact_here
+from nodes.transactions.checkpoints import chains
+from nodes.transactions.checkpoints.chains import Part, load_file, merge_files, save_file, states, to_merge
+from nodes.transactions.checkpoints.compaction import compact_here
 from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.topics import FIRST_INCARNATION
 from tests.unit.txn_stage import SEQUENCERS, Stage
-from transactional.ledger import Ledger
-from transactional.partition import StatePartition
-from transactional.snapshots import FORMAT_VERSION, PartitionState, ReplyState, snapshot_bytes
+from transactional.epochs.ledger import Ledger
+from transactional.state.partition import StatePartition
+from transactional.state.snapshots import FORMAT_VERSION, PartitionState, ReplyState, snapshot_bytes
 
 UNIT = SEQUENCERS
 JOB = f"{program.name}-txn"
@@ -163,12 +160,19 @@ class Dying(Stage):
 
     def start(self, name: str) -> TransactionDriver:
         driver = super().start(name)
-        flaky = FlakyCheckpoints(self.store, lambda what: self.maybe_die(what, ""), self.maybe_die)
-        checkpoints = driver.checkpoints
-        checkpoints.store = checkpoints._saving_store = flaky
-        checkpoints._compact = compact_here(flaky, segment_bytes=100)
-        checkpoints._merger = ToldLate(self)
+        driver.checkpoints.store = self.flaky()
         return driver
+
+    def checkpoint_options(self, name: str) -> dict[str, Any]:
+        flaky = self.flaky()
+        return {
+            "saving_store": flaky,
+            "compact": compact_here(flaky, segment_bytes=100),
+            "merger": ToldLate(self),
+        }
+
+    def flaky(self) -> FlakyCheckpoints:
+        return FlakyCheckpoints(self.store, lambda what: self.maybe_die(what, ""), self.maybe_die)
 
     def maybe_die(self, what: str, name: str) -> None:
         merges = any(life.chain.merging for life in self.lives())
@@ -179,7 +183,7 @@ class Dying(Stage):
             raise Crash
 
     def lives(self) -> list[Any]:
-        return [life for driver, _ in self.nodes.values() for life in driver.checkpoints._lives.values()]
+        return [life for driver, _ in self.nodes.values() for life in driver.checkpoints.lives.values()]
 
     def turn(self, times: int = 1) -> None:
         for _ in range(times):
@@ -261,41 +265,3 @@ def test_each_byte_is_merged_few_times() -> None:
             written += size
         assert len(chain) < 40
     assert written < 12 * 2_000 * 100
-
-
-def test_a_child_process_merges_files_and_names_damage(tmp_path: Path) -> None:
-    settings = load_settings(definitions=[f"checkpoints.url={tmp_path}"], environ={}, directory=tmp_path)
-    store = open_checkpoints(settings)
-    parts, expected = random_chain(store, 3)  # type: ignore[arg-type]
-    compact = CompactingChild(settings, store, small_bytes=0)
-    (made,) = compact(Wish(JOB, UNIT, parts, whole=True))
-    process = compact._process
-    again = StatePartition(Ledger(program, 1), 0, id_window=5)
-    again.restore(load_file(store, made.name)[1])
-    assert again.store.items == expected.store.items
-    path = tmp_path / parts[0].name
-    path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(CheckpointDamaged):
-        load_file(store, parts[0].name)
-    with pytest.raises(CompactionFailed, match=r"checkpoint .* checksum") as failed:
-        compact(Wish(JOB, UNIT, parts, whole=True))
-    assert failed.value.damaged
-    assert compact._process is process is not None, "one process for all wishes"
-    with pytest.raises(CompactionFailed):
-        CompactingChild(settings, store)(Wish(JOB, UNIT, parts, whole=True))
-    path.unlink()
-    with pytest.raises(CheckpointMissing):
-        load_file(store, parts[0].name)
-    compact.close()
-
-
-def test_a_child_that_ended_for_want_of_wishes_is_started_again(tmp_path: Path) -> None:
-    settings = load_settings(definitions=[f"checkpoints.url={tmp_path}"], environ={}, directory=tmp_path)
-    store = open_checkpoints(settings)
-    parts, _ = random_chain(store, 3)  # type: ignore[arg-type]
-    compact = CompactingChild(settings, store, small_bytes=0, idle_s=0.0)
-    first = compact(Wish(JOB, UNIT, parts, whole=True))
-    assert compact._process is not None
-    compact._process.wait(120)
-    assert compact(Wish(JOB, UNIT, parts, whole=True)) == first
-    compact.close()

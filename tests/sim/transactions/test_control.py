@@ -11,9 +11,9 @@ from typing import Any
 from nodes.log.contract import Appended
 from nodes.log.memory import MemoryLog
 from nodes.machine import messages as m
-from nodes.machine.ownership import Ownership
-from nodes.transactions.client import TransactionClient
-from nodes.transactions.control import ControlFold
+from nodes.machine.ownership.ownership import Ownership
+from nodes.transactions.clients.client import TransactionClient
+from nodes.transactions.control_history import ControlFold
 from nodes.transactions.driver import TransactionDriver
 from tests.sim.transactions_oracle import each_seed
 from tests.unit.txn_stage import SEQUENCERS, Stage, counters
@@ -54,7 +54,7 @@ class KeepingLog(MemoryLog):
 
 @dataclass
 class LateSaver:
-    """What a node wants to be done happens much later, perhaps when it is gone."""
+    """The effects of a node happen much later, perhaps when it is gone."""
 
     later: Callable[[Callable[[], int | None]], None]
     done: list[int] = field(default_factory=list)

@@ -9,15 +9,15 @@ from typing import Any
 
 import msgspec
 
-from tests.sim.test_transactions_timeouts import agreed_outcomes
+from tests.sim.transactions.test_timeouts import agreed_outcomes
 from tests.sim.transactions_fragile import FragileWorld
 from tests.sim.transactions_world import Life
 from tests.unit.txn_crashing import CRASHED, CRASHED_AT_FOURS, ended, program
-from transactional.crashing import Died
+from transactional.epochs.messages import Attempt, Crashes, TimeoutProposal, epoch_messages
+from transactional.epochs.sequencer import EpochConfig
 from transactional.errors import Aborted
-from transactional.messages import Attempt, Crashes, Hangs, epoch_messages
-from transactional.requests import WireRequest
-from transactional.sequencer import EpochConfig
+from transactional.execution.crashing import Died
+from transactional.requests.requests import WireRequest
 
 SEEDS = 8
 KEPT = (1189745371913,)
@@ -49,7 +49,7 @@ def apart(step: Callable[[], object]) -> Died | None:
 
 
 class CrashingWorld(FragileWorld):
-    """Whoever runs such a function is gone, with all that it has not written."""
+    """A node that runs such a function is gone, with all that it has not written."""
 
     ends = (Ends,)
 
@@ -128,5 +128,5 @@ def test_what_ends_its_process_only_when_it_is_run_again_is_answered_alike() -> 
             done = [name for name in asked if asked[name].key == key and outcomes[name] != CRASHED_AT_FOURS]
             counted = sorted(str(outcomes[name]).zfill(3) for name in done)
             assert counted == [str(n).zfill(3) for n in range(1, len(done) + 1)], f"seed {seed}, key {key}"
-        left_out += len({(each.epoch, each.tid) for each in said(world, Hangs)})
+        left_out += len({(each.epoch, each.tid) for each in said(world, TimeoutProposal)})
     assert left_out

@@ -5,23 +5,23 @@ from __future__ import annotations
 import os
 from random import Random
 
-from tests.sim.test_transactions import ask
+from tests.sim.transactions.test_transactions import ask
 from tests.sim.transactions_oracle import Check, Tally, each_seed
-from tests.sim.transactions_outside import OutsideWorld
+from tests.sim.transactions_outside import ExternalCallsWorld
 from tests.sim.transactions_scripts import Scripts, make_program
-from transactional.requests import WireRequest
-from transactional.sequencer import EpochConfig
+from transactional.epochs.sequencer import EpochConfig
+from transactional.requests.requests import WireRequest
 
 SEEDS = 120
 
 
-def simulate(seed: int) -> tuple[Tally, OutsideWorld]:
+def simulate(seed: int) -> tuple[Tally, ExternalCallsWorld]:
     draw = Random(seed)
     window = draw.choice([3, 20_000])  # with a short one, what waits for the outside is older than what is forgotten
     config = EpochConfig(
         draw.choice([1, 3, 20]), interval_ms=draw.randrange(4), ahead=draw.randrange(1, 4), id_window=window
     )
-    world = OutsideWorld(
+    world = ExternalCallsWorld(
         make_program(draw.randrange(1, 4)),
         draw.randrange(1 << 30),
         nodes=draw.randrange(1, 4),
@@ -45,7 +45,7 @@ def simulate(seed: int) -> tuple[Tally, OutsideWorld]:
     return Check(world).run(), world
 
 
-def ask_new(world: OutsideWorld, scripts: Scripts, asked: list[WireRequest]) -> None:
+def ask_new(world: ExternalCallsWorld, scripts: Scripts, asked: list[WireRequest]) -> None:
     """None that comes again: what is said of that depends on the window."""
     operator, key = scripts.entity()
     asked.append(WireRequest(f"r{len(asked)}", operator, key, "run", [scripts.script(operator)]))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from examples.bank import program
 from nodes.machine import messages as m
-from nodes.transactions import chains
-from nodes.transactions.chain_life import Stage as ChainStage
-from nodes.transactions.driver import TransactionDriver
+from nodes.transactions.checkpoints import chains
+from nodes.transactions.checkpoints.chain_life import Stage as ChainStage
 from tests.unit.txn_stage import SEQUENCERS, SlowSaver, Stage
-from transactional.partition import StatePartition
-from transactional.requests import WireRequest
+from transactional import events as e
+from transactional.requests.requests import WireRequest
+from transactional.state.partition import StatePartition
 
 PLACE = 0
 SAVE_MS = 300
@@ -20,6 +22,8 @@ KEYS = [key for key in (f"a{number}" for number in range(40)) if program.place("
 
 class SlowStore(Stage):
     """Two nodes that are standbys of each other, whose saves take a while; one is killed."""
+
+    replicas = 2
 
     def __init__(self) -> None:
         super().__init__(program, interval_ms=50)
@@ -43,12 +47,9 @@ class SlowStore(Stage):
         del self.nodes[self.owner]
         self.until_promoted()
 
-    def start(self, name: str) -> TransactionDriver:
-        driver = super().start(name)
-        driver.standing._copies = 2
+    def checkpoint_options(self, name: str) -> dict[str, Any]:
         self.savers.append(SlowSaver(lambda: self.now_ms, lambda: SAVE_MS))
-        driver.checkpoints._saver = self.savers[-1]
-        return driver
+        return {"saver": self.savers[-1]}
 
     def spy(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Note which snapshots the partition is asked for; only the life of its chain may do so."""
@@ -57,8 +58,8 @@ class SlowStore(Stage):
         def asked(partition: StatePartition, *, whole: bool = False) -> None:
             if partition.number == PLACE:
                 checkpoints = self.nodes[self.survivor][0].checkpoints
-                assert PLACE in checkpoints._lives, "asked for beside the life of its chain"
-                assert checkpoints._lives[PLACE].chain.state.stage is ChainStage.WANTED
+                assert PLACE in checkpoints.lives, "asked for beside the life of its chain"
+                assert checkpoints.lives[PLACE].chain.state.stage is ChainStage.WANTED
                 self.asked.append(whole)
             want(partition, whole=whole)
 
@@ -133,7 +134,7 @@ def test_an_owner_that_was_a_standby_for_a_while_drops_the_snapshot_that_it_had_
     partition, checkpoints = driver.node.partitions[PLACE], driver.checkpoints
     stage.deposit(*KEYS)
     partition.want_snapshot()  # made, and nobody takes it: the claims have moved on
-    driver.node.stand_by(SEQUENCERS + PLACE)
+    driver.node.hear(e.StandbyBegun(SEQUENCERS + PLACE))
     checkpoints.turn(driver.node.owned_partitions(), stage.now_ms)
     driver._promote(SEQUENCERS + PLACE)
     before = len(stage.store.files)

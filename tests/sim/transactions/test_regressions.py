@@ -5,11 +5,12 @@ from __future__ import annotations
 from tests.integration.txn_replay import Replay
 from tests.unit.txn_stage import Stage
 from transactional import Context, Operator, Program
-from transactional import node as n
-from transactional.messages import reply_message
-from transactional.partition import AppendCalls, AppendEpochs, AppendReply
-from transactional.requests import WireRequest, request_record
-from transactional.snapshots import LedgerState
+from transactional import events as e
+from transactional.epochs.messages import reply_message
+from transactional.node import TransactionNode
+from transactional.requests.requests import WireRequest, request_record
+from transactional.state.partition import AppendCalls, AppendEpochs, AppendReply
+from transactional.state.snapshots import LedgerState
 
 FAR = 1 << 33
 
@@ -155,14 +156,14 @@ def test_checkpoints_go_on_after_a_long_pause() -> None:
 def test_numbers_of_transactions_go_beyond_32_bits() -> None:
     program = make_program()
     begin = LedgerState(0, 0, FAR, [], [1], [0], [], [], [])
-    node = n.TransactionNode(program, 1, None, begin)
+    node = TransactionNode(program, 1, None, begin)
     calls: dict[int, list[bytes]] = {p: [] for p in range(program.partitions)}
     read = dict.fromkeys(calls, 0)
     epochs: list[bytes] = []
     replies: list[bytes] = []
-    events: list[n.Event] = [n.PartitionTaken(p) for p in calls]
+    events: list[e.Event] = [e.PartitionTaken(p) for p in calls]
     record = request_record([WireRequest(f"r{i}", "it", f"k{i % 3}", "swap", [f"k{(i + 1) % 3}"]) for i in range(9)])
-    events += [n.SequencerTaken(0), n.RequestsRead(0, [0], [record], 1)]
+    events += [e.SequencerTaken(0), e.RequestsRead(0, [0], [record], 1)]
     for turn in range(100):
         for append in [each for event in events for each in node.step(event, 1_000 + turn)]:
             match append:
@@ -172,9 +173,9 @@ def test_numbers_of_transactions_go_beyond_32_bits() -> None:
                     calls[partition].append(value)
                 case AppendReply(_, value):
                     replies.append(value)
-        events = [n.EpochsRead(epochs[node.ledger.position :], len(epochs))]
+        events = [e.EpochsRead(epochs[node.ledger.position :], len(epochs))]
         for p, values in calls.items():
-            events.append(n.CallsRead(p, list(range(read[p], len(values))), values[read[p] :]))
+            events.append(e.CallsRead(p, list(range(read[p], len(values))), values[read[p] :]))
             read[p] = len(values)
     tids = [reply.tid for value in replies for reply in reply_message(value).replies]
     assert sorted(tids) == list(range(FAR, FAR + 9))

@@ -7,14 +7,14 @@ from collections import Counter
 from functools import cached_property
 from random import Random
 
-from tests.sim.test_transactions import ask
+from tests.sim.transactions.test_transactions import ask
 from tests.sim.transactions_oracle import Check, Tally, each_seed
 from tests.sim.transactions_scripts import Scripts, make_program
 from tests.sim.transactions_world import Life, World
-from transactional import node as n
-from transactional.messages import to_bytes
-from transactional.requests import WireRequest
-from transactional.sequencer import EpochConfig
+from transactional import events as e
+from transactional.epochs.messages import to_bytes
+from transactional.epochs.sequencer import EpochConfig
+from transactional.requests.requests import WireRequest
 from transactional.standby import reply_name
 
 SEEDS = 120
@@ -71,8 +71,8 @@ class StandbyWorld(World):
         self.promoted += 1
         if self.draw.random() < self.fragile:
             self.doomed.append((self.acts + self.draw.choice([0, 3, 20]), life))
-        life.node.speak(unit, for_good=True)
-        life.keep(life.node.step(n.Ticked(), self.now_ms))
+        life.node.hear(e.StandbyPromoted(unit))
+        life.keep(life.node.step(e.Ticked(), self.now_ms))
         return True
 
     def stand_by(self) -> None:
@@ -82,7 +82,7 @@ class StandbyWorld(World):
         number = unit - self.sequencers
         if unit in life.node.sequencers if number < 0 else number in life.node.partitions:
             return
-        life.node.stand_by(unit)
+        life.node.hear(e.StandbyBegun(unit))
         if number < 0:
             super().take_sequencer(life, unit)
         else:
@@ -99,12 +99,13 @@ class StandbyWorld(World):
         unit = self.draw.choice(sorted(life.node.standing_by))
         standby = life.node.standing_by[unit]
         if standby.speaks:
-            standby.speaks = False
+            life.node.hear(e.StandbySilenced(unit))
         elif self.draw.random() < 0.2 and standby.is_late(life.node.ledger, self.now_ms):
             self.spoken += 1
-            life.node.speak(unit, for_good=False)
+            life.node.hear(e.StandbySpeaks(unit))
         elif unit >= self.sequencers and (replies := self.replies(unit - self.sequencers)):
-            standby.saw_reply(reply_name(to_bytes(self.draw.choice(replies))))
+            last = reply_name(to_bytes(self.draw.choice(replies)))
+            life.node.hear(e.RepliesLogged(unit - self.sequencers, last))
 
 
 def simulate(seed: int) -> tuple[Tally, StandbyWorld]:

@@ -9,10 +9,10 @@ from random import Random
 from tests.sim.transactions_fragile import FragileWorld, NoneGoesOn
 from tests.sim.transactions_world import World
 from tests.unit.txn_hanging import HANGS, HANGS_AT_FOURS, chances, program
-from transactional.ledger import Ledger
-from transactional.messages import Agrees, Hangs, Reply, epoch_messages
-from transactional.requests import WireRequest
-from transactional.sequencer import EpochConfig
+from transactional.epochs.ledger import Ledger
+from transactional.epochs.messages import Reply, TimeoutAcknowledgement, TimeoutProposal, epoch_messages
+from transactional.epochs.sequencer import EpochConfig
+from transactional.requests.requests import WireRequest
 
 SEEDS = 60
 KEYS = "abcde"
@@ -100,7 +100,7 @@ def test_what_hangs_only_when_it_is_run_again_is_answered_alike_and_counts_nowhe
             assert all(asked[name].function == "add" for name in fours), f"seed {seed}, key {key}"
         crashes += world.crashes
         said = (each for value in world.epochs_topic() for each in epoch_messages(value))
-        left_out += len({(each.epoch, each.tid) for each in said if isinstance(each, Hangs)})
+        left_out += len({(each.epoch, each.tid) for each in said if isinstance(each, TimeoutProposal)})
     assert crashes and left_out
 
 
@@ -110,9 +110,9 @@ def test_who_reads_the_log_anew_runs_nothing_again_that_it_says_hangs() -> None:
         world, _ = run_again(seed)
         values = world.epochs_topic()
         ends = []
-        for told, told_to in enumerate((0, len(values))):
+        for told, history_end in enumerate((0, len(values))):
             ledger = Ledger(program, world.sequencers)
-            ledger.told_to = told_to
+            ledger.history_end = history_end
             for offset, value in enumerate(values):
                 ledger.apply(value)
                 ledger.has_read(offset + 1)
@@ -147,7 +147,7 @@ def run_by_chance(seed: int) -> FragileWorld:
 
 
 def test_what_hangs_by_chance_counts_in_both_places_or_in_none_or_all_stop_by_name() -> None:
-    """Who has ended an epoch that hangs elsewhere stops: its replies may be gone out, but nobody counts on them."""
+    """A node that ended an epoch that hangs elsewhere stops: its replies may be out, but none relies on them."""
     stops, left_out = 0, 0
     for seed in (702870, *range(SEEDS // 2)):  # always the same: what one in thousands shows is looked for by hand
         try:
@@ -164,5 +164,5 @@ def test_what_hangs_by_chance_counts_in_both_places_or_in_none_or_all_stop_by_na
         assert len(counts) == len(KEYS) and sum(counts[:2]) == sum(counts[2:]), f"seed {seed}: {counts}"
         stops += world.stops
         said = (each for value in world.epochs_topic() for each in epoch_messages(value))
-        left_out += sum(isinstance(each, Agrees) for each in said)
+        left_out += sum(isinstance(each, TimeoutAcknowledgement) for each in said)
     assert stops and left_out

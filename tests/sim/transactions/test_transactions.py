@@ -8,21 +8,22 @@ from random import Random
 import pytest
 from msgspec.structs import replace
 
+from tests.sim.counts import drawn
 from tests.sim.transactions_oracle import Check, Tally, each_seed
 from tests.sim.transactions_scripts import Scripts, make_program
 from tests.sim.transactions_world import World
-from transactional.ledger import Ledger
+from transactional.epochs.ledger import Ledger
+from transactional.epochs.pieces import COMPRESS_BYTES, PIECE_BYTES
+from transactional.epochs.sequencer import EpochConfig
 from transactional.operators import Limits
-from transactional.pieces import COMPRESS_BYTES, PIECE_BYTES
-from transactional.requests import WireRequest, partition_of
-from transactional.sequencer import EpochConfig
+from transactional.requests.requests import WireRequest, partition_of
 
 SEEDS_EACH = 200
-PARTS = 5
+PARTS = drawn(2, 20)
 LONG = (COMPRESS_BYTES, PIECE_BYTES), (60, 50)
 """Records above this travel compressed, and in pieces of so much."""
 INLINE = (0, 300, 1 << 15)
-"""Calls travel on their own, in marks while they are few, nearly always in marks."""
+"""Calls travel on their own, in barriers while they are few, nearly always in barriers."""
 SCARCE = 5
 """Of eleven seeds one in which some transactions make more bytes than they may."""
 POSTPONING = (19, 85, 107, 122, 199)
@@ -135,7 +136,7 @@ def test_a_ledger_that_begins_at_a_snapshot_knows_what_one_knows_that_has_read_a
             folded.position = at
             if Random(at).random() < 0.1 or folded.epoch(folded.done + 1).carried:
                 state = folded.snapshot()
-                carried, pending = carried + bool(state.carried), pending + bool(state.marks)
+                carried, pending = carried + bool(state.carried), pending + bool(state.barriers)
                 begun = Ledger.restored(world.program, world.sequencers, state)
                 for later in values[at:]:
                     begun.apply(later)

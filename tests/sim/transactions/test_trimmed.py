@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from random import Random
 
-from tests.sim.test_transactions import ask
+from tests.sim.transactions.test_transactions import ask
 from tests.sim.transactions_oracle import Check, Tally, each_seed
 from tests.sim.transactions_scripts import Scripts, make_program
 from tests.sim.transactions_world import CALLS, COMMITS, EPOCHS, REQUESTS, World
-from transactional.requests import WireRequest
-from transactional.sequencer import EpochConfig
+from transactional import events as e
+from transactional.epochs.sequencer import EpochConfig
+from transactional.requests.requests import WireRequest
 
 SEEDS = 60
 
@@ -80,6 +81,6 @@ def test_an_owner_that_is_behind_the_checkpoints_of_another_still_ends_its_epoch
                 world.whole_turn(life, reads_calls=life is ahead)
     assert behind.node.ledger.done > 5 and behind.node.partitions[0].epoch == 1
     for life in world.lives:
-        life.node.forget(behind.node.ledger.done + 1)
+        life.node.hear(e.EpochsCovered(behind.node.ledger.done + 1))
     world.heal()
     assert behind.node.partitions[0].epoch == behind.node.ledger.done + 1

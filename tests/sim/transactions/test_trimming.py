@@ -6,7 +6,7 @@ import pytest
 
 from nodes.cli.errors import classify
 from nodes.errors import Unreachable
-from nodes.transactions.client import RepliesTrimmed, TransactionClient
+from nodes.transactions.clients.client import RepliesTrimmed, TransactionClient
 from nodes.transactions.trimming import TopicsTrimmed
 from tests.unit.txn_stage import SEQUENCERS, Stage, counters
 from transactional import Program
@@ -101,7 +101,7 @@ def test_a_job_without_an_intact_checkpoint_says_what_is_gone(trimmed: Trimmed) 
     stage.store.files.clear()
     stage.now_ms += 10_000
     stage.start("b")
-    with pytest.raises(TopicsTrimmed, match=r"job 'trimmed'.*node\.trim") as raised:
+    with pytest.raises(TopicsTrimmed, match=r"job 'trimmed'.*node\.truncate_internal_topics") as raised:
         stage.turn(500)
     assert classify(raised.value)[0] == 1, "a fleet starts a node with exit code 4 as often as it takes"
 

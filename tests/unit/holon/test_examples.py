@@ -10,10 +10,10 @@ import pytest
 
 from examples import chained, dedupe, fraud_alert, query1, shared_text, top_items
 from holon import Job
-from holon.testing import JobTest, run_job
+from holon.testing import JobTestDriver, run_job
 
 MINUTE_MS = 60_000
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 def rows(results: list[Any]) -> list[Any]:
@@ -31,7 +31,7 @@ def test_query1_relates_each_partition_to_all() -> None:
 
 
 def test_query1_answers_no_window_before_every_partition_has_passed_it() -> None:
-    test = JobTest(query1.job, partitions=2)
+    test = JobTestDriver(query1.job, partitions=2)
     test.feed(0, {"ts": 1}, {"ts": 50_000})
     assert test.outputs() == [] and test.frontier_ms < 0
     test.feed(1, {"ts": 9_999})
@@ -119,7 +119,7 @@ def test_a_failure_does_not_show(name: str) -> None:
     job, record = FEEDS[name]
 
     def run(fails: bool) -> list[Any]:
-        test = JobTest(job, partitions=2)
+        test = JobTestDriver(job, partitions=2)
         for i in range(40):
             test.feed(i % 2, record(i))
             if fails and i in (9, 22):

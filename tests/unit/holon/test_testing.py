@@ -1,11 +1,11 @@
-"""``JobTest``: virtual time, failures, and what it shows of a job."""
+"""``JobTestDriver``: virtual time, failures, and what it shows of a job."""
 
 from __future__ import annotations
 
 import pytest
 
 from holon import Context, Local, ProcessingFunction
-from holon.testing import JobTest, run_job
+from holon.testing import JobTestDriver, run_job
 from tests.unit.holon_jobs import Base, Event, job
 
 
@@ -23,7 +23,7 @@ class Sums(ProcessingFunction[Event]):
 
 
 def test_a_failure_replays_from_the_last_checkpoint_and_shows_nothing_twice() -> None:
-    test = JobTest(job(Sums))
+    test = JobTestDriver(job(Sums))
     test.feed(0, {"ts": 1}, {"ts": 2})
     test.checkpoint(0)
     test.feed(0, {"ts": 3})
@@ -35,7 +35,7 @@ def test_a_failure_replays_from_the_last_checkpoint_and_shows_nothing_twice() ->
 
 def test_a_failure_reveals_what_is_no_declared_state() -> None:
     def results(fails: bool) -> list[int]:
-        test = JobTest(job(Sums(remembers=False)))
+        test = JobTestDriver(job(Sums(remembers=False)))
         test.feed(0, {"ts": 1})
         test.checkpoint(0)
         if fails:
@@ -49,7 +49,7 @@ def test_a_failure_reveals_what_is_no_declared_state() -> None:
 
 @pytest.mark.parametrize("checkpoints", ["never", "before", "after"])
 def test_a_failure_keeps_punctuations_where_they_were(checkpoints: str) -> None:
-    test = JobTest(job(Base), partitions=2)
+    test = JobTestDriver(job(Base), partitions=2)
     test.feed(0, {"ts": 1})
     if checkpoints == "before":
         test.checkpoint(0)
@@ -67,14 +67,14 @@ def test_a_partition_without_records_is_ended_like_any_other() -> None:
 
 
 def test_feeding_after_the_end_is_a_mistake() -> None:
-    test = JobTest(job(Sums))
+    test = JobTestDriver(job(Sums))
     test.finish()
     with pytest.raises(AssertionError, match="fed after finish"):
         test.feed(0, {"ts": 1})
 
 
 def test_the_clock_is_the_log_timestamp_of_what_is_fed() -> None:
-    test = JobTest(job(Base), clock_ms=5)
+    test = JobTestDriver(job(Base), clock_ms=5)
     test.clock_ms = 9
     test.feed(0, b"broken")
     assert test.dead()[0]["timestamp_ms"] == 9

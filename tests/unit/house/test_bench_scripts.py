@@ -1,4 +1,4 @@
-"""What the scripts of deploy/bench compute: costs fitted to turns, when a ramp stops, stages and pictures of stacks."""
+"""The scripts of deploy/bench: costs fitted to turns, when a ramp stops, stages and pictures of stacks."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from deploy.sampling import flame_graph, folded
 from deploy.stand_ins import WINDOW_MS, Bids
 from nexmark.model import BASE_TIME_MS
 from nexmark.queries import QUERIES
-from nodes.sim.costs import KINDS, Costs, Counts, fit
+from nodes.sim.large_fleets.costs import KINDS, Costs, TurnCounts, fit
 
 TRUE = Costs(turns=40.0, slots=0.5, runners=12.0, batches=100.0, events=1.5, deltas_in=45.0, deltas_out=60.0)
 
 
-def drawn_turns(count: int, noise: float) -> list[tuple[Counts, float]]:
+def drawn_turns(count: int, noise: float) -> list[tuple[TurnCounts, float]]:
     rng, turns = random.Random(5), []
     for _ in range(count):
         parts, deltas = rng.choice([4, 50, 300]), rng.randint(0, 30)
-        done = Counts(turns=1, slots=parts, runners=rng.randint(1, 5), batches=rng.randint(0, 1), deltas_in=deltas)
+        done = TurnCounts(turns=1, slots=parts, runners=rng.randint(1, 5), batches=rng.randint(0, 1), deltas_in=deltas)
         done.events, done.deltas_out = done.batches * rng.randint(0, 100), rng.randint(0, 2)
         turns.append((done, TRUE.us(done) * rng.uniform(1 - noise, 1 + noise)))
     return turns
 
 
 def test_costs_are_found_again_from_turns_that_they_made() -> None:
-    found = fit(drawn_turns(2000, 0.1), Counts(events=1.5))
+    found = fit(drawn_turns(2000, 0.1), TurnCounts(events=1.5))
     for name in KINDS:
         assert getattr(found, name) == pytest.approx(getattr(TRUE, name), rel=0.15, abs=1.0), name
     assert found.events == 1.5, "what was measured otherwise stays"
@@ -42,7 +42,7 @@ def test_costs_are_found_again_from_turns_that_they_made() -> None:
 def test_turns_in_which_the_machine_was_elsewhere_do_not_decide_what_is_dear() -> None:
     turns = drawn_turns(2000, 0.02)
     broken = [(done, us * 50 if number % 100 == 0 else us) for number, (done, us) in enumerate(turns)]
-    found = fit(broken, Counts(events=1.5))
+    found = fit(broken, TurnCounts(events=1.5))
     assert found.deltas_in / found.turns == pytest.approx(TRUE.deltas_in / TRUE.turns, rel=0.1)
 
 
@@ -53,14 +53,14 @@ def test_all_turns_together_cost_what_was_measured() -> None:
 
 
 def test_no_cost_is_negative_and_nothing_is_fitted_to_nothing() -> None:
-    cheaper_with_more = [(Counts(turns=1, deltas_in=n), 100.0 - n) for n in range(50)]
+    cheaper_with_more = [(TurnCounts(turns=1, deltas_in=n), 100.0 - n) for n in range(50)]
     assert min(fit(cheaper_with_more).row()) >= 0
     with pytest.raises(ValueError, match="no turns"):
         fit([])
 
 
 def test_shares_tell_the_dearest_first() -> None:
-    assert list(TRUE.shares(Counts(turns=1, deltas_in=3))) == ["deltas_in", "turns"]
+    assert list(TRUE.shares(TurnCounts(turns=1, deltas_in=3))) == ["deltas_in", "turns"]
 
 
 def climbed(throughputs: list[float]) -> int:
@@ -105,18 +105,22 @@ def test_nodes_have_ended_a_ramp_only_if_more_has_arrived_than_they_took() -> No
 
 
 def test_stage_is_that_of_the_innermost_function_that_has_one() -> None:
-    turn = ("nodes/process.py:loop", "nodes/driver.py:turn")
-    assert stage_of((*turn, "nodes/log/embedded.py:read", "lmdb:get")) == "read"
-    assert stage_of((*turn, "nodes/driver.py:_output", "nodes/log/contract.py:send", "x:y")) == "send"
-    assert stage_of((*turn, "nexmark/queries/columns.py:decode", "nodes/compiled.py:call")) == "decode"
+    turn = ("nodes/streams/process.py:loop", "nodes/streams/driver.py:turn")
+    assert stage_of((*turn, "nodes/log/embedded/log.py:read", "lmdb:get")) == "read"
+    assert stage_of((*turn, "nodes/streams/driver.py:_output", "nodes/log/contract.py:send", "x:y")) == "send"
+    assert stage_of((*turn, "nexmark/queries/columns.py:decode", "nodes/compiled/loading.py:call")) == "decode"
     assert stage_of((*turn, "nexmark/queries/highest.py:process_batch", "numpy:sort")) == "group and aggregate"
-    assert stage_of((*turn, "holon/scope.py:insert_many", "wcrdt/lattices/extremes.py:merge")) == "windowed CRDT"
+    assert (
+        stage_of((*turn, "holon/program/scope.py:insert_many", "wcrdt/lattices/extremes.py:merge")) == "windowed CRDT"
+    )
     assert stage_of((*turn, "nodes/machine/node.py:step")) == "node (turns, ownership, deltas)"
     assert stage_of(("runpy:run",)).startswith("other")
 
 
 def test_stages_share_the_time_that_was_used() -> None:
-    stacks = Counter({("nodes/driver.py:turn",): 1, ("nodes/driver.py:turn", "wcrdt/slots.py:apply"): 3})
+    stacks = Counter(
+        {("nodes/streams/driver.py:turn",): 1, ("nodes/streams/driver.py:turn", "wcrdt/replica/slots.py:apply"): 3}
+    )
     found = by_stage(stacks, used_s=2.0, events=1_000_000)
     assert found == {"windowed CRDT": 1.5, "node (turns, ownership, deltas)": 0.5}
 

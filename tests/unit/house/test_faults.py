@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-TESTS = Path(__file__).parents[1]
+TESTS = Path(__file__).parents[2]
 PAGE = TESTS.parent / "docs" / "faults.md"
 NAMED = re.compile(r"`([a-z_/0-9]+\.py)::(test_[a-z0-9_]+)`")
 

@@ -1,13 +1,11 @@
-"""What continuous integration runs: every folder of tests, and mutants that still fit the code."""
+"""The parts that continuous integration runs: every folder of tests, and mutants that still fit the code."""
 
 from __future__ import annotations
-
-import sys
-from pathlib import Path
 
 import pytest
 
 from deploy import parts
+from deploy.mutants.__main__ import drawn
 from deploy.mutants.model import DoesNotApply, Mutant
 from deploy.mutants.planted import MUTANTS
 from deploy.parts import Outcome, Part
@@ -27,27 +25,33 @@ def test_table_tells_what_failed_and_what_was_not_run() -> None:
     assert lines[3].split() == ["in", "all", "72", "s"]
 
 
-def test_part_that_fails_is_seen() -> None:
-    assert parts.run(Part("bad", (sys.executable, "-c", "raise SystemExit(3)")), nightly=False).exit_code == 3
-
-
-def test_part_with_a_test_that_fails_is_run_once(tmp_path: Path) -> None:
-    runs = tmp_path / "runs"
-    code = f"open({str(runs)!r}, 'a').write('run '); raise SystemExit(1)"
-    outcome = parts.run(Part("tests", (sys.executable, "-c", code), "integration"), nightly=False)
-    assert outcome.exit_code == 1 and runs.read_text() == "run "
-
-
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_mutant_still_applies_and_names_what_kills_it(mutant: Mutant) -> None:
-    """Whoever changes the code brings the mutant along: ``old`` must stand once in its file."""
+    """A change of the code brings the mutant along: ``old`` must stand once in its file."""
     assert mutant.applied() != (ROOT / mutant.file).read_text()
     assert mutant.tests or mutant.case is not None
-    assert [test for test in mutant.tests if not (ROOT / test.split("::")[0]).exists()] == []
+    assert [test for test in mutant.tests if not _stands(test)] == []
+
+
+def _stands(test: str) -> bool:
+    """Whether there is such a file and, where one is named, such a function in it."""
+    file, _, name = test.partition("::")
+    path = ROOT / file
+    return path.exists() and (not name or f"def {name.partition('[')[0]}(" in path.read_text())
+
+
+def test_seed_draws_a_share_of_the_mutants_and_the_night_plants_all() -> None:
+    quarter = drawn(MUTANTS, 4, seed=1)
+    assert len(quarter) == -(-len(MUTANTS) // 4) == len(set(quarter))
+    assert quarter == drawn(MUTANTS, 4, seed=1) != drawn(MUTANTS, 4, seed=2)
+    assert drawn(MUTANTS, 1, seed=1) == list(MUTANTS)
+    assert {mutant.name for seed in range(60) for mutant in drawn(MUTANTS, 4, seed)} == {m.name for m in MUTANTS}
+    by_day, by_night = (parts.parts(nightly)[-1].command for nightly in (False, True))
+    assert by_day[-2:] == ("--share", "4") and "--share" not in by_night
 
 
 def test_mutant_that_no_longer_applies_says_so() -> None:
-    gone = Mutant("gone", "holon/task.py", "no such text", "")
+    gone = Mutant("gone", "holon/tracks/task.py", "no such text", "")
     with pytest.raises(DoesNotApply, match="'gone': its text stands 0 times"):
         gone.applied()
     with pytest.raises(DoesNotApply, match="there is no"):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.tidy import RULES, Source, check
+from tests.tidy import RULES, TREE_RULES, Source, check, check_tree
+from tests.tidy.house import empty_places
+from tests.tidy.source import PURE, ROOMS
 
 DOC = '"""A module."""\n'
 LONG_BODY = "    x = 1\n" * 80
@@ -37,6 +39,10 @@ BREACHES = [
     ("no_set_order", "wcrdt/a.py", "class _A:\n    def f(self):\n        self.s = set()\n        return [*self.s]\n"),
     ("no_set_order", "wcrdt/a.py", "def f(a: set[int]):\n    return a.pop()\n"),
     ("no_set_order", "wcrdt/a.py", "def f(a: set[int], b: set[int]):\n    for x in a.union(b):\n        print(x)\n"),
+    ("no_write_past_step", "nodes/streams/a.py", DOC + "def _f(process):\n    process.node.stats = {}\n"),
+    ("no_write_past_step", "nodes/streams/a.py", DOC + "def _f(node):\n    node.work.stopping |= True\n"),
+    ("no_write_past_step", "nodes/transactions/a.py", DOC + "def _f(self):\n    self.node.units[1].offset = 2\n"),
+    ("no_write_past_step", "deploy/a.py", DOC + "def _f(runners):\n    del runners[1].standby\n"),
     ("short_file", "tests/a.py", "x = 1\n" * 401),
     ("short_functions", "nodes/a.py", "def _f():\n" + LONG_BODY),
     ("short_functions", "nodes/a.py", "".join(f"def _f{i}():\n" + LONG_BODY[: 45 * 10] for i in range(2))),
@@ -56,6 +62,26 @@ BREACHES = [
     ("no_code_in_data", "nodes/a.py", "import numpy as np\nx = np.load('a', allow_pickle=True)\n"),
     ("no_print", "nodes/loop.py", "print('a')\n"),
     ("no_sleep_in_tests", "tests/unit/test_a.py", "from time import sleep\nsleep(1)\n"),
+    ("no_sleep_in_tests", "tests/unit/test_a.py", "import time\nfor _ in range(9):\n    time.sleep(1)\n"),
+    ("no_sleep_in_tests", "tests/a.py", "import asyncio\nasync def f():\n    await asyncio.sleep(1)\n"),
+    ("has_assertion", "tests/unit/test_a.py", "def test_a():\n    print(1)\n"),
+    (
+        "has_assertion",
+        "tests/unit/test_a.py",
+        "def run():\n    return 1\ndef test_a():\n    run()\n",
+    ),
+    ("no_private_access", "tests/unit/test_a.py", "def test_a(log):\n    assert log._pumped_s\n"),
+    ("no_private_access", "tests/a.py", "def f(log):\n    log.inner._pumped_s = 0.0\n"),
+    ("no_private_access", "tests/a.py", "def f(patch, log):\n    patch.setattr(log, '_pumped_s', 0.0)\n"),
+    ("no_private_access", "tests/a.py", "def f(patch):\n    patch.setattr('nodes.log._pumped_s', 0.0)\n"),
+    ("no_private_access", "tests/a.py", "from nodes.log import _pump\n"),
+    ("no_private_access", "tests/a.py", "from nodes import log\nlog._pump()\n"),
+    ("no_private_access", "tests/unit/txn_hanging.py", "x = 1\n"),
+    ("no_old_name", "docs/a.md", "call `emit_" + "unstable`\n"),
+    ("no_relative_subject", "docs/a.md", "It ends. What came before stays.\n"),
+    ("field_verbs", "nodes/a.py", "raise ValueError(f'{x}: the log says no')\n"),
+    ("field_verbs", "holon/a.py", "logger.warning('node %s: nobody answers', x)\n"),
+    ("no_long_sentence", "docs/a.md", "A cell. " + "word " * 31 + "\n"),
     ("no_undone", "nodes/a.py", "x = 1  # TO" + "DO: two\n"),
     ("no_undone", "docs/a.md", "FIX" + "ME\n"),
     ("no_machine_path", "docs/a.md", "see /hom" + "e/ann/holon\n"),
@@ -87,6 +113,15 @@ ALLOWED = [
     ("nodes/shell/a.py", "try:\n    x = 1\nexcept Exception:\n    x = 2\n"),
     ("nodes/cli/main.py", "try:\n    print(1)\nexcept Exception:\n    print(2)\n"),
     ("tests/a.py", "import time\ndef f(done):\n    while not done():\n        time.sleep(0.01)\n"),
+    ("tests/a.py", "import asyncio\nasync def f():\n    await asyncio.sleep(0)\n"),
+    ("tests/unit/test_a.py", "def test_a():\n    assert 1\ndef must(x):\n    return x\ndef test_b():\n    must(2)\n"),
+    ("tests/unit/test_a.py", "def run():\n    assert 1\ndef again():\n    run()\ndef test_a():\n    again()\n"),
+    ("tests/unit/test_a.py", "import pytest\ndef test_a():\n    with pytest.raises(ValueError):\n        int('x')\n"),
+    ("tests/a.py", "import os\nos._exit(1)\nx = (1)._replace(a=2)\n"),
+    (
+        "tests/a.py",
+        "class A:\n    def __init__(self):\n        self._a = 1\ndef f(a):\n    return a._a, a.__dict__\n",
+    ),
     ("tests/a.py", "import re\nx = re.compile('a')\n"),
     ("docs/a.md", "`https://example.org/home/a`, `wcrdt/work/a`, ~/work, ./home/b\n"),
 ]
@@ -117,3 +152,47 @@ def test_every_rule_has_a_planted_breach() -> None:
 def test_violation_names_file_and_line() -> None:
     (violation,) = check(Source("holon/a.py", DOC + "import numpy\nimport time\n"))
     assert str(violation).startswith("holon/a.py:3: no_impure_import: ")
+
+
+# rule, files that break it, files beside which the same passes
+TREE_BREACHES = [
+    ("few_modules", {f"holon/a/m{n}.py": DOC for n in range(17)}, {f"holon/a/m{n}.py": DOC for n in range(16)}),
+    ("folders_are_described", {"nodes/a/b.py": DOC, "nodes/a/__init__.py": ""}, {"nodes/a/b.py": DOC}),
+    ("no_circles", {"wcrdt/a.py": "import wcrdt.b\n", "wcrdt/b.py": "from wcrdt import a\n"}, {"wcrdt/a.py": DOC}),
+    (
+        "no_circles",
+        {
+            "wcrdt/a.py": "if TYPE_CHECKING:\n    from wcrdt.b import B\n",
+            "wcrdt/b.py": "def f():\n    from wcrdt.c import C\n",
+            "wcrdt/c.py": "from wcrdt.a import A\n",
+        },
+        {"wcrdt/b.py": "from wcrdt.c import C\n", "wcrdt/c.py": DOC},
+    ),
+    (
+        "cited_paths_exist",
+        {"docs/a.md": "see `nodes/gone.py`\n"},
+        {"docs/a.md": "see `nodes/b.py`\n", "nodes/b.py": DOC},
+    ),
+]
+
+
+@pytest.mark.parametrize(("rule", "breaking", "passing"), TREE_BREACHES)
+def test_breach_of_the_tree_is_found(rule: str, breaking: dict[str, str], passing: dict[str, str]) -> None:
+    begins = {f"{folder}/__init__.py": DOC for folder in ("holon/a", "nodes/a", "nodes", "wcrdt")}
+
+    def found(files: dict[str, str]) -> set[str]:
+        return {violation.rule for violation in check_tree([Source(*each) for each in {**begins, **files}.items()])}
+
+    assert found(breaking) == {rule}
+    assert found(passing) == set()
+
+
+def test_every_rule_of_the_tree_has_a_breach() -> None:
+    assert {rule.__name__ for rule in TREE_RULES} == {rule for rule, _, _ in TREE_BREACHES}
+
+
+def test_place_that_a_rule_names_and_that_is_not_there_is_found() -> None:
+    every = [Source(f"{place}/a.py", DOC) for place in (*ROOMS, *PURE)]
+    assert list(empty_places(every)) == []
+    left = [source for source in every if not source.within(("wcrdt",))]
+    assert [violation.path for violation in empty_places(left)] == ["wcrdt", "wcrdt"], "as a room, and as a pure one"

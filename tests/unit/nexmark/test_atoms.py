@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from holon import Decoded
 from holon.columnar.atoms import write_atom
 from holon.columnar.loops import Loops, install, installed
-from holon.columnar.payloads import Payloads
-from holon.testing import JobTest
+from holon.columnar.payloads import BinaryColumn
+from holon.testing import JobTestDriver
 from nexmark.generator import Events, GeneratorConfig, encode_json, generate_slice
 from nexmark.generator.arrow_columns import ATOM_ROWS, encode_atom, wide_batch
 from nexmark.loading import Stream, TopicHoldsOther, load, load_partition
@@ -25,8 +25,8 @@ from nexmark.oracle.atoms import atom_events
 from nexmark.oracle.plain_queries import QUERIES as ORACLE
 from nexmark.queries import QUERIES, TOPIC, nexmark_job
 from nexmark.queries.atoms import NexmarkAtoms
-from nodes import compiled
-from nodes.event_counts import events_on_log
+from nodes.compiled import loading as compiled
+from nodes.fleet.event_counts import events_on_log
 from nodes.log import MemoryLog
 
 CONFIG = GeneratorConfig(seed=9)
@@ -64,7 +64,7 @@ def test_atoms_give_the_columns_that_json_gives(query: str, encodings: list[Call
 
 @pytest.mark.parametrize("query", sorted(QUERIES))
 def test_every_query_gives_what_the_plain_oracle_finds_in_the_atoms(query: str, log: MemoryLog) -> None:
-    test = JobTest(nexmark_job(query, atoms=1), partitions=STREAM.partitions)
+    test = JobTestDriver(nexmark_job(query, atoms=1), partitions=STREAM.partitions)
     for partition in range(STREAM.partitions):
         test.feed(partition, *log.read(TOPIC, partition, 0).values)
     test.finish()
@@ -92,7 +92,7 @@ def test_a_full_atom_fits_into_a_record_of_kafka_as_it_is_set_up_by_default() ->
 
 
 def test_the_columns_of_a_lone_atom_are_its_own_bytes() -> None:
-    records = Payloads.of([SMALL])
+    records = BinaryColumn.of([SMALL])
     columns = FORMATS["q7"].decode(records).columns
     assert np.shares_memory(columns["kind"], records.buffer) and columns["bid.extra"].buffer is records.buffer
 
@@ -112,7 +112,7 @@ LOOPS: list[Loops] = []
 
 
 def decoded(query: str, records: Sequence[bytes]) -> Decoded[Any]:
-    """What the format makes of records; the compiled loops say the same."""
+    """The format's result for records; the compiled loops give the same."""
     plain = FORMATS[query].decode(records)
     install(LOOPS[0])
     try:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -41,17 +38,6 @@ def digest(records: list[bytes]) -> str:
 
 def test_the_first_records_of_a_seed_never_change() -> None:
     assert digest(encode_json(generate_slice(SEED_42, 0, 20_000))) == GOLDEN
-
-
-def test_another_process_with_another_hash_seed_makes_the_same_bytes() -> None:
-    script = (
-        "import hashlib; from nexmark.generator import *;"
-        "records = encode_json(generate_slice(GeneratorConfig(seed=42), 0, 20_000));"
-        "print(hashlib.blake2b(b'\\n'.join(records), digest_size=16).hexdigest())"
-    )
-    environment = {**os.environ, "PYTHONHASHSEED": "4242", "PYTHONPATH": os.pathsep.join(sys.path)}
-    found = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == GOLDEN
 
 
 def test_another_seed_changes_values_but_not_ids_kinds_and_times() -> None:
@@ -108,8 +94,7 @@ def test_kinds_ids_and_times_follow_the_event_number() -> None:
 
 def test_references_stay_within_what_is_active() -> None:
     # Later in the stream, where the limits of 1000 people and 100 auctions bind.
-    for number in range(80_000, 82_000):
-        (event,) = parsed(SEED_42, number, number + 1)
+    for number, event in enumerate(parsed(SEED_42, 80_000, 82_000), 80_000):
         people, auctions = number // 50 + 1, number // 50 * 3 + min(number % 50, 3)  # so many exist by now
         if event["event_type"] == AUCTION:
             seller = event["auction"]["seller"] - 1000

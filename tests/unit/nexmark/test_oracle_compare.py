@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nexmark.oracle.compare import Counts, compare
+from nexmark.oracle.compare import RecordCounts, compare
 
 
 def test_order_of_rows_and_of_columns_does_not_matter() -> None:
@@ -40,7 +40,7 @@ def test_only_the_first_differences_are_described_but_all_are_counted() -> None:
 
 
 def test_counts_name_what_differs() -> None:
-    expected = Counts(accepted=10, filtered=2, late=1, dead=0)
+    expected = RecordCounts(accepted=10, filtered=2, late=1, dead=0)
     assert expected.total == 13
     assert expected.differences(expected) == []
-    assert expected.differences(Counts(9, 2, 2, 0)) == ["accepted: expected 10, got 9", "late: expected 1, got 2"]
+    assert expected.differences(RecordCounts(9, 2, 2, 0)) == ["accepted: expected 10, got 9", "late: expected 1, got 2"]

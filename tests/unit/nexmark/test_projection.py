@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holon.columnar.loops import install, installed
-from holon.columnar.payloads import Payloads
+from holon.columnar.payloads import BinaryColumn
 from nexmark.generator import GeneratorConfig, encode_json, generate_slice
 from nexmark.queries import QUERIES
 from nexmark.queries.columns import FEW, NexmarkColumns
-from nodes.compiled import ensure
+from nodes.compiled.loading import ensure
 from tests.unit.nexmark_records import ALIVE, DEAD, GOOD, auction, person
 
 GENERATED = encode_json(generate_slice(GeneratorConfig(seed=9), 0, 120))
@@ -69,7 +69,7 @@ def agree(query: str, compiled: NexmarkColumns, payloads: list[bytes]) -> None:
 def test_the_loops_read_all_generated_records_themselves() -> None:
     loops = installed()
     assert loops is not None
-    found = fresh("q0").projector(loops).project(Payloads.of(GENERATED + REORDERED))
+    found = fresh("q0").projector(loops).project(BinaryColumn.of(GENERATED + REORDERED))
     assert len(found.rest) == 0
 
 
@@ -121,5 +121,5 @@ def test_texts_of_times_are_read_alike(text: str) -> None:
 
 
 def test_a_view_of_a_larger_buffer_is_read_as_what_it_shows() -> None:
-    whole = Payloads.of([b"garbage", *GENERATED, b"{"])
+    whole = BinaryColumn.of([b"garbage", *GENERATED, b"{"])
     assert readings(fresh("q0"), whole[1:-1]) == without_loops("q0", GENERATED)

@@ -1,4 +1,4 @@
-"""What should never reach a job: each gets a reply that names it, or is counted, and the nodes work on."""
+"""Input that should never reach a job: each gets a reply that names it, or is counted, and the nodes work on."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from tests.unit.txn_stage import SEQUENCERS, Stage
 from transactional import Aborted, BadArguments, CallFailed, Context, Limits, Operator, Program
-from transactional.requests import partition_of
+from transactional.requests.requests import partition_of
 
 LIMITS = Limits(max_calls=200, max_depth=20, max_value_bytes=2_000, max_bytes=50_000, max_steps=300)
 
@@ -111,7 +111,7 @@ async def leak(ctx: Context) -> Any:
 
 
 class Own(BaseException):
-    """What no ``except Exception`` catches."""
+    """An exception that no ``except Exception`` catches."""
 
 
 class Unsaid(Exception):
@@ -258,7 +258,7 @@ BYTES = {
     "half a cut": msgspec.msgpack.encode(["cut", 0, 1]),
     "a cut by nobody": msgspec.msgpack.encode(["cut", 77, 1, 0, 1, 1, 0, []]),
     "a cut of the past": msgspec.msgpack.encode(["cut", 0, -5, -9, -8, 1, 0, []]),
-    "a mark by nobody": msgspec.msgpack.encode(["mark", 77, 1, 1, [], None]),
+    "a barrier by nobody": msgspec.msgpack.encode(["mark", 77, 1, 1, [], None]),
     "numbers of another size": msgspec.msgpack.encode(["mark", 2**63, 2**64 - 1, 1, [], None]),
 }
 
@@ -291,7 +291,7 @@ def test_a_key_that_is_no_text_and_an_id_that_is_too_long_are_refused(stage: Sta
     with pytest.raises(BadArguments, match="1 to 200 bytes"):
         stage.client.send("it", "a", "add", [100], request_id=long)
     record = msgspec.json.encode({"id": long, "operator": "it", "key": "a", "function": "add", "args": [100]})
-    stage.client._waiting.add(long)  # as another client would wait for it
+    stage.client.expect([long])  # as another client would wait for it
     stage.log.append(stage.topics.requests, partition_of(long, SEQUENCERS), [record])
     before = stage.call("it", "long", "add", [1])
     stage.turn(20)

@@ -9,13 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from nodes.cli.txn_call_command import _show
+from nodes.cli.txn.call import show_outcome
 from tests.unit.txn_stage import Stage
 from transactional import Aborted, CallFailed, CallNotAwaited, Context, Entity, Operator, Program, Serial
 from transactional.errors import describe, restore
+from transactional.execution.tracing import Traced, traced
 from transactional.external import perform
-from transactional.tracing import Traced, traced
-from transactional.values import encode
+from transactional.state.values import encode
 
 
 class OutOfStock(Exception):
@@ -323,7 +323,7 @@ def test_an_exception_that_cannot_be_made_again_is_still_told() -> None:
 
 def test_the_command_shows_fields(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(BaseException):  # noqa: B017  (how a command ends)
-        _show(describe(MADE["a text of its own"], PROGRAM.errors), as_json=True)
+        show_outcome(describe(MADE["a text of its own"], PROGRAM.errors), as_json=True)
     assert msgspec.json.decode(capsys.readouterr().out) == {
         "aborted": "OutOfStock", "arguments": ["pen: only 3 left"], "fields": {"item": "pen", "left": 3},
     }  # fmt: skip

@@ -1,16 +1,16 @@
-"""Verdicts on functions that end their process: which counts, which marks go by it, and what stops by name."""
+"""Verdicts on functions that end their process: which counts, which barriers go by it, and what stops by name."""
 
 from __future__ import annotations
 
 import pytest
 
 from tests.unit.txn_crashing import CRASHED, program
-from transactional.appends import Append, AppendEpochs
-from transactional.crashing import EVERYWHERE, Caution, CrashesHere, Crashing, Died, NextRound, Trying
+from transactional.conflicts.nondeterminism import Nondeterministic
+from transactional.epochs.appends import Append, AppendEpochs
+from transactional.epochs.ledger import Ledger
+from transactional.epochs.messages import Attempt, Contribution, Crashes, RoundBarrier, epoch_message, to_bytes
 from transactional.errors import Aborted
-from transactional.ledger import Ledger
-from transactional.messages import Attempt, Contribution, Crashes, Mark, epoch_message, to_bytes
-from transactional.nondeterminism import Nondeterministic
+from transactional.execution.crashing import EVERYWHERE, Caution, CrashesHere, Crashing, Died, NextRound, Trying
 
 NOTHING = Contribution([], [], [], [])
 
@@ -19,38 +19,38 @@ def verdict(tid: int = 7, *, round_: int = 1, partition: int = 0) -> Crashes:
     return Crashes(tid, 1, partition, round_, CRASHED)
 
 
-def mark(*, without: int = 0, round_: int = 1, partition: int = 0) -> Mark:
-    return Mark(partition, 1, round_, [], NOTHING, False, without)
+def barrier(*, without: int = 0, round_: int = 1, partition: int = 0) -> RoundBarrier:
+    return RoundBarrier(partition, 1, round_, [], NOTHING, False, without)
 
 
-def test_the_first_verdict_before_the_partitions_mark_counts_and_older_marks_do_not() -> None:
+def test_the_first_verdict_before_the_partitions_barrier_counts_and_older_barriers_do_not() -> None:
     ledger = Ledger(program, 1)
     ledger.apply(to_bytes(verdict()))
     ledger.apply(to_bytes(Crashes(7, 1, 0, 1, Aborted("Crashed", ("later",)))))
-    ledger.apply(to_bytes(mark()))  # of an owner that knew nothing of it
-    assert ledger.epoch(1).mark(1, 0) is None and ledger.repeats == 1
-    ledger.apply(to_bytes(mark(without=1)))
-    assert ledger.epoch(1).mark(1, 0) == mark(without=1)
+    ledger.apply(to_bytes(barrier()))  # of an owner that knew nothing of it
+    assert ledger.epoch(1).barrier(1, 0) is None and ledger.repeats == 1
+    ledger.apply(to_bytes(barrier(without=1)))
+    assert ledger.epoch(1).barrier(1, 0) == barrier(without=1)
     assert ledger.crashing.accused(1, 0)[7].failure == CRASHED
-    ledger.apply(to_bytes(mark(partition=1)))
-    assert ledger.epoch(1).mark(1, 1) is not None, "other partitions have run what they had of it"
+    ledger.apply(to_bytes(barrier(partition=1)))
+    assert ledger.epoch(1).barrier(1, 1) is not None, "other partitions have run what they had of it"
 
 
-def test_a_verdict_behind_the_mark_of_its_round_or_a_later_one_is_void() -> None:
+def test_a_verdict_behind_the_barrier_of_its_round_or_a_later_one_is_void() -> None:
     ledger = Ledger(program, 1)
-    ledger.apply(to_bytes(mark(round_=2)))
+    ledger.apply(to_bytes(barrier(round_=2)))
     for round_, tid in ((1, 7), (2, 8)):
         ledger.apply(to_bytes(verdict(tid, round_=round_)))
         assert ledger.crashing.is_void(1, 0, tid)
     ledger.apply(to_bytes(verdict(9, round_=3)))
     assert list(ledger.crashing.accused(1, 0)) == [9]
     again = Ledger.restored(program, 1, ledger.snapshot())
-    assert again.crashing.accused(1, 0) == ledger.crashing.accused(1, 0) and again.epoch(1).mark(2, 0) is not None
+    assert again.crashing.accused(1, 0) == ledger.crashing.accused(1, 0) and again.epoch(1).barrier(2, 0) is not None
 
 
 def test_who_has_come_through_that_round_stops_by_name() -> None:
     ledger = Ledger(program, 1)
-    ledger.expect(mark())  # on its way to the log
+    ledger.expect(barrier())  # on its way to the log
     with pytest.raises(Nondeterministic, match=r"Crashed.*transaction 7 on another node"):
         ledger.apply(to_bytes(verdict()))
 

@@ -1,4 +1,4 @@
-"""Who stands as it ran, who runs once more in its partition, and who has to run again everywhere."""
+"""Transactions that stand as they ran, that run once more in their partition, and that have to run again everywhere."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from itertools import count
 import pytest
 
 from transactional import Aborted, Context, Operator, Program
-from transactional.contributing import contribution_of
-from transactional.execution import Execution
-from transactional.ledger import decide
-from transactional.messages import Contribution, Kind, Request, WireCall
-from transactional.settling import Arriving, Redoing, Settled, Share, settle
-from transactional.site import Site
-from transactional.store import Store
-from transactional.values import decode, encode
+from transactional.conflicts.contributing import contribution_of
+from transactional.conflicts.detection import Arriving, Reexecution, Settled, Share, settle
+from transactional.epochs.ledger import decide
+from transactional.epochs.messages import Contribution, Kind, Request, WireCall
+from transactional.execution.execution import Execution
+from transactional.execution.site import Site
+from transactional.state.store import Store
+from transactional.state.values import decode, encode
 
 SHARE = Share(100, 100_000)
 it = Operator("it", partitions=2, colocate="/")
@@ -65,7 +65,7 @@ class Here:
 
     def __init__(self) -> None:
         self.site = Site(program, Store({("it", "x"): encode(10)}), HERE)
-        self.redoing = Redoing(self.site)
+        self.redoing = Reexecution(self.site)
         self.by_tid: dict[int, Execution] = {}
         self.lost: set[int] = set()
 

@@ -8,11 +8,11 @@ from tests.integration.txn_replay import Replay
 from tests.unit.txn_stage import Stage
 from transactional import Aborted, Program, Serial
 from transactional.entities import Entity
-from transactional.execution import Execution
-from transactional.requests import WireRequest
-from transactional.site import Site
-from transactional.store import Store
-from transactional.values import decode
+from transactional.execution.execution import Execution
+from transactional.execution.site import Site
+from transactional.requests.requests import WireRequest
+from transactional.state.store import Store
+from transactional.state.values import decode
 
 
 class OutOfStock(Exception):

@@ -1,4 +1,4 @@
-"""What a call to the outside gives, whatever the function does."""
+"""The outcome of an external call, whatever the function does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from transactional.errors import Aborted
 from transactional.external import perform
-from transactional.values import decode, encode
+from transactional.state.values import decode, encode
 
 
 def raising(error: BaseException) -> Callable[..., Any]:

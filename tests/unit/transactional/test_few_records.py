@@ -1,19 +1,28 @@
-"""What keeps an epoch's records few: short calls in marks, late cuts, commits together."""
+"""Means to keep an epoch's records few: short calls in barriers, late cuts, commits together."""
 
 from __future__ import annotations
 
 import pytest
 
-from nodes.transactions.commit_buffer import HOLD_BYTES, HOLD_MS, CommitBuffer
-from tests.unit.test_transactional_protocol import Alone
+from nodes.transactions.checkpoints.commit_buffer import HOLD_BYTES, HOLD_MS, CommitBuffer
+from tests.unit.transactional.test_protocol import Alone
 from transactional import Context, Operator, Program
-from transactional import node as n
-from transactional.appends import AppendCommit, AppendEpochs, AppendReply
-from transactional.ledger import Ledger
-from transactional.messages import Contribution, Cut, Mark, Shipment, Together, epoch_messages, to_bytes
-from transactional.nondeterminism import Nondeterministic
-from transactional.requests import WireRequest, request_record
-from transactional.sequencer import EpochConfig
+from transactional import events as e
+from transactional.conflicts.nondeterminism import Nondeterministic
+from transactional.epochs.appends import AppendCommit, AppendEpochs, AppendReply
+from transactional.epochs.ledger import Ledger
+from transactional.epochs.messages import (
+    Contribution,
+    Cut,
+    ReadSetSnapshot,
+    RoundBarrier,
+    Together,
+    epoch_messages,
+    to_bytes,
+)
+from transactional.epochs.sequencer import EpochConfig
+from transactional.node import TransactionNode
+from transactional.requests.requests import WireRequest, request_record
 
 
 def relay() -> Program:
@@ -46,7 +55,7 @@ def test_short_calls_travel_in_cuts_and_marks_and_long_ones_beside_them() -> Non
         alone = Alone(program)
         alone.ask([hand(0, text, program)])
         messages = [each for value in alone.epochs for each in epoch_messages(value)]
-        senders = [each for each in messages if isinstance(each, Cut | Mark) and each.sends]
+        senders = [each for each in messages if isinstance(each, Cut | RoundBarrier) and each.sends]
         assert len(senders) == 2 and len(alone.replies) == 1
         assert [each.inline for each in senders] == [inline] * 2
         assert any(alone.calls.values()) != inline
@@ -61,24 +70,24 @@ class Pair:
         self.epochs: list[bytes] = []
         self.commits: list[bytes] = []
         self.replies: list[bytes] = []
-        self.nodes = [n.TransactionNode(program, 1, EpochConfig(interval_ms=0)) for _ in range(2)]
-        self.nodes[0].step(n.SequencerTaken(0), 0)
+        self.nodes = [TransactionNode(program, 1, EpochConfig(interval_ms=0)) for _ in range(2)]
+        self.nodes[0].step(e.SequencerTaken(0), 0)
         for number, node in enumerate(self.nodes):
-            node.step(n.PartitionTaken(number), 0)
+            node.step(e.PartitionTaken(number), 0)
 
-    def tell(self, number: int, event: n.Event) -> None:
+    def tell(self, number: int, event: e.Event) -> None:
         for append in self.nodes[number].step(event, 0):
             kind = {AppendEpochs: self.epochs, AppendCommit: self.commits, AppendReply: self.replies}[type(append)]
             kind.append(append.value)
 
     def ask(self, request: bytes) -> None:
         start = self.nodes[0].sequencers[0].position
-        self.tell(0, n.RequestsRead(0, [start], [request], start + 1))
+        self.tell(0, e.RequestsRead(0, [start], [request], start + 1))
 
     def read(self, number: int) -> bool:
         """One node reads all that is there; False if that is nothing."""
         new = self.epochs[self.nodes[number].ledger.position :]
-        self.tell(number, n.EpochsRead(new, self.nodes[number].ledger.position + len(new)))
+        self.tell(number, e.EpochsRead(new, self.nodes[number].ledger.position + len(new)))
         return bool(new)
 
     def settle(self) -> None:
@@ -96,13 +105,13 @@ def test_the_next_epoch_is_cut_beside_the_last_marks_of_the_one_in_work() -> Non
         pair.read(0)
         pair.read(1)
     pair.settle()
-    marks: list[tuple[int, int]] = []
+    barriers: list[tuple[int, int]] = []
     before: dict[int, list[int]] = {}  # rounds of the epoch before that are marked when an epoch is cut
     for message in (each for value in pair.epochs for each in epoch_messages(value)):
-        if isinstance(message, Mark):
-            marks.append((message.epoch, message.round))
+        if isinstance(message, RoundBarrier):
+            barriers.append((message.epoch, message.round))
         elif isinstance(message, Cut):
-            before[message.epoch] = [round_ for epoch, round_ in marks if epoch == message.epoch - 1]
+            before[message.epoch] = [round_ for epoch, round_ in barriers if epoch == message.epoch - 1]
     assert len(before) > 3
     later = sorted(before)[1:]
     for epoch in later:
@@ -133,18 +142,18 @@ def test_a_node_does_not_wait_for_its_own_records_to_come_back() -> None:
 
 def test_what_has_not_come_back_is_in_no_snapshot_of_the_ledger() -> None:
     ledger = Ledger(relay(), 1)
-    mark = Mark(0, 1, 1, [], Contribution([], [], [], []))
-    ledger.expect(mark)
-    assert ledger.epoch(1).mark(1, 0) == mark and ledger.snapshot().marks == [] and ledger.expects == 1
-    ledger.apply(to_bytes(mark))
-    assert ledger.snapshot().marks == [mark] and ledger.expects == 0
-    ledger.apply(to_bytes(mark))  # another owner's
+    barrier = RoundBarrier(0, 1, 1, [], Contribution([], [], [], []))
+    ledger.expect(barrier)
+    assert ledger.epoch(1).barrier(1, 0) == barrier and ledger.snapshot().barriers == [] and ledger.expects == 1
+    ledger.apply(to_bytes(barrier))
+    assert ledger.snapshot().barriers == [barrier] and ledger.expects == 0
+    ledger.apply(to_bytes(barrier))  # another owner's
     assert ledger.repeats == 1
 
 
 def test_another_record_of_the_name_of_ones_own_is_no_deterministic_function() -> None:
-    mine, others = (Mark(0, 1, 1, [], Contribution([tid], [], [], [])) for tid in (1, 2))
-    shipped, stranger = (Shipment(0, 1, [], [("box", "a", value)], []) for value in (b"1", b"2"))
+    mine, others = (RoundBarrier(0, 1, 1, [], Contribution([tid], [], [], [])) for tid in (1, 2))
+    shipped, stranger = (ReadSetSnapshot(0, 1, [], [("box", "a", value)], []) for value in (b"1", b"2"))
     for own, found in ((mine, others), (shipped, stranger)):
         ledger = Ledger(relay(), 1)
         ledger.expect(own)
@@ -158,7 +167,7 @@ def test_what_a_node_says_at_once_is_one_record() -> None:
     pair.ask(hand(0, "", program))
     pair.settle()
     several = [messages for value in pair.epochs if len(messages := epoch_messages(value)) > 1]
-    assert several and all(isinstance(each, Mark) for messages in several for each in messages)
+    assert several and all(isinstance(each, RoundBarrier) for messages in several for each in messages)
     nested = to_bytes(Together([to_bytes(Together(pair.epochs))]))
     ledger = pair.nodes[0].ledger
     ledger.apply(nested)

@@ -1,4 +1,4 @@
-"""What functions may do and see: state, calls, exceptions, aborts, limits. On both executors."""
+"""Abilities of functions: state, calls, exceptions, aborts, limits. On both executors."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import msgspec
 import pytest
 
 from transactional import Aborted, BadValue, CallFailed, Context, Limits, Operator, Program, Serial, UnknownFunction
-from transactional.execution import Execution
+from transactional.execution.execution import Execution
+from transactional.execution.site import Site
 from transactional.operators import StateKey
-from transactional.site import Site
-from transactional.store import Store
-from transactional.values import decode
+from transactional.state.store import Store
+from transactional.state.values import decode
 
 
 class InsufficientFunds(Exception):

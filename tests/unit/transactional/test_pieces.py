@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from tests.unit.txn_stage import Stage
 from transactional import Context, Operator, Program
-from transactional.appends import AppendCommit, AppendEpochs, AppendReply
-from transactional.messages import BadMessage, Commit, Piece, commit_message, epoch_messages, to_bytes
-from transactional.pieces import COMPRESS_BYTES, PIECE_BYTES, WHOLE_BYTES, Pieces, travelling
+from transactional.epochs.appends import AppendCommit, AppendEpochs, AppendReply
+from transactional.epochs.messages import BadMessage, Commit, RecordPiece, commit_message, epoch_messages, to_bytes
+from transactional.epochs.pieces import COMPRESS_BYTES, PIECE_BYTES, WHOLE_BYTES, Pieces, travelling
 
 LARGE = 600_000
 
@@ -21,9 +21,9 @@ def commit(size: int, seed: int = 0) -> bytes:
     return to_bytes(Commit(3, 7, 0, [("it", "k", Random(seed).randbytes(size))], [], []))
 
 
-def cut(value: bytes, compress_bytes: int = 100, piece_bytes: int = 1_000) -> list[Piece]:
+def cut(value: bytes, compress_bytes: int = 100, piece_bytes: int = 1_000) -> list[RecordPiece]:
     found = [commit_message(each.value) for each in travelling([AppendCommit(3, value)], compress_bytes, piece_bytes)]
-    return [each for each in found if isinstance(each, Piece)]
+    return [each for each in found if isinstance(each, RecordPiece)]
 
 
 def test_short_records_and_replies_stay_as_they_are() -> None:
@@ -38,7 +38,7 @@ def test_a_long_record_is_compressed_where_that_pays() -> None:
     (sent,) = travelling([AppendCommit(3, value)])
     assert len(sent.value) < len(value) / 2
     piece = commit_message(sent.value)
-    assert isinstance(piece, Piece) and piece.epoch == 7
+    assert isinstance(piece, RecordPiece) and piece.epoch == 7
     assert Pieces().take(piece) == value
 
 
@@ -121,7 +121,7 @@ def make_program() -> Program:
 
 
 def test_calls_commits_and_shipments_longer_than_a_record_travel_and_survive_their_owner() -> None:
-    """Five values of 600 kB: a commit of several, and a shipment of what two transactions swap at once."""
+    """Five values of 600 kB: a commit of several, and a read-set snapshot of what two transactions swap at once."""
     program = make_program()
     stage = Stage(program)
     stage.start("one")
@@ -141,7 +141,7 @@ def test_calls_commits_and_shipments_longer_than_a_record_travel_and_survive_the
             assert any(len(value) > PIECE_BYTES / 2 for value in values) or partition, topic
     assert PIECE_BYTES <= longest < PIECE_BYTES + 200
     shipped = stage.log.read(topics.epochs, 0, 0, max_records=1 << 20).values
-    assert any(isinstance(each, Piece) for value in shipped for each in epoch_messages(value))
+    assert any(isinstance(each, RecordPiece) for value in shipped for each in epoch_messages(value))
     del stage.nodes["one"]
     other = stage.start("other")
     expected = Random(1).randbytes(LARGE)

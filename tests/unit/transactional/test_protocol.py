@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from transactional import Aborted, Context, Operator, Program
-from transactional import node as n
-from transactional.appends import AppendCalls, AppendCommit, AppendEpochs, AppendReply
-from transactional.ledger import Ledger, decide
-from transactional.messages import Contribution, Cut, Kind, Mark, to_bytes
-from transactional.nondeterminism import Nondeterministic
-from transactional.requests import Admission, WireRequest, request_record
-from transactional.sequencer import EpochConfig
+from transactional import events as e
+from transactional.conflicts.nondeterminism import Nondeterministic
+from transactional.epochs.appends import AppendCalls, AppendCommit, AppendEpochs, AppendReply
+from transactional.epochs.ledger import Ledger, decide
+from transactional.epochs.messages import Contribution, Cut, Kind, RoundBarrier, to_bytes
+from transactional.epochs.sequencer import EpochConfig
+from transactional.node import TransactionNode
+from transactional.requests.requests import Admission, WireRequest, request_record
 
 WINDOW = 5
 
@@ -108,11 +109,11 @@ def test_a_conflict_outranks_an_exception_and_the_first_strand_names_it() -> Non
 
 
 def test_garbage_on_the_internal_topics_is_counted_and_passed_over() -> None:
-    node = n.TransactionNode(counters(), 1)
-    node.step(n.PartitionTaken(0), 0)
-    junk = [b"", b"junk", to_bytes(Mark(7, 1, 1, [], None)), to_bytes(Cut(9, 1, 0, 0, 0, 0, []))]
-    assert node.step(n.EpochsRead(junk, 4), 0) == []
-    assert node.step(n.CallsRead(0, [0, 1], [b"", b"junk"]), 0) == []
+    node = TransactionNode(counters(), 1)
+    node.step(e.PartitionTaken(0), 0)
+    junk = [b"", b"junk", to_bytes(RoundBarrier(7, 1, 1, [], None)), to_bytes(Cut(9, 1, 0, 0, 0, 0, []))]
+    assert node.step(e.EpochsRead(junk, 4), 0) == []
+    assert node.step(e.CallsRead(0, [0, 1], [b"", b"junk"]), 0) == []
     assert (node.ledger.bad_messages, node.bad_messages) == (3, 2)
 
 
@@ -128,12 +129,12 @@ class Alone:
         self.calls: dict[int, list[bytes]] = {p: [] for p in range(program.partitions)}
         self.replies: list[bytes] = []
         self.replies_of: dict[int, list[bytes]] = {p: [] for p in range(program.partitions)}
-        self.node = n.TransactionNode(program, 1, EpochConfig(interval_ms=0))
-        self.tell(n.SequencerTaken(0))
+        self.node = TransactionNode(program, 1, EpochConfig(interval_ms=0))
+        self.tell(e.SequencerTaken(0))
         for partition in self.calls:
-            self.tell(n.PartitionTaken(partition, commits=commits[partition] if commits else ()))
+            self.tell(e.PartitionTaken(partition, commits=commits[partition] if commits else ()))
 
-    def tell(self, event: n.Event) -> None:
+    def tell(self, event: e.Event) -> None:
         for append in self.node.step(event, 0):
             match append:
                 case AppendEpochs(value):
@@ -149,17 +150,17 @@ class Alone:
     def ask(self, values: list[bytes]) -> None:
         start = self.node.sequencers[0].position
         offsets = list(range(start, start + len(values)))
-        self.tell(n.RequestsRead(0, offsets, values, start + len(values)))
+        self.tell(e.RequestsRead(0, offsets, values, start + len(values)))
         while self.settle():
             pass
 
     def settle(self) -> bool:
         before = len(self.epochs), len(self.replies)
         at = self.node.ledger.position
-        self.tell(n.EpochsRead(self.epochs[at:], len(self.epochs)))
+        self.tell(e.EpochsRead(self.epochs[at:], len(self.epochs)))
         for partition, values in self.calls.items():
             at = self.node.partitions[partition].position
-            self.tell(n.CallsRead(partition, list(range(at, len(values))), values[at:]))
+            self.tell(e.CallsRead(partition, list(range(at, len(values))), values[at:]))
         return (len(self.epochs), len(self.replies)) != before
 
 
@@ -168,7 +169,7 @@ def test_nothing_is_written_while_nothing_is_asked() -> None:
     alone.ask([asked("a")])
     written = len(alone.epochs)
     for _ in range(10):
-        alone.tell(n.Ticked())
+        alone.tell(e.Ticked())
         alone.settle()
     assert len(alone.epochs) == written and len(alone.replies) == 1
 

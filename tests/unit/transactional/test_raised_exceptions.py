@@ -1,4 +1,4 @@
-"""What a node says of exceptions that the program does not declare: where they were raised, once they have counted."""
+"""A node's reports of exceptions that the program does not declare: where they were raised, once they have counted."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 from tests.unit.txn_stage import Stage
 from transactional import Aborted, Context, Operator, Program
-from transactional.raised import MOST_A_SECOND, Told
-from transactional.requests import WireRequest
+from transactional.execution.raised_exceptions import MOST_A_SECOND, Told
+from transactional.requests.requests import WireRequest
 
 
 class Refused(Exception):
@@ -99,7 +99,7 @@ def test_operator_function_key_and_request_are_named_with_the_users_frames(stage
         "return helper(amount)",
         "return 10 // amount",
     ]
-    assert "execution.py" not in line.own and "execution.py" in line.whole
+    assert "execution/execution.py" not in line.own and "execution/execution.py" in line.whole
 
 
 def test_an_exception_of_a_called_function_is_told_where_it_was_raised_and_once(stage: Stage) -> None:

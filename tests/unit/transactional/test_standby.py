@@ -1,9 +1,9 @@
-"""What a standby holds back, and whether somebody waits for it."""
+"""Records that a standby holds back, and whether a node waits for them."""
 
 from __future__ import annotations
 
-from transactional.appends import AppendCommit, AppendEpochs, AppendReply
-from transactional.messages import Cut, Replies, to_bytes
+from transactional.epochs.appends import AppendCommit, AppendEpochs, AppendReply
+from transactional.epochs.messages import Cut, Replies, to_bytes
 from transactional.standby import Standby
 
 REPLIES = to_bytes(Replies(1, 0, []))

@@ -10,22 +10,32 @@ import pytest
 from tests.unit.txn_hanging import HANGS, interrupt, it, program
 from tests.unit.txn_stage import Stage
 from transactional import Aborted, Context, Operator, Program
-from transactional.appends import AppendEpochs
-from transactional.contributing import contribution_of
+from transactional.conflicts.contributing import contribution_of
+from transactional.conflicts.detection import Settled, Share
+from transactional.conflicts.nondeterminism import Nondeterministic
+from transactional.epochs.appends import AppendEpochs
+from transactional.epochs.ledger import decide
+from transactional.epochs.messages import (
+    Commit,
+    Contribution,
+    Kind,
+    ReadSetSnapshot,
+    Request,
+    TimeoutAcknowledgement,
+    TimeoutProposal,
+    WireCall,
+)
 from transactional.errors import RerunHangs
-from transactional.execution import Execution
-from transactional.hanging import Hanging, Hung
-from transactional.interrupting import step_of
-from transactional.ledger import decide
-from transactional.messages import Agrees, Commit, Contribution, Hangs, Kind, Request, Shipment, WireCall
-from transactional.node import EpochsRead, PartitionTaken, RequestsRead, SequencerTaken, TransactionNode
-from transactional.nondeterminism import Nondeterministic
-from transactional.requests import WireRequest, request_record
-from transactional.rerun import Rerun, rerun
-from transactional.settling import Settled, Share
-from transactional.site import Site
-from transactional.store import Store
-from transactional.values import encode
+from transactional.events import EpochsRead, PartitionTaken, RequestsRead, SequencerTaken
+from transactional.execution.execution import Execution
+from transactional.execution.hanging import Hanging, Hung
+from transactional.execution.interrupting import step_of
+from transactional.execution.rerun import Rerun, rerun
+from transactional.execution.site import Site
+from transactional.node import TransactionNode
+from transactional.requests.requests import WireRequest, request_record
+from transactional.state.store import Store
+from transactional.state.values import encode
 
 
 @pytest.mark.parametrize("stubborn", [False, True])
@@ -74,7 +84,7 @@ def test_how_far_it_came_shows_in_no_record() -> None:
 
 
 def test_who_alone_finds_that_it_hangs_stops() -> None:
-    """Another owner's mark, by which it has ended in time, is first on the log."""
+    """Another owner's barrier, by which it has ended in time, is first on the log."""
     mild = Program("hanging", [Operator("it", partitions=1)])
 
     @mild.operators["it"].register
@@ -91,11 +101,11 @@ def test_who_alone_finds_that_it_hangs_stops() -> None:
     record = request_record(WireRequest("r1", "it", "a", "slow", []))
     (cut,) = (each.value for each in one.step(RequestsRead(0, [0], [record], 1), 0))
     made = [each for node in (one, other) for each in node.step(EpochsRead([cut], 1), 0)]
-    marks = [each.value for each in made if isinstance(each, AppendEpochs)]
-    assert len(marks) == 2 and marks[0] != marks[1]
+    barriers = [each.value for each in made if isinstance(each, AppendEpochs)]
+    assert len(barriers) == 2 and barriers[0] != barriers[1]
     assert one.ledger.done == 1 and other.ledger.done == 0, "who gave up waits for the log: it may be alone with that"
     with pytest.raises(Nondeterministic, match=r"TimedOut.*raise node.function_timeout_ms"):
-        other.step(EpochsRead([marks[0]], 2), 0)
+        other.step(EpochsRead([barriers[0]], 2), 0)
 
 
 def test_what_hangs_when_it_is_run_again_is_left_out_and_answered_by_name() -> None:
@@ -103,17 +113,17 @@ def test_what_hangs_when_it_is_run_again_is_left_out_and_answered_by_name() -> N
     request = Request(Kind.RUN, "r1", "it", "a", "hang_if", target.arguments, 0, 0, 0)
     added = Request(Kind.RUN, "r2", "it", "a", "add", program.target("it", "a", "add", [5]).arguments, 0, 1, 0)
     home = it.partition_of("a")
-    shipment = Shipment(home, 1, [(7, 0, request), (9, 0, added)], [("it", "a", None)], [])
+    read_set = ReadSetSnapshot(home, 1, [(7, 0, request), (9, 0, added)], [("it", "a", None)], [])
     failure = Aborted("TimedOut", ("function hang_if of operator it ran longer than node.function_timeout_ms",))
-    assert rerun(program, [shipment], {}, {}) == Hung(7, request, failure)
-    done = rerun(program, [shipment], {}, {7: failure})
+    assert rerun(program, [read_set], {}, {}) == Hung(7, request, failure)
+    done = rerun(program, [read_set], {}, {7: failure})
     assert isinstance(done, Rerun)
     assert done.outcomes == [(7, request, failure), (9, added, encode(5))]
     assert done.writes_at == {home: {("it", "a"): encode(5)}}
 
 
 def test_who_has_ended_the_epoch_stops_when_it_hears_that_a_rerun_hangs() -> None:
-    hanging, said = Hanging(3), Hangs(7, 4, HANGS)
+    hanging, said = Hanging(3), TimeoutProposal(7, 4, HANGS)
     with pytest.raises(Nondeterministic, match=r"transaction 7 when it was run again on another node.*raise"):
         hanging.take(said, done=4)
     hanging.take(said, done=3)
@@ -138,12 +148,12 @@ def test_what_is_said_after_a_later_epoch_has_begun_is_void_and_stops_who_said_i
 def test_an_epoch_waits_until_all_partitions_do_without_what_hangs() -> None:
     hanging = Hanging(3)
     for tid in (7, 8):
-        hanging.take(Hangs(tid, 4, HANGS), done=3)
-    hanging.agree(Agrees(0, 4, 2))
-    hanging.agree(Agrees(1, 4, 1))
+        hanging.take(TimeoutProposal(tid, 4, HANGS), done=3)
+    hanging.agree(TimeoutAcknowledgement(0, 4, 2))
+    hanging.agree(TimeoutAcknowledgement(1, 4, 1))
     assert hanging.holds_back(4, 2)
-    hanging.agree(Agrees(1, 4, 2))
-    hanging.agree(Agrees(1, 4, 1))  # of another owner, late
+    hanging.agree(TimeoutAcknowledgement(1, 4, 2))
+    hanging.agree(TimeoutAcknowledgement(1, 4, 1))  # of another owner, late
     assert not hanging.holds_back(4, 2)
     assert not Hanging(3, hanging.records()).holds_back(4, 2)
 
@@ -151,7 +161,7 @@ def test_an_epoch_waits_until_all_partitions_do_without_what_hangs() -> None:
 def test_a_commit_of_one_who_has_not_left_it_out_stops_who_finds_it() -> None:
     hanging, made = Hanging(3), Commit(0, 4, 1, [], [], [])
     hanging.check(made, 4)
-    hanging.take(Hangs(7, 4, HANGS), done=3)
+    hanging.take(TimeoutProposal(7, 4, HANGS), done=3)
     for without, done in (([], 3), ([], 4), ([7, 8], 4)):
         with pytest.raises(Nondeterministic, match="state partition 0, epoch 4"):
             hanging.check(msgspec.structs.replace(made, without=without), done)

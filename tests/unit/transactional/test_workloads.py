@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.workload_runs import SerialRun
 from transactional import Aborted
-from transactional.requests import WireRequest
+from transactional.requests.requests import WireRequest
 from transactional.workloads.catalogue import WORKLOADS
 from transactional.workloads.contract import Shape
 

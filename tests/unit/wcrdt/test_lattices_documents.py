@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from wcrdt import MapOf, RecordOf, ThetaSketch, YArray, YMap, YText, canonical_bytes, decode, encode
-from wcrdt.lattices import theta, ydocument
+from wcrdt.lattices import theta
+from wcrdt.lattices.documents import document as ydocument
 
 
 def test_a_sketch_counts_exactly_while_it_can():

@@ -4,7 +4,7 @@ import re
 import runpy
 from pathlib import Path
 
-PAGE = Path(__file__).parents[2] / "docs" / "lattices.md"
+PAGE = Path(__file__).parents[3] / "docs" / "lattices.md"
 
 
 def test_the_examples_of_the_page_run(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wcrdt.least import Least
+from wcrdt.replica.least import Least
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=6), st.lists(st.tuples(st.integers(0, 5), st.integers(-1, 3))))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wcrdt.ends import EndIndex
-from wcrdt.windows import Window
+from wcrdt.windows.assigners import Window
+from wcrdt.windows.ends import EndIndex
 
 TIMES = st.integers(-50, 50)
 WINDOWS = st.lists(st.builds(lambda start, size: Window(start, start + size), TIMES, st.integers(1, 20)))

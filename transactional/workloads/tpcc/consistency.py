@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from transactional.context import Context
-from transactional.requests import WireRequest
+from transactional.requests.requests import WireRequest
 from transactional.workloads.contract import Ask, History, Shape, different
 from transactional.workloads.tpcc import model as m
 from transactional.workloads.tpcc.loading import cardinalities
@@ -147,7 +147,7 @@ def _customers(tables: Tables) -> list[str]:
 
 
 def _stocks(tables: Tables, shape: Shape) -> list[str]:
-    """What was taken from the stock is what orders since the first ones say."""
+    """The amount taken from the stock is that of the orders since the first ones."""
     first = cardinalities(shape).customers
     taken: dict[str, list[int]] = {}
     for (w, _), rows in tables.rows["order"].items():

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from transactional.chance import Chance
 from transactional.context import Context
-from transactional.requests import WireRequest
-from transactional.values import encode
+from transactional.execution.deterministic_random import DeterministicRandom
+from transactional.requests.requests import WireRequest
+from transactional.state.values import encode
 from transactional.workloads.contract import Shape
 from transactional.workloads.tpcc import model as m
 
@@ -38,17 +38,17 @@ def last_name(number: int) -> str:
     return "".join(SYLLABLES[number // 10**place % 10] for place in (2, 1, 0))
 
 
-def name_of(c: int, customers: int, chance: Chance) -> str:
+def name_of(c: int, customers: int, chance: DeterministicRandom) -> str:
     """The last name of customer ``c``: the first thousand have all names in turn."""
     return last_name((c - 1) if c <= NAMES else chance.randrange(min(NAMES, customers)))
 
 
-def _text(chance: Chance, low: int, high: int) -> str:
+def _text(chance: DeterministicRandom, low: int, high: int) -> str:
     return chance.bytes((high + 1) // 2).hex()[: chance.randint(low, high)]
 
 
-def _chance(seed: int, *what: object) -> Chance:
-    return Chance(encode((seed, *what)))
+def _chance(seed: int, *what: object) -> DeterministicRandom:
+    return DeterministicRandom(encode((seed, *what)))
 
 
 @m.warehouse.register

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from transactional.requests import WireRequest
+from transactional.requests.requests import WireRequest
 from transactional.workloads.contract import Shape
 from transactional.workloads.draws import Draws
 from transactional.workloads.tpcc import model as m

@@ -250,5 +250,5 @@ async def take(ctx: Context, d: int, quantity: int, remote: bool) -> list[Any]:
 
 @stock.register
 async def quantity(ctx: Context) -> int:
-    """What is there."""
+    """The present values."""
     return ctx.get().quantity

@@ -75,7 +75,10 @@ class History:
 
 
 class YDocument(Lattice[E, V]):
-    """What the three document types share. A value belongs to the thread that made it (so does pycrdt's document)."""
+    """The common part of the three document types.
+
+    A value belongs to the thread that made it (so does pycrdt's document).
+    """
 
     __slots__ = ("_actor", "_doc", "_histories", "_root")
 

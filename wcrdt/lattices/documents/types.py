@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from wcrdt.elements import plain
-from wcrdt.lattices.ydocument import YDocument, library
+from wcrdt.lattices.documents.document import YDocument, library
 
 
 def _place(index: Any, limit: int, what: str) -> int:

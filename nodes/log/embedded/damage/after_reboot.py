@@ -16,12 +16,12 @@ import sys
 from pathlib import Path
 
 from nodes.log.contract import LogError
-from nodes.log.embedded_environment import DAMAGE_NOTE, Environment
-from nodes.log.embedded_errors import translate
-from nodes.log.embedded_folder import LogFolder, boot_id
+from nodes.log.embedded.environment import DAMAGE_NOTE, Environment
+from nodes.log.embedded.errors import translate
+from nodes.log.embedded.folder import LogFolder, boot_id
 
 _log = logging.getLogger("holon.log")
-_CHILD = "from nodes.log.embedded_boot import verify; verify()"
+_CHILD = "from nodes.log.embedded.damage.after_reboot import verify; verify()"
 
 
 def verify_once_a_boot(folder: LogFolder) -> None:
@@ -51,7 +51,7 @@ def verify_at_next_opening(root: Path) -> None:
 
 
 def _find_damage(paths: list[Path]) -> dict[Path, str]:
-    """What is wrong with which partitions; a reader that crashes is started again behind the one it crashed on."""
+    """The faults of partitions; a reader that crashes is started again behind the one it crashed on."""
     damage: dict[Path, str] = {}
     left = list(paths)
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}

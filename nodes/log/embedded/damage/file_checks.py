@@ -9,8 +9,8 @@ from pathlib import Path
 
 import lmdb
 
-from nodes.log import embedded_block as block
-from nodes.log.embedded_errors import damaged, translate
+from nodes.log.embedded import block
+from nodes.log.embedded.errors import damaged, translate
 
 _COMMIT = struct.Struct("<Q")
 _COMMIT_AT = 144

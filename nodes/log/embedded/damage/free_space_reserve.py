@@ -14,7 +14,7 @@ RESERVE_BYTES = 1 << 20
 _PIECE = bytes(64 << 10)
 
 
-class Reserve:
+class FreeSpaceReserve:
     """A file that is cut while room is needed, and filled again with what is left afterwards."""
 
     def __init__(self, file: Path) -> None:

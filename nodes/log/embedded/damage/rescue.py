@@ -1,4 +1,4 @@
-"""What can still be read of a damaged partition, without LMDB: blocks carry their offset, length and checksum.
+"""The readable blocks of a damaged partition, without LMDB: blocks carry their offset, length and checksum.
 
 The file is searched for blocks wherever they lie, so a lost tree is no loss. Blocks that were deleted but not yet
 overwritten are found too: rescued records may start before the last ``delete_before``.
@@ -13,9 +13,9 @@ from pathlib import Path
 
 import lmdb
 
-from nodes.log import embedded_block as block
-from nodes.log.embedded_errors import damaged, translate
-from nodes.log.embedded_folder import ENGINE, LogFolder, build_partition
+from nodes.log.embedded import block
+from nodes.log.embedded.errors import damaged, translate
+from nodes.log.embedded.folder import ENGINE, LogFolder, build_partition
 
 _COMMIT_BLOCKS = 256
 
@@ -23,8 +23,8 @@ _COMMIT_BLOCKS = 256
 def rescue_partition(folder: LogFolder, topic: str, partition: int) -> tuple[int, int]:
     """Replace a damaged partition by its longest readable run of records; returns its first offset and its end.
 
-    Nobody may have the log open. The damaged files are kept in ``<root>/damaged``. Raises ``LogDamaged`` if nothing is
-    readable; then nothing is changed.
+    No process may have the log open. The damaged files are kept in ``<root>/damaged``. Raises ``LogDamaged`` if nothing
+    is readable; then nothing is changed.
     """
     path = folder.partition_path(topic, partition)
     where = f"topic {topic!r} partition {partition}"

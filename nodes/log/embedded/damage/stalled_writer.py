@@ -34,6 +34,8 @@ class Owner(NamedTuple):
     process: int
     started: int
     state: str
+    switches: int = 0
+    """How often it has left a processor: more of them between two looks, and it ran meanwhile."""
 
 
 @dataclass(slots=True)
@@ -41,6 +43,7 @@ class StallWatch:
     """How long one acquisition of a lock has been seen stopped or stuck. Time is an argument."""
 
     acquisition: tuple[int, int] | None = None
+    switches: int = 0
     stopped_ms: float = 0.0
     stuck_ms: float = 0.0
     last_look_ms: float | None = None
@@ -49,14 +52,18 @@ class StallWatch:
         """True if the owner was seen stopped for ``STOPPED_MS``, or without progress for ``STUCK_MS``.
 
         ``acquisition`` is (thread, commits so far): it changes with every transaction. A long interval between two
-        looks counts as a short one, since it may be us who were stopped, and the owner with us.
+        looks counts as a short one, since it may be us who were stopped, and the owner with us. An owner that is
+        stopped and continued again and again, as a limiter of CPU time does, is not stopped.
         """
         seen_ms = 0.0 if self.last_look_ms is None else min(now_ms - self.last_look_ms, LONGEST_LOOK_MS)
         self.last_look_ms = now_ms
         if owner is None or acquisition != self.acquisition:
             self.acquisition, self.stopped_ms, self.stuck_ms = acquisition, 0.0, 0.0
+            self.switches = owner.switches if owner else 0
             return False
-        self.stopped_ms = self.stopped_ms + seen_ms if owner.state in _STOPPED else 0.0
+        stood_still = owner.state in _STOPPED and owner.switches == self.switches
+        self.switches = owner.switches
+        self.stopped_ms = self.stopped_ms + seen_ms if stood_still else 0.0
         self.stuck_ms = self.stuck_ms + seen_ms if owner.state != _ON_DISK else 0.0
         return self.stopped_ms >= STOPPED_MS or self.stuck_ms >= STUCK_MS
 
@@ -80,8 +87,10 @@ def find_owner(thread: int) -> Owner | None:
         fields = Path(f"/proc/{thread}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
-    process = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("Tgid:"))
-    return None if process == os.getpid() else Owner(process, int(fields[19]), fields[0])
+    shown = dict(line.split(":", 1) for line in status.splitlines())
+    process = int(shown["Tgid"])
+    switches = sum(int(shown.get(f"{kind}_ctxt_switches", 0)) for kind in ("voluntary", "nonvoluntary"))
+    return None if process == os.getpid() else Owner(process, int(fields[19]), fields[0], switches)
 
 
 def kill_owner(thread: int, owner: Owner, lock_file: Path, where: str) -> bool:

@@ -1,8 +1,8 @@
 """A connection of our own to a Kafka broker: numbered requests, and their answers as they lie in a buffer.
 
-For what librdkafka's objects are too slow for; it knows plain connections and requests of the old form (before
-"flexible" versions), which all brokers since 2.3 take. What fails is a value, ``Lost``: whoever asked goes back to
-librdkafka. Format: kafka.apache.org/protocol.
+For what librdkafka's objects are too slow for; it knows requests of the old form (before
+"flexible" versions), which all brokers since 2.3 take. A failure is a value, ``Lost``: the caller
+connects again or leaves it to confluent-kafka. Format: kafka.apache.org/protocol.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import struct
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-PRODUCE, FETCH, METADATA, API_VERSIONS = 0, 1, 3, 18
+PRODUCE, FETCH, METADATA, API_VERSIONS, EPOCH_ENDS = 0, 1, 3, 18, 23
 _REQUEST = struct.Struct(">ihhi")  # bytes that follow, what is asked, its version, number
 _ANSWER = struct.Struct(">ii")  # bytes that follow, number
 _NUMBER_BYTES = 4
@@ -25,6 +25,7 @@ _ROUSE_BYTES = 1 << 20
 
 METADATA_VERSION = 7
 """The first that tells leaders' epochs."""
+EPOCH_ENDS_VERSION = 3
 Address = tuple[str, int]
 Room = Callable[[int], memoryview]
 """Gives a buffer of at least so many bytes for an answer."""
@@ -83,10 +84,21 @@ class Cursor:
         return bytes(self.take(max(self.number(2), 0))).decode("utf-8", "replace")
 
 
+class Socket(Protocol):
+    """The methods used of a socket. A call that would wait raises ``BlockingIOError`` where it must not."""
+
+    def sendmsg(self, buffers: list[memoryview], /) -> int: ...
+    def recv_into(self, into: memoryview, /) -> int: ...
+    def setsockopt(self, level: int, option: int, value: int, /) -> None: ...
+    def setblocking(self, flag: bool, /) -> None: ...
+    def fileno(self) -> int: ...
+    def close(self) -> None: ...
+
+
 class Wire:
     """One connection; belongs to one thread at a time. ``ask`` waits, the others never do after ``without_waiting``."""
 
-    def __init__(self, connected: socket.socket, client_id: str) -> None:
+    def __init__(self, connected: Socket, client_id: str) -> None:
         self._socket = connected
         self._client = text(client_id)
         self._next = 0
@@ -98,15 +110,31 @@ class Wire:
         self._rouses_at = 1
 
     @classmethod
-    def connect(cls, host: str, port: int, client_id: str, timeout_s: float) -> Wire | Lost:
-        """Waits for it at most so long (and for the name of the host as long as the system does)."""
+    def connect(
+        cls,
+        host: str,
+        port: int,
+        client_id: str,
+        timeout_s: float,
+        secured: Callable[[socket.socket, str], Socket] | None = None,
+    ) -> Wire | Lost:
+        """Waits for it at most so long (and for the name of the host as long as the system does).
+
+        ``secured`` makes the socket one by TLS to that host, and raises ``OSError`` or ``ValueError`` if it cannot.
+        """
         try:
-            connected = socket.create_connection((host, port), timeout_s)
+            plain = socket.create_connection((host, port), timeout_s)
         except OSError as error:
             return Lost(f"{host}:{port}: {error}")
-        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        return cls(connected, client_id)
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        plain.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if secured is None:
+            return cls(plain, client_id)
+        try:
+            return cls(secured(plain, host), client_id)
+        except (OSError, ValueError) as error:
+            plain.close()
+            return Lost(f"{host}:{port}: TLS: {error}")
 
     def without_waiting(self) -> None:
         """From now on nothing waits."""
@@ -224,7 +252,7 @@ class Wire:
 
 
 class Leader(NamedTuple):
-    """Who leads a partition; ``error`` is the broker's number, 0 if there is none."""
+    """The leader of a partition; ``error`` is the broker's number, 0 if there is none."""
 
     error: int
     host: str
@@ -233,7 +261,7 @@ class Leader(NamedTuple):
 
 
 class Cluster(NamedTuple):
-    """What a broker knows of some topics: ``leaders`` by topic and partition, errors of topics, and all brokers."""
+    """A broker's knowledge of some topics: ``leaders`` by topic and partition, errors of topics, and all brokers."""
 
     leaders: dict[tuple[str, int], Leader]
     errors: dict[str, int]
@@ -271,6 +299,40 @@ def ask_cluster(wire: Wire, topics: Iterable[str]) -> Cluster | Lost:
     if cursor.broken:
         return Lost("an answer about leaders that is none")
     return Cluster(found, errors, tuple(brokers[number] for number in sorted(brokers)))
+
+
+class EpochEnd(NamedTuple):
+    """Where a leader's log has the end of an epoch; ``offset`` -1: it does not know."""
+
+    error: int
+    epoch: int
+    offset: int
+
+
+def ask_epoch_ends(
+    wire: Wire, epochs: Mapping[tuple[str, int], tuple[int, int]]
+) -> dict[tuple[str, int], EpochEnd] | Lost:
+    """Of each topic and partition, where the last record of an epoch lies; given the leader's epoch and that one.
+
+    A record that was read beyond that end is not on the leader's log (KIP-320). Waits.
+    """
+    by_topic: dict[str, list[bytes]] = {}
+    for (topic, partition), (current, wanted) in sorted(epochs.items()):
+        by_topic.setdefault(topic, []).append(struct.pack(">iii", partition, current, wanted))
+    parts = [struct.pack(">ii", -1, len(by_topic))]
+    for topic, rows in by_topic.items():
+        parts += [text(topic), struct.pack(">i", len(rows)), *rows]
+    answer = wire.ask(EPOCH_ENDS, EPOCH_ENDS_VERSION, b"".join(parts))
+    if isinstance(answer, Lost):
+        return answer
+    cursor, found = Cursor(answer), {}
+    cursor.number(4)  # how long to hold back
+    for _ in range(cursor.count()):
+        topic = cursor.text()
+        for _ in range(cursor.count()):
+            error, partition = cursor.number(2), cursor.number(4)
+            found[topic, partition] = EpochEnd(error, cursor.number(4), cursor.number(8))
+    return Lost("an answer about epochs that is none") if cursor.broken else found
 
 
 def leaders(wire: Wire, topic: str) -> dict[int, Leader] | Lost:

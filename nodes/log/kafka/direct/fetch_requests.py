@@ -1,32 +1,41 @@
 """Fetch requests and their answers on a connection of our own: batches of some partitions of a broker, as pieces.
 
 It knows the plain case only. Whatever else there is (an error, a batch that it does not know, aborted transactions)
-ends its work for that partition, as ``Refused``, at the exact offset where somebody else has to go on.
+ends its work for that partition, as ``Refused``, at the exact offset where another reader has to go on.
 """
 
 from __future__ import annotations
 
 import struct
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from holon.columnar.payloads import PAD_BYTES, Payloads, Places
-from nodes.compiled import Compiled
-from nodes.log import kafka_walk_table as table
-from nodes.log.crc32c_tables import tables
-from nodes.log.kafka_append import HEADER
-from nodes.log.kafka_blocks import SMALL_BYTES, Where
-from nodes.log.kafka_columns import Piece
-from nodes.log.kafka_wire import FETCH, METADATA, METADATA_VERSION, Answer, Cursor, Leader, Lost, Wire, leaders, text
-from nodes.log.lending import Lending
+from holon.columnar.payloads import PAD_BYTES, BinaryColumn, Places
+from nodes.compiled.loading import Compiled
+from nodes.log.buffer_pool import Buffer, Lending
+from nodes.log.codecs.crc32c_tables import tables
+from nodes.log.kafka.append import HEADER
+from nodes.log.kafka.columns import Piece
+from nodes.log.kafka.confluent_reader import Where
+from nodes.log.kafka.direct import read_batches_table as table
+from nodes.log.kafka.direct.connection import (
+    FETCH,
+    Answer,
+    Cursor,
+    Lost,
+    Wire,
+    text,
+)
+from nodes.log.kafka.direct.inflate import inflated
 
 VERSION = 11
 """The last of the old form. Since 9 a request names the leader's epoch, so that another leader refuses it."""
 PARTITION_BYTES = 6 << 20
-"""What is asked of a partition at once, at most: some 18,000 records of 333 bytes, nearly all that a node takes of one
+"""The most that a fetch requests of a partition: some 18,000 records of 333 bytes, nearly all that a node takes of one
 in a step. With 2 MB a backlog costs up to a third more, as each step and each delta has its price."""
 _LEAST_BYTES = 2 << 20
 ANSWER_BYTES = 16 << 20
@@ -34,12 +43,18 @@ _SLACK = 32
 """By such a part batches may be larger than the one before."""
 _BUFFER_BYTES = ANSWER_BYTES + (64 << 10)
 _SPARE = 4
+SMALL_BYTES = 64 << 10
+"""Less than this has a buffer of its own: a partition with little traffic must not hold a large one."""
 _READ_COMMITTED = 1
 _BATCH = struct.Struct(">qi")  # a batch begins with its first offset and how many bytes follow
 _NAME = int.from_bytes(HEADER.encode(), "little")
 assert len(HEADER) == 5, "the compiled walk looks for a name of five bytes"
 _PARTITION = struct.Struct(">ihqqqi")
 _ABORTED_BYTES = 16
+SILENT_S = 3.0
+"""A broker that answers nothing for so long, beyond what it has said that it slows the client down, is asked anew."""
+_MOVED = frozenset([5, 6, 9, 56, 74, 75])
+"""No leader, another leader, no replica, a disk that failed, an old and an unknown epoch: the leader is looked for."""
 
 
 @dataclass(slots=True)
@@ -75,10 +90,11 @@ class Place:
 
 
 class Refused(NamedTuple):
-    """This partition is no longer read here."""
+    """This partition is no longer read here. ``moved``: another broker leads it, or will."""
 
     place: Place
     why: str
+    moved: bool = False
 
 
 class Passed(NamedTuple):
@@ -89,30 +105,6 @@ class Passed(NamedTuple):
 
 
 Found = tuple[str, int, Piece] | Passed | Refused
-
-
-class Ready(NamedTuple):
-    """A broker that can be read from, and what it knows of a topic."""
-
-    wire: Wire
-    leaders: dict[int, Leader]
-
-
-def prepared(address: tuple[str, int], topic: str, client_id: str, timeout_s: float) -> Ready | Lost:
-    """Connect and ask; waits at most about so long."""
-    wire = Wire.connect(*address, client_id, timeout_s)
-    if isinstance(wire, Lost):
-        return wire
-    why = wire.lacks({FETCH: VERSION, METADATA: METADATA_VERSION})
-    if why is not None:
-        wire.close()
-        return Lost(why)
-    found = leaders(wire, topic)
-    if isinstance(found, Lost):
-        wire.close()
-        return found
-    wire.without_waiting()
-    return Ready(wire, found)
 
 
 class Fetcher:
@@ -134,6 +126,9 @@ class Fetcher:
         self._buffer = np.empty(0, np.uint8)
         self._tables = tables()
         self._row = np.zeros(table.FOUND, np.int64)
+        self._silent_s = SILENT_S
+        self._until_s = float("inf")
+        self._throttled_s = 0.0
 
     def add(self, place: Place) -> None:
         """Read this partition too; from the next request on."""
@@ -144,7 +139,7 @@ class Fetcher:
         return self.places.pop(where, None)
 
     def take(self) -> list[Found] | Lost:
-        """What has arrived; asks for more."""
+        """The records that have arrived; asks for more."""
         found: list[Found] = []
         lost = self.wire.flush()
         if lost is None and self._asked is not None:
@@ -156,6 +151,8 @@ class Fetcher:
                 if answer.number != self._number:
                     return Lost(f"answer {answer.number} to request {self._number}")
                 lost = self._read(answer, asked, found)
+            elif time.monotonic() > self._until_s:
+                return Lost(f"no answer for {self._silent_s:.0f} s")
         if lost is None and self._asked is None and self.places:
             lost = self._ask()
         if lost is not None and not found:
@@ -172,6 +169,7 @@ class Fetcher:
         if isinstance(number, Lost):
             return number
         self._number = number
+        self._until_s = time.monotonic() + self._silent_s + self._throttled_s
         return None
 
     def _room(self, size: int) -> memoryview:
@@ -183,7 +181,7 @@ class Fetcher:
 
     def _read(self, answer: Answer, asked: dict[Where, Place], found: list[Found]) -> Lost | None:
         cursor = Cursor(answer.data)
-        cursor.number(4)
+        self._throttled_s = max(0, cursor.number(4)) / 1000  # the broker takes no request before that is over
         error = cursor.number(2)
         cursor.number(4)
         if error:
@@ -209,59 +207,76 @@ class Fetcher:
 
     def _of(self, place: Place, error: int, aborted: int, at: int, end: int) -> Iterator[Found]:
         if error or aborted > 0:
-            yield self._refuse(place, f"error {error}" if error else "aborted transactions")
+            yield self._refuse(place, f"error {error}" if error else "aborted transactions", error in _MOVED)
             return
-        if at == end:
+        while at < end:
+            yield from self._run(place, self._buffer, at, end, self._tables.ctypes.data)
+            status = int(self._row[table.STATUS])
+            if status == table.COMPRESSED:
+                at = int(self._row[table.AT])
+                behind = at + _BATCH.size + _BATCH.unpack_from(self._buffer.data, at)[1]
+                plain = inflated(self._buffer.data[at:behind])
+                if plain is not None:
+                    yield from self._run(place, plain, 0, len(plain) - PAD_BYTES, 0)
+                    status, at = int(self._row[table.STATUS]), behind
+                    if status == table.DONE:
+                        continue
+            if status != table.DONE:
+                yield self._refuse(place, f"a batch that is not read here ({status})")
             return
-        piece = self._walked(place, at, end)
-        behind, status = int(self._row[table.NEXT]), int(self._row[table.STATUS])
+
+    def _run(self, place: Place, buffer: Buffer, at: int, end: int, sums: int) -> Iterator[Found]:
+        """Records of whole batches up to one that cannot be walked; ``self._row`` gets the findings."""
+        piece = self._walked(place, buffer, at, end, sums)
+        behind = int(self._row[table.NEXT])
         if self._row[table.EPOCH] >= 0:
             place.read_epoch = int(self._row[table.EPOCH])
-        place.cut_off(self._buffer.data[int(self._row[table.AT]) : end])
+        if self._row[table.STATUS] == table.DONE:
+            place.cut_off(buffer.data[int(self._row[table.AT]) : end])
         before, place.offset = place.offset, behind
         if piece is not None:
             yield *place.where, piece
         if behind > (before if piece is None else int(piece.offsets[-1]) + 1):
             yield Passed(place.where, behind)
-        if status != table.DONE:
-            yield self._refuse(place, f"a batch that is not read here ({status})")
 
-    def _refuse(self, place: Place, why: str) -> Refused:
+    def _refuse(self, place: Place, why: str, moved: bool = False) -> Refused:
         del self.places[place.where]
-        return Refused(place, why)
+        return Refused(place, why, moved)
 
-    def _walked(self, place: Place, at: int, end: int) -> Piece | None:
-        """What stands there; ``self._row`` gets the findings."""
-        address = self._buffer.ctypes.data
+    def _walked(self, place: Place, buffer: Buffer, at: int, end: int, sums: int) -> Piece | None:
+        """The records that stand there; ``self._row`` gets the findings."""
+        address = buffer.ctypes.data
         height = self._loops.count_records(address + at, address + end)
         fields = np.empty((table.NARROW, height), np.int64)
-        rows = self._walk(place, at, end, fields, 0, self._tables.ctypes.data)
+        rows = self._walk(place, buffer, at, end, fields, 0, sums)
         if rows == 0:
             return None
         headers = keys = None
         if self._row[table.BESIDE]:
             fields = np.empty((table.WIDTH, height), np.int64)
-            rows = self._walk(place, at, end, fields, 1, 0)
-            headers, keys = self._beside(fields[:, :rows], place.where[0] == self._bare)
-        values = Payloads(self._buffer, fields[table.START, :rows], fields[table.END, :rows])
+            rows = self._walk(place, buffer, at, end, fields, 1, 0)
+            headers, keys = _beside(buffer, fields[:, :rows], place.where[0] == self._bare)
+        values = BinaryColumn(buffer, fields[table.START, :rows], fields[table.END, :rows])
         size = values.size + (0 if headers is None else headers.size) + sum(len(key or b"") for key in keys or ())
         return Piece(fields[table.OFFSET, :rows], fields[table.STAMP, :rows], values, headers, keys, size)
 
-    def _walk(self, place: Place, at: int, end: int, fields: Places, beside: int, sums: int) -> int:
+    def _walk(self, place: Place, buffer: Buffer, at: int, end: int, fields: Places, beside: int, sums: int) -> int:
         return self._loops.walk(
-            self._buffer.ctypes.data, at, end, place.offset, fields.ctypes.data, fields.shape[1], beside, _NAME, sums,
+            buffer.ctypes.data, at, end, place.offset, fields.ctypes.data, fields.shape[1], beside, _NAME, sums,
             self._row.ctypes.data,
         )  # fmt: skip
 
-    def _beside(self, fields: Places, bare: bool) -> tuple[Payloads | None, list[bytes | None] | None]:
-        headers = keys = None
-        if not bare and (fields[table.HEADER_END] > fields[table.HEADER_START]).any():
-            headers = Payloads(self._buffer, fields[table.HEADER_START], fields[table.HEADER_END])
-        starts = fields[table.KEY_START]
-        if (starts >= 0).any():
-            found = Payloads(self._buffer, np.maximum(starts, 0), np.where(starts < 0, 0, fields[table.KEY_END]))
-            keys = [key if at >= 0 else None for key, at in zip(found, starts.tolist(), strict=True)]
-        return headers, keys
+
+def _beside(buffer: Buffer, fields: Places, bare: bool) -> tuple[BinaryColumn | None, list[bytes | None] | None]:
+    """Headers and keys of the records in the table."""
+    headers = keys = None
+    if not bare and (fields[table.HEADER_END] > fields[table.HEADER_START]).any():
+        headers = BinaryColumn(buffer, fields[table.HEADER_START], fields[table.HEADER_END])
+    starts = fields[table.KEY_START]
+    if (starts >= 0).any():
+        found = BinaryColumn(buffer, np.maximum(starts, 0), np.where(starts < 0, 0, fields[table.KEY_END]))
+        keys = [key if at >= 0 else None for key, at in zip(found, starts.tolist(), strict=True)]
+    return headers, keys
 
 
 def fetch_request(places: list[Place], wait_ms: int) -> bytes:

@@ -1,4 +1,4 @@
-"""What is on its way to one partition: numbered batches, so that the broker takes each once and in order.
+"""The batches on their way to one partition: numbered, so that the broker takes each once and in order.
 
 A batch that may have arrived is sent again as it was; the broker knows it by its producer and its sequence number and
 answers where it lies (idempotent producer, KIP-98). It remembers the last five, so no more are ever on their way.
@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from nodes.log.kafka_batch import SEQUENCES, Batch, Piece
-from nodes.log.kafka_remedies import SENT_AGAIN
+from nodes.log.kafka.direct.record_batch import SEQUENCES, Batch, Piece
+from nodes.log.kafka.retry_policy import SENT_AGAIN
 
 MAX_BATCHES = 5
 OUT_OF_ORDER = 45
@@ -44,7 +44,7 @@ class Track:
         return bool(self.pieces) and not self.again
 
     def next_batch(self, write: Writer) -> Batch | None:
-        """What is to be sent now, which is ``asked`` from then on; None if nothing is, or something is awaited."""
+        """The batch to be sent now, which is ``asked`` from then on; None if nothing is, or something is awaited."""
         if self.again:
             return None
         found = next((one for one in self.batches if not one.asked and one.first_offset is None), None)

@@ -10,8 +10,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nodes.log.kafka_batch import Producer
-from nodes.log.kafka_wire import METADATA, METADATA_VERSION, PRODUCE, Cursor, Lost, Wire, text
+from nodes.log.kafka.direct.connection import METADATA, METADATA_VERSION, PRODUCE, Cursor, Lost, Wire, text
+from nodes.log.kafka.direct.record_batch import Producer
 
 INIT_PRODUCER_ID = 22
 WANTED = {PRODUCE: 7, METADATA: METADATA_VERSION, INIT_PRODUCER_ID: 1}
@@ -26,7 +26,7 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a broker says of a batch."""
+    """A broker's answer to one batch."""
 
     error: int
     first_offset: int
@@ -67,7 +67,7 @@ def send_batches(wire: Wire, batches: Sequence[tuple[Place, bytes]], timeout_ms:
 
 
 def taken(data: memoryview) -> dict[Place, Taken] | Lost:
-    """What the answer to ``send_batches`` says."""
+    """The contents of the answer to ``send_batches``."""
     cursor, found = Cursor(data), {}
     for _ in range(cursor.count()):
         name = cursor.text()

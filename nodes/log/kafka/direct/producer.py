@@ -1,7 +1,7 @@
-"""A sender that writes Kafka's batches itself and asks the leaders to take them, on plain connections of its own.
+"""A sender that writes Kafka's batches itself and asks the leaders to take them, on connections of its own.
 
-It serves what it knows; where a broker or a property asks for more, librdkafka's sender does it from the first record
-on. It is as strict as that one: idempotent, in order, and nothing follows what failed.
+It serves what it knows; where a broker or a property asks for more, confluent-kafka's sender does it from the first
+record on. It is as strict as that one: idempotent, in order, and nothing follows what failed.
 """
 
 from __future__ import annotations
@@ -9,24 +9,28 @@ from __future__ import annotations
 import select
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import KafkaError
 
-from nodes.compiled import Compiled
+from nodes.compiled.loading import Compiled
 from nodes.log.contract import LogUnavailable
-from nodes.log.kafka_batch import Batch, BatchWriter, Piece, Producer
-from nodes.log.kafka_batch_finder import CONNECT_S, Finder, Found, addresses, find
-from nodes.log.kafka_batch_requests import WANTED, Place, Taken, ask_producer, send_batches, taken
-from nodes.log.kafka_batch_track import UNKNOWN_TOPIC, Track
-from nodes.log.kafka_errors import Connection
-from nodes.log.kafka_records import Records
-from nodes.log.kafka_send import SLICE_S, Sender
-from nodes.log.kafka_wire import Address, Lost, Wire
+from nodes.log.kafka.direct.connection import Address, Lost, Wire
+from nodes.log.kafka.direct.in_flight_batches import UNKNOWN_TOPIC, Track
+from nodes.log.kafka.direct.leaders import CONNECT_S, Finder, Found, Wanted, addresses, find
+from nodes.log.kafka.direct.produce_requests import WANTED, Place, Taken, ask_producer, send_batches, taken
+from nodes.log.kafka.direct.record_batch import Batch, BatchWriter, Piece, Producer
+from nodes.log.kafka.direct.security import KNOWN as SECURITY
+from nodes.log.kafka.direct.security import Dialer, can_dial
+from nodes.log.kafka.errors import Connection
+from nodes.log.kafka.producer import SLICE_S, Sender
+from nodes.log.kafka.record_columns import Records
 
 ANSWER_S = 30.0
 """A broker that says nothing for so long is asked on a new connection."""
+SILENT_S = 3.0
+"""While a broker says nothing for so long, the others are asked whether it still leads."""
 _MOST_PAUSE_S, _LEAST_PAUSE_S = 1.0, 0.05
 _LOOK_S, _ASKED_MANY = 0.005, 3
 """Answers are looked for so rarely, unless so many are out: more than five batches of a partition never are."""
@@ -39,12 +43,14 @@ _KNOWN = frozenset(
     "message.max.bytes message.timeout.ms queue.buffering.max.kbytes reconnect.backoff.max.ms reconnect.backoff.ms "
     "retry.backoff.ms socket.keepalive.enable socket.nagle.disable".split()
 )
-_PLAIN = {"security.protocol": ("plaintext",), "compression.type": ("lz4", "none")}
+_VALUES = {"compression.type": ("lz4", "none")}
 
 
-def is_plain(config: Mapping[str, Any]) -> bool:
+def is_known(config: Mapping[str, Any]) -> bool:
     """Whether a sender with these properties can be one of these."""
-    return all(key in _KNOWN or str(value).lower() in _PLAIN.get(key, ()) for key, value in config.items())
+    return can_dial(config) and all(
+        key in _KNOWN or key in SECURITY or str(value).lower() in _VALUES.get(key, ()) for key, value in config.items()
+    )
 
 
 class _Line:
@@ -72,7 +78,8 @@ class BatchSender(Sender):
         self._otherwise = otherwise
         self._other: Sender | None = None
         self._numbered: Producer | None = None
-        self._finder = Finder(config["client.id"])
+        self._dialer = Dialer(config) if is_known(config) else None
+        self._finder = Finder(self._dialer or Dialer({}))
         self._ask = addresses(config["bootstrap.servers"])
         self._lines: dict[Address, _Line] = {}
         self._tracks: dict[Place, Track] = {}
@@ -111,7 +118,7 @@ class BatchSender(Sender):
         self._await_room(name, partition)
 
     def gather(self) -> None:
-        """What is handed over from now on leaves at ``release``, in as few requests as can be."""
+        """Records handed over from now on leave at ``release``, in as few requests as can be."""
         if self._gathered is None:
             self._gathered = {}
 
@@ -132,10 +139,10 @@ class BatchSender(Sender):
             line.wire.unsent for line in self._lines.values()
         )
 
-    def delivered(self, wait: bool) -> None:
+    def poll_acks(self, wait: bool) -> None:
         """Call what waits for acknowledgements; raises if a record was not delivered."""
         if self._other is not None:
-            self._other.delivered(wait)
+            self._other.poll_acks(wait)
             return
         if wait:
             self._let_go()
@@ -156,7 +163,7 @@ class BatchSender(Sender):
         return True
 
     def close(self) -> None:
-        """What is still on its way may arrive, but nobody will hear of it."""
+        """Records still on their way may arrive, unheard of."""
         self._failed = LogUnavailable("the log is closed")
         if self._other is not None:
             self._other.close()
@@ -166,8 +173,10 @@ class BatchSender(Sender):
 
     def _open(self, name: str) -> bool:
         """Find out whether the brokers can be spoken to as it is done here, and who leads the first topic."""
-        for address in self._ask if is_plain(self._config) else ():
-            wire = Wire.connect(*address, self._config["client.id"], CONNECT_S)
+        if self._dialer is None:
+            return False
+        for address in self._ask:
+            wire = self._dialer.connect(address, CONNECT_S)
             if isinstance(wire, Lost):
                 continue
             producer = ask_producer(wire) if wire.lacks(WANTED) is None else None
@@ -178,7 +187,8 @@ class BatchSender(Sender):
         return False
 
     def _learn(self, name: str) -> bool:
-        found = find(self._ask, [name], self._lines, self._config["client.id"])
+        assert self._dialer is not None
+        found = find(self._ask, Wanted([name], set(self._lines), WANTED), self._dialer)
         if isinstance(found, Found):
             self._adopt(found)
             return name not in found.cluster.errors
@@ -211,9 +221,30 @@ class BatchSender(Sender):
         if self._lines.get(address) is not line:
             return
         self._lines.pop(address).wire.close()
+        asked = {(track.name, track.partition) for _, batches in line.asked for track, _ in batches}
         for place, track in self._tracks.items():
-            if self._led.get(place) == address:
+            if place in asked or self._led.get(place) == address:
                 track.lost()
+
+    def _search(self, names: Collection[str]) -> None:
+        """Look for leaders; another broker is the first to be asked each time, as one that stands still costs time."""
+        self._finder.start(self._ask, Wanted(sorted(names), set(self._lines), WANTED))
+        self._ask = [*self._ask[1:], *self._ask[:1]]
+
+    def _doubt(self, now_s: float) -> None:
+        """Where a broker says nothing, look whether others lead by now what it was asked to take."""
+        silent = [line for line in self._lines.values() if line.asked and now_s - line.heard_s > SILENT_S]
+        if silent and not self._finder.busy and now_s >= self._pause_until_s:
+            self._pause_until_s = now_s + _MOST_PAUSE_S
+            self._search({track.name for line in silent for _, batches in line.asked for track, _ in batches})
+
+    def _drop_replaced(self) -> None:
+        """Of brokers that do not lead any more what they were asked to take, no answer is waited for."""
+        for address, line in list(self._lines.items()):
+            places = {(track.name, track.partition) for _, batches in line.asked for track, _ in batches}
+            silent = time.monotonic() - line.heard_s > SILENT_S
+            if silent and any(self._led.get(place, address) != address for place in places):
+                self._drop(address, line)
 
     def _find_again(self, now_s: float) -> None:
         """Look for the leaders of those that have lost theirs, and go on with those that are found."""
@@ -221,7 +252,9 @@ class BatchSender(Sender):
         found = self._finder.result()
         if isinstance(found, Found):
             self._adopt(found)
+            self._drop_replaced()
             led = found.led
+            stale = [track for track in self._tracks.values() if track.resumable() and track.oldest_s() is not None]
             for track in stale:
                 track.last_error = found.cluster.errors.get(track.name, track.last_error)
                 place = track.name, track.partition
@@ -231,12 +264,12 @@ class BatchSender(Sender):
         elif stale and not self._finder.busy and now_s >= self._pause_until_s:
             self._pause_until_s = now_s + self._pause_s
             self._pause_s = min(2 * self._pause_s, _MOST_PAUSE_S)
-            self._finder.start(self._ask, sorted({track.name for track in stale}), set(self._lines))
+            self._search({track.name for track in stale})
 
     # --- batches -----------------------------------------------------------------------------------------------------
 
     def _let_go(self) -> None:
-        """What is gathered leaves now; more may be gathered."""
+        """The gathered records leave now; more may be gathered."""
         if self._gathered:
             gathered, self._gathered = self._gathered, {}
             self._push(gathered.values())
@@ -343,6 +376,7 @@ class BatchSender(Sender):
                     gone = track.last_error == UNKNOWN_TOPIC
                     self._fail(track, UNKNOWN_TOPIC if gone else KafkaError._MSG_TIMED_OUT)
                     return
+            self._doubt(now_s)
             self._find_again(now_s)
 
     def _fail(self, track: Track, error: int) -> None:

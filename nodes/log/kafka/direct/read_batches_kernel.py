@@ -17,8 +17,8 @@ from numba.extending import intrinsic
 
 from holon.columnar.kernel import compiled
 from holon.columnar.vectors import load_word, put_number
-from nodes.log.crc32c_kernel import sum_of
-from nodes.log.kafka_walk_table import (
+from nodes.log.codecs.crc32c import sum_of
+from nodes.log.kafka.direct.read_batches_table import (
     AT,
     BESIDE,
     BROKEN,
@@ -112,7 +112,7 @@ def walk(buffer, at, end, offset, table, height, beside, name, tables, found):
 
     ``buffer``, ``table`` (columns of ``height``, what ``count_records`` says), ``tables`` (of CRC-32C, 0: it is not
     looked at) and ``found`` are addresses; ``beside``: also the columns of keys and headers. ``name``: of the header
-    that is looked for, a word of its five bytes. What is found stands in ``found``, as ``kafka_walk_table`` says.
+    that is looked for, a word of its five bytes. The findings stand in ``found``, as ``read_batches_table`` says.
     """
     rows, status, epoch, some = np.int64(0), np.int64(DONE), np.int64(-1), np.int64(0)
     at += buffer

@@ -1,4 +1,4 @@
-"""What the compiled walk over record batches gives: a table of columns of int64, and a row of findings."""
+"""The results of the compiled walk over record batches: a table of columns of int64, and a row of findings."""
 
 OFFSET, STAMP, START, END, KEY_START, KEY_END, HEADER_START, HEADER_END, WIDTH = range(9)
 """Columns, one after the other. Places are counted from the buffer's start; -1 where there is no key, and two equal

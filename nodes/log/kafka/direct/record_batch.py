@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holon.columnar.payloads import PAD_BYTES
-from nodes.compiled import Compiled
-from nodes.log.crc32c_tables import tables
-from nodes.log.kafka_append import HEADER, RECORD_OVERHEAD_BYTES
-from nodes.log.kafka_records import FEW, Records
-from nodes.log.lz4_layout import TABLE_BYTES, frame_room
+from nodes.compiled.loading import Compiled
+from nodes.log.codecs.crc32c_tables import tables
+from nodes.log.codecs.lz4_layout import TABLE_BYTES, frame_room
+from nodes.log.kafka.append import HEADER, RECORD_OVERHEAD_BYTES
+from nodes.log.kafka.record_columns import FEW, Records
 
 _HEAD = struct.Struct(">qiib")
 """First offset, bytes that follow, epoch of the leader, magic."""
@@ -46,7 +46,7 @@ class Producer:
 
 @dataclass(slots=True)
 class Piece:
-    """What was sent together and has not left as a whole. ``row``: the first that has not."""
+    """Records that were handed over together and have not left as a whole. ``row``: the first that has not."""
 
     records: Records
     done: Callable[[int], None]

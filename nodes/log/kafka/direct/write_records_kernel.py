@@ -1,6 +1,6 @@
 """The compiled loop that writes records as they stand in Kafka's batches (magic 2), from columns.
 
-Format: kafka.apache.org/documentation/#recordbatch. The batch's head is ``kafka_batch.py``'s.
+Format: kafka.apache.org/documentation/#recordbatch. The batch's head is ``record_batch.py``'s.
 """
 # Numba compiles what stands here; its scalars are plain numbers to a type checker.
 # pyright: reportArgumentType=false, reportCallIssue=false

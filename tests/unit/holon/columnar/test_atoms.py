@@ -27,9 +27,9 @@ from holon import (
     on_window,
 )
 from holon.arrow import ArrowColumns, write_atom
-from holon.columnar.payloads import Payloads
-from holon.formats import count_events
-from holon.testing import JobTest
+from holon.columnar.payloads import BinaryColumn
+from holon.formats.formats import count_events
+from holon.testing import JobTestDriver
 from wcrdt import GCounter
 
 COLUMNS = ArrowColumns({"at": int, "name": str})
@@ -59,7 +59,7 @@ class Echo(ProcessingFunction[Any]):
         if len(twice):
             ctx.emit_many([texts[row] + "!" for row in twice], rows=twice)
 
-    @on_window(seen, once=True)
+    @on_window(seen, scope="global")
     async def answer(self, window: Window, ctx: Context) -> None:
         ctx.emit(await self.seen.window_value(window))
 
@@ -68,20 +68,20 @@ def job(**options: Any) -> Job[Any]:
     return Job("atoms", Source("in", COLUMNS, timestamp="at"), Echo, output="out", **options)
 
 
-def run(*records: bytes, cut: bool = False, **options: Any) -> JobTest:
+def run(*records: bytes, cut: bool = False, **options: Any) -> JobTestDriver:
     """All records in one run, or (``cut``) each in one of its own."""
-    test = JobTest(job(**options))
+    test = JobTestDriver(job(**options))
     for part in [[record] for record in records] if cut else [records]:
         test.feed(0, *part)
     test.finish()
     return test
 
 
-def identities(test: JobTest) -> list[tuple[int, int, Any]]:
+def identities(test: JobTestDriver) -> list[tuple[int, int, Any]]:
     return [(i.position, i.n, msgspec.json.decode(v)) for _, i, v in test.raw_outputs() if i is not None]
 
 
-def counts(test: JobTest) -> tuple[int, int, int, int]:
+def counts(test: JobTestDriver) -> tuple[int, int, int, int]:
     found = test.counts
     return found.accepted, found.filtered, found.late, found.dead
 
@@ -100,7 +100,7 @@ def test_results_of_one_call_are_numbered_too() -> None:
 
 
 def test_after_a_failure_the_same_atoms_give_the_same_identities() -> None:
-    test = JobTest(job())
+    test = JobTestDriver(job())
     test.feed(0, names("a", "bx"))
     test.checkpoint(0)
     test.feed(0, names("c", "dx", "e"))
@@ -176,11 +176,11 @@ def test_an_atom_without_events_is_passed_over() -> None:
 
 def test_columns_lie_where_the_records_are_and_several_records_are_joined() -> None:
     one, two = names("a", "b"), names("c")
-    found = COLUMNS.decode(Payloads.of([one, two]))
+    found = COLUMNS.decode(BinaryColumn.of([one, two]))
     assert found.columns["at"].tolist() == [1, 1, 1] and list(found.columns["name"]) == ["a", "b", "c"]
     assert found.rows is not None and found.places is not None
     assert (found.rows.tolist(), found.places.tolist()) == ([0, 0, 1], [0, 1, 0])
-    records = Payloads.of([one])
+    records = BinaryColumn.of([one])
     alone = COLUMNS.decode(records).columns
     assert np.shares_memory(alone["at"], records.buffer) and alone["name"].buffer is records.buffer
     assert count_events(COLUMNS, [one, two, b"no atom"]) == 4
@@ -240,9 +240,9 @@ class Waiting(ProcessingFunction[Any]):
         return None
 
 
-def waiting(*records: bytes, **options: Any) -> JobTest:
+def waiting(*records: bytes, **options: Any) -> JobTestDriver:
     source = Source("in", Pairs(), timestamp=lambda event: event["ts"])
-    test = JobTest(Job("waiting", source, Waiting, output="out", **options), partitions=2)
+    test = JobTestDriver(Job("waiting", source, Waiting, output="out", **options), partitions=2)
     test.feed(0, *records)
     return test
 

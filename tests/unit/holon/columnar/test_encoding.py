@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from holon.columnar.encoding import FEW, Field, Thousandths, encode_rows
 from holon.columnar.loops import install, installed
-from holon.columnar.payloads import Payloads, Texts
-from nodes.compiled import ensure
+from holon.columnar.payloads import BinaryColumn, Texts
+from nodes.compiled.loading import ensure
 
 INTEGERS = [0, 1, -1, 9, 10, 99, 100, -1000, 10**17, 10**18 - 1, 10**18, 2**63 - 1, -(2**63), 1234567]
 TEXTS = ["", "a", "x" * 15, "x" * 16, "x" * 17, "y" * 300, 'with "quotes"', "back\\slash", "tab\t",
@@ -48,7 +48,7 @@ def test_all_kinds_of_values_are_written_as_msgspec_writes_them() -> None:
 
 def test_plain_rows_are_one_buffer() -> None:
     found = agree({"n": np.arange(FEW), "t": Texts.of(["plain"] * FEW)}, FEW)
-    assert isinstance(found, Payloads)
+    assert isinstance(found, BinaryColumn)
     assert found[1] == b'{"n":1,"t":"plain"}'
 
 

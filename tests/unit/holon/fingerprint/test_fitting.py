@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal, NamedTuple, TypedDict
 import msgspec
 import pytest
 
-from holon.fitting import misfits
-from holon.schema import Shape, shape_of
-from holon.version import FORMAT, JobVersion
+from holon.fingerprint.fitting import misfits
+from holon.fingerprint.schema import Shape, shape_of
+from holon.fingerprint.version import FORMAT, JobVersion
 
 
 class Old(msgspec.Struct):

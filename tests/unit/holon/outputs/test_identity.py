@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holon.identity import IdentityStamp, OutputId, Track, ascents, place_of
+from holon.outputs.identity import IdentityStamp, OutputId, Track, ascents, place_of
 
 
 def header(

@@ -1,4 +1,4 @@
-"""What leaves a job: encodings, routing, identities, and the errors of emitting wrongly."""
+"""The outputs of a job: encodings, routing, identities, and the errors of emitting wrongly."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ from holon import (
     UserFunctionError,
     Window,
 )
-from holon.columnar.payloads import Payloads
-from holon.murmur import murmur2
-from holon.testing import JobTest
+from holon.columnar.payloads import BinaryColumn
+from holon.outputs.partitioner import murmur2
+from holon.testing import JobTestDriver
 from tests.unit.holon_jobs import Base, Event, Reading, feeding, job
 
 ROUTED = {"routed": Output("routed", route_by_key=True, partitions=5)}
 
 
-def batch_job(process_batch: Any, **options: Any) -> JobTest:
+def batch_job(process_batch: Any, **options: Any) -> JobTestDriver:
     source = Source("events", JsonColumns(Reading), "ts")
-    test = JobTest(Job("test", source, process_batch=process_batch, output="out", **options))
+    test = JobTestDriver(Job("test", source, process_batch=process_batch, output="out", **options))
     test.feed(0, *({"ts": ts} for ts in range(4)))
     return test
 
 
-def identities(test: JobTest, output: str = "main") -> list[tuple[int, int]]:
+def identities(test: JobTestDriver, output: str = "main") -> list[tuple[int, int]]:
     return [(identity.position, identity.n) for _, identity, _ in test.raw_outputs(output) if identity is not None]
 
 
@@ -51,7 +51,7 @@ def test_an_identity_names_what_caused_the_output() -> None:
         def answer(self, window: Window, ctx: Context) -> Any:
             ctx.emit("window")
 
-    test = JobTest(job(Emits), partitions=2)
+    test = JobTestDriver(job(Emits), partitions=2)
     test.feed(1, {"ts": 3}, {"ts": 12})
     test.finish()
     found = [identity for to, identity, _ in test.raw_outputs() if to == 1]
@@ -64,8 +64,8 @@ def test_an_identity_names_what_caused_the_output() -> None:
 
 def test_results_in_one_buffer_are_named_as_single_ones() -> None:
     def by_columns(batch: Batch[Reading], ctx: Context) -> None:
-        ctx.emit_many(Payloads.of([b"%d" % ts for ts in batch.ts_ms.tolist()]))
-        ctx.emit_many(Payloads.of([b"7", b"8"]), np.array([1, 1]), keys=[b"k", None])
+        ctx.emit_many(BinaryColumn.of([b"%d" % ts for ts in batch.ts_ms.tolist()]))
+        ctx.emit_many(BinaryColumn.of([b"7", b"8"]), np.array([1, 1]), keys=[b"k", None])
 
     def one_by_one(batch: Batch[Reading], ctx: Context) -> None:
         ctx.emit_many(batch.ts_ms)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from holon.columnar.payloads import Payloads
-from holon.identity import IdentityStamp, Track
-from holon.runs import Run
+from holon.columnar.payloads import BinaryColumn
+from holon.outputs.identity import IdentityStamp, Track
+from holon.outputs.runs import Run
 
 
 def named(values: list[bytes]) -> list[bytes]:
@@ -29,7 +29,7 @@ def test_columns_and_single_results_keep_their_order(column_first: bool) -> None
     for number in range(4):
         values = [b"%d-%d" % (number, row) for row in range(3)]
         if (number % 2 == 0) == column_first:
-            run.add_columns(Payloads.of(values), Payloads.of(named(values)), [b"k", None, b""])
+            run.add_columns(BinaryColumn.of(values), BinaryColumn.of(named(values)), [b"k", None, b""])
             expected += list(zip(values, named(values), [b"k", None, b""], strict=True))
         else:
             run.add(values[0], b"h", None)
@@ -44,9 +44,9 @@ def test_columns_and_single_results_keep_their_order(column_first: bool) -> None
 def test_columns_alone_stay_columns_in_one_buffer() -> None:
     run = Run()
     for values in ([b"a", b"bc"], [], [b"d"]):
-        run.add_columns(Payloads.of(values), Payloads.of(named(values)), None)
+        run.add_columns(BinaryColumn.of(values), BinaryColumn.of(named(values)), None)
     run.keep(9)
-    assert isinstance(run.values, Payloads)
-    assert isinstance(run.headers, Payloads)
+    assert isinstance(run.values, BinaryColumn)
+    assert isinstance(run.headers, BinaryColumn)
     assert (list(run.values), run.keys, len(run)) == ([b"a", b"bc", b"d"], [None] * 3, 3)
     assert list(run.headers) == named([b"a", b"bc", b"d"])

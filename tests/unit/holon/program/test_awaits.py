@@ -9,13 +9,13 @@ import pytest
 from holon import (
     WCRDT,
     Context,
-    Global,
+    GlobalWindow,
     ManualWatermarks,
     ProcessingFunction,
     UserFunctionError,
     Window,
 )
-from holon.testing import JobTest
+from holon.testing import JobTestDriver
 from tests.unit.holon_jobs import Base, Event, feeding, job
 from wcrdt import GCounter
 
@@ -34,19 +34,19 @@ class Reader(Base):
 def test_awaiting_a_window_that_the_partition_itself_keeps_open_is_an_error() -> None:
     with pytest.raises(
         UserFunctionError,
-        match=r"ReadNeverCompletes: partition 0 awaits window \(0, 10\) of 'count', but its own watermark 9 has not",
+        match=r"WindowReadDeadlock: partition 0 awaits window \(0, 10\) of 'count', but its own watermark 9 has not",
     ):
         feeding(Reader, {"ts": 9, "start": 0}, partitions=2)
 
 
 def test_awaiting_the_end_of_time_is_an_error() -> None:
     class Forever(ProcessingFunction[Event]):
-        all = WCRDT(GCounter(), Global())
+        all = WCRDT(GCounter(), GlobalWindow())
 
         async def process(self, event: Event, ctx: Context) -> None:
-            await self.all.window_value(Global.WINDOW)
+            await self.all.window_value(GlobalWindow.WINDOW)
 
-    with pytest.raises(UserFunctionError, match="ReadNeverCompletes"):
+    with pytest.raises(UserFunctionError, match="WindowReadDeadlock"):
         feeding(Forever, {"ts": 1})
 
 
@@ -101,7 +101,7 @@ def test_a_partition_that_awaits_stands_still_and_goes_on_where_it_was() -> None
 
 
 def test_two_partitions_that_await_each_other_both_go_on() -> None:
-    test = JobTest(job(Reader), partitions=2)
+    test = JobTestDriver(job(Reader), partitions=2)
     test.feed(0, {"ts": 1}, {"ts": 12, "start": 0})
     test.feed(1, {"ts": 2}, {"ts": 13, "start": 0})
     assert test.waiting() == [] and test.outputs() == [[2, 1], [2, 1]]
@@ -115,7 +115,7 @@ def test_the_end_of_the_input_waits_for_what_awaits() -> None:
 
 
 def test_an_await_after_a_punctuation_at_the_same_offset_is_seen_by_the_others() -> None:
-    test = JobTest(job(Reader), partitions=2)
+    test = JobTestDriver(job(Reader), partitions=2)
     test.feed(0, {"ts": 1})
     test.advance_watermark(0, 5)
     test.feed(0, {"ts": 12, "start": 0})
@@ -156,7 +156,7 @@ def test_whether_the_awaited_window_was_there_already_makes_no_difference_to_a_f
             if "start" in event:
                 raise ValueError("too late to undo")
 
-    test = feeding(Fails, {"ts": 1}, {"ts": 12}, on_error="dead-letter", read_back_ms=100)
+    test = feeding(Fails, {"ts": 1}, {"ts": 12}, on_error="dead-letter", window_retention_ms=100)
     assert test.replica.is_complete("count", Window(0, 10))
     with pytest.raises(UserFunctionError, match="too late to undo on partition 0 at offset 2"):
         test.feed(0, {"ts": 13, "start": 0})

@@ -26,8 +26,8 @@ from holon import (
     WLocal,
     on_window,
 )
-from holon.snapshot import Snapshot
-from holon.testing import JobTest, run_job
+from holon.testing import JobTestDriver, run_job
+from holon.tracks.snapshot import Snapshot
 from tests.unit.holon_jobs import Base, Event, feeding, job
 from wcrdt import DecodeError, GCounter
 
@@ -66,7 +66,7 @@ def test_a_job_name_must_fit_into_topic_names(name: str) -> None:
     [
         ({"on_error": "ignore"}, 'on_error must be "fail" or "dead-letter"'),
         ({"allowed_lateness_ms": -1}, "allowed_lateness_ms must be 0 or more"),
-        ({"read_back_ms": -1}, "read_back_ms must be 0 or more"),
+        ({"window_retention_ms": -1}, "window_retention_ms must be 0 or more"),
         ({"side_outputs": {"late": "x"}}, r"side output names \['late'\] are reserved"),
         ({"output": "events"}, "outputs need topics of their own, also events"),
         ({"output": "a", "side_outputs": {"b": "a"}}, r"topics of their own, also \['a'\]"),
@@ -96,10 +96,10 @@ def test_a_class_brings_its_own_states() -> None:
 
 def test_a_window_of_one_partition_cannot_be_answered_once_for_all() -> None:
     class Once(Base):
-        @on_window(Base.mine, once=True)
+        @on_window(Base.mine, scope="global")
         def answer_once(self, window: Window, ctx: Context) -> None: ...
 
-    with refused("a WLocal has one value a partition"):
+    with refused("has one value a partition"):
         job(Once)
 
 
@@ -167,7 +167,7 @@ def test_a_coroutine_that_nobody_awaits_is_an_error() -> None:
         def process(self, event: Event, ctx: Context) -> Any:
             return self.inner.process(event, ctx)
 
-    with pytest.raises(UserFunctionError, match="process returned a coroutine, which nobody runs: write it as"):
+    with pytest.raises(UserFunctionError, match="process returned a coroutine, which is never run: write it as"):
         feeding(Outer, {"ts": 1})
 
 
@@ -181,7 +181,7 @@ def test_an_attribute_cannot_be_assigned_while_the_job_runs() -> None:
 
 
 def test_a_state_outside_of_a_running_job_explains_itself() -> None:
-    with pytest.raises(JobError, match=r"state 'count' was read outside of a running job.*JobTest"):
+    with pytest.raises(JobError, match=r"state 'count' was read outside of a running job.*JobTestDriver"):
         Base().count.insert(1, 5)
 
 
@@ -268,7 +268,7 @@ def test_a_constant_that_cannot_be_copied_is_refused() -> None:
             self.generator = (n for n in [1])
 
     with refused("Holds cannot be copied for each partition.*attributes are constants"):
-        JobTest(job(Holds()))
+        JobTestDriver(job(Holds()))
 
 
 @dataclass
@@ -285,7 +285,7 @@ def test_a_written_type_is_what_a_checkpoint_restores() -> None:
             self.accounts.value.setdefault(event["ts"] // 10, Account("Ada")).owner += "!"
             ctx.emit(self.accounts.value[event["ts"] // 10].owner)
 
-    test = JobTest(job(Keeps))
+    test = JobTestDriver(job(Keeps))
     test.feed(0, {"ts": 1})
     test.checkpoint(0)
     test.fail(0)
@@ -327,7 +327,7 @@ def closing_over(number: int) -> Callable[[Event, Context], None]:
 
 
 def filtering(where: Callable[[Any], bool]) -> Job[Event]:
-    return Job("test", Source("events", Json(Event), where=where), process, states=[counted, nth])
+    return Job("test", Source("events", Json(Event), filter=where), process, states=[counted, nth])
 
 
 @pytest.mark.parametrize(

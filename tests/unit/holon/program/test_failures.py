@@ -22,7 +22,7 @@ from holon import (
     Window,
     on_window,
 )
-from holon.testing import JobTest
+from holon.testing import JobTestDriver
 from holon.tracebacks import own_frames
 from tests.unit.holon_jobs import Base, Event, Reading, feeding, job
 from wcrdt import GCounter
@@ -34,7 +34,7 @@ def test_an_exception_names_job_topic_partition_offset_and_record_and_shows_the_
             if event["ts"] == 3:
                 raise KeyError("nothing there")
 
-    test = JobTest(job(Fails), partitions=2)
+    test = JobTestDriver(job(Fails), partitions=2)
     with pytest.raises(UserFunctionError) as caught:
         test.feed(1, {"ts": 1}, {"ts": 3})
     message = (
@@ -47,7 +47,7 @@ def test_an_exception_names_job_topic_partition_offset_and_record_and_shows_the_
     assert lines[:2] == ['record at offset 1: {"ts":3}', "Traceback (most recent call last):"]
     assert f'File "{__file__}"' in lines[2] and lines[2].endswith("in process")
     assert lines[3:] == ['    raise KeyError("nothing there")', "KeyError: 'nothing there'"]
-    assert "record_track.py" in caught.value.trace and lines[3] in caught.value.trace
+    assert "tracks/record_track.py" in caught.value.trace and lines[3] in caught.value.trace
 
 
 def test_frames_of_libraries_are_left_out_behind_the_users_own_and_kept_where_there_are_none() -> None:
@@ -103,7 +103,7 @@ def test_a_window_handler_that_fails_names_its_window_and_shows_its_own_frames()
 
     with pytest.raises(UserFunctionError, match=r"on partition 0 at window \[0, 10\) in answer$") as caught:
         feeding(Fails, {"ts": 1}, {"ts": 25})
-    assert "window_track.py" in caught.value.trace and "window_track.py" not in caught.value.details
+    assert "tracks/window_track.py" in caught.value.trace and "tracks/window_track.py" not in caught.value.details
     assert caught.value.details.endswith("ValueError: no such window")
 
 
@@ -134,7 +134,7 @@ def test_a_failing_batch_names_its_offsets() -> None:
         def process_batch(self, batch: Batch[Reading], ctx: Context) -> None:
             raise ValueError("no")
 
-    test = JobTest(Job("test", Source("events", JsonColumns(Reading), "ts"), Fails))
+    test = JobTestDriver(Job("test", Source("events", JsonColumns(Reading), "ts"), Fails))
     with pytest.raises(UserFunctionError, match=r"ValueError: no on partition 0 at offsets 0 to 2 \(a batch\)"):
         test.feed(0, {"ts": 1}, {"ts": 2}, {"ts": 3})
 
@@ -156,7 +156,7 @@ def test_dead_letters_of_a_batch_cost_only_the_rows_that_fail() -> None:
             ctx.emit(["count", await self.count.window_value(window)])
 
     made = Job("test", Source("events", JsonColumns(Reading), "ts"), Fails, output="out", on_error="dead-letter")
-    test = JobTest(made)
+    test = JobTestDriver(made)
     test.feed(0, *({"ts": i, "level": level} for i, level in enumerate([1, 7, 2, 3, 7, 7, 4])))
     assert test.tasks[0].scope.locals["seen"] == [0, 2, 3, 6]
     test.finish()

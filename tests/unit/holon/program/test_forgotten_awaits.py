@@ -16,11 +16,11 @@ from holon import (
     Window,
     WindowNotAwaited,
 )
-from holon.testing import JobTest
+from holon.testing import JobTestDriver
 from tests.unit.holon_jobs import Base, Event, feeding, job
 from wcrdt import GCounter
 
-FORGOTTEN = r"WindowNotAwaited: {} on partition 0 has asked for window \(0, 10\) of 'count' and not awaited it"
+FORGOTTEN = r"WindowNotAwaited: {} on partition 0 has requested window \(0, 10\) of 'count' and not awaited it"
 
 
 @pytest.mark.parametrize("on_error", ["fail", "dead-letter"])
@@ -92,7 +92,7 @@ def test_a_read_that_is_forgotten_behind_one_that_waits_is_named() -> None:
         async def answer(self, window: Window, ctx: Context) -> Any:
             await self.count.window_value(window)
 
-    test = JobTest(job(Forgets), partitions=2)
+    test = JobTestDriver(job(Forgets), partitions=2)
     test.feed(0, {"ts": 1}, {"ts": 25, "start": 0})
     assert test.waiting() == [0]
     with pytest.raises(UserFunctionError, match=FORGOTTEN.format("process")):

@@ -1,4 +1,4 @@
-"""What a new user gets wrong is an error by name at the first record, or before."""
+"""A new user's mistake is an error by name at the first record, or before."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from holon import (
     on_window,
 )
 from holon.job import encode_json
-from holon.testing import JobTest
+from holon.testing import JobTestDriver
 from tests.unit.holon_jobs import Base, Event, Reading, feeding, job
 from wcrdt import GCounter
 
@@ -114,7 +114,7 @@ def test_a_lock_in_a_local_of_the_window_track_is_named_with_its_window() -> Non
         def answer(self, window: Window, ctx: Context) -> None:
             self.answered.value = threading.Lock()  # type: ignore[assignment]
 
-    test = JobTest(job(Locks))
+    test = JobTestDriver(job(Locks))
     test.feed(0, {"ts": 1})
     with pytest.raises(UserFunctionError, match=r"at window \[0, 10\) in answer") as raised:
         test.finish()
@@ -176,7 +176,7 @@ def test_what_process_returns_after_an_await_is_an_error() -> None:
             if event["ts"] > 10:
                 return await self.count.window_value(Window(0, 10))
 
-    test = JobTest(job(Returns), 2)
+    test = JobTestDriver(job(Returns), 2)
     test.feed(0, {"ts": 1}, {"ts": 11})
     with pytest.raises(UserFunctionError, match="process returned a int"):
         test.feed(1, {"ts": 12})
@@ -202,7 +202,7 @@ def test_what_a_handler_returns_is_an_error(is_async: bool) -> None:
         async def answer(self, window: Window, ctx: Context) -> Any:
             return await self.count.window_value(window)
 
-    test = JobTest(job(ReturnsAsync if is_async else Returns))
+    test = JobTestDriver(job(ReturnsAsync if is_async else Returns))
     test.feed(0, {"ts": 1})
     with pytest.raises(UserFunctionError, match="answer returned a "):
         test.finish()
@@ -259,7 +259,7 @@ def test_a_job_with_columns_of_its_own_type_still_runs() -> None:
             self.total.value += event.level
 
     source = Source("readings", Json(Reading), lambda event: event.ts)
-    test = JobTest(Job("sums", source, Sums, output="out"))
+    test = JobTestDriver(Job("sums", source, Sums, output="out"))
     test.feed(0, Reading(1, level=2.5), Reading(2, level=1.5))
     test.checkpoint(0)
     assert test.counts.accepted == 2

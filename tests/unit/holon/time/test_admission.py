@@ -1,4 +1,4 @@
-"""What becomes of a record before the processing function sees it: event times, filters, lateness, dead letters."""
+"""The fate of a record before the processing function gets it: event times, filters, lateness, dead letters."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from holon import (
     Tumbling,
     UserFunctionError,
 )
-from holon.testing import JobTest
+from holon.testing import JobTestDriver
 from tests.unit.holon_jobs import Reading
 from wcrdt import GCounter
 
@@ -60,15 +60,15 @@ def by_column(timestamp: Any, **options: Any) -> Job[Any]:
     return Job("times", Source("events", JsonColumns(Reading), timestamp, **options), ColumnTimes, output="out")
 
 
-def run(job: Job[Any], *records: Any, clock_ms: int = 0) -> JobTest:
-    test = JobTest(job, clock_ms=clock_ms)
+def run(job: Job[Any], *records: Any, clock_ms: int = 0) -> JobTestDriver:
+    test = JobTestDriver(job, clock_ms=clock_ms)
     test.feed(0, *records)
     test.finish()
     assert test.counts.taken == len(records)
     return test
 
 
-def reasons(test: JobTest) -> dict[int, str]:
+def reasons(test: JobTestDriver) -> dict[int, str]:
     return {record["offset"]: record["reason"] for record in test.dead()}
 
 
@@ -80,7 +80,7 @@ def test_a_record_without_a_usable_time_is_dead_and_the_others_are_not(ts: Any) 
 
 
 def test_a_dead_record_keeps_payload_origin_and_reason() -> None:
-    test = JobTest(by_record(), partitions=2, clock_ms=77)
+    test = JobTestDriver(by_record(), partitions=2, clock_ms=77)
     test.feed(1, {"ts": 1}, b"\xff\xfe")
     test.finish()
     (dead,) = test.dead()
@@ -142,7 +142,7 @@ def test_without_an_extractor_the_log_timestamp_is_the_event_time() -> None:
 
 
 def test_the_skew_guard_refuses_times_far_ahead_of_the_log_and_nothing_else() -> None:
-    test = run(by_record(skew_guard_ms=10), {"ts": 90}, {"ts": 110}, {"ts": 111}, {"ts": 110}, clock_ms=100)
+    test = run(by_record(max_future_skew_ms=10), {"ts": 90}, {"ts": 110}, {"ts": 111}, {"ts": 110}, clock_ms=100)
     assert test.outputs() == [90, 110, 110]
     assert reasons(test) == {2: "event time 111 is 11 ms ahead of the log's timestamp; the skew guard allows 10 ms"}
 
@@ -167,7 +167,7 @@ def test_bounded_out_of_orderness_delays_the_watermark() -> None:
 
 
 def test_filtered_records_move_the_watermark_and_are_never_late() -> None:
-    job = by_record(where=lambda event: event["ts"] % 2 == 0)
+    job = by_record(filter=lambda event: event["ts"] % 2 == 0)
     test = run(job, {"ts": 2}, {"ts": 31}, {"ts": 4}, {"ts": 5})
     assert test.outputs() == [2]
     counts = test.counts
@@ -188,14 +188,14 @@ def test_a_record_is_accepted_while_any_state_still_takes_it() -> None:
 
 
 def test_a_mask_must_have_one_bool_a_row() -> None:
-    job = by_column("ts", where=lambda columns: columns["ts"])
-    with pytest.raises(UserFunctionError, match="where must give a bool for each of 2 rows"):
+    job = by_column("ts", filter=lambda columns: columns["ts"])
+    with pytest.raises(UserFunctionError, match="filter must give a bool for each of 2 rows"):
         run(job, {"ts": 1}, {"ts": 2})
 
 
 def test_a_filter_that_raises_stops_the_job_at_the_record() -> None:
-    job = by_record(where=lambda event: 1 / event["level"] > 0)
-    with pytest.raises(UserFunctionError, match=r"timestamp or where function raised ZeroDivisionError.*offset 2"):
+    job = by_record(filter=lambda event: 1 / event["level"] > 0)
+    with pytest.raises(UserFunctionError, match=r"timestamp or filter function raised ZeroDivisionError.*offset 2"):
         run(job, {"ts": 1, "level": 1}, {"ts": 2, "level": 1}, {"ts": 3, "level": 0}, {"ts": 4, "level": 0})
 
 
@@ -207,7 +207,7 @@ def test_a_strategy_cannot_end_time() -> None:
         def describe(self) -> str:
             return "eager"
 
-    test = JobTest(by_record(watermarks=Eager()))
+    test = JobTestDriver(by_record(watermarks=Eager()))
     test.feed(0, {"ts": 1}, {"ts": 2})
     assert not test.tasks[0].done and len(test.late()) == 1
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from holon import Batch, Context, Job, JobError, Json, JsonColumns, ProcessingFunction, Source
-from holon.testing import JobTest
-from holon.time_units import MAX_TS_MS, likely_unit, to_ms
+from holon.testing import JobTestDriver
+from holon.time.units import MAX_TS_MS, likely_unit, to_ms
 
 NOW_MS = 1_750_000_000_123
 NOW = datetime.fromtimestamp(1_750_000_000, UTC) + timedelta(milliseconds=123)
@@ -43,18 +43,18 @@ class EmitsColumns(ProcessingFunction[Any]):
         ctx.emit_many(batch.ts_ms.tolist())
 
 
-def by_row(kind: Any, values: list[Any], unit: Any) -> JobTest:
+def by_row(kind: Any, values: list[Any], unit: Any) -> JobTestDriver:
     source = Source("events", Json(kind), timestamp=lambda event: event.at, timestamp_unit=unit)
     return fed(Job("times", source, Emits, output="out"), values)
 
 
-def by_column(kind: Any, values: list[Any], unit: Any) -> JobTest:
+def by_column(kind: Any, values: list[Any], unit: Any) -> JobTestDriver:
     source = Source("events", JsonColumns(kind), timestamp="at", timestamp_unit=unit)
     return fed(Job("times", source, EmitsColumns, output="out"), values)
 
 
-def fed(job: Job[Any], values: list[Any]) -> JobTest:
-    test = JobTest(job)
+def fed(job: Job[Any], values: list[Any]) -> JobTestDriver:
+    test = JobTestDriver(job)
     test.feed(0, *({"at": value} for value in values))
     return test
 

@@ -12,18 +12,18 @@ import pytest
 
 from holon import WCRDT, Context, Job, JobError, Json, ProcessingFunction, Source, Tumbling, Window, on_window
 from holon.job import DEAD
-from holon.source import LIVE_SKEW_GUARD_MS
-from holon.testing import JobTest
-from nodes.checkpoints import CheckpointStore
-from nodes.continuing import continue_job
-from nodes.driver import Driver
-from nodes.history import History
-from nodes.jobs import declare_end, open_job
+from holon.source import LIVE_MAX_FUTURE_SKEW_MS
+from holon.testing import JobTestDriver
+from nodes.checkpoints.store import CheckpointStore
 from nodes.log.memory import MemoryLog
 from nodes.machine import messages as m
 from nodes.machine.config import NodeConfig
-from nodes.reader import OutputReader
+from nodes.results.reader import OutputReader
 from nodes.sim.store import MemoryCheckpoints
+from nodes.streams.continuing import continue_job
+from nodes.streams.control_history import History
+from nodes.streams.driver import Driver
+from nodes.streams.jobs import declare_end, open_job
 from wcrdt import GCounter
 
 NOW_MS = 1_750_000_000_000
@@ -37,7 +37,7 @@ class Counting(ProcessingFunction[Event]):
     def process(self, event: Event, ctx: Context) -> None:
         self.count.insert(1, event["ts"])
 
-    @on_window(count, once=True)
+    @on_window(count, scope="global")
     async def report(self, window: Window, ctx: Context) -> None:
         ctx.emit([window.start_ms, await self.count.window_value(window)])
 
@@ -51,11 +51,13 @@ def counting(**options: Any) -> Job[Event]:
 
 
 def test_a_record_from_the_future_closes_no_window_of_a_job_that_follows_its_topic() -> None:
-    test = JobTest(counting(), clock_ms=NOW_MS, live=True)
-    test.feed(0, {"ts": NOW_MS}, {"ts": CENTURIES_MS}, {"ts": NOW_MS + LIVE_SKEW_GUARD_MS}, {"ts": NOW_MS - 10**12})
+    test = JobTestDriver(counting(), clock_ms=NOW_MS, live=True)
+    test.feed(
+        0, {"ts": NOW_MS}, {"ts": CENTURIES_MS}, {"ts": NOW_MS + LIVE_MAX_FUTURE_SKEW_MS}, {"ts": NOW_MS - 10**12}
+    )
     (letter,) = test.dead()
     assert letter["offset"] == 1 and "the skew guard allows 86400000 ms" in letter["reason"]
-    assert "Source(skew_guard_ms=) sets it, None turns it off" in letter["reason"]
+    assert "Source(max_future_skew_ms=) sets it, None turns it off" in letter["reason"]
     assert test.counts.accepted == 2 and test.counts.late == 1
 
 
@@ -64,27 +66,27 @@ def test_a_record_from_the_future_closes_no_window_of_a_job_that_follows_its_top
     [
         ({}, True, 1),
         ({}, False, 0),
-        ({"skew_guard_ms": None}, True, 0),
-        ({"skew_guard_ms": 5}, False, 1),
-        ({"skew_guard_ms": 10**14}, True, 0),
+        ({"max_future_skew_ms": None}, True, 0),
+        ({"max_future_skew_ms": 5}, False, 1),
+        ({"max_future_skew_ms": 10**14}, True, 0),
     ],
 )
 def test_what_is_declared_outranks_the_default(options: Any, live: bool, dead: int) -> None:
-    test = JobTest(counting(**options), clock_ms=NOW_MS, live=live)
+    test = JobTestDriver(counting(**options), clock_ms=NOW_MS, live=live)
     test.feed(0, {"ts": NOW_MS}, {"ts": CENTURIES_MS})
     assert test.counts.dead == dead
 
 
 def test_a_record_without_a_log_timestamp_is_not_judged() -> None:
-    test = JobTest(counting(), clock_ms=-1, live=True)
+    test = JobTestDriver(counting(), clock_ms=-1, live=True)
     test.feed(0, {"ts": NOW_MS})
     assert test.counts.accepted == 1
 
 
 @pytest.mark.parametrize("guard", [-1, "always", 1.5])
 def test_a_guard_that_means_nothing_is_refused(guard: Any) -> None:
-    with pytest.raises(JobError, match="skew_guard_ms must be 0 or more"):
-        counting(skew_guard_ms=guard)
+    with pytest.raises(JobError, match="max_future_skew_ms must be 0 or more"):
+        counting(max_future_skew_ms=guard)
 
 
 # --- what the log records -------------------------------------------------------------------------------------------
@@ -98,7 +100,7 @@ def new_log() -> MemoryLog:
 
 @pytest.mark.parametrize("bounded", [False, True])
 def test_an_incarnation_keeps_what_its_start_has_recorded(bounded: bool) -> None:
-    log, guard = new_log(), None if bounded else LIVE_SKEW_GUARD_MS
+    log, guard = new_log(), None if bounded else LIVE_MAX_FUTURE_SKEW_MS
     assert open_job(log, counting(), bounded=bounded).live_guard_ms == guard
     assert open_job(log, counting(), bounded=not bounded).live_guard_ms == guard, "resumed in the other way"
     assert open_job(log, counting()).live_guard_ms == guard, "as a node does"
@@ -111,7 +113,7 @@ def test_a_job_of_an_older_release_resumes_without_a_guard() -> None:
     started = History(log, counting()).ownership.started
     assert started is not None
     run = msgspec.json.decode(started.description["run"])
-    assert run.pop("live_guard_ms") == LIVE_SKEW_GUARD_MS
+    assert run.pop("live_guard_ms") == LIVE_MAX_FUTURE_SKEW_MS
     run["job"] = run["job"].replace("skew live", "skew None")
     described = started.description | {"run": msgspec.json.encode(run).decode()}
     older = m.JobStarted(1, started.fingerprint, started.partitions, described)
@@ -125,7 +127,7 @@ def test_another_guard_on_existing_state_is_another_declaration() -> None:
     log = new_log()
     open_job(log, counting())
     with pytest.raises(Exception, match=r"was source.*skew live.*is source.*skew None"):
-        open_job(log, counting(skew_guard_ms=None))
+        open_job(log, counting(max_future_skew_ms=None))
 
 
 # --- fleets ---------------------------------------------------------------------------------------------------------
@@ -145,7 +147,7 @@ class Fleet:
         from nodes.machine.node import Node
 
         self.born += 1
-        config = NodeConfig(f"n{self.born}", expect_ms=0, checkpoint_interval_ms=60_000, suspect_after_ms=50)
+        config = NodeConfig(f"n{self.born}", expect_ms=0, checkpoint_interval_ms=60_000, failure_timeout_ms=50)
         history = History(self.log, counting())
         node = Node(config, open_job(self.log, counting()), history.ownership)
         return Driver(node, self.log, self.store, lambda: self.now_ms, control_at=history.offset)
@@ -188,7 +190,7 @@ def test_a_job_that_goes_on_behind_its_end_has_the_guard_of_how_it_goes_on() -> 
     fleet.put(0, NOW_MS)
     fleet.to_the_end()
     continue_job(fleet.log, counting(), fleet.store)
-    assert open_job(fleet.log, counting()).live_guard_ms == LIVE_SKEW_GUARD_MS
+    assert open_job(fleet.log, counting()).live_guard_ms == LIVE_MAX_FUTURE_SKEW_MS
     fleet.put(0, CENTURIES_MS)
     fleet.to_the_end()
     assert len(fleet.read(counting().outputs[DEAD].topic)) == 1

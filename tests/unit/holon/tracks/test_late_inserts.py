@@ -7,9 +7,21 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from holon import WCRDT, Batch, Context, Global, Job, Json, JsonColumns, ProcessingFunction, Source, Tumbling, WLocal
-from holon.admit import Counts
-from holon.testing import JobTest
+from holon import (
+    WCRDT,
+    Batch,
+    Context,
+    GlobalWindow,
+    Job,
+    Json,
+    JsonColumns,
+    ProcessingFunction,
+    Source,
+    Tumbling,
+    WLocal,
+)
+from holon.testing import JobTestDriver
+from holon.tracks.admission import AdmissionCounts
 from tests.unit.holon_jobs import Reading
 from wcrdt import GCounter
 
@@ -20,7 +32,7 @@ LATE = 5
 
 class Both(ProcessingFunction[Reading]):
     count = WCRDT(GCounter(), Tumbling(10))
-    everything = WCRDT(GCounter(), Global())
+    everything = WCRDT(GCounter(), GlobalWindow())
 
     def process(self, event: Reading, ctx: Context) -> None:
         self.count.insert(1, ctx.timestamp_ms)
@@ -29,7 +41,7 @@ class Both(ProcessingFunction[Reading]):
 
 class BothByBatch(ProcessingFunction[Reading]):
     count = WLocal(GCounter(), Tumbling(10))
-    everything = WCRDT(GCounter(), Global())
+    everything = WCRDT(GCounter(), GlobalWindow())
 
     def process_batch(self, batch: Batch[Reading], ctx: Context) -> None:
         ones = np.ones(len(batch), dtype=np.int64)
@@ -39,11 +51,11 @@ class BothByBatch(ProcessingFunction[Reading]):
             raise ValueError("told to fail")
 
 
-def trial(function: type, on_error: Literal["fail", "dead-letter"] = "fail") -> JobTest:
+def trial(function: type, on_error: Literal["fail", "dead-letter"] = "fail") -> JobTestDriver:
     by_batch = function is BothByBatch
     by_record: Source[Any] = Source("events", Json(Reading), _time_of)
     source = Source("events", JsonColumns(Reading), "ts") if by_batch else by_record
-    return JobTest(Job("test", source, function, on_error=on_error))
+    return JobTestDriver(Job("test", source, function, on_error=on_error))
 
 
 def _time_of(event: Reading) -> int:
@@ -56,7 +68,7 @@ def test_they_are_counted_wherever_a_batch_is_cut(function: type, size: int) -> 
     test = trial(function)
     for at in range(0, len(RECORDS), size):
         test.feed(0, *RECORDS[at : at + size])
-    assert test.counts == Counts(accepted=9, late_inserts=LATE)
+    assert test.counts == AdmissionCounts(accepted=9, late_inserts=LATE)
     assert test.counts.taken == 9, "they are inserts, not records"
 
 
@@ -73,7 +85,7 @@ def test_they_are_part_of_the_state() -> None:
 def test_those_of_a_record_that_failed_are_undone() -> None:
     test = trial(BothByBatch, "dead-letter")
     test.feed(0, *RECORDS, {"ts": 2, "level": 99}, {"ts": 2, "level": 0})
-    assert test.counts == Counts(accepted=10, dead=1, late_inserts=LATE + 1)
+    assert test.counts == AdmissionCounts(accepted=10, dead=1, late_inserts=LATE + 1)
 
 
 def test_one_state_refuses_whole_records_and_none_is_an_insert() -> None:
@@ -85,4 +97,4 @@ def test_one_state_refuses_whole_records_and_none_is_an_insert() -> None:
 
     test = trial(One)
     test.feed(0, *RECORDS)
-    assert test.counts == Counts(accepted=4, late=LATE)
+    assert test.counts == AdmissionCounts(accepted=4, late=LATE)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from holon import WCRDT, Context, Job, Json, ProcessingFunction, Source, Tumbling, UserFunctionError, Window, on_window
-from holon.testing import JobTest
+from holon.testing import JobTestDriver
 from wcrdt.lattices.counters import GCounter
-from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
+from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS
 
 Event = dict[str, Any]
 SOURCE: Source[Event] = Source("events", Json(Event), timestamp=lambda event: event["ts"])
@@ -57,26 +57,28 @@ def test_a_stage_that_still_has_to_run_keeps_the_windows_that_it_may_read() -> N
 
 
 def test_read_back_keeps_windows_for_so_long() -> None:
-    assert job(OneStage, read_back_ms=20).droppable_through((50, 0), 65) == 30
-    assert job(TwoStages, read_back_ms=20).droppable_through((50, 0), 65) == 29
+    assert job(OneStage, window_retention_ms=20).droppable_through((50, 0), 65) == 30
+    assert job(TwoStages, window_retention_ms=20).droppable_through((50, 0), 65) == 29
 
 
 def test_an_async_process_keeps_what_its_next_record_may_await() -> None:
     assert job(Awaiting).droppable_through((70, 0), 65) == 65
-    assert job(Awaiting, allowed_lateness_ms=5, read_back_ms=20).droppable_through((70, 0), 65) == 40
+    assert job(Awaiting, allowed_lateness_ms=5, window_retention_ms=20).droppable_through((70, 0), 65) == 40
 
 
 def test_after_the_end_of_input_everything_is_droppable() -> None:
     end = (END_OF_TIME_MS, 0)
-    assert job(Awaiting, read_back_ms=20).droppable_through(end, END_OF_TIME_MS) == END_OF_TIME_MS
+    assert job(Awaiting, window_retention_ms=20).droppable_through(end, END_OF_TIME_MS) == END_OF_TIME_MS
 
 
 def test_nothing_is_droppable_before_time_begins() -> None:
-    assert job(TwoStages, read_back_ms=20).droppable_through((BEFORE_TIME_MS, 0), BEFORE_TIME_MS) == BEFORE_TIME_MS
+    assert (
+        job(TwoStages, window_retention_ms=20).droppable_through((BEFORE_TIME_MS, 0), BEFORE_TIME_MS) == BEFORE_TIME_MS
+    )
 
 
-@pytest.mark.parametrize("read_back_ms", [0, 10, 15])
-def test_a_handler_reads_exactly_the_windows_that_are_kept(read_back_ms: int) -> None:
+@pytest.mark.parametrize("window_retention_ms", [0, 10, 15])
+def test_a_handler_reads_exactly_the_windows_that_are_kept(window_retention_ms: int) -> None:
     """Whatever is dropped after each answered window, a handler gets the value or is refused in advance."""
     read: list[int] = []
 
@@ -84,13 +86,13 @@ def test_a_handler_reads_exactly_the_windows_that_are_kept(read_back_ms: int) ->
         @on_window(OneStage.count)
         async def report(self, window: Window, ctx: Context) -> None:
             start = window.start_ms
-            while start >= window.end_ms - 10 - read_back_ms:
+            while start >= window.end_ms - 10 - window_retention_ms:
                 if start >= 0:
                     read.append(await self.count.window_value(Window(start, start + 10)))
                 start -= 10
 
-    made = job(Reader, read_back_ms=read_back_ms)
-    test = JobTest(made)
+    made = job(Reader, window_retention_ms=window_retention_ms)
+    test = JobTestDriver(made)
     for ts in range(0, 60, 10):
         test.feed(0, {"ts": ts})
         task = test.tasks[0]
@@ -98,7 +100,7 @@ def test_a_handler_reads_exactly_the_windows_that_are_kept(read_back_ms: int) ->
         test.replica.drop_through(through)
         task.drop_through(through)
     assert read and set(read) == {1}
-    assert test.replica.open_windows() <= 2 + read_back_ms // 10
+    assert test.replica.open_windows() <= 2 + window_retention_ms // 10
 
 
 def test_a_window_beyond_read_back_is_refused_with_advice() -> None:
@@ -108,8 +110,10 @@ def test_a_window_beyond_read_back_is_refused_with_advice() -> None:
             if window.start_ms > 0:
                 await self.count.window_value(Window(0, 10))
 
-    test = JobTest(job(Reader, read_back_ms=9))
-    with pytest.raises(UserFunctionError, match=r"window \(0, 10\).*read_back_ms=9.*raise Job.read_back_ms"):
+    test = JobTestDriver(job(Reader, window_retention_ms=9))
+    with pytest.raises(
+        UserFunctionError, match=r"window \(0, 10\).*window_retention_ms=9.*raise Job.window_retention_ms"
+    ):
         test.feed(0, {"ts": 0}, {"ts": 10}, {"ts": 20})
 
 
@@ -121,7 +125,7 @@ def test_one_record_may_await_the_same_window_twice() -> None:
                 window = Window(event["read"], event["read"] + 10)
                 ctx.emit([await self.count.window_value(window), await self.count.window_value(window)])
 
-    test = JobTest(job(Twice), partitions=2)
+    test = JobTestDriver(job(Twice), partitions=2)
     test.feed(0, {"ts": 1}, {"ts": 12, "read": 0})
     assert test.waiting() == [0]
     test.feed(1, {"ts": 2}, {"ts": 12})
@@ -129,6 +133,6 @@ def test_one_record_may_await_the_same_window_twice() -> None:
 
 
 def test_an_async_process_cannot_await_what_an_earlier_record_completed() -> None:
-    test = JobTest(job(Awaiting))
-    with pytest.raises(UserFunctionError, match="read_back_ms=0"):
+    test = JobTestDriver(job(Awaiting))
+    with pytest.raises(UserFunctionError, match="window_retention_ms=0"):
         test.feed(0, {"ts": 1}, {"ts": 12}, {"ts": 13, "read": 0})

@@ -10,7 +10,7 @@ import pytest
 from holon import (
     WCRDT,
     Context,
-    Global,
+    GlobalWindow,
     Local,
     ProcessingFunction,
     Tumbling,
@@ -19,13 +19,13 @@ from holon import (
     WLocal,
     on_window,
 )
-from holon.snapshot import Snapshot
-from holon.testing import JobTest
+from holon.testing import JobTestDriver
+from holon.tracks.snapshot import Snapshot
 from tests.unit.holon_jobs import Event, job
 from wcrdt import GCounter
-from wcrdt.ends import EndIndex
-from wcrdt.replica import Punctuation, Replica, SlotDelta
-from wcrdt.slots import TrackDelta
+from wcrdt.replica.replica import Punctuation, Replica, SlotDelta
+from wcrdt.replica.slots import TrackDelta
+from wcrdt.windows.ends import EndIndex
 
 
 class Staged(ProcessingFunction[Event]):
@@ -87,7 +87,7 @@ class Private(ProcessingFunction[Event]):
         ctx.emit([window.end_ms, await self.sums.window_value(window)])
 
 
-class Counted(JobTest):
+class Counted(JobTestDriver):
     """Counts what the stages cost: deltas of each partition, and windows that were looked at."""
 
     deltas = 0
@@ -116,7 +116,7 @@ class Counted(JobTest):
         return deltas[0], looks[0]
 
 
-def by_partition(test: JobTest) -> list[list[Any]]:
+def by_partition(test: JobTestDriver) -> list[list[Any]]:
     """Results with their identities, in the order in which each partition has them on its log."""
     return [[(i, value) for p, i, value in test.raw_outputs() if p == partition] for partition in range(2)]
 
@@ -141,7 +141,7 @@ def test_where_a_local_orders_the_stages_looking_grows_with_the_number_too(monke
 
 @pytest.mark.parametrize("function", [Staged, Shared])
 def test_results_and_their_order_do_not_show_which_windows_were_answered_together(function: type[Staged]) -> None:
-    one_by_one, together = JobTest(job(function), partitions=2), JobTest(job(function), partitions=2)
+    one_by_one, together = JobTestDriver(job(function), partitions=2), JobTestDriver(job(function), partitions=2)
     for n in range(30):
         for partition in range(2):
             one_by_one.feed(partition, {"ts": 10 * n + partition})
@@ -155,7 +155,7 @@ def test_results_and_their_order_do_not_show_which_windows_were_answered_togethe
 
 
 def test_the_order_of_stages_is_that_of_one_window_after_the_other() -> None:
-    test = JobTest(job(Shared))
+    test = JobTestDriver(job(Shared))
     test.feed(0, *({"ts": 10 * n} for n in range(4)))
     test.finish()
     assert [value for value in test.outputs() if value[0] == "sum"] == [["sum", 20, 2, 2001], ["sum", 40, 2, 4002]]
@@ -163,7 +163,7 @@ def test_the_order_of_stages_is_that_of_one_window_after_the_other() -> None:
 
 @pytest.mark.parametrize("ahead", [False, True])
 def test_a_window_of_a_later_stage_is_answered_also_where_only_another_partition_knows_its_end(ahead: bool) -> None:
-    test = JobTest(job(Private), partitions=2)
+    test = JobTestDriver(job(Private), partitions=2)
     events = [{"ts": 1, "mine": 1}, {"ts": 31, "mine": 1}, {"ts": 50}]
     test.feed(0, *(events if ahead else events[:1]))
     test.feed(1, {"ts": 41, "mine": 1}, {"ts": 99})
@@ -175,7 +175,7 @@ def test_a_window_of_a_later_stage_is_answered_also_where_only_another_partition
 
 def test_results_that_wait_for_later_stages_are_in_the_snapshot() -> None:
     """Of two partitions one has answered stage 0 and lost its state before the other had."""
-    test, plain = (JobTest(job(Staged), partitions=2) for _ in range(2))
+    test, plain = (JobTestDriver(job(Staged), partitions=2) for _ in range(2))
     for each in (test, plain):
         for n in range(8):
             each.feed(0, {"ts": 10 * n})
@@ -186,7 +186,7 @@ def test_results_that_wait_for_later_stages_are_in_the_snapshot() -> None:
     assert delta is not None and test.replica.receive(delta).advanced
     saved = task.snapshot()
     assert saved.window.answered_ms[0] > saved.window.answered_ms[-1] and saved.window.held
-    fresh = test._task(0, 2)
+    fresh = test.new_task(0, 2)
     fresh.restore(Snapshot.from_bytes(saved.to_bytes()))
     assert fresh.snapshot() == saved
     test.tasks[0] = fresh
@@ -198,7 +198,7 @@ def test_results_that_wait_for_later_stages_are_in_the_snapshot() -> None:
 def test_a_snapshot_of_format_1_goes_on_with_a_track_for_each_stage() -> None:
     """Its one track stood at (20, 0): stage 0 had answered the windows that end at 20, and emitted a result."""
     made = job(Staged)
-    test = JobTest(made)
+    test = JobTestDriver(made)
     test.feed(0, *({"ts": 10 * n} for n in range(3)))
     new = test.tasks[0].snapshot()
     window = new.window
@@ -206,7 +206,7 @@ def test_a_snapshot_of_format_1_goes_on_with_a_track_for_each_stage() -> None:
     old = msgspec.structs.replace(
         new, window=[slot, window.locals, 20, {"main": 1}], record=new.record, output_ends={}, known_ends={}
     )
-    fresh = test._task(0, 1)
+    fresh = test.new_task(0, 1)
     fresh.restore(Snapshot.from_bytes(msgspec.msgpack.encode((1, old))))
     assert fresh.windows.ends_ms == [20, 19, 19]
     assert fresh.outbox.held[20].counts == {"main": 1}
@@ -218,7 +218,7 @@ def test_a_local_belongs_to_the_stage_that_it_names() -> None:
         async def up(self, window: Window, ctx: Context) -> None:
             self.answered.value += 1
 
-    test = JobTest(job(Wrong))
+    test = JobTestDriver(job(Wrong))
     with pytest.raises(UserFunctionError, match="belongs to handlers of stage 1 and was used by one of stage 0"):
         test.feed(0, {"ts": 1}, {"ts": 10})
 
@@ -228,8 +228,8 @@ def test_the_time_of_a_handler_of_the_global_window_can_be_inserted() -> None:
     taken: list[bool] = []
 
     class Everything(ProcessingFunction[Event]):
-        count = WCRDT(GCounter(), Global())
-        total = WCRDT(GCounter(), Global(), stage=1)
+        count = WCRDT(GCounter(), GlobalWindow())
+        total = WCRDT(GCounter(), GlobalWindow(), stage=1)
         tens = WCRDT(GCounter(), Tumbling(10), stage=1)
 
         def process(self, event: Event, ctx: Context) -> None:
@@ -244,7 +244,7 @@ def test_the_time_of_a_handler_of_the_global_window_can_be_inserted() -> None:
         async def report(self, window: Window, ctx: Context) -> None:
             ctx.emit(await self.total.window_value(window))
 
-    test = JobTest(job(Everything), partitions=2)
+    test = JobTestDriver(job(Everything), partitions=2)
     test.feed(0, {"ts": 1}, {"ts": 7})
     test.feed(1, {"ts": 30})
     test.finish()
@@ -266,7 +266,7 @@ def test_the_time_of_a_handler_lies_in_its_window_also_where_that_ends_later_tha
             assert window.end_ms > last and self.total.insert(1, ctx.timestamp_ms)
             seen.append(ctx.timestamp_ms)
 
-    test = JobTest(job(Late))
+    test = JobTestDriver(job(Late))
     test.feed(0, {"ts": last})
     test.finish()
     assert seen == [last]

@@ -10,7 +10,7 @@ from holon import (
     WCRDT,
     Batch,
     Context,
-    Global,
+    GlobalWindow,
     Job,
     JsonColumns,
     ProcessingFunction,
@@ -20,7 +20,7 @@ from holon import (
     Window,
     on_window,
 )
-from holon.testing import JobTest, run_job
+from holon.testing import JobTestDriver, run_job
 from tests.unit.holon_jobs import Base, Event, Reading, feeding, job
 from wcrdt import GCounter
 
@@ -86,7 +86,7 @@ class Peeks(Base):
     def process(self, event: Event, ctx: Context) -> None:
         self.count.insert(1, ctx.timestamp_ms)
         seen = self.count.peek(Window(0, 10))
-        ctx.emit_unstable([seen, min(self.count.global_watermark_ms, 99)])
+        ctx.emit_nondeterministic([seen, min(self.count.global_watermark_ms, 99)])
         getattr(self, event.get("do", "nothing"))(ctx)
 
     def nothing(self, ctx: Context) -> None:
@@ -106,7 +106,7 @@ class Peeks(Base):
 
 
 def test_peek_is_none_while_open_and_the_value_once_complete() -> None:
-    test = JobTest(job(Peeks))
+    test = JobTestDriver(job(Peeks))
     test.feed(0, {"ts": 1})
     test.feed(0, {"ts": 12})
     test.feed(0, {"ts": 13})
@@ -116,7 +116,7 @@ def test_peek_is_none_while_open_and_the_value_once_complete() -> None:
 
 @pytest.mark.parametrize("do", ["emit", "insert", "keep", "promise"])
 def test_nothing_that_depends_on_timing_may_reach_results_or_state(do: str) -> None:
-    with pytest.raises(UserFunctionError, match=r"NondeterminismError: .* after .*emit_unstable"):
+    with pytest.raises(UserFunctionError, match=r"NondeterminismError: .* after .*emit_nondeterministic"):
         feeding(Peeks, {"ts": 1, "do": do})
 
 
@@ -145,7 +145,7 @@ def test_a_batch_function_has_no_watermark_to_show() -> None:
             assert (ctx.offset, ctx.timestamp_ms) == (-1, -1)
             ctx.emit_many([ctx.watermark_ms] * len(batch))
 
-    test = JobTest(Job("test", Source("events", JsonColumns(Reading), "ts"), Shows, output="out"))
+    test = JobTestDriver(Job("test", Source("events", JsonColumns(Reading), "ts"), Shows, output="out"))
     with pytest.raises(UserFunctionError, match="would depend on where the batch was cut"):
         test.feed(0, {"ts": 1})
 
@@ -172,7 +172,7 @@ def test_stages_follow_each_other_at_every_window_end() -> None:
             ctx.emit([2, window.start_ms, await self.wide.window_value(window)])
             self.final.insert(1, ctx.timestamp_ms)
 
-        @on_window(final, once=True)
+        @on_window(final, scope="global")
         async def third(self, window: Window, ctx: Context) -> None:
             ctx.emit([3, window.start_ms, await self.final.window_value(window)])
 
@@ -207,16 +207,16 @@ def test_a_handler_cannot_insert_into_a_window_that_was_answered_before() -> Non
 
 def test_a_window_for_all_time_is_answered_at_the_end_of_the_input() -> None:
     class All(ProcessingFunction[Event]):
-        count = WCRDT(GCounter(), Global())
+        count = WCRDT(GCounter(), GlobalWindow())
 
         def process(self, event: Event, ctx: Context) -> None:
             self.count.insert(1, ctx.timestamp_ms)
 
-        @on_window(count, once=True)
+        @on_window(count, scope="global")
         async def total(self, window: Window, ctx: Context) -> None:
             ctx.emit(await self.count.window_value(window))
 
-    test = JobTest(job(All), partitions=2)
+    test = JobTestDriver(job(All), partitions=2)
     test.feed(0, {"ts": 1}, {"ts": 10**9})
     test.feed(1, {"ts": 10**9})
     assert test.outputs() == []
@@ -226,9 +226,9 @@ def test_a_window_for_all_time_is_answered_at_the_end_of_the_input() -> None:
 
 def test_windows_are_elected_to_all_partitions_alike() -> None:
     class Once(Base):
-        @on_window(Base.count, once=True)
+        @on_window(Base.count, scope="global")
         def one(self, window: Window, ctx: Context) -> None:
-            assert ctx.elects(window)
+            assert ctx.is_responsible_for(window)
             ctx.emit(ctx.partition)
 
     feeds = [[{"ts": ts} for ts in range(0, 4_000, 10)] for _ in range(4)]

@@ -14,16 +14,17 @@ from hypothesis import strategies as st
 
 from examples import chained
 from holon import Context, Job, Json, Output, Source
-from holon.admit import Counts
-from holon.columnar.payloads import Payloads
-from holon.duplicates import Duplicates, Seen
+from holon.columnar.payloads import BinaryColumn
 from holon.errors import UpstreamReset, UserFunctionError
-from holon.identity import IdentityStamp, OutputId, RepeatFilter, Track
-from holon.input import Input
-from holon.snapshot import Snapshot
-from holon.task import PartitionTask
-from holon.testing import JobTest
-from wcrdt.replica import Replica
+from holon.formats.input_run import Input
+from holon.outputs.deduplicator import Deduplicator
+from holon.outputs.identity import IdentityStamp, OutputId, Track
+from holon.testing import JobTestDriver
+from holon.tracks.admission import AdmissionCounts
+from holon.tracks.snapshot import Snapshot
+from holon.tracks.task import PartitionTask
+from holon.tracks.upstream_duplicates import Duplicates, Seen
+from wcrdt.replica.replica import Replica
 
 
 def output(position: int, n: int = 0, job: str = "up", inc: int = 0, partition: int = 3, track: int = 0) -> OutputId:
@@ -111,14 +112,14 @@ IDENTITIES = st.builds(
 @given(st.lists(IDENTITIES, max_size=120), st.randoms(use_true_random=False))
 def test_wherever_the_input_is_cut_and_saved_the_same_is_kept(found: list[OutputId], rng: random.Random) -> None:
     """And it is what the output reader keeps of the same records."""
-    reader = RepeatFilter()
+    reader = Deduplicator()
     newest = {identity.job: 1 for identity in found}
     wanted = [i.incarnation == 1 and reader.is_new(0, i) for i in found]
     duplicates, got, at = Duplicates(newest), [], 0
     while at < len(found):
         to = at + rng.randint(1, 40)
         part = headers(*found[at:to])
-        got += kept(duplicates, Payloads.of(part) if rng.random() < 0.5 else part)  # type: ignore[arg-type]
+        got += kept(duplicates, BinaryColumn.of(part) if rng.random() < 0.5 else part)  # type: ignore[arg-type]
         at = to
         if rng.random() < 0.3:
             seen, duplicates = duplicates.seen(), Duplicates(newest)
@@ -138,17 +139,17 @@ def reading(process: Any = keep_all, **options: Any) -> Job[Any]:
 
 
 def test_a_job_counts_each_output_of_another_once_and_its_account_says_what_it_left_out() -> None:
-    test = JobTest(reading())
+    test = JobTestDriver(reading())
     for number in (1, 2, 1, 3, 2, 3):
         test.feed(0, {"n": number}, identity=output(number))
     test.feed(0, {"n": 9})
     test.finish()
     assert [event["n"] for event in test.outputs()] == [1, 2, 3, 9]
-    assert test.counts == Counts(accepted=4, duplicates=3) and test.counts.taken == 7
+    assert test.counts == AdmissionCounts(accepted=4, duplicates=3) and test.counts.taken == 7
 
 
 def test_what_was_left_out_belongs_to_the_prefix_that_a_checkpoint_names() -> None:
-    test = JobTest(reading())
+    test = JobTestDriver(reading())
     for number in (1, 2, 2, 1):
         test.feed(0, {"n": number}, identity=output(number))
     assert test.tasks[0].position == (4, 0)
@@ -156,18 +157,18 @@ def test_what_was_left_out_belongs_to_the_prefix_that_a_checkpoint_names() -> No
     test.feed(0, {"n": 2}, identity=output(2))
     test.feed(0, {"n": 3}, identity=output(3))
     test.fail(0)
-    assert test.counts == Counts(accepted=3, duplicates=3)
+    assert test.counts == AdmissionCounts(accepted=3, duplicates=3)
     assert [event["n"] for event in test.outputs()] == [1, 2, 3]
 
 
 def test_a_snapshot_of_a_release_that_recognised_nothing_is_read() -> None:
-    task = JobTest(reading()).tasks[0]
+    task = JobTestDriver(reading()).tasks[0]
     old = task.snapshot()
     version, raw = msgspec.msgpack.decode(old.to_bytes())
     del raw[1][-1]  # what was seen
     del raw[1][3][-1]  # the count of duplicates
     found = Snapshot.from_bytes(msgspec.msgpack.encode((version, raw)))
-    assert found.record.seen == Seen() and found.record.counts == Counts()
+    assert found.record.seen == Seen() and found.record.counts == AdmissionCounts()
 
 
 def test_a_dead_letter_between_duplicates_is_the_only_one() -> None:
@@ -182,13 +183,13 @@ def test_a_dead_letter_between_duplicates_is_the_only_one() -> None:
         task = PartitionTask(reading(fail_at_two, on_error="dead-letter"), 0, 0, 1, Replica(1, {}, 0), upstream={})
         for start, stop in pairwise(cuts):
             task.feed(whole.cut(start, stop))
-        assert task.counts == Counts(accepted=3, dead=1, duplicates=3) and task.position == (7, 0)
+        assert task.counts == AdmissionCounts(accepted=3, dead=1, duplicates=3) and task.position == (7, 0)
         values = {output: run.values for (output, _), run in task.take_outputs().items()}
         assert values["main"] == [b'{"n":1}', b'{"n":3}', b'{"n":4}'] and len(values["dead"]) == 1
 
 
 def test_a_reset_upstream_stops_the_job_with_what_to_do() -> None:
-    test = JobTest(reading())
+    test = JobTestDriver(reading())
     test.feed(0, {"n": 1}, identity=output(1))
     with pytest.raises(UserFunctionError, match=r"UpstreamReset.*'up'.*--reset"):
         test.feed(0, {"n": 1}, identity=output(1, inc=1))
@@ -198,7 +199,7 @@ def test_three_jobs_in_a_row_count_each_order_once_although_all_is_written_again
     orders = [{"ts": 1_000 * n, "customer": f"c{n % 3}", "quantity": n % 4, "cents": 10} for n in range(400)]
 
     def ran(job: Job[Any], given: list[tuple[OutputId | None, Any]], rng: random.Random) -> list[Any]:
-        test = JobTest(job)
+        test = JobTestDriver(job)
         for place, (identity, value) in enumerate(given):
             test.feed(0, value, identity=identity)
             for again, repeated in given[max(0, place - 5) : place + 1] if identity and rng.random() < 0.3 else ():

@@ -16,7 +16,7 @@ from holon import (
     Batch,
     BoundedOutOfOrderness,
     Context,
-    Global,
+    GlobalWindow,
     Job,
     JobError,
     JsonColumns,
@@ -27,7 +27,7 @@ from holon import (
     Window,
     on_window,
 )
-from holon.testing import JobTest, run_job
+from holon.testing import JobTestDriver, run_job
 from tests.unit.holon_jobs import Event, Reading, job
 from wcrdt import GCounter
 
@@ -64,7 +64,7 @@ def by_row(assigner: Assigner, times: list[int]) -> dict[Window, list[int]]:
 
 @given(times=TIMES, size_ms=st.integers(1, 1000), offset_ms=st.integers(-2000, 2000))
 def test_a_column_is_split_as_its_rows_are_assigned(times: list[int], size_ms: int, offset_ms: int) -> None:
-    for assigner in (Tumbling(size_ms, offset_ms), Global()):
+    for assigner in (Tumbling(size_ms, offset_ms), GlobalWindow()):
         column = np.array(times, dtype=np.int64)
         split = {window: np.arange(len(times))[rows].tolist() for window, rows in assigner.split(column)}
         assert split == by_row(assigner, times)
@@ -129,7 +129,7 @@ def test_overlapping_windows_need_only_an_assigner() -> None:
 
 
 def test_a_record_that_is_late_for_one_of_its_windows_still_counts_in_the_others() -> None:
-    test = JobTest(JOB)
+    test = JobTestDriver(JOB)
     test.feed(0, {"ts": 22}, {"ts": 15}, {"ts": 5})  # 15 lies in [0, 20), which is closed, and [10, 30), which is not
     test.finish()
     assert test.outputs() == [[10, 30, 2], [20, 40, 1]]
@@ -137,7 +137,7 @@ def test_a_record_that_is_late_for_one_of_its_windows_still_counts_in_the_others
 
 
 def test_many_windows_that_complete_at_once_are_answered_in_the_order_of_their_ends() -> None:
-    test = JobTest(JOB, partitions=2)
+    test = JobTestDriver(JOB, partitions=2)
     test.feed(1, {"ts": 10**6})
     test.feed(0, *({"ts": 10 * i} for i in range(5_000)), {"ts": 10**6})
     ends = [end for _, end, _ in test.outputs()]
@@ -166,7 +166,7 @@ def test_an_insert_that_changes_nothing_opens_its_window_all_the_same() -> None:
         async def answer(self, window: Window, ctx: Context) -> None:
             ctx.emit([window.end_ms, await self.count.window_value(window)])
 
-    test = JobTest(job(Counts), partitions=2)
+    test = JobTestDriver(job(Counts), partitions=2)
     test.feed(0, {"ts": 5, "by": 0}, {"ts": 25, "by": 1})
     test.finish()
     assert test.outputs() == [[10, 0], [30, 1]] * 2  # of each partition; nothing for the window in between
@@ -187,7 +187,7 @@ def test_a_record_that_fails_does_not_move_the_watermark() -> None:
         async def answer(self, window: Window, ctx: Context) -> None:
             ctx.emit(await self.count.window_value(window))
 
-    test = JobTest(job(Fails, on_error="dead-letter"))
+    test = JobTestDriver(job(Fails, on_error="dead-letter"))
     test.feed(0, {"ts": 5}, {"ts": 1_000})
     assert (test.outputs(), test.frontier_ms, test.counts.dead) == ([], 5, 1)
     test.feed(0, {"ts": 6}, {"ts": 30})

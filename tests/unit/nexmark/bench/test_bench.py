@@ -4,31 +4,26 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from nexmark.bench.agree import agreement, digest
 from nexmark.bench.jobs import NOWHERE, bench_job, q7
-from nexmark.bench.meter import Measure, Meter
-from nexmark.bench.plan import PYTHON_PEERS, PYTHON_QUERIES, QUERIES, Plan, Variant, cores_of, listed
-from nexmark.bench.python_engine import PythonEngine
-from nexmark.bench.python_home import PythonHome, python_home, version_of
-from nexmark.bench.report import markdown, plot
+from nexmark.bench.meter import Measure
+from nexmark.bench.plan import PYTHON_PEERS, PYTHON_QUERIES, QUERIES, ComparisonPlan, Variant, cores_of, listed
+from nexmark.bench.python_home import python_home, version_of
+from nexmark.bench.report import markdown
 from nexmark.bench.result import BenchResult, Run, other_load, over_memory, ratios_of, ratios_over, rows_of
 from nexmark.bench.warmup import Warmth, compiler_s, first_and_last
-from nexmark.flink.cluster import STARTS, Cluster, filled
-from nexmark.flink.home import PEER, FlinkHome, check_hashes
+from nexmark.flink.cluster import filled
+from nexmark.flink.home import PEER, check_hashes
 from nexmark.flink.profiles import PROFILES, profile_of
-from nexmark.flink.sql import Place, latency_statements, queries, statements
-from nexmark.latency.flink import TaskManagers
+from nexmark.flink.sql import TableTopics, latency_statements, queries, statements
 from nexmark.queries.atoms import NexmarkAtoms
-from nodes.api import MissingDependency, RunFailed, SettingsError, UnknownName, Unreachable, load_settings
+from nodes.api import MissingDependency, SettingsError, UnknownName, Unreachable
 
-HERE = Place("127.0.0.1:9092", "x.nexmark", "x.results")
+HERE = TableTopics("127.0.0.1:9092", "x.nexmark", "x.results")
 
 
 def rows(*found: object) -> list[bytes]:
@@ -69,7 +64,7 @@ def run(variant: Variant, engine: str, seconds: float, **more: float) -> Run:
     return Run(variant, engine, Measure(seconds, **cost))
 
 
-PLAN = Plan(queries=("q7",), events=1000, pairs=3, memory_mb=150)
+PLAN = ComparisonPlan(queries=("q7",), events=1000, pairs=3, memory_mb=150)
 Q7 = Variant("q7")
 RUNS = [run(Q7, "holon", s) for s in (1.0, 2.0, 4.0)] + [
     run(Q7, "flink", s, cpu_s=4.0, peak_process_mb=400.0) for s in (10.0, 10.0, 40.0)
@@ -89,25 +84,6 @@ def test_rows_have_the_spread_of_the_runs_and_ratios_are_of_medians() -> None:
         "holon took 200 MB for q7, of 150 MB",
         "flink took 200 MB for q7, of 150 MB",
     ]
-
-
-def test_a_peer_in_python_is_measured_where_it_has_the_query_and_printed_rows_are_its_answer(tmp_path: Path) -> None:
-    (tmp_path / "q7max.py").write_text(
-        "import sys, time\nprint('began', time.time())\nprint('row', '{\"window_end\": 1, \"workers\": 2}')\n"
-        "print('ended', time.time(), flush=True)\nsys.stdin.read()\n"
-    )
-    home = PythonHome("bytewax", Path(sys.executable), tmp_path, "1.0")
-    settings = load_settings(definitions=["log.kind=kafka", "log.bootstrap=127.0.0.1:9"], environ={})
-    engine = PythonEngine(PLAN, settings, home, "x.nexmark", tmp_path / "said", 2, "bytewax")
-    assert engine.supports(Variant("q7max")) and not engine.supports(Q7)
-    assert not engine.supports(Variant("q7max", checkpoints=True))
-    measure, name = engine.run(Variant("q7max"), 5)
-    assert name is not None and engine.rows("q7max", name) == [b'{"window_end": 1, "workers": 2}'] * 2
-    assert 0 < measure.seconds < 60 and measure.peak_process_mb > 1
-    assert engine.shown_settings()["style"] == "folded"
-    (tmp_path / "q7max.py").write_text("raise SystemExit('no broker')\n")
-    with pytest.raises(RunFailed, match="no broker"):
-        engine.run(Variant("q7max"), 6)
 
 
 def test_a_peer_whose_packages_or_folder_are_not_there_is_missing(tmp_path: Path) -> None:
@@ -132,7 +108,7 @@ def result(**more: object) -> BenchResult:
     return plain
 
 
-def test_the_report_says_what_a_reader_has_to_know(tmp_path: Path) -> None:
+def test_the_report_says_what_a_reader_has_to_know() -> None:
     said = markdown(result())
     assert "| q7 | holon | none | 1 | 250 | 500 | 1,000 |" in said and "| q7 | 5.00 | 10.00 | 4.00 | 0.25 |" in said
     assert "a.b: c" in said and "too busy" not in said
@@ -142,8 +118,6 @@ def test_the_report_says_what_a_reader_has_to_know(tmp_path: Path) -> None:
     assert "compiler" not in markdown(result(broker_warmup=Warmth(20.0, 9000.0, None)))
     said = markdown(result(quiet=False, agree=False, missing_peers={"flink": "no Java\nat all"}))
     assert "too busy to measure" in said and "Answers DIFFER" in said and "flink was left out: no Java" in said
-    plot(result(), tmp_path / "bench.svg")
-    assert (tmp_path / "bench.svg").stat().st_size > 1000
 
 
 def test_what_compiling_takes_is_told_of_the_first_and_the_last_second() -> None:
@@ -155,30 +129,33 @@ def test_what_compiling_takes_is_told_of_the_first_and_the_last_second() -> None
 
 
 def test_variants_follow_from_the_queries() -> None:
-    assert [variant.key for variant in Plan(queries=("q0", "q8")).variants] == [
+    assert [variant.key for variant in ComparisonPlan(queries=("q0", "q8")).variants] == [
         "q0",
         "q8",
         "q0:kafka",
         "q0:checkpoints",
     ]
-    assert [variant.key for variant in Plan(engines=("holon",), queries=("q0",)).variants] == ["q0", "q0:kafka"]
+    assert [variant.key for variant in ComparisonPlan(engines=("holon",), queries=("q0",)).variants] == [
+        "q0",
+        "q0:kafka",
+    ]
     assert listed("q0, q1,,q0") == ("q0", "q1") and cores_of("1,0") == (0, 1) and cores_of(None) == ()
 
 
 def test_what_cannot_be_compared_is_refused_before_anything_starts() -> None:
     with pytest.raises(UnknownName, match="q77"):
-        Plan(queries=("q77",))
+        ComparisonPlan(queries=("q77",))
     with pytest.raises(UnknownName, match="flonk"):
-        Plan(engines=("flonk",))
+        ComparisonPlan(engines=("flonk",))
     with pytest.raises(UnknownName, match="Zed"):
-        Plan(collector="Zed")
+        ComparisonPlan(collector="Zed")
     for wrong in ({"pairs": 0}, {"events": 0}, {"queries": ()}, {"broker_warmup_s": -1}):
         with pytest.raises(SettingsError):
-            Plan(**wrong)  # type: ignore[arg-type]
+            ComparisonPlan(**wrong)  # type: ignore[arg-type]
     with pytest.raises(SettingsError, match="--engines holon"):
-        Plan(format="arrow")
+        ComparisonPlan(format="arrow")
     with pytest.raises(UnknownName, match="xml"):
-        Plan(engines=("holon",), format="xml")  # type: ignore[arg-type]
+        ComparisonPlan(engines=("holon",), format="xml")  # type: ignore[arg-type]
     with pytest.raises(SettingsError, match="0,1"):
         cores_of("all")
 
@@ -189,7 +166,7 @@ def test_both_engines_have_every_query(query: str) -> None:
     job = bench_job(query, 3, "none")
     assert (job.output is None) == (query in NOWHERE) and job.name == f"{query}-bench-3"
     assert bench_job(query, 3).outputs["main"].topic == f"{query}-bench-3"
-    nowhere, kafka = (statements(PEER, query, place) for place in (Place(HERE.bootstrap, HERE.events), HERE))
+    nowhere, kafka = (statements(PEER, query, place) for place in (TableTopics(HERE.bootstrap, HERE.events), HERE))
     for found in (nowhere, kafka):
         assert found[-1].startswith("INSERT INTO results") and not any("${" in part or "--" in part for part in found)
         assert "'x.nexmark'" in found[0] and "'latest-offset'" in found[0]
@@ -205,7 +182,7 @@ def test_official_q4_runs_against_official_q4() -> None:
 def test_a_run_over_atoms_has_a_job_that_reads_them() -> None:
     assert isinstance(q7(run=2, atoms=1).source.format, NexmarkAtoms)
     assert not isinstance(q7(run=2).source.format, NexmarkAtoms)
-    assert Plan(engines=("holon",), queries=("q7max",), format="arrow").format == "arrow"
+    assert ComparisonPlan(engines=("holon",), queries=("q7max",), format="arrow").format == "arrow"
     assert "events in atoms of Arrow" in markdown(result(format="arrow")) and "atoms" not in markdown(result())
 
 
@@ -218,22 +195,6 @@ def test_jars_that_are_not_those_that_were_asked_for_are_refused(tmp_path: Path)
         check_hashes(tmp_path / "sums", tmp_path)
 
 
-def test_a_meter_counts_the_engine_and_leaves_the_rest_to_others() -> None:
-    meter = Meter(lambda: [os.getpid()])
-    meter.begin()
-    began_s, spent_s = time.time(), time.process_time()
-    while time.process_time() - spent_s < 0.3:
-        pass
-    ended_s = time.time()
-    found = meter.end(began_s, ended_s)
-    assert found.seconds == pytest.approx(ended_s - began_s) and found.others_s >= 0
-    assert 0.1 < found.cpu_s < 10 and 1 < found.peak_process_mb <= found.peak_all_mb
-    gone = Meter(lambda: [2**22 + 1])  # beyond the highest process id
-    gone.begin()
-    found = gone.end()
-    assert (found.cpu_s, found.peak_all_mb) == (0, 0) and found.seconds > 0
-
-
 def test_every_setting_of_the_peer_is_filled_in_and_can_be_replaced() -> None:
     values = {"CORES": 2, "MEMORY_MB": 4096, "RPC_PORT": 1, "REST_PORT": 2, "FOLDER": "/x"}
     found = filled((PEER / "config.yaml").read_text(), values, PROFILES["tuned"])
@@ -241,54 +202,6 @@ def test_every_setting_of_the_peer_is_filled_in_and_can_be_replaced() -> None:
     assert found["execution.checkpointing.dir"] == "file:///x/checkpoints" and "$" not in "".join(found.values())
     assert found["table.exec.mini-batch.enabled"] == "false" and found["heartbeat.timeout"] == "2500 ms"
     assert found["pipeline.object-reuse"] == "true"
-
-
-class Jobs:
-    """A job manager's answer."""
-
-    def __init__(self, busy: list[str]) -> None:
-        self.taken = busy
-
-    def busy(self) -> list[str]:
-        return self.taken
-
-
-class Machines:
-    """A cluster of processes that do nothing."""
-
-    def __init__(self, count: int, busy: list[str]) -> None:
-        self.jobs = Jobs(busy)
-        self.task_managers = [subprocess.Popen(["sleep", "600"]) for _ in range(count)]
-
-
-def test_a_kill_hits_a_task_manager_that_works_and_a_living_one() -> None:
-    cluster = Machines(3, ["task-manager-0", "task-manager-2"])
-    try:
-        fleet = TaskManagers(cluster, "job")  # type: ignore[arg-type]
-        assert fleet.kill(1) and [process.poll() for process in cluster.task_managers] == [None, None, -9]
-        assert fleet.kill(1) and [process.poll() for process in cluster.task_managers] == [-9, None, -9]
-        assert not fleet.kill(1), "the one that is left is idle"
-        assert [worker.process for worker in fleet.running()] == [cluster.task_managers[1]]
-    finally:
-        for process in cluster.task_managers:
-            process.kill()
-            process.wait()
-
-
-def test_a_task_manager_that_dies_while_it_comes_up_is_started_anew_a_few_times(tmp_path: Path) -> None:
-    cluster = Cluster(FlinkHome("java", tmp_path), tmp_path, cores=1, memory_mb=1024)
-    cluster.ready = lambda slots: False  # type: ignore[method-assign]
-
-    def dies() -> subprocess.Popen[bytes]:
-        process = subprocess.Popen([sys.executable, "-c", ""])
-        process.wait()
-        cluster.task_managers.append(process)
-        return process
-
-    cluster.add_task_manager = dies  # type: ignore[method-assign]
-    for _ in range(9):
-        assert not cluster.come_up()
-    assert len(cluster.task_managers) == 1 + STARTS
 
 
 def test_profiles_of_the_peer_are_known_by_name() -> None:

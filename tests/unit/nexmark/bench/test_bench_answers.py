@@ -8,14 +8,14 @@ from itertools import groupby, product
 import numpy as np
 import pytest
 
-from holon.columnar.payloads import Payloads
-from holon.identity import IdentityError, IdentityStamp, Track
+from holon.columnar.payloads import BinaryColumn
+from holon.outputs.identity import IdentityError, IdentityStamp, Track
 from nexmark.bench.agree import agreement, normal
 from nexmark.bench.answers import last_rows, once_rows, plain_rows
 from nexmark.bench.forms import changed, forms
 from nexmark.oracle import canonical
 from nodes.api import OutputReader
-from nodes.log.contract import Chunk
+from nodes.log.contract import FetchedRecords
 from nodes.log.memory import MemoryLog
 
 PRICES = (
@@ -115,7 +115,9 @@ def output(places: Sequence[tuple[int, int]], job: str = "q0-bench-1", incarnati
 class TwoAtOnce(MemoryLog):
     """Gives no more than two records, so that what is known of one chunk has to go on in the next."""
 
-    def read(self, topic: str, partition: int, offset: int, *, max_records: int = 2, max_bytes: int = 8 << 20) -> Chunk:
+    def read(
+        self, topic: str, partition: int, offset: int, *, max_records: int = 2, max_bytes: int = 8 << 20
+    ) -> FetchedRecords:
         return super().read(topic, partition, offset, max_records=2, max_bytes=max_bytes)
 
 
@@ -159,6 +161,6 @@ def test_of_a_changelog_the_last_row_of_each_key_counts() -> None:
 
 
 def test_values_that_come_as_columns_are_rows_too() -> None:
-    mine = Payloads.of([b'{"a":1}', b'{"a":2}'])
+    mine = BinaryColumn.of([b'{"a":1}', b'{"a":2}'])
     assert isinstance(mine.starts, np.ndarray)
     assert agreement("q2", {"holon": mine, "flink": [b'{"a":2}', b'{"a":1}']}).differences == 0

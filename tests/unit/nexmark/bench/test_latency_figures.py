@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from holon.identity import OutputId, Track
+from holon.outputs.identity import OutputId, Track
 from nexmark.latency import figures
 from nexmark.latency.figures import Delays, InputColumns
 from nexmark.latency.flink import closed_ends, with_unfinished
-from nexmark.latency.plan import Plan
+from nexmark.latency.plan import LatencyPlan
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def test_sensitivity_is_the_area_above_the_curve_without_failures() -> None:
 
 
 def test_a_window_without_a_result_counts_until_the_end_of_the_run() -> None:
-    assert closed_ends(Plan("q7max", 1, 1.0, window_ms=10), COLUMNS) == {10, 20}
+    assert closed_ends(LatencyPlan("q7max", 1, 1.0, window_ms=10), COLUMNS) == {10, 20}
     answered = figures.delays([result(10, 121)], COLUMNS, since_ms=0)
     found = with_unfinished(answered, COLUMNS, {20}, began_ms=0, ended_ms=200)
     assert (found.closed_ms.tolist(), found.delays_ms.tolist()) == ([118, 131], [3, 69])

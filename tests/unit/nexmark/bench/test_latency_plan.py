@@ -1,4 +1,4 @@
-"""What `holon nexmark latency` and `failover` refuse before anything starts, and the scenarios of the paper."""
+"""Plans that `holon nexmark latency` and `failover` refuse before anything starts, and the scenarios of the paper."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 
 from nexmark.latency.commands import failover
 from nexmark.latency.place import measuring_place
-from nexmark.latency.plan import Plan, with_scenario
+from nexmark.latency.plan import LatencyPlan, with_scenario
 from nexmark.latency.plot import check_plot
 from nodes.api import SettingsError, UnknownName
 
-PLAN = Plan("q7max", rate=2000, seconds=40, nodes=5)
+PLAN = LatencyPlan("q7max", rate=2000, seconds=40, nodes=5)
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ PLAN = Plan("q7max", rate=2000, seconds=40, nodes=5)
 )
 def test_a_plan_that_cannot_be_run(wrong: dict[str, Any], said: str) -> None:
     with pytest.raises((SettingsError, UnknownName), match=said):
-        Plan(**{"query": "q7max", "rate": 1, "seconds": 1.0, **wrong})
+        LatencyPlan(**{"query": "q7max", "rate": 1, "seconds": 1.0, **wrong})
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_scenarios_kill_as_the_paper_does(scenario: str, killed: int, restarts: 
 
 def test_a_scenario_needs_nodes_that_stay() -> None:
     with pytest.raises(SettingsError, match="too few"):
-        with_scenario(Plan("q7max", 1, 10, nodes=2), "crash")
+        with_scenario(LatencyPlan("q7max", 1, 10, nodes=2), "crash")
 
 
 def test_an_unknown_scenario_is_answered_with_the_nearest() -> None:

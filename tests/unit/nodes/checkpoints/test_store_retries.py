@@ -7,8 +7,8 @@ from collections.abc import Collection
 
 import pytest
 
-from nodes.checkpoints import CheckpointKey, CheckpointMissing, StoreUnavailable
-from nodes.patience import PAUSES_S, PatientCheckpoints
+from nodes.checkpoints.store import CheckpointKey, CheckpointMissing, StoreUnavailable
+from nodes.checkpoints.store_retries import PAUSES_S, PatientCheckpoints
 
 KEY = CheckpointKey("job", 0, 0, (1, 0), (2, 0))
 

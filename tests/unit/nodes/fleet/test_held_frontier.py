@@ -8,15 +8,16 @@ import msgspec
 import pytest
 
 from holon import WCRDT, Context, Job, Json, ProcessingFunction, Source, Tumbling, Window, WLocal, on_window
-from nodes.driver import Driver
-from nodes.held_frontier import HELD_AFTER_MS, HeldFrontier, HeldPartition, held_frontier, held_text
-from nodes.jobs import declare_end, open_history, open_job
+from nodes.fleet.held_frontier import held_frontier
+from nodes.fleet.monitor import Monitor
+from nodes.fleet.watermarks import Watermarks
 from nodes.log.memory import MemoryLog
 from nodes.machine.config import NodeConfig
 from nodes.machine.node import Node
-from nodes.monitor import Monitor
 from nodes.sim.store import MemoryCheckpoints
-from nodes.watermarks import Watermarks
+from nodes.streams.driver import Driver
+from nodes.streams.held_frontier import HELD_AFTER_MS, HeldFrontier, HeldPartition, held_text
+from nodes.streams.jobs import declare_end, open_history, open_job
 from wcrdt import GCounter
 
 Event = dict[str, int]
@@ -48,7 +49,7 @@ class Stage:
         store = MemoryCheckpoints()
         self.drivers: list[Driver] = []
         for number in range(nodes):
-            config = NodeConfig(f"n{number}", number=number, expected=nodes, suspect_after_ms=100_000)
+            config = NodeConfig(f"n{number}", number=number, expected=nodes, failure_timeout_ms=100_000)
             run, history = open_history(self.log, job)
             node = Node(config, run, history.ownership)
             self.drivers.append(

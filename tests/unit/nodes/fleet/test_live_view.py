@@ -7,12 +7,12 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from holon.admit import Counts
-from nodes.held_frontier import HeldFrontier, HeldPartition, held_text
-from nodes.progress import JobProgress, NodeRow, PartitionRow
-from nodes.screen import LineScreen, LiveScreen
-from nodes.view import duration, event_time, one_line, render
-from wcrdt.windows import END_OF_TIME_MS
+from holon.tracks.admission import AdmissionCounts
+from nodes.fleet.live_view import duration, event_time, one_line, render
+from nodes.fleet.progress import JobProgress, NodeRow, PartitionRow
+from nodes.fleet.screen import LineScreen, LiveScreen
+from nodes.streams.held_frontier import HeldFrontier, HeldPartition, held_text
+from wcrdt.windows.assigners import END_OF_TIME_MS
 
 START_MS = 1_735_689_600_000  # 2025-01-01 00:00:00 UTC
 
@@ -24,7 +24,7 @@ def progress(count: int = 2, **changes: object) -> JobProgress:
     nodes = (NodeRow(0, 40, 1, 1234, 5, 1, 41_000_000), NodeRow(1, 870, 1, 99, 0, 0, None))
     values: dict[str, object] = {
         "job": "q7", "incarnation": 2, "frontier_ms": START_MS, "frontier_lag_ms": 500, "rate_per_s": 500.0,
-        "taken": 100, "counts": Counts(90, 7, 2, 1), "steals": 3, "silent_after_ms": 300,
+        "taken": 100, "counts": AdmissionCounts(90, 7, 2, 1), "steals": 3, "silent_after_ms": 300,
         "partitions": rows, "nodes": nodes,
     }  # fmt: skip
     return JobProgress(**{**values, **changes})  # type: ignore[arg-type]
@@ -116,7 +116,7 @@ def test_event_times_are_utc_and_never_fail(ms: int | None, text: str) -> None:
 
 
 def test_lines_of_the_nodes_stand_above_the_live_view(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nodes.screen.REFRESH_S", 3600.0)
+    monkeypatch.setattr("nodes.fleet.screen.REFRESH_S", 3600.0)
     file = StringIO()
     with LiveScreen(Console(file=file, force_terminal=True, width=120, height=40)) as screen:
         assert screen.due()

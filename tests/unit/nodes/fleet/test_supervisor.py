@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from nodes.fleet import Fleet, Member
-from nodes.settings import load_settings
-from nodes.supervisor import Supervisor
+from nodes.fleet.processes import Fleet, FleetProcess
+from nodes.fleet.supervisor import Supervisor
+from nodes.settings.settings import load_settings
 
 
 def never() -> bool:
@@ -30,9 +30,9 @@ class FakeFleet(Fleet):
 
     __slots__ = ()
 
-    def add(self, number: int, expected: int = 1) -> Member:
+    def add(self, number: int, expected: int = 1) -> FleetProcess:
         process: Any = FakeProcess()
-        self.members.append(Member(number, process))
+        self.members.append(FleetProcess(number, process))
         return self.members[-1]
 
 

@@ -1,4 +1,4 @@
-"""What is sent in small pieces is checked in a short way, which must not let through what the long one refuses."""
+"""Records sent in small pieces are checked in a short way, which must not accept those that the long one refuses."""
 
 from __future__ import annotations
 

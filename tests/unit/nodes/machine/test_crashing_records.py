@@ -11,19 +11,19 @@ import pytest
 
 from holon import Context, Job, Json, Source
 from holon.errors import UserFunctionError
-from holon.failed import Failed, FunctionCrashed, parted
-from holon.input import Input
+from holon.formats.input_run import Input
 from holon.job import DEAD, MAIN
-from holon.record_track import RecordTrack
+from holon.tracks.failed_records import Failed, FunctionCrashed, parted
+from holon.tracks.record_track import RecordTrack
 from nodes.machine import messages as m
-from nodes.machine.accusing import Apart, Died
 from nodes.machine.config import JobRun, NodeConfig
+from nodes.machine.crashing_records import Apart, Died, Trials
 from nodes.machine.effects import WriteControl
-from nodes.machine.ownership import Ownership
+from nodes.machine.ownership.ownership import Ownership
 from nodes.machine.runner import Runner
 from nodes.machine.workload import Workload
 from tests.unit.checkpoint_names import named
-from wcrdt.replica import Replica
+from wcrdt.replica.replica import Replica
 
 CODE = "code"
 
@@ -55,8 +55,7 @@ def owning(apart: Apart | None, on_error: str = "dead-letter") -> tuple[Workload
     for version, node in enumerate(("first", "second", "me"), 1):
         ownership.apply(m.Hello(0, node))
         ownership.apply(m.Claim(0, node, 0, version))
-    work = Workload(NodeConfig(node="me"), run, Replica(1, job.program.shapes(), 0), ownership)
-    work.accusing.apart, work.accusing.code_hash = apart, CODE
+    work = Workload(NodeConfig(node="me"), run, Replica(1, job.program.shapes(), 0), ownership, Trials(CODE, apart))
     runner = work.fresh(0, 3)
     runner.restore(None, 0)
     runner.begin({}, {})
@@ -78,7 +77,7 @@ def kills(*ids: int, known: bool = True) -> Apart:
 
 
 def accused(work: Workload) -> list[m.ControlMessage]:
-    """What it has written since the last call, which comes back."""
+    """Its records since the last call, which come back."""
     said = [m.decode_control(each.value) for each in work.effects if isinstance(each, WriteControl)]
     work.effects.clear()
     for each in said:

@@ -21,7 +21,7 @@ def written(dialogue: Dialogue) -> list[bytes]:
 
 def follower() -> Dialogue:
     """A node that is told that ``a`` owns the partition."""
-    node = joined("b", others=["a"], suspect_after_ms=300)
+    node = joined("b", others=["a"], failure_timeout_ms=300)
     node.control(m.Claim(0, "a", 0, 1))
     node.take()
     return node

@@ -7,24 +7,24 @@ from typing import Any
 
 import pytest
 
-from holon import WCRDT, Context, Global, Job, Json, ProcessingFunction, Source, Tumbling, Window, on_window
-from nodes.driver import Driver
-from nodes.jobs import declare_end, open_job
+from holon import WCRDT, Context, GlobalWindow, Job, Json, ProcessingFunction, Source, Tumbling, Window, on_window
+from nodes.fleet.monitor import Monitor
 from nodes.log.memory import MemoryLog
 from nodes.machine import effects as x
 from nodes.machine import events as e
 from nodes.machine import messages as m
 from nodes.machine.config import NodeConfig
-from nodes.machine.idleness import STEPS, bound_ms
+from nodes.machine.idle_partitions import STEPS, bound_ms
 from nodes.machine.node import Node
-from nodes.monitor import Monitor
-from nodes.reader import OutputReader
+from nodes.results.reader import OutputReader
 from nodes.sim.store import MemoryCheckpoints
+from nodes.streams.driver import Driver
+from nodes.streams.jobs import declare_end, open_job
 from tests.unit.node_dialogue import CountPerWindow, Dialogue, joined, running
 from wcrdt.lattices.counters import GCounter
-from wcrdt.replica import Punctuation, Replica, SlotDelta
-from wcrdt.slots import WINDOW_START, TrackDelta
-from wcrdt.windows import BEFORE_TIME_MS, END_OF_TIME_MS
+from wcrdt.replica.replica import Punctuation, Replica, SlotDelta
+from wcrdt.replica.slots import WINDOW_START, TrackDelta
+from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS
 
 TIMEOUT_MS = 300
 STEP_MS = TIMEOUT_MS // STEPS
@@ -101,13 +101,13 @@ class CountAndAll(ProcessingFunction[dict[str, Any]]):
     """Beside the counts a state that never closes: no record as a whole is ever late."""
 
     count = WCRDT(GCounter(), Tumbling(10))
-    everything = WCRDT(GCounter(), Global())
+    everything = WCRDT(GCounter(), GlobalWindow())
 
     def process(self, event: dict[str, Any], ctx: Context) -> None:
         self.count.insert(1, event["ts"])
         self.everything.insert(1, event["ts"])
 
-    @on_window(count, once=True)
+    @on_window(count, scope="global")
     async def report(self, window: Window, ctx: Context) -> None:
         ctx.emit({"end": window.end_ms, "count": await self.count.window_value(window)})
 
@@ -137,7 +137,7 @@ def punctuations(effects: list[x.Effect]) -> list[str]:
 
 
 def read_back(node: Dialogue) -> None:
-    """What the node has just written to the broadcast is on the log."""
+    """The node's newest broadcast is on the log."""
     for effect in list(node.effects):
         if isinstance(effect, x.WriteBroadcast):
             node.broadcast(effect.partition, effect.value)
@@ -184,7 +184,7 @@ def test_an_answer_to_an_older_question_says_nothing() -> None:
 
 
 def test_an_answer_holds_for_one_step() -> None:
-    """What others broadcast after the question may be newer than records that came after it."""
+    """Others' broadcasts after the request may be newer than records that came after it."""
     node = fed(100, 200)
     node.records(0, 1, 1, {"ts": 110})
     deltas = [effect.value for effect in node.effects if isinstance(effect, x.WriteBroadcast)]

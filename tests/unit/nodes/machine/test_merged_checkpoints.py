@@ -10,19 +10,19 @@ import pytest
 from nodes.machine import effects as x
 from nodes.machine import events as e
 from nodes.machine import messages as m
+from nodes.machine.broadcast.merged_checkpoints import decode_merged
 from nodes.machine.control_state import decode_control_checkpoint
-from nodes.machine.merging import decode_merged
-from nodes.machine.ownership import Ownership
+from nodes.machine.ownership.ownership import Ownership
 from tests.unit.checkpoint_names import named, named_merged
 from tests.unit.node_dialogue import Dialogue, joined, running
-from wcrdt.replica import SlotDelta
+from wcrdt.replica.replica import SlotDelta
 
 EVERY_MS = 100
 
 
 def merging(partitions: int = 2, **settings: Any) -> Dialogue:
     """A node that owns all partitions and has read something of each broadcast."""
-    node = running(partitions=partitions, merge_interval_ms=EVERY_MS, **settings)
+    node = running(partitions=partitions, merged_checkpoint_interval_ms=EVERY_MS, **settings)
     for partition in range(partitions):
         node.records(partition, 1, 0, {"ts": 5 + partition})
         read(node, partition, 7 + partition)
@@ -66,7 +66,7 @@ def test_one_is_due_when_the_interval_is_over_and_something_has_moved() -> None:
 
 def test_without_an_interval_there_is_none() -> None:
     node = merging()
-    node.node.merging.config = running().node.config  # merge_interval_ms is 0
+    node.node.merging.config = running().node.config  # merged_checkpoint_interval_ms is 0
     assert saved(node, 10**6) == []
 
 
@@ -96,7 +96,7 @@ def test_the_makers_take_turns() -> None:
 
 
 def test_nobody_waits_for_the_turn_of_another() -> None:
-    node = joined("a", 2, ["b"], merge_interval_ms=EVERY_MS)
+    node = joined("a", 2, ["b"], merged_checkpoint_interval_ms=EVERY_MS)
     node.control(m.Claim(0, "b", 0, 1), m.Claim(0, "a", 1, 1))  # the first turn is b's
     node.run_partition(1, 1)
     read(node, 1, 5)
@@ -215,7 +215,7 @@ class TestLeaving:
         assert "write control: Claim a [0] v2" in node.take()
 
     def test_the_dead_are_forgotten_and_a_zombie_joins_anew(self) -> None:
-        node = joined("a", 1, ["b"], forget_after_ms=1000, suspect_after_ms=100)
+        node = joined("a", 1, ["b"], forget_after_ms=1000, failure_timeout_ms=100)
         node.read_back()  # its claim
         node.run_partition(0, 1)
         node.take()

@@ -10,7 +10,7 @@ import msgspec
 from nodes.machine import effects as x
 from nodes.machine import messages as m
 from nodes.machine.events import ControlRead, StopRequested
-from nodes.machine.ownership import CODE
+from nodes.machine.ownership.ownership import CODE
 from tests.unit.node_dialogue import Dialogue, count_job, joined, running
 
 
@@ -109,7 +109,7 @@ def test_a_claim_that_is_lost_while_loading_ends_the_work() -> None:
 
 
 def test_a_silent_node_is_robbed_after_the_suspicion_time() -> None:
-    node = joined(others=["b"], suspect_after_ms=50)
+    node = joined(others=["b"], failure_timeout_ms=50)
     node.take()
     node.control(m.Claim(0, "b", 0, 1))
     node.heartbeat("b")
@@ -136,7 +136,7 @@ def test_a_silent_node_is_robbed_after_the_suspicion_time() -> None:
 
 
 def test_a_node_that_was_stalled_itself_accuses_nobody() -> None:
-    node = joined(others=["b"], suspect_after_ms=50)
+    node = joined(others=["b"], failure_timeout_ms=50)
     node.take()
     node.control(m.Claim(0, "b", 0, 1))
     node.heartbeat("b")
@@ -160,7 +160,7 @@ def test_a_node_that_was_stalled_itself_accuses_nobody() -> None:
 
 
 def test_a_clock_that_is_set_back_costs_nothing() -> None:
-    node = joined(others=["b"], suspect_after_ms=50, heartbeat_interval_ms=20)
+    node = joined(others=["b"], failure_timeout_ms=50, heartbeat_interval_ms=20)
     node.tick(-3_600_000)
     beats = [isinstance(effect, x.WriteHeartbeat) for _ in range(4) for effect in node.tick()]
     assert beats.count(True) >= 1

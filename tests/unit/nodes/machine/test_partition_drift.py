@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from nodes.checkpoint_format import CheckpointKey
-from nodes.driver import Driver
-from nodes.jobs import open_job
+from nodes.checkpoints.file_names import CheckpointKey
 from nodes.log.memory import MemoryLog
 from nodes.machine import effects as x
 from nodes.machine import messages as m
@@ -12,6 +10,8 @@ from nodes.machine.config import NodeConfig
 from nodes.machine.events import CheckpointLoaded
 from nodes.machine.node import Node
 from nodes.sim.store import MemoryCheckpoints
+from nodes.streams.driver import Driver
+from nodes.streams.jobs import open_job
 from tests.unit.checkpoint_names import named
 from tests.unit.node_dialogue import Dialogue, count_job, joined, running
 
@@ -21,7 +21,7 @@ def wanted(node: Dialogue) -> list[int]:
 
 
 def test_a_partition_far_ahead_of_another_waits_for_it() -> None:
-    node = running(partitions=2, watermark_max_ahead_ms=50)
+    node = running(partitions=2, max_watermark_drift_ms=50)
     node.records(1, 1, 0, {"ts": 0})
     node.records(0, 1, 0, {"ts": 50})
     assert wanted(node) == [1, 0]
@@ -32,7 +32,7 @@ def test_a_partition_far_ahead_of_another_waits_for_it() -> None:
 
 
 def test_a_partition_that_never_had_a_record_holds_nobody_up() -> None:
-    node = running(partitions=2, watermark_max_ahead_ms=50)
+    node = running(partitions=2, max_watermark_drift_ms=50)
     node.records(0, 1, 0, {"ts": 1000})
     assert wanted(node) == [1, 0]
 

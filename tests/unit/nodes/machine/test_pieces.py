@@ -1,12 +1,12 @@
-"""Broadcast messages that no record holds are cut and put together (nodes/machine/pieces.py)."""
+"""Broadcast messages that no record holds are cut and put together (nodes/machine/broadcast/pieces.py)."""
 
 from __future__ import annotations
 
 import pytest
 
 from nodes.machine import messages as m
-from nodes.machine.pieces import MAX_OPEN, PieceLost, Pieces, cut
-from wcrdt.replica import Punctuation
+from nodes.machine.broadcast.pieces import MAX_OPEN, PieceLost, Pieces, cut
+from wcrdt.replica.replica import Punctuation
 
 PIECE = 3
 
@@ -71,4 +71,4 @@ def test_writers_that_die_in_the_middle_leave_little_behind() -> None:
     with pytest.raises(PieceLost, match="unfinished"):
         taken(pieces, pieces_of(99)[:1])
     assert taken(pieces, pieces_of(99)[1:]) == [message(99)]
-    assert sum(map(len, pieces._open.values())) == MAX_OPEN - 1
+    assert pieces.held == MAX_OPEN - 1

@@ -6,15 +6,16 @@ from textwrap import dedent
 from typing import Any
 
 from holon import Job, Json, Source
-from holon.identity import Ascent
+from holon.outputs.identity import Ascent
 from nodes.machine import effects as x
 from nodes.machine import events as e
 from nodes.machine import messages as m
-from nodes.machine.lead import Pace
+from nodes.machine.standby.active_standby import Pace
+from nodes.machine.standby.standby import Patience
 from tests.unit.node_dialogue import CountPerWindow, Dialogue, joined, running
-from wcrdt.replica import SlotDelta
-from wcrdt.slots import WINDOW_START, Change, TrackDelta
-from wcrdt.windows import BEFORE_TIME_MS
+from wcrdt.replica.replica import SlotDelta
+from wcrdt.replica.slots import WINDOW_START, Change, TrackDelta
+from wcrdt.windows.assigners import BEFORE_TIME_MS
 
 KEY = -1
 PATIENCE_MS = 30
@@ -40,7 +41,7 @@ def standby(name: str = "b", *, replicas: int = 2, **settings: Any) -> Dialogue:
 
 
 def delta(since: int, to: int, watermark_ms: int, windows: dict[int, int], answered: int = BEFORE_TIME_MS) -> bytes:
-    """What the owner broadcasts."""
+    """The owner's broadcast."""
     changes = [Change("count", end - 10, end, [[0, count]]) for end, count in windows.items()]
     record = TrackDelta((since, 0), (to, 0), watermark_ms, changes)
     window = TrackDelta((BEFORE_TIME_MS, 0), (answered, 0), answered, [])
@@ -144,7 +145,7 @@ def test_while_it_leads_it_publishes_at_once_until_the_other_keeps_pace() -> Non
 
 
 def test_lags_that_are_usual_here_are_no_lateness() -> None:
-    node = standby(watermark_max_ahead_ms=0)
+    node = standby(max_watermark_drift_ms=0)
     for step in range(1, 4):  # the owner's results come later by 100 ms each time
         node.records(0, KEY, step, {"ts": 10 * step + 2})
         for _ in range(10):
@@ -159,10 +160,11 @@ def test_lags_that_are_usual_here_are_no_lateness() -> None:
 
 def test_the_second_standby_waits_longer_than_the_first() -> None:
     first, second = standby("b"), standby("b")
-    second.node.work.copies.designate(["a", "b"], {0: "a"})
+    second.node.work.replicas.designate(["a", "b"], {0: "a"})
     runner = second.node.work.runners[0]
     assert runner.standby is not None
-    runner.standby.ranked(1, second.node.work.copies._patience(1))
+    replicas = second.node.work.replicas
+    runner.standby.ranked(1, Patience.of(replicas.config.standby_after_ms, replicas.work.broadcast_interval_ms, 1))
     for node in (first, second):
         node.records(0, KEY, 1, {"ts": 12})
     assert written(wait(first)) != []
@@ -207,7 +209,7 @@ def test_a_standby_neither_saves_nor_answers() -> None:
 
 
 def test_a_standby_asks_for_what_it_has_not_made_either() -> None:
-    node = standby(suspect_after_ms=100)
+    node = standby(failure_timeout_ms=100)
     node.heartbeat("a")
     node.broadcast(0, delta(5, 9, 42, {50: 1}))
     node.control()
@@ -215,7 +217,7 @@ def test_a_standby_asks_for_what_it_has_not_made_either() -> None:
 
 
 def test_a_standby_asks_for_what_lies_between_its_own_work_and_the_end_of_a_delta_that_did_not_fit() -> None:
-    node = standby(suspect_after_ms=100)
+    node = standby(failure_timeout_ms=100)
     node.broadcast(0, delta(5, 9, 42, {50: 1}))
     node.records(0, KEY, 1, {"ts": 12})
     node.control()

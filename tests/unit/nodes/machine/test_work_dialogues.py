@@ -10,8 +10,8 @@ from nodes.machine import effects as x
 from nodes.machine import messages as m
 from tests.unit.checkpoint_names import named
 from tests.unit.node_dialogue import Dialogue, joined, running
-from wcrdt.replica import SlotDelta
-from wcrdt.slots import TrackDelta
+from wcrdt.replica.replica import SlotDelta
+from wcrdt.replica.slots import TrackDelta
 
 
 def said(dialogue: Dialogue, text: str) -> None:
@@ -224,7 +224,7 @@ def test_a_damaged_record_is_asked_for_again_until_the_answer_comes() -> None:
     owner = running()
     owner.records(0, 1, 0, {"ts": 3})
     owner.control(m.SlotWanted(0, "b", 0, 0))
-    node = follower(suspect_after_ms=300)
+    node = follower(failure_timeout_ms=300)
     node.broadcast(0, b"\x01 not a message")
     node.control()
     node.control()
@@ -251,7 +251,7 @@ def test_a_damaged_record_is_asked_for_again_until_the_answer_comes() -> None:
 
 
 def test_a_checkpoint_beyond_a_slot_shows_that_the_last_delta_was_lost() -> None:
-    node = follower(suspect_after_ms=300)
+    node = follower(failure_timeout_ms=300)
     node.control(named(m.CheckpointSaved(0, "a", 0, 1, "name", 5, 40, 40)))
     node.tick(400)
     node.control()
@@ -349,7 +349,7 @@ def test_a_full_slot_without_windows_that_an_own_runner_reads_is_not_taken() -> 
 
 
 def test_input_waits_while_too_much_is_in_no_checkpoint_and_goes_on_with_the_next_ones() -> None:
-    node = running(uncovered_max_bytes=100)
+    node = running(max_uncheckpointed_bytes=100)
     work = node.node.work
     read = 0
     while not work.uncovered.over:
@@ -370,7 +370,7 @@ def test_a_history_that_checkpoints_cover_counts_for_nothing() -> None:
     first = running()
     first.records(0, 1, 0, {"ts": 3}, {"ts": 12})
     deltas = written(first)
-    node = follower(uncovered_max_bytes=10)
+    node = follower(max_uncheckpointed_bytes=10)
     node.control(named(m.CheckpointSaved(0, "a", 0, 1, "file", 2, 12, 12, 0, False, 0, (2, 0, 0, 0))))
     node.broadcast(0, *deltas)
     assert node.node.work.uncovered.total_bytes == 0
@@ -380,7 +380,7 @@ def test_who_takes_over_what_nobody_could_save_may_work_although_too_much_is_unc
     """Its checkpoint is the one that all wait for."""
     first = running()
     first.records(0, 1, 0, {"ts": 3}, {"ts": 12})
-    node = follower(uncovered_max_bytes=10)
+    node = follower(max_uncheckpointed_bytes=10)
     node.broadcast(0, *written(first))
     assert node.node.work.uncovered.over
     node.control(m.Claim(0, "b", 0, 2))

@@ -1,13 +1,13 @@
-"""What a view of results holds: the newest windows of the newest incarnation, in whatever order results come."""
+"""The contents of a view of results: the newest windows of the newest incarnation, in whatever order results come."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.identity import OutputId, Track
-from nodes.reader import Output
-from nodes.results import Result, WindowTable, result_of
+from holon.outputs.identity import OutputId, Track
+from nodes.results.reader import Output
+from nodes.results.view import Result, WindowTable, result_of
 
 
 def result(end_ms: int, field: bytes = b"k", n: int = 0, *, job: str = "j", incarnation: int = 0) -> Result:

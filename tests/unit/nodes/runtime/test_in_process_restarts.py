@@ -9,10 +9,10 @@ from types import FrameType
 
 import pytest
 
-from nodes.lives import LIVES_A_MINUTE, live
 from nodes.log import Log, LogError, LogInterrupted, LogTruncated, LogUnavailable, MemoryLog
 from nodes.log.memory import MemoryLog as Opened
-from nodes.stop_signals import StoppedEarly, StopSignals, starts_node
+from nodes.runtime.in_process_restarts import LIVES_A_MINUTE, live
+from nodes.runtime.stop_signals import StoppedEarly, StopSignals, starts_node
 
 
 class Lives:
@@ -122,7 +122,7 @@ def test_a_process_that_is_asked_to_leave_before_it_is_a_node_opens_no_log() -> 
     ("words", "is_node"),
     [
         ("node m:j", True),
-        ("-D node.trim=false --log-level debug --config node.toml node m:j --json", True),
+        ("-D node.truncate_internal_topics=false --log-level debug --config node.toml node m:j --json", True),
         ("txn node m:p --number 3", True),
         ("--log-level debug txn node m:p", True),
         ("run node:job", False),

@@ -8,10 +8,11 @@ import pytest
 from pydantic import ValidationError
 
 from nodes.errors import SettingsError
-from nodes.settings import Settings, known_keys, load_settings
-from nodes.settings_kafka import PASSED_THROUGH
+from nodes.settings.kafka_properties import PASSED_THROUGH
+from nodes.settings.renamed import RENAMED
+from nodes.settings.settings import Settings, known_keys, load_settings
 
-DOCS = Path(__file__).parents[2] / "docs" / "settings.md"
+DOCS = Path(__file__).parents[4] / "docs" / "settings.md"
 
 
 @pytest.fixture
@@ -40,14 +41,14 @@ def test_defaults_hold_where_nothing_is_set(load):
 
 
 def test_each_source_outranks_the_next(load, tmp_path: Path):
-    toml = "[node]\ncheckpoint_interval_ms = 2\nbatch_max_records = 7\nhang_after_ms = 5\n"
+    toml = "[node]\ncheckpoint_interval_ms = 2\nbatch_max_records = 7\nfunction_timeout_ms = 5\n"
     environ = {"HOLON__NODE__CHECKPOINT_INTERVAL_MS": "3", "HOLON__NODE__BATCH_MAX_RECORDS": "8"}
     settings = load("node.checkpoint_interval_ms=4", toml=toml, environ=environ)
     node = settings.node
-    assert (node.checkpoint_interval_ms, node.batch_max_records, node.hang_after_ms) == (4, 8, 5)
+    assert (node.checkpoint_interval_ms, node.batch_max_records, node.function_timeout_ms) == (4, 8, 5)
     assert settings.origin("node.checkpoint_interval_ms") == "-D node.checkpoint_interval_ms"
     assert settings.origin("node.batch_max_records") == "environment variable HOLON__NODE__BATCH_MAX_RECORDS"
-    assert settings.origin("node.hang_after_ms") == str(tmp_path / "holon.toml")
+    assert settings.origin("node.function_timeout_ms") == str(tmp_path / "holon.toml")
 
 
 def test_the_last_of_equal_definitions_wins(load):
@@ -76,6 +77,14 @@ def test_a_named_file_that_is_missing_is_refused(tmp_path: Path):
 def test_an_unknown_key_is_refused_with_the_nearest_name_and_its_origin(load, sources, origin):
     message = refused(load, **sources)
     assert "'log.paht'" in message and "nearest: log.path" in message and origin in message
+
+
+@pytest.mark.parametrize("old", sorted(RENAMED))
+def test_an_old_name_is_refused_with_the_new_one(load, old):
+    section, key = old.split(".")
+    for sources in ({"toml": f"[{section}]\n{key} = 3\n"}, {"environ": {f"HOLON__{section}__{key}".upper(): "3"}}):
+        assert f"{old} " in refused(load, **sources) and f"is called {RENAMED[old]} now" in refused(load, **sources)
+    assert RENAMED[old] in known_keys() and RENAMED[old] in refused(load, f"{old}=3")
 
 
 def test_an_unknown_definition_is_refused(load):
@@ -121,7 +130,7 @@ def test_none_switches_an_optional_setting_off(load):
 
 def test_suspicion_must_take_longer_than_a_heartbeat(load):
     message = refused(load, "node.heartbeat_interval_ms=300")
-    assert "node.suspect_after_ms = 250 (from default)" in message
+    assert "node.failure_timeout_ms = 250 (from default)" in message
 
 
 def test_kafka_needs_a_broker(load):

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import SettingsError
-from nodes.settings import Settings, load_settings
-from nodes.settings_kafka import is_loopback
+from nodes.settings.kafka_properties import is_loopback
+from nodes.settings.settings import Settings, load_settings
 
 
 def load(*definitions: str, environ: dict[str, str] | None = None) -> Settings:

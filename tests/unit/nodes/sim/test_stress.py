@@ -1,13 +1,14 @@
-"""What newer seeds are drawn with, and that older ones keep what they drew."""
+"""Draws of newer seeds; older ones keep theirs."""
 
 from __future__ import annotations
 
 import random
 
+from nodes.sim.drawing import draw
+from nodes.sim.faults.stress import FIRST_SEED
 from nodes.sim.many import fresh_base_seed
-from nodes.sim.options import Faults, draw
+from nodes.sim.options import Faults
 from nodes.sim.store import LateSaver
-from nodes.sim.stress import FIRST_SEED
 
 NEW = [draw(seed, 10) for seed in range(FIRST_SEED, FIRST_SEED + 300)]
 
@@ -18,7 +19,12 @@ def share(count: int) -> float:
 
 def test_seeds_that_reports_name_keep_what_they_drew() -> None:
     one = draw(1034933449674, 10)
-    assert (one.case, one.truncation, one.truncation_ms, one.merge_interval_ms) == ("count", "broadcast", 1169, 40)
+    assert (one.case, one.truncation, one.truncation_ms, one.merged_checkpoint_interval_ms) == (
+        "count",
+        "broadcast",
+        1169,
+        40,
+    )
     assert (one.replicas, one.standby_after_ms, one.safety_ms, one.faults) == (1, 1, 1500, Faults(restart=0.2))
     other = draw(585485513686, 10, replicas=2)
     assert (other.case, other.load_ms, other.safety_ms, other.same_names) == ("query1", 0, 3000, True)

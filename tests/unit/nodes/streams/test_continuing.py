@@ -12,7 +12,7 @@ from holon import (
     WCRDT,
     BoundedOutOfOrderness,
     Context,
-    Global,
+    GlobalWindow,
     Job,
     Json,
     Local,
@@ -22,27 +22,29 @@ from holon import (
     Window,
     on_window,
 )
-from nodes.bounding import Bounds
-from nodes.checkpoints import CheckpointStore
-from nodes.continuing import continue_job
-from nodes.driver import Driver
+from nodes.checkpoints.store import CheckpointStore
 from nodes.errors import RunFailed
-from nodes.history import History
-from nodes.jobs import declare_end, open_job
+from nodes.fleet.end_of_input import Bounds
+from nodes.fleet.monitor import Monitor
 from nodes.log.memory import MemoryLog
 from nodes.machine.config import NodeConfig
 from nodes.machine.effects import Ending
 from nodes.machine.node import Node
-from nodes.monitor import Monitor
-from nodes.reader import OutputReader
+from nodes.results.reader import OutputReader
 from nodes.sim.store import MemoryCheckpoints
-from nodes.upstream import upstream_incarnations
+from nodes.streams.continuing import continue_job
+from nodes.streams.control_history import History
+from nodes.streams.driver import Driver
+from nodes.streams.jobs import declare_end, open_job
+from nodes.streams.upstream import upstream_incarnations
 from wcrdt import GCounter
 
 PARTITIONS = 2
 
 
-def counting(lateness_ms: int = 0, read_back_ms: int = 0, windows: Any = None, name: str = "counting") -> Job[Any]:
+def counting(
+    lateness_ms: int = 0, window_retention_ms: int = 0, windows: Any = None, name: str = "counting"
+) -> Job[Any]:
     class Counting(ProcessingFunction[dict[str, int]]):
         count = WCRDT(GCounter(), Tumbling(10) if windows is None else windows)
         sums = WCRDT(GCounter(), Tumbling(30), stage=1)
@@ -54,7 +56,7 @@ def counting(lateness_ms: int = 0, read_back_ms: int = 0, windows: Any = None, n
             self.seen.value += 1
             ctx.emit({"seen": self.seen.value})
 
-        @on_window(count, once=True)
+        @on_window(count, scope="global")
         async def report(self, window: Window, ctx: Context) -> None:
             count = await self.count.window_value(window)
             self.total.value += count
@@ -62,12 +64,14 @@ def counting(lateness_ms: int = 0, read_back_ms: int = 0, windows: Any = None, n
                 self.sums.insert(count, window.start_ms)
             ctx.emit({"end": window.end_ms, "count": count})
 
-        @on_window(sums, once=True)
+        @on_window(sums, scope="global")
         async def sum(self, window: Window, ctx: Context) -> None:
             ctx.emit({"sum_end": window.end_ms, "sum": await self.sums.window_value(window)})
 
     source = Source("in", Json(dict[str, int]), lambda event: event["ts"], watermarks=BoundedOutOfOrderness(0))
-    return Job(name, source, Counting, output="out", allowed_lateness_ms=lateness_ms, read_back_ms=read_back_ms)
+    return Job(
+        name, source, Counting, output="out", allowed_lateness_ms=lateness_ms, window_retention_ms=window_retention_ms
+    )
 
 
 class Stage:
@@ -89,7 +93,7 @@ class Stage:
         for _ in range(count):
             self.born += 1
             interval_ms = self.checkpoint_interval_ms
-            config = NodeConfig(f"n{self.born}", expect_ms=0, checkpoint_interval_ms=interval_ms, suspect_after_ms=50)
+            config = NodeConfig(f"n{self.born}", expect_ms=0, checkpoint_interval_ms=interval_ms, failure_timeout_ms=50)
             history = History(self.log, self.job)
             node = Node(config, open_job(self.log, self.job), history.ownership)
             drivers.append(Driver(node, self.log, self.store, lambda: self.now_ms, control_at=history.offset))
@@ -206,7 +210,7 @@ def test_who_continues_second_goes_on_with_what_the_first_has_started(stage: Sta
 
 @pytest.mark.parametrize(
     ("job", "why"),
-    [(counting(read_back_ms=20), "read_back_ms"), (counting(windows=Global()), "over all time")],
+    [(counting(window_retention_ms=20), "window_retention_ms"), (counting(windows=GlobalWindow()), "over all time")],
     ids=["read back", "global"],
 )
 def test_what_cannot_be_gone_on_with_is_refused_by_name(job: Job[Any], why: str) -> None:

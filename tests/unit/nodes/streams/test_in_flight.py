@@ -1,10 +1,10 @@
-"""What is written and not acknowledged: tickets count in their order, whatever order the log's words come in."""
+"""Records written and not acknowledged: tickets count in their order, in any order of the log's answers."""
 
 from __future__ import annotations
 
-from nodes.in_flight import InFlight
 from nodes.machine.effects import WriteBroadcast, WriteOutput
 from nodes.machine.events import Acknowledged
+from nodes.streams.io.in_flight import InFlight
 
 RESULTS = ("results", 2)
 

@@ -1,4 +1,4 @@
-"""What the shell does for those who join: histories that begin at a checkpoint, merged checkpoints, and trimming."""
+"""The shell's work for joining nodes: histories that begin at a checkpoint, merged checkpoints, and trimming."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from nodes import checkpoint_format as fmt
-from nodes.driver import Driver
+from nodes.checkpoints import file_names
 from nodes.errors import RunFailed, Unreachable
-from nodes.fetching import Fetched, Fetching
-from nodes.history import History, control_checkpoints_topic, read_control_checkpoints
-from nodes.jobs import Topics, open_history, open_job, read_ownership
-from nodes.joining import FellBehind, Joining
+from nodes.fleet.monitor import Monitor
 from nodes.log import MemoryLog
 from nodes.machine import effects as x
 from nodes.machine import events as e
 from nodes.machine import messages as m
+from nodes.machine.broadcast.merged_checkpoints import SealedSlots
 from nodes.machine.config import NodeConfig
 from nodes.machine.control_state import ControlCheckpoint, encode_control_checkpoint
-from nodes.machine.merging import _Pieces
 from nodes.machine.node import Node
-from nodes.monitor import Monitor
 from nodes.sim.store import LateLoader, MemoryCheckpoints
+from nodes.streams.control_history import History, control_topic
+from nodes.streams.driver import Driver
+from nodes.streams.io.fetching import Fetched, Fetching
+from nodes.streams.io.joining import FellBehind, Joining
+from nodes.streams.jobs import Topics, open_history, open_job, read_ownership
 from tests.unit.node_dialogue import count_job
-from wcrdt.replica import Replica
+from wcrdt.replica.replica import Replica
 
 
 class Stage:
@@ -61,7 +61,7 @@ class Stage:
             offsets = [self.log.end_offset(self.topics.broadcast, p) for p in range(2)]
         replica = Replica(2, self.job.program.shapes())
         raw = [raw_slot(replica, p) for p in range(2)]
-        data = m.seal(_Pieces(0, raw), 1 << 20)
+        data = m.seal(SealedSlots(0, raw), 1 << 20)
         stored = self.joining.saving(x.SaveMerged(self.control_at, 0, offsets, data))()
         assert isinstance(stored, e.MergedStored) and stored.name is not None
         saved = m.MergedSaved(0, "a", stored.name, stored.control_offset, stored.broadcast_offsets)
@@ -98,7 +98,7 @@ def test_a_reader_that_begins_at_a_checkpoint_knows_what_one_from_the_start_know
     history = History(stage.log, stage.job)
     assert history.since > 0
     assert history.ownership.digest() == stage.ownership.digest()
-    stage.log.delete_before(control_checkpoints_topic(stage.job), 0, 1)
+    stage.log.delete_before(control_topic(stage.job).checkpoints, 0, 1)
     from_start = History(stage.log, stage.job)
     assert from_start.since == 0
     assert from_start.ownership.digest() == stage.ownership.digest()
@@ -109,7 +109,7 @@ def test_damaged_checkpoints_are_passed_over(stage: Stage) -> None:
     last = stage.merge()
     stage.log.append(stage.topics.control_checkpoints, 0, [b"", b"damage" * 10])
     assert History(stage.log, stage.job).since > last.control_offset
-    assert len(read_control_checkpoints(stage.log, stage.job)) == 2
+    assert len(control_topic(stage.job).intact_checkpoints(stage.log)) == 2
 
 
 def test_nothing_is_trimmed_before_there_are_three(stage: Stage) -> None:
@@ -127,7 +127,7 @@ def test_topics_are_trimmed_to_what_the_oldest_of_three_needs_and_stay_bounded(s
     assert stage.log.end_offset(stage.topics.control, 0) - stage.starts()[2] < 40
     checkpoints = stage.topics.control_checkpoints
     assert stage.log.end_offset(checkpoints, 0) - stage.log.start_offset(checkpoints, 0) <= 8
-    assert len(stage.store.list("count", 0, fmt.MERGED)) <= 4
+    assert len(stage.store.list("count", 0, file_names.MERGED)) <= 4
 
 
 def test_nothing_is_trimmed_while_one_of_the_three_cannot_be_read(stage: Stage) -> None:
@@ -174,7 +174,7 @@ def test_who_reads_again_takes_the_oldest_that_is_intact_once_the_start_is_gone(
 
 def test_one_that_cannot_be_read_back_is_not_recorded(stage: Stage) -> None:
     class Torn(MemoryCheckpoints):
-        def save(self, key: fmt.CheckpointKey, data: bytes) -> str:
+        def save(self, key: file_names.CheckpointKey, data: bytes) -> str:
             name = super().save(key, data)
             self.files[name] = self.files[name][:-1]
             return name
@@ -317,3 +317,13 @@ def test_checkpoints_that_were_deleted_while_they_were_waited_for_are_replaced_b
     assert fetching.arrived(asked[0]()) is None and fetching.whole, "asked for again"
     found = fetching.arrived(asked[1]())
     assert found is not None and found.offsets == newer.broadcast_offsets
+
+
+def test_the_first_heartbeat_holds_the_figures_of_the_process(stage: Stage) -> None:
+    stage.merge()  # a merged checkpoint is loaded at the first turn
+    node = Node(NodeConfig("late"), stage.run, History(stage.log, stage.job).ownership)
+    driver = Driver(node, stage.log, stage.store, lambda: 0)
+    driver.report_figures({"pid": 4711.0})
+    driver.turn()
+    first = m.decode_control(stage.log.read(stage.topics.heartbeats, 0, 0).values[0])
+    assert isinstance(first, m.Heartbeat) and first.stats["pid"] == 4711.0

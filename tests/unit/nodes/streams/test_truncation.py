@@ -6,18 +6,18 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from nodes.driver import Driver
-from nodes.following import read_tail
-from nodes.history import History
-from nodes.jobs import Topics, declare_end, open_job
-from nodes.log.contract import Chunk, LogTruncated, OffsetOutOfRange, TopicPartition
+from nodes.log.contract import FetchedRecords, LogTruncated, OffsetOutOfRange, TopicPartition
 from nodes.log.memory import MemoryLog
 from nodes.machine.config import JobRun, NodeConfig
 from nodes.machine.control_state import ControlCheckpoint, encode_control_checkpoint
 from nodes.machine.effects import Ending, ReadTail
 from nodes.machine.node import Node
 from nodes.sim.store import MemoryCheckpoints
-from nodes.truncation import PATIENCE_MS
+from nodes.streams.control_history import History
+from nodes.streams.driver import Driver
+from nodes.streams.io.output_identities import read_tail
+from nodes.streams.jobs import Topics, declare_end, open_job
+from nodes.streams.truncation import PATIENCE_MS
 from tests.unit.node_dialogue import count_job
 
 TURNS = 2000
@@ -35,18 +35,20 @@ class HeldBack(MemoryLog):
         end = super().end_offset(topic, partition)
         return min(end, self.end) if (topic, partition) == self.held else end
 
-    def written_end(self, topic: str, partition: int) -> int:
+    def high_watermark(self, topic: str, partition: int) -> int:
         return super().end_offset(topic, partition)
 
     def read(
         self, topic: str, partition: int, offset: int, *, max_records: int = 10_000, max_bytes: int = 8 << 20
-    ) -> Chunk:
+    ) -> FetchedRecords:
         if (topic, partition) == self.held and offset > self.end:
             raise OffsetOutOfRange(f"{topic}: {offset} is beyond {self.end}")
         if (topic, partition) == self.held:
             max_records = min(max_records, self.end - offset)
         chunk = super().read(topic, partition, offset, max_records=max(max_records, 1), max_bytes=max_bytes)
-        return chunk if max_records else Chunk(chunk.offsets[:0], chunk.timestamps_ms[:0], [], [], None, offset)
+        return (
+            chunk if max_records else FetchedRecords(chunk.offsets[:0], chunk.timestamps_ms[:0], [], [], None, offset)
+        )
 
 
 class Fleet:
@@ -65,8 +67,8 @@ class Fleet:
     def node(self) -> Driver:
         self.born += 1
         config = NodeConfig(
-            node=f"n{self.born}", expect_ms=0, checkpoint_interval_ms=10, suspect_after_ms=50,
-            watermark_max_ahead_ms=self.max_ahead_ms,
+            node=f"n{self.born}", expect_ms=0, checkpoint_interval_ms=10, failure_timeout_ms=50,
+            max_watermark_drift_ms=self.max_ahead_ms,
         )  # fmt: skip
         history = History(self.log, self.run.job)
         node = Node(config, self.run, history.ownership)
@@ -135,7 +137,7 @@ def test_an_input_that_lost_its_end_while_no_node_ran_is_named_where_the_checkpo
 
 
 def test_an_input_that_lost_its_end_is_named_at_once_though_it_waits_for_another_partition() -> None:
-    """Who waited read nothing, and went on behind what had overgrown the loss."""
+    """A node that waited read nothing, and went on behind the records that had overgrown the loss."""
     fleet = Fleet(partitions=2)
     fleet.log.append("in", 1, [b'{"ts": 0}'])
     worked(fleet)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from holon import Job, Raw, Source
-from holon.identity import OutputId, Track
-from nodes.history import control_checkpoints_topic
-from nodes.jobs import open_job
+from holon.outputs.identity import OutputId, Track
 from nodes.log import MemoryLog
 from nodes.machine import messages as m
-from nodes.reader import OutputReader
-from nodes.upstream import TAIL_RECORDS
+from nodes.results.reader import OutputReader
+from nodes.streams.control_history import control_topic
+from nodes.streams.jobs import open_job
+from nodes.streams.upstream import TAIL_RECORDS
 
 
 def make(name: str, topic: str, output: str) -> Job[bytes]:
@@ -70,7 +70,7 @@ def test_an_upstream_job_whose_own_history_is_lost_keeps_nobody_from_starting(lo
     open_job(log, UP)
     open_job(log, UP, reset=True)
     log.delete_before(UP.control_topic, 0, 1)
-    log.delete_before(control_checkpoints_topic(UP), 0, 0)
+    log.delete_before(control_topic(UP).checkpoints, 0, 0)
     assert open_job(log, DOWN).upstream == {"up": 1}
 
 

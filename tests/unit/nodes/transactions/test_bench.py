@@ -9,8 +9,8 @@ from nodes.log.memory import MemoryLog
 from nodes.transactions.bench.figures import Replied, log_latencies_ms, spread
 from nodes.transactions.bench.prepared import Prepared, prepare, prepare_partition, prepared_requests
 from nodes.transactions.topics import create_topics
-from transactional.messages import Replies, Reply, to_bytes
-from transactional.requests import WireRequest, request_record
+from transactional.epochs.messages import Replies, Reply, to_bytes
+from transactional.requests.requests import WireRequest, request_record
 from transactional.workloads.catalogue import WORKLOADS
 from transactional.workloads.contract import Shape
 from transactional.workloads.ycsb_t import program

@@ -7,16 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from deploy.bench.txn_curves import added, points
+from deploy.bench.transactions.curves import added, points
 from deploy.transaction_caching import messages
-from deploy.transaction_costs import _look, stage_of
-from nodes.cli import txn_bench_command
+from deploy.transaction_costs import look_into, stage_of
 from nodes.cli.main import run
+from nodes.cli.txn import bench as txn_bench_command
 from tests.integration.txn_replay import records
 from tests.unit.txn_stage import SEQUENCERS, Stage
-from transactional.appends import AppendCalls
-from transactional.messages import Calls, WireCall, WireResult, reply_message, to_bytes
-from transactional.pieces import travelling
+from transactional.epochs.appends import AppendCalls
+from transactional.epochs.messages import Calls, WireCall, WireResult, reply_message, to_bytes
+from transactional.epochs.pieces import travelling
 from transactional.workloads import cycle
 from transactional.workloads.catalogue import WORKLOADS
 from transactional.workloads.contract import Shape
@@ -27,9 +27,9 @@ NO_JAVA = "Spark needs Java 17 or newer, and there is none"
 @pytest.fixture(autouse=True)
 def no_java(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("nodes.spark.session.spark_problem", lambda: NO_JAVA)
-    txn_bench_command._problem.cache_clear()
+    txn_bench_command.problem_of_spark.cache_clear()
     yield
-    txn_bench_command._problem.cache_clear()
+    txn_bench_command.problem_of_spark.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,9 @@ def test_help_of_every_command_shows_an_example(name: str, capsys: pytest.Captur
 
 
 def test_auto_goes_on_without_spark_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    assert not txn_bench_command._judge("ycsb-t", "auto") and not txn_bench_command._by_spark("auto", "generator")
+    assert not txn_bench_command.spark_judges("ycsb-t", "auto") and not txn_bench_command.spark_does(
+        "auto", "generator"
+    )
     said = capsys.readouterr().err
     assert said.count(NO_JAVA) == 2 and "going on with the plain check" in said and "the plain generator" in said
 
@@ -106,7 +108,7 @@ def test_calls_are_counted_in_compressed_records_too() -> None:
     whole = to_bytes(Calls(0, 2, 1, list(calls)))
     (sent,) = travelling([AppendCalls(1, whole)])
     found: Counter[str] = Counter()
-    _look(found, "calls", sent.value)
+    look_into(found, "calls", sent.value)
     assert found["calls and results in messages"] == 500
     assert found["bytes, all, without compression"] == len(whole) > 2 * len(sent.value)
 

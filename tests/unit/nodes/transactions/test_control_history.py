@@ -12,11 +12,11 @@ from nodes.log.contract import LogTruncated
 from nodes.log.memory import MemoryLog
 from nodes.machine import messages as m
 from nodes.machine.control_state import ControlCheckpoint
-from nodes.transactions.beginning import begin
 from nodes.transactions.bench.saved_state import newest_checkpoints
-from nodes.transactions.control import ControlFold, going_on, trim_control
+from nodes.transactions.control_history import ControlFold, trim_control
+from nodes.transactions.job_start import begin
 from nodes.transactions.settled import wait_until_settled
-from nodes.transactions.topics import TransactionTopics, create_topics
+from nodes.transactions.topics import TransactionTopics, control_topic, create_topics
 from tests.unit.txn_stage import SEQUENCERS, Stage, counters
 from transactional import Program
 
@@ -88,7 +88,7 @@ def test_damaged_checkpoints_count_for_nothing_and_the_newest_intact_one_is_take
     start = job.start
     job.trim()
     assert job.start == start + 10 and job.checkpoints == 5
-    begun = going_on(job.log, job.topics)
+    begun = control_topic(job.topics).missed(job.log)
     assert begun is not None and begun.offset == job.end
 
 
@@ -101,7 +101,7 @@ def test_one_that_stood_still_for_long_and_writes_what_it_knew_moves_nothing_bac
     for _ in range(5):
         trim_control(job.log, job.topics, old)
     assert job.start == start
-    begun = going_on(job.log, job.topics)
+    begun = control_topic(job.topics).missed(job.log)
     assert begun is not None and begun.offset == job.end
     job.trim()
     assert job.start == start + 10
@@ -110,8 +110,8 @@ def test_one_that_stood_still_for_long_and_writes_what_it_knew_moves_nothing_bac
 def test_who_has_read_far_enough_goes_on_with_the_topic_itself(job: Job) -> None:
     for _ in range(5):
         job.trim()
-    assert going_on(job.log, job.topics, job.start) is None
-    begun = going_on(job.log, job.topics, job.start - 1)
+    assert control_topic(job.topics).missed(job.log, job.start) is None
+    begun = control_topic(job.topics).missed(job.log, job.start - 1)
     assert begun is not None and begun.offset >= job.start
 
 

@@ -9,19 +9,19 @@ import pytest
 from examples.bank import program
 from nodes.log.contract import TopicPartition
 from nodes.log.memory import MemoryLog
-from nodes.machine.claiming import Claiming
+from nodes.machine.ownership.claims import Claiming
 from nodes.sim.store import MemoryCheckpoints
-from nodes.transactions.beginning import begin
-from nodes.transactions.checkpointing import TransactionCheckpoints
-from nodes.transactions.client import TransactionClient
+from nodes.transactions.checkpoints.checkpointing import TransactionCheckpoints
+from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.driver import TransactionDriver
+from nodes.transactions.job_start import begin
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics, create_topics
 from transactional import Aborted
-from transactional.requests import WireRequest
+from transactional.requests.requests import WireRequest
 
 SEQUENCERS = 2
 INTERVAL_MS = 100
-SUSPECT_AFTER_MS = 300
+FAILURE_TIMEOUT_MS = 300
 
 
 class Stage:
@@ -38,7 +38,7 @@ class Stage:
 
     def start(self, name: str) -> TransactionDriver:
         units = SEQUENCERS + program.partitions
-        claiming = Claiming(name, -1, FIRST_INCARNATION, units, suspect_after_ms=SUSPECT_AFTER_MS)
+        claiming = Claiming(name, -1, FIRST_INCARNATION, units, failure_timeout_ms=FAILURE_TIMEOUT_MS)
         checkpoints = TransactionCheckpoints(
             self.store, program.name, name, claiming.ownership, sequencers=SEQUENCERS, interval_ms=INTERVAL_MS
         )
@@ -100,7 +100,7 @@ def test_requests_that_are_asked_together_travel_in_few_records() -> None:
 
 
 def ready_for(stage: Stage, node: TransactionDriver) -> list[TopicPartition]:
-    """What a node's wait would end with now."""
+    """The events that would end a node's wait now."""
     return [where for where, position in node.waits_for().items() if stage.log.end_offset(*where) > position]
 
 
@@ -121,9 +121,9 @@ def test_what_comes_back_of_a_node_runs_nothing_and_all_else_does(monkeypatch: p
         assert stood_still < 100, "no reply"
         for node in nodes:
             ready = ready_for(stage, node)
-            before = node.node.ledger.position, node.node.ledger.news, len(steps)
+            before = node.node.ledger.position, node.node.ledger.changes, len(steps)
             node.turn(ready)
-            moved, news = node.node.ledger.position > before[0], node.node.ledger.news > before[1]
+            moved, news = node.node.ledger.position > before[0], node.node.ledger.changes > before[1]
             if moved and not news and ready == [TopicPartition(stage.topics.epochs, 0)]:
                 came_back += 1
                 assert len(steps) == before[2]
@@ -213,4 +213,4 @@ def test_old_epochs_are_forgotten() -> None:
     one = stage.start("one")
     stage.busy(rounds=12)
     assert one.begun > 0
-    assert len(one.node.ledger._epochs) <= one.node.ledger.done - one.begun + 2
+    assert len(one.node.ledger.epochs) <= one.node.ledger.done - one.begun + 2

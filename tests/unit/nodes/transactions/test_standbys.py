@@ -5,10 +5,11 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from nodes.log.memory import MemoryLog
-from nodes.transactions.standing_by import CALM_MS, PATIENCE_MS, SPEAK_MS, StandingBy
+from nodes.transactions.standbys import CALM_MS, PATIENCE_MS, SPEAK_MS, StandingBy
 from nodes.transactions.topics import TransactionTopics
-from transactional.appends import Append, AppendCommit, AppendEpochs
-from transactional.messages import Cut, to_bytes
+from transactional import events as e
+from transactional.epochs.appends import Append, AppendCommit, AppendEpochs
+from transactional.epochs.messages import Cut, to_bytes
 from transactional.node import TransactionNode
 from transactional.operators import Operator, Program
 
@@ -25,11 +26,11 @@ class Watch:
     )
 
     def __post_init__(self) -> None:
-        claiming = cast("Any", SimpleNamespace(ownership=SimpleNamespace(owners=lambda: OWNERS)))
+        claiming = cast("Any", SimpleNamespace(node="c", groups=(4,), ownership=SimpleNamespace(owners=lambda: OWNERS)))
         clock = lambda: self.now_ms  # noqa: E731
         self.standing = StandingBy(MemoryLog(), TransactionTopics("p"), claiming, 2, clock, clock)
         for unit in OWNERS:
-            self.node.stand_by(unit)
+            self.node.hear(e.StandbyBegun(unit))
 
     def hold(self, unit: int, append: Append) -> None:
         """The node has made what the owner should write."""

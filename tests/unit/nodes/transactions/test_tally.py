@@ -1,16 +1,16 @@
-"""What nodes count of transactions, without any process."""
+"""Nodes' counts of transactions, without any process."""
 
 from __future__ import annotations
 
 from examples.bank import program
-from nodes.transactions.meter import TransactionMeter
-from nodes.transactions.metrics import about_bytes
+from nodes.transactions.metrics.counters import TransactionMeter
+from nodes.transactions.metrics.node import about_bytes
 from tests.unit.txn_stage import Stage
+from transactional.epochs.ledger import Decision, Epoch
+from transactional.epochs.messages import Kind, Request
 from transactional.errors import Aborted
+from transactional.execution.rerun import Postponed, Rerun
 from transactional.external import ASKING
-from transactional.ledger import Decision, Epoch
-from transactional.messages import Kind, Request
-from transactional.rerun import Postponed, Rerun
 from transactional.tally import MOST_REASONS, OTHER_REASONS, Tally
 
 REQUEST = Request(Kind.RUN, "id", "account", "alice", "deposit", b"", 0, 0, 0)

@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holon.columnar.loops import install
-from holon.columnar.payloads import Payloads
-from nodes import compiled
-from nodes.log import embedded_block as block
-from nodes.log.embedded_chunk import make_chunk
-from nodes.log.embedded_columns import Gatherer
-from nodes.log.embedded_rescue import find_blocks, longest_run
+from holon.columnar.payloads import BinaryColumn
+from nodes.compiled import loading as compiled
+from nodes.log.embedded import block
+from nodes.log.embedded.chunk import make_chunk
+from nodes.log.embedded.columns import Gatherer
+from nodes.log.embedded.damage.rescue import find_blocks, longest_run
 
 records = st.lists(
     st.tuples(st.binary(max_size=50), st.binary(max_size=5), st.none() | st.binary(max_size=5)), min_size=1, max_size=40
@@ -125,7 +125,7 @@ def test_large_records_are_one_buffer_of_columns(gatherer: Gatherer) -> None:
     stored = [memoryview(block.seal(body, first, 0)) for first in (4, 5)]
     found = gatherer.gather([(block.read_head(one), one) for one in stored])
     chunk = make_chunk(found, 4, 10, 1 << 20)
-    assert isinstance(chunk.values, Payloads) and list(chunk.values) == [bytes(50_000)] * 2
+    assert isinstance(chunk.values, BinaryColumn) and list(chunk.values) == [bytes(50_000)] * 2
 
 
 @given(st.data())
@@ -141,11 +141,11 @@ def test_no_changed_bit_is_gathered(gatherer: Gatherer, data) -> None:
 def test_a_buffer_is_used_again_once_nobody_holds_what_lies_in_it() -> None:
     gatherer = Gatherer()
 
-    def gathered(fill: bytes) -> Payloads:
+    def gathered(fill: bytes) -> BinaryColumn:
         (body,) = block.encode_bodies([fill * 70_000], None, None, max_record_bytes=1 << 20, where="test")
         stored = memoryview(block.seal(body, 0, 0))
         (found,) = gatherer.gather([(block.read_head(stored), stored)])
-        return Payloads.of(found.values)
+        return BinaryColumn.of(found.values)
 
     held = gathered(b"a")
     view = gathered(b"b").buffer[:100]

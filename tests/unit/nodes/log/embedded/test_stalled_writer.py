@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nodes.log.embedded_stall import STOPPED_MS, STUCK_MS, Owner, StallWatch
+from nodes.log.embedded.damage.stalled_writer import STOPPED_MS, STUCK_MS, Owner, StallWatch
 
 LOOK_MS = 50
 
@@ -27,6 +27,13 @@ def test_a_stopped_owner_is_killed_after_the_limit() -> None:
 
 def test_an_owner_that_goes_on_in_between_starts_again() -> None:
     assert killed_after(["T", "T", "T", "S"] * 10) is None
+
+
+def test_an_owner_that_is_stopped_and_continued_in_turns_is_not_stopped() -> None:
+    """A limiter of CPU time: each look finds it stopped, and it has run a little since the one before."""
+    watch = StallWatch()
+    assert not any(watch.must_kill(at * LOOK_MS, (7, 100), Owner(1, 1, "T", at)) for at in range(100))
+    assert any(watch.must_kill((100 + at) * LOOK_MS, (7, 100), Owner(1, 1, "T", 100)) for at in range(10))
 
 
 def test_an_owner_that_works_is_given_long() -> None:

@@ -11,15 +11,17 @@ from confluent_kafka import KafkaError
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from nodes.log.contract import TopicPartition
-from nodes.log.kafka_errors import Connection
-from nodes.log.kafka_follow import Follower
+from nodes.log.kafka import consumer as consuming
+from nodes.log.kafka.confluent_reader import ConfluentReader
+from nodes.log.kafka.consumer import Follower
+from nodes.log.kafka.errors import Connection
 
 T = TopicPartition("t", 0)
 RECORDS = 4
 
 
 class Arrived:
-    """What a consumer hands out: a record, or (``error``) an event about the partition."""
+    """An item of a consumer: a record, or (``error``) an event about the partition."""
 
     def __init__(self, offset: int, error: KafkaError | None = None) -> None:
         self._offset, self._error = offset, error
@@ -81,7 +83,7 @@ class DamagedOnce:
 
 
 class Ends:
-    """What the broker says about the partition."""
+    """The broker's answer about the partition."""
 
     def offsets(self, places: Sequence[TopicPartition], at_end: bool) -> dict[TopicPartition, int]:
         return dict.fromkeys(places, RECORDS if at_end else 0)
@@ -89,19 +91,21 @@ class Ends:
 
 def follower(consumer: Any) -> Follower:
     ends: Any = Ends()
-    return Follower(consumer, ends, Connection("b:1"), "", timeout_s=5.0)
+    return Follower(ConfluentReader(consumer), ends, Connection("b:1"), "", timeout_s=5.0)
 
 
-def test_what_is_followed_behind_a_damaged_record_waits_until_that_was_fetched_again() -> None:
+def test_what_is_followed_behind_a_damaged_record_waits_until_that_was_fetched_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(consuming, "PUMP_INTERVAL_S", -1.0)  # as if some time had passed
     consumer = DamagedOnce()
     log = follower(consumer)
     values: list[bytes] = []
     offset = 0
     for _ in range(20):
-        chunk = log.follow(T, offset, 100, 1 << 20)
+        chunk = log.poll(T, offset, 100, 1 << 20)
         assert chunk.offsets.tolist() == list(range(offset, chunk.next_offset)), "no record is left out"
         values, offset = values + chunk.values, chunk.next_offset
-        log._pumped_s = 0.0  # as if some time had passed
     assert values == [b"0", b"1", b"2", b"3"]
     assert consumer.assigned == [0, 1]
 
@@ -138,7 +142,7 @@ def test_whoever_waits_does_not_turn_busily_until_a_millisecond_is_over(
     monkeypatch: pytest.MonkeyPatch, timeout_s: float
 ) -> None:
     consumer = WholeMilliseconds()
-    monkeypatch.setattr("nodes.log.kafka_follow.time", consumer)
+    monkeypatch.setattr("nodes.log.kafka.consumer.time", consumer)
     assert follower(consumer).wait({T: RECORDS}, timeout_s) == []
     assert timeout_s <= consumer.now_s < timeout_s + 0.0021
     assert consumer.calls <= 3

@@ -1,4 +1,4 @@
-"""What an outage of brokers may say, class by class: who waits, who begins anew, and what ends a node for good."""
+"""Errors of an outage, class by class: those that wait, those that begin anew, and those that end a node for good."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from nodes.cli.errors import classify
-from nodes.log import LogError, LogInterrupted, LogUnavailable, UnknownTopic, kafka_append, kafka_send
-from nodes.log.kafka_append import Appender
-from nodes.log.kafka_batch import Batch, Piece
-from nodes.log.kafka_batch_track import Track
-from nodes.log.kafka_errors import Connection
-from nodes.log.kafka_loose import LooseWriter
-from nodes.log.kafka_records import Records
-from nodes.log.kafka_remedies import SENT_AGAIN, Remedy, remedy
-from nodes.log.kafka_send import Sender
-from nodes.log.kafka_unanswered import Unanswered
-from nodes.supervisor import ENVIRONMENT
+from nodes.fleet.supervisor import ENVIRONMENT
+from nodes.log import LogError, LogInterrupted, LogUnavailable, UnknownTopic
+from nodes.log.kafka import append as kafka_append
+from nodes.log.kafka import producer as kafka_send
+from nodes.log.kafka.append import Appender
+from nodes.log.kafka.direct.in_flight_batches import Track
+from nodes.log.kafka.direct.record_batch import Batch, Piece
+from nodes.log.kafka.errors import Connection
+from nodes.log.kafka.producer import Sender
+from nodes.log.kafka.record_columns import Records
+from nodes.log.kafka.retry_policy import SENT_AGAIN, Remedy, remedy
+from nodes.log.kafka.unacknowledged_writes import Unanswered
+from nodes.log.kafka.unordered_producer import LooseWriter
 
 CODES = {
     Remedy.WAIT: "_ALL_BROKERS_DOWN _TRANSPORT _MSG_TIMED_OUT NOT_LEADER_FOR_PARTITION COORDINATOR_LOAD_IN_PROGRESS "
@@ -52,7 +54,7 @@ class FakeProducer:
         self.config = config
         self.fails: list[int] = []
         self.sent: list[bytes] = []
-        self.full = False
+        self.full = self.hides_offsets = False
         self._reports: list[tuple[Report, KafkaError | None, Any]] = []
         FakeProducer.made.append(self)
 
@@ -62,7 +64,8 @@ class FakeProducer:
         error = KafkaError(self.fails.pop(0)) if self.fails else None
         self.sent += [value] if error is None else []
         at = len(self.sent) - 1
-        message = SimpleNamespace(offset=lambda: at, timestamp=lambda: (1, 5))
+        offset = None if self.hides_offsets else at
+        message = SimpleNamespace(offset=lambda: offset, timestamp=lambda: (1, 5))
         if on_delivery is not None:
             self._reports.append((on_delivery, error, message))
 
@@ -104,6 +107,41 @@ def beat(writer: LooseWriter | Sender, value: bytes) -> list[int]:
     told: list[int] = []
     writer.send("beats", 0, [value], None, None, told.append)
     return told
+
+
+@pytest.mark.parametrize("kind", ["ordered", "unordered"])
+def test_an_acknowledgement_without_an_offset_lies_behind_the_one_before(
+    kind: str, producers: list[FakeProducer]
+) -> None:
+    """The client gives none for a batch that was sent twice and stands on the log once."""
+    writer = loose() if kind == "unordered" else Sender({}, Connection("h:1"), 1.0)
+
+    def ends(*values: bytes) -> list[int]:
+        told: list[int] = []
+        writer.send("beats", 0, values, None, None, told.append)
+        writer.poll() if isinstance(writer, LooseWriter) else writer.poll_acks(wait=False)
+        return told
+
+    assert ends(b"0", b"1") == [2]
+    producers[0].hides_offsets = True
+    assert ends(b"2", b"3", b"4") == [5] and ends(b"5") == [6]
+    producers[0].hides_offsets = False
+    assert ends(b"6") == [7]
+
+
+def test_an_append_that_is_acknowledged_without_an_offset_begins_behind_the_one_before(
+    producers: list[FakeProducer],
+) -> None:
+    appender = Appender({}, Connection("h:1"), 1.0)
+
+    def first(count: int) -> int:
+        return appender.append("beats", 0, [b"x"] * count, None, None, np.array([1] * count), 1 << 20).first_offset
+
+    assert first(2) == 0
+    producers[0].hides_offsets = True
+    assert first(3) == 2 and first(1) == 5
+    producers[0].hides_offsets = False
+    assert first(1) == 6
 
 
 @pytest.mark.parametrize(("help", "code"), EACH)
@@ -180,7 +218,7 @@ def test_where_order_counts_the_first_failure_ends_the_sender(
     producers[0].fails = [code]
     beat(sender, b"lost")
     with pytest.raises(ERRORS[help]) as told:
-        sender.delivered(wait=False)
+        sender.poll_acks(wait=False)
     with pytest.raises(ERRORS[help]):
         beat(sender, b"2")
     assert isinstance(told.value, LogInterrupted) is (help is Remedy.RENEW)
@@ -200,7 +238,7 @@ def test_what_the_client_raises_of_a_fatal_error_is_one_that_a_new_producer_mend
         patch.setattr(FakeProducer, "poll", crash)
         writer.poll()
         with pytest.raises(LogInterrupted):
-            sender.delivered(wait=False)
+            sender.poll_acks(wait=False)
         with pytest.raises(LogInterrupted):
             appender.append("beats", 0, [b"x"], None, None, np.array([1]), 1 << 20)
     made = len(producers)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nodes.errors import SettingsError
-from nodes.settings import Settings, load_settings
+from nodes.settings.settings import Settings, load_settings
 
 KAFKA = ("log.kind=kafka", "log.bootstrap=localhost:9092")
 
@@ -64,6 +64,12 @@ def test_what_exactness_rests_on_is_not_for_users_to_set(tmp_path: Path, refused
 def test_who_reads_and_writes_is_one_of_those_there_are(tmp_path: Path, name: str) -> None:
     with pytest.raises(SettingsError, match=f"{name}.* is one of .*librdkafka"):
         load(tmp_path, f"log.kafka.{name}=1")
+
+
+@pytest.mark.parametrize("setting", ["holon.reader=source", "holon.reader=all", "holon.writer=batches"])
+def test_values_of_earlier_releases_are_refused_with_the_one_of_now(tmp_path: Path, setting: str) -> None:
+    with pytest.raises(SettingsError, match=f"{setting.replace('=', ' = ')}.* is now direct"):
+        load(tmp_path, f"log.kafka.{setting}")
 
 
 @pytest.mark.parametrize("name", ["plugin.library.paths", "ssl.engine.location", "ssl.providers"])

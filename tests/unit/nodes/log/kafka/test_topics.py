@@ -1,4 +1,4 @@
-"""What is asked of a Kafka cluster about topics, where the connection breaks between question and answer."""
+"""Requests to a Kafka cluster about topics, where the connection breaks between request and answer."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
-from nodes.log.contract import LogUnavailable, TopicPartition
-from nodes.log.kafka_errors import Connection
-from nodes.log.kafka_topics import Topics
+from nodes.log.contract import LogUnavailable, TopicPartition, UnknownTopic
+from nodes.log.kafka import topics as kafka_topics
+from nodes.log.kafka.errors import Connection
+from nodes.log.kafka.topics import Topics
 
 T = TopicPartition("t", 0)
 NO_OFFSET = -1001
-"""What librdkafka tells without an error where the broker was lost before it had answered."""
+"""The offset that librdkafka returns without an error where the broker was lost before it had answered."""
 
 
 class Broker:
@@ -53,3 +55,39 @@ def test_whoever_gets_no_answer_says_so_by_name() -> None:
         silent.offsets([T], at_end=True)
     with pytest.raises(LogUnavailable, match="asking for limits of 't'"):
         silent.limit("t")
+
+
+class Newcomer(Broker):
+    """Does not know the topic for so many questions."""
+
+    def __init__(self, ignorant: int) -> None:
+        super().__init__()
+        self.ignorant = ignorant
+
+    def _answered(self, value: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        self.ignorant -= 1
+        if self.ignorant >= 0:
+            future.set_exception(KafkaException(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART)))
+        else:
+            future.set_result(value)
+        return future
+
+    def list_offsets(self, wishes: dict[Any, Any], **options: Any) -> dict[Any, Future[Any]]:
+        return {wish: self._answered(SimpleNamespace(offset=7)) for wish in wishes}
+
+    def describe_configs(self, resources: list[Any], **options: Any) -> dict[Any, Future[Any]]:
+        return {one: self._answered({"max.message.bytes": SimpleNamespace(value="900")}) for one in resources}
+
+
+def test_a_broker_that_a_new_topic_has_not_reached_yet_is_asked_again() -> None:
+    assert topics(Newcomer(3)).offsets([T], at_end=True) == {T: 7}
+    assert topics(Newcomer(3)).limit("t") == 900
+
+
+def test_a_topic_that_stays_unknown_is_named_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kafka_topics, "SPREAD_S", 0.05)
+    with pytest.raises(UnknownTopic, match="was the topic deleted"):
+        topics(Newcomer(1_000_000)).offsets([T], at_end=True)
+    with pytest.raises(UnknownTopic, match="asking for limits of 't'"):
+        topics(Newcomer(1_000_000)).limit("t")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nodes.log.kafka_unanswered import SILENT_AFTER_S, Unanswered
+from nodes.log.kafka.unacknowledged_writes import SILENT_AFTER_S, Unanswered
 
 
 class Clock:

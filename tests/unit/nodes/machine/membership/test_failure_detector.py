@@ -1,4 +1,4 @@
-"""Who is suspected when, on an observer's clock that may stall and jump."""
+"""Suspected nodes and times, on an observer's clock that may stall and jump."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.machine.detector import Detector
+from nodes.machine.membership.failure_detector import Detector
 
 HOUR_MS = 3_600_000
 
@@ -147,9 +147,9 @@ def test_times_of_zero_are_refused() -> None:
 
 @given(st.lists(st.integers(-HOUR_MS, HOUR_MS), min_size=1, max_size=60), st.integers(1, 1_000))
 def test_whatever_the_clock_does_a_heard_node_is_no_suspect_and_a_silent_one_is_found(
-    jumps: list[int], suspect_after_ms: int
+    jumps: list[int], failure_timeout_ms: int
 ) -> None:
-    detector = Detector(suspect_after_ms)
+    detector = Detector(failure_timeout_ms)
     now_ms = 0
     detector.heard("dead", now_ms)
     for jump_ms in jumps:
@@ -158,7 +158,7 @@ def test_whatever_the_clock_does_a_heard_node_is_no_suspect_and_a_silent_one_is_
             detector.caught_up(now_ms)
         detector.heard("alive", now_ms)
         assert "alive" not in detector.suspects(["alive", "dead"], now_ms)
-    for _ in range(2 * suspect_after_ms // detector.stall_after_ms + 2):  # bounded, though every step is a stall
+    for _ in range(2 * failure_timeout_ms // detector.stall_after_ms + 2):  # bounded, though every step is a stall
         now_ms += detector.stall_after_ms + 1
         detector.stalled(now_ms)
         detector.caught_up(now_ms)

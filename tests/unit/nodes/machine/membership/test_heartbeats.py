@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from nodes.machine import messages as m
-from nodes.machine.beats import GROUPS, SPEAKERS, Beats, group_of
 from nodes.machine.config import NodeConfig
 from nodes.machine.effects import WriteHeartbeat
+from nodes.machine.membership.heartbeats import GROUPS, SPEAKERS, HeartbeatGroups, group_of
 
 INTERVAL_MS = 100
 
 
-def fleet(size: int, above: int = 32) -> dict[str, Beats]:
+def fleet(size: int, above: int = 32) -> dict[str, HeartbeatGroups]:
     names = [f"node-{number}" for number in range(size)]
-    made = {name: Beats(NodeConfig(name, suspect_after_ms=300, group_beats_above=above)) for name in names}
+    made = {name: HeartbeatGroups(NodeConfig(name, failure_timeout_ms=300, group_beats_above=above)) for name in names}
     for beats in made.values():
         beats.resize(size, 0)
     return made
 
 
-def interval(fleet: dict[str, Beats], now_ms: int) -> tuple[set[str], int]:
+def interval(fleet: dict[str, HeartbeatGroups], now_ms: int) -> tuple[set[str], int]:
     """All write once and hear their group; gives whom everybody hears of, and how many records all have to read."""
     told: list[tuple[str, WriteHeartbeat]] = []
     for name, beats in fleet.items():
@@ -68,7 +68,7 @@ def test_who_is_dead_is_not_passed_on_and_a_dead_speaker_takes_nobody_with_it() 
 
 
 def test_a_fleet_that_has_shrunk_tells_everybody_again() -> None:
-    beats = Beats(NodeConfig("a", group_beats_above=32))
+    beats = HeartbeatGroups(NodeConfig("a", group_beats_above=32))
     beats.resize(33, 0)
     assert beats.group == group_of("a")
     beats.resize(25, 0)

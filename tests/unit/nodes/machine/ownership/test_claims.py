@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from nodes.machine import messages as m
-from nodes.machine.claiming import Claiming, shares
 from nodes.machine.control_state import ControlState
-from nodes.machine.ownership import Ownership
+from nodes.machine.membership.pace import PROOF_TIMES
+from nodes.machine.ownership.assignment import shares
+from nodes.machine.ownership.claims import Claiming
+from nodes.machine.ownership.ownership import Ownership
 
 
 def test_each_kind_of_unit_is_shared_out_evenly() -> None:
@@ -23,7 +25,7 @@ class Group:
     """Nodes that share a control topic and hear each other every 20 ms, but for those that are ``dead``."""
 
     def __init__(self, *names: str) -> None:
-        self.nodes = {name: Claiming(name, -1, 1, 4, suspect_after_ms=100, forget_after_ms=LONG_MS) for name in names}
+        self.nodes = {name: Claiming(name, -1, 1, 4, failure_timeout_ms=100, forget_after_ms=LONG_MS) for name in names}
         self.topic = [m.encode(m.JobStarted(1, "job", 4))]
         self.read = dict.fromkeys(names, 0)
         self.dead: set[str] = set()
@@ -70,7 +72,7 @@ def test_one_that_was_said_to_have_left_and_has_not_joins_again() -> None:
 
 
 def folded(group: Group) -> ControlState:
-    """What somebody knows who has read all of the topic."""
+    """The state of a node that has read all of the topic."""
     ownership = Ownership(4)
     for value in group.topic:
         ownership.apply(m.decode_control(value))
@@ -92,7 +94,7 @@ def test_one_that_stood_still_gives_up_what_others_have_claimed_meanwhile() -> N
     assert len(group.nodes["b"].owned) == 2
     stands_still(group, "b", LONG_MS // 2)
     assert group.nodes["b"].joined and group.nodes["b"].owned == []
-    group.run(1_000)
+    group.run(2 * PROOF_TIMES * 100)
     assert len(group.nodes["a"].owned) == len(group.nodes["b"].owned) == 2
 
 

@@ -7,14 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from holon.schema import shape_of
-from holon.version import FORMAT, JobVersion
-from nodes.code_check import JobMismatch
+from holon.fingerprint.schema import shape_of
+from holon.fingerprint.version import FORMAT, JobVersion
 from nodes.machine import messages as m
-from nodes.machine.claiming import LOOKS, Claiming
-from nodes.machine.code_rule import CodeRule
+from nodes.machine.code_check import JobMismatch
 from nodes.machine.control_state import ControlCheckpoint, decode_control_checkpoint, encode_control_checkpoint
-from nodes.machine.ownership import CODE, CODE_BESIDE, VERSION, Ownership
+from nodes.machine.ownership.claims import LOOKS, Claiming
+from nodes.machine.ownership.code_rule import CodeRule
+from nodes.machine.ownership.ownership import CODE, CODE_BESIDE, VERSION, Ownership
 
 SUSPECT_MS = 100
 UNITS = 4
@@ -56,7 +56,7 @@ class Fleet:
 
     def start(self, name: str, code: JobVersion, *, accept: bool = False) -> None:
         rule = CodeRule("bank", code, accept=accept)
-        self.nodes[name] = Claiming(name, -1, 1, UNITS, suspect_after_ms=SUSPECT_MS, rule=rule)
+        self.nodes[name] = Claiming(name, -1, 1, UNITS, failure_timeout_ms=SUSPECT_MS, rule=rule)
         self.read[name] = 0, 0
 
     def kill(self, name: str) -> None:

@@ -10,10 +10,10 @@ import pytest
 from nodes.machine import facts as f
 from nodes.machine import messages as m
 from nodes.machine.durable import KEPT_CHECKPOINTS
-from nodes.machine.ownership import NO_INCARNATION, Ownership
+from nodes.machine.ownership.ownership import NO_INCARNATION, Ownership
 from tests.unit.checkpoint_names import named
-from wcrdt.slots import WINDOW_START
-from wcrdt.windows import BEFORE_TIME_MS
+from wcrdt.replica.slots import WINDOW_START
+from wcrdt.windows.assigners import BEFORE_TIME_MS
 
 JOB = m.JobStarted(0, "fingerprint", 3)
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from nodes.machine.orphans import ORPHANED_TIMES, Orphans
+from nodes.machine.ownership.unowned_units import ORPHANED_TIMES, UnownedUnits
 
 SUSPECT_MS = 100
 LONG_MS = ORPHANED_TIMES * SUSPECT_MS
 
 
 def test_a_unit_may_be_taken_by_anybody_once_nobody_has_had_it_for_long() -> None:
-    orphans = Orphans(SUSPECT_MS)
+    orphans = UnownedUnits(SUSPECT_MS)
     orphans.look([3], 1000)
     assert not orphans.may_take(3, 1000 + LONG_MS - 1) and not orphans.are_due(1000 + LONG_MS - 1)
     assert orphans.may_take(3, 1000 + LONG_MS) and orphans.are_due(1000 + LONG_MS)
@@ -17,14 +17,14 @@ def test_a_unit_may_be_taken_by_anybody_once_nobody_has_had_it_for_long() -> Non
 
 
 def test_looking_again_does_not_begin_the_wait_anew() -> None:
-    orphans = Orphans(SUSPECT_MS)
+    orphans = UnownedUnits(SUSPECT_MS)
     for now_ms in range(0, LONG_MS, 10):
         orphans.look([3], now_ms)
     assert orphans.may_take(3, LONG_MS)
 
 
 def test_a_unit_that_had_an_owner_meanwhile_waits_anew() -> None:
-    orphans = Orphans(SUSPECT_MS)
+    orphans = UnownedUnits(SUSPECT_MS)
     orphans.look([3], 0)
     orphans.look([], LONG_MS - 1)
     orphans.look([3], LONG_MS)

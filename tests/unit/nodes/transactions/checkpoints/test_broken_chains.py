@@ -9,14 +9,14 @@ import pytest
 
 from examples.bank import program
 from nodes.machine import messages as m
-from nodes.transactions import chains
-from nodes.transactions.chains import ChainBroken, Part, load_file, save_file, states
-from nodes.transactions.compaction import CompactionFailed, Wish, compact_here
+from nodes.transactions.checkpoints import chains
+from nodes.transactions.checkpoints.chains import ChainBroken, Part, load_file, save_file, states
+from nodes.transactions.checkpoints.compaction import CompactionFailed, Wish, compact_here
 from nodes.transactions.topics import FIRST_INCARNATION
 from tests.unit.txn_stage import SEQUENCERS, Stage
-from transactional.snapshots import UNSAID, PartitionState, snapshot_bytes, snapshot_state
-from transactional.values import decode, encode
-from wcrdt.slots import WINDOW_START
+from transactional.state.snapshots import UNSAID, PartitionState, snapshot_bytes, snapshot_state
+from transactional.state.values import decode, encode
+from wcrdt.replica.slots import WINDOW_START
 
 JOB = f"{program.name}-txn"
 UNIT = SEQUENCERS

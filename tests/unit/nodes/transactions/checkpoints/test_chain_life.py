@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from nodes.transactions.chain_life import (
+from nodes.transactions.checkpoints.chain_life import (
     BAD_HELD,
     BAD_IDLE,
     BAD_SAVING,
@@ -22,8 +22,8 @@ from nodes.transactions.chain_life import (
     State,
     Unexpected,
 )
-from nodes.transactions.chains import Part
-from transactional.wish import SnapshotWish
+from nodes.transactions.checkpoints.chains import Part
+from transactional.state.wanted_snapshot import SnapshotWish
 
 WAYS: dict[State, tuple[bool, list[Event]]] = {
     IDLE: (True, []),

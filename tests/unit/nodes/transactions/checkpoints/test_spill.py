@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 from random import Random
 
-import pytest
-
-from nodes.settings import load_settings
-from nodes.transactions.spill import LmdbSpill, SpillFailed, Spills, spills_of
+from nodes.settings.settings import load_settings
+from nodes.transactions.checkpoints.spill import LmdbSpill, Spills, spills_of
 from tests.unit.txn_stage import Stage
 from transactional import Context, Operator, Program
 from transactional.operators import StateKey
-from transactional.spilling import ENTRY_BYTES, SpillingStore
-from transactional.store import Store
+from transactional.state.spilling import ENTRY_BYTES, SpillingStore
+from transactional.state.store import Store
 
 BUDGET = 50_000
 
@@ -69,24 +65,6 @@ def test_settings_say_whether_and_where_state_is_spilled(tmp_path: Path) -> None
     assert spills is not None
     spills.store().apply({("it", "k"): b"v"})
     assert (tmp_path / "there").is_dir()
-
-
-def test_a_full_disk_is_an_error_that_says_where(tmp_path: Path) -> None:
-    """In a process whose files may have no more than 200 kB."""
-    script = f"""
-import resource
-resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
-from nodes.transactions.spill import Spills
-store = Spills({str(tmp_path)!r}, 10_000).store()
-for number in range(10_000):
-    store.apply({{("it", str(number)): b"v" * 1000}})
-"""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert f"SpillFailed: state cannot be spilled to {tmp_path}: " in done.stderr, done.stderr
-    assert "raise node.state_memory_mb" in done.stderr
-    with pytest.raises(SpillFailed, match="cannot be spilled"):
-        LmdbSpill("/dev/null/there")
 
 
 def make_program() -> Program:

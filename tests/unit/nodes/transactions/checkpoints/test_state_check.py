@@ -1,4 +1,4 @@
-"""What differs from the log is said with both values, and no function is blamed for a wrong checkpoint."""
+"""A difference from the log is reported with both values, and no function is blamed for a wrong checkpoint."""
 
 from __future__ import annotations
 
@@ -7,15 +7,24 @@ import pytest
 
 from examples.bank import program
 from nodes.machine import messages as m
-from nodes.transactions.blame import StateWrong, blamed
-from nodes.transactions.chains import load_file, save_file, states
+from nodes.transactions.checkpoints.chains import load_file, save_file, states
+from nodes.transactions.checkpoints.state_check import StateWrong, blamed
 from nodes.transactions.topics import FIRST_INCARNATION
 from tests.unit.txn_stage import SEQUENCERS, Stage
-from transactional.messages import Calls, Contribution, Cut, Mark, Shipment, WireCall, WireResult, to_bytes
-from transactional.nondeterminism import Nondeterministic, cut_otherwise, parted, shipped_otherwise
-from transactional.snapshots import snapshot_bytes
-from transactional.values import digest, encode
-from wcrdt.slots import WINDOW_START
+from transactional.conflicts.nondeterminism import Nondeterministic, cut_otherwise, parted, shipped_otherwise
+from transactional.epochs.messages import (
+    Calls,
+    Contribution,
+    Cut,
+    ReadSetSnapshot,
+    RoundBarrier,
+    WireCall,
+    WireResult,
+    to_bytes,
+)
+from transactional.state.snapshots import snapshot_bytes
+from transactional.state.values import digest, encode
+from wcrdt.replica.slots import WINDOW_START
 
 KEY = next(key for key in (f"a{number}" for number in range(40)) if program.place("account", key) == 0)
 OTHER = next(key for key in (f"b{number}" for number in range(40)) if program.place("account", key) == 1)
@@ -60,7 +69,7 @@ def saved_with(stage: Stage, balance: int) -> None:
 
 
 def begun_again(stage: Stage) -> tuple[Nondeterministic, Exception]:
-    """What a new owner stops with, and what it blames."""
+    """The error that a new owner stops with, and the cause that it names."""
     del stage.nodes["one"]
     other = stage.start("other")
     with pytest.raises(Nondeterministic) as stopped:
@@ -110,23 +119,34 @@ def call(argument: int, tid: int = 7) -> WireCall:
 def test_records_that_differ_are_said_with_both_values() -> None:
     one, other = (to_bytes(Calls(0, 1, 1, [call(1), call(argument)])) for argument in (2, 3))
     sent = {1: [call(1), call(3)]}
-    inline = parted(Mark(0, 1, 1, [(1, one)], None, True), Mark(0, 1, 1, [(1, other)], None, True), sent, {})
+    inline = parted(
+        RoundBarrier(0, 1, 1, [(1, one)], None, True), RoundBarrier(0, 1, 1, [(1, other)], None, True), sent, {}
+    )
     assert "sends to state partition 1, number 1: call of account 'a' deposit with [[2], {}]" in str(inline)
     assert "on the log, call of account 'a' deposit with [[3], {}] in transaction 7 here" in str(inline)
-    named = parted(Mark(0, 1, 1, [(1, digest(one))], None), Mark(0, 1, 1, [(1, digest(other))], None), sent, {})
+    named = parted(
+        RoundBarrier(0, 1, 1, [(1, digest(one))], None), RoundBarrier(0, 1, 1, [(1, digest(other))], None), sent, {}
+    )
     assert f"record {digest(one).hex()} on the log, record {digest(other).hex()} here (call of" in str(named)
-    ended = parted(Mark(0, 1, 1, [], Contribution([3], [], [], [])), Mark(0, 1, 1, [(1, other)], None, True), sent, {})
+    ended = parted(
+        RoundBarrier(0, 1, 1, [], Contribution([3], [], [], [])),
+        RoundBarrier(0, 1, 1, [(1, other)], None, True),
+        sent,
+        {},
+    )
     assert "sends to state partition 1, number 0: nothing on the log, call of" in str(ended) or "nothing on" in str(
         ended
     )
     assert "contribution Contribution(conflicts=[3]" in str(ended) and "on the log, None here" in str(ended)
     result = to_bytes(Calls(0, 1, 1, [WireResult(7, (), (), encode(5), None)]))
-    answered = parted(Mark(0, 1, 1, [(1, result)], None, True), Mark(0, 1, 1, [(1, one)], None, True), {}, {})
+    answered = parted(
+        RoundBarrier(0, 1, 1, [(1, result)], None, True), RoundBarrier(0, 1, 1, [(1, one)], None, True), {}, {}
+    )
     assert "number 0: result 5 in transaction 7 on the log, call of" in str(answered)
 
 
 def test_shipments_and_cuts_that_differ_are_said_with_both_values() -> None:
-    shipped = [Shipment(0, 1, [], [("box", "a", encode(value))], []) for value in (1, 2)]
+    shipped = [ReadSetSnapshot(0, 1, [], [("box", "a", encode(value))], []) for value in (1, 2)]
     assert "value of box 'a' is 1 on the log, 2 here" in str(shipped_otherwise(*shipped))
     cut = Cut(0, 1, 0, 1, 1, 0, [(0, b"logged")], True)
     error = str(cut_otherwise(cut, [(0, digest(b"here")), (1, digest(b"more"))], inline=False))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -13,15 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.errors import Unreachable
 from nodes.log.memory import MemoryLog
-from nodes.transactions.aio import AsyncTransactionClient
-from nodes.transactions.client import NoReply, TransactionClient
-from nodes.transactions.request_ids import KNOWN_FOR_S, RequestIds
+from nodes.transactions.clients.client import NoReply, TransactionClient
+from nodes.transactions.clients.request_ids import KNOWN_FOR_S, RequestIds
 from tests.unit.txn_stage import SEQUENCERS, Stage, counters
 from transactional import Aborted
-from transactional.messages import Kind, Request
-from transactional.requests import (
+from transactional.epochs.messages import Kind, Request
+from transactional.requests.requests import (
     DRAWN_BYTES,
     Admission,
     WireRequest,
@@ -30,7 +26,7 @@ from transactional.requests import (
     request_record,
     since_of,
 )
-from transactional.values import decode
+from transactional.state.values import decode
 
 WINDOW = 10
 DRAWN = bytes(range(DRAWN_BYTES))
@@ -210,8 +206,8 @@ def test_without_a_reply_the_error_says_how_to_ask_again() -> None:
 
 def test_a_client_whose_own_id_was_made_too_early_asks_with_another(stage: Stage) -> None:
     late = TransactionClient(stage.log)
-    late._ids._clock_s = lambda: 0.0  # it never looks again
-    ids = late._ids
+    late.ids.clock_s = lambda: 0.0  # it never looks again
+    ids = late.ids
     for partition in range(SEQUENCERS):
         ids.end(partition)
     fill(stage)
@@ -223,58 +219,13 @@ def test_a_client_whose_own_id_was_made_too_early_asks_with_another(stage: Stage
 
 def test_the_reply_to_what_others_have_misplaced_is_not_ours(stage: Stage) -> None:
     name = next(f"r{n}" for n in range(100) if partition_of(f"r{n}", SEQUENCERS) == 1)
-    stage.client._waiting.add(name)
+    stage.client.expect([name])
     stage.log.append(stage.topics.requests, 0, [asked(name)])
     stage.turn(20)
     assert stage.call("count", "a", "add", [1], name) == 1
 
 
 # --- asyncio ----------------------------------------------------------------------------------------------------------
-
-
-def through_asyncio(stage: Stage, talk: Callable[[AsyncTransactionClient], Awaitable[None]]) -> None:
-    """Its client has the log in a thread of its own, where waiting lets the nodes turn."""
-
-    async def run() -> None:
-        async with AsyncTransactionClient(lambda: stage.log, "ids") as client:
-            await talk(client)
-
-    asyncio.run(run())
-
-
-def test_the_asyncio_client_does_all_of_that(stage: Stage) -> None:
-    async def talk(client: AsyncTransactionClient) -> None:
-        name = await client.new_id()
-        assert since_of(name) == 0
-        call = ("count", "a", "add", [1])
-        assert await client.call(*call, request_id=name) == 1
-        assert await client.call(*call, request_id=name) == 1
-        assert await client.call(*call, request_id="order 17", since=0) == 2
-        assert await client.call(*call) == 3
-        for partition in range(SEQUENCERS):
-            names = [n for k in range(9 * WINDOW) if partition_of(n := f"f{k}", SEQUENCERS) == partition]
-            for each in names[: 2 * WINDOW]:
-                await client.call("count", "other", "add", [0], request_id=each)
-        for again, since in ((name, None), ("order 17", 0)):
-            outcome = await client.try_call(*call, request_id=again, since=since)
-            assert isinstance(outcome, Aborted) and outcome.kind == "RequestTooOld"
-        assert await client.call("count", "a", "add", [0]) == 3
-
-    through_asyncio(stage, talk)
-
-
-def test_the_asyncio_client_says_how_to_ask_again() -> None:
-    async def talk(client: AsyncTransactionClient) -> None:
-        with pytest.raises(NoReply) as raised:
-            await client.call("count", "a", "add", [1], timeout_s=0.05)
-        assert since_of(raised.value.request_id) == raised.value.since == 0
-        with pytest.raises(NoReply) as raised:
-            await client.call("count", "a", "add", [1], request_id="order 17", timeout_s=0.05)
-        assert (raised.value.request_id, raised.value.since) == ("order 17", 0)
-        with pytest.raises(Unreachable, match=r"not sent within|no reply"):
-            await client.call("count", "a", "add", [1], timeout_s=0.0)
-
-    through_asyncio(Stage(counters("ids", 2)), talk)
 
 
 def test_a_record_says_since() -> None:

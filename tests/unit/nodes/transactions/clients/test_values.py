@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -14,12 +13,11 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from nodes.transactions.aio import AsyncTransactionClient
-from nodes.transactions.outside import Outside
+from nodes.transactions.external_calls import ExternalCalls
 from tests.unit.txn_stage import Stage
 from transactional import Aborted, BadArguments, BadValue, Context, Entity, Operator, Program, Serial
-from transactional.requests import WireRequest, partition_of, request_record, sendable
-from transactional.values import decode, encode, fits_json, is_plain, is_plain_json, misfit, travelling
+from transactional.requests.requests import WireRequest, partition_of, request_record, sendable
+from transactional.state.values import decode, encode, fits_json, is_plain, is_plain_json, misfit, travelling
 
 
 class Colour(Enum):
@@ -134,31 +132,6 @@ async def ask_other(ctx: Context, value: Any) -> Any:
     return await ctx.call(other, "b", "echo", [value])
 
 
-@it.register
-async def ask_with(ctx: Context, kind: str) -> Any:
-    return await ctx.call(other, "b", "echo", [{1} if kind == "set" else Decimal(1)])
-
-
-@it.register
-async def queue_with_set(ctx: Context) -> None:
-    ctx.call_async(other, "b", "echo", [{1}])
-
-
-@it.register
-async def give_decimal(ctx: Context) -> Any:
-    return {"price": Decimal("1.5")}
-
-
-@it.register
-async def store_set(ctx: Context) -> None:
-    ctx.put({"seen": {1}})
-
-
-@it.register
-async def ask_outside(ctx: Context, kind: str) -> Any:
-    return await ctx.external(outside, [{1}] if kind == "argument" else [kind])
-
-
 @other.register
 async def echo_there(ctx: Context, value: Any) -> Any:
     return value
@@ -196,6 +169,31 @@ class Order(Entity, partitions=2):
         self.notes = Decimal(1)
 
 
+@it.register
+async def ask_with(ctx: Context, kind: str) -> Any:
+    return await ctx.call(other, "b", "echo", [{1} if kind == "set" else Decimal(1)])
+
+
+@it.register
+async def queue_with_set(ctx: Context) -> None:
+    ctx.call_async(other, "b", "echo", [{1}])
+
+
+@it.register
+async def give_decimal(ctx: Context) -> Any:
+    return {"price": Decimal("1.5")}
+
+
+@it.register
+async def store_set(ctx: Context) -> None:
+    ctx.put({"seen": {1}})
+
+
+@it.register
+async def ask_outside(ctx: Context, kind: str) -> Any:
+    return await ctx.external(outside, [{1}] if kind == "argument" else [kind])
+
+
 PROGRAM = Program("values", [it, other, typed, Order.operator], externals=[outside])
 
 
@@ -208,11 +206,11 @@ class WithOutside(Stage):
             found = self.outsides.get(name)
             if found is None:
                 topic, key = self.topics.requests, self.config.answer_key
-                found = self.outsides[name] = Outside(self.log, self.program, topic, lambda: 0, key)
+                found = self.outsides[name] = ExternalCalls(self.log, self.program, topic, lambda: 0, key)
             found.turn(driver.node.partitions)
 
     @cached_property
-    def outsides(self) -> dict[str, Outside]:
+    def outsides(self) -> dict[str, ExternalCalls]:
         return {}
 
 
@@ -280,51 +278,7 @@ def test_keys_and_ids_that_cannot_travel_are_refused_at_once(stage: Stage, name:
         stage.client.send(**asked)
 
 
-def test_the_asyncio_client_refuses_alike_and_goes_on() -> None:
-    stage, sent = Stage(PROGRAM), []
-    stage.log.send = lambda *given: sent.append(given)  # type: ignore[method-assign]
-
-    async def run() -> None:
-        async with AsyncTransactionClient(lambda: stage.log, "values") as client:
-            for value, why in REFUSED.values():
-                with pytest.raises(BadArguments, match=why):
-                    await client.call("it", "a", "echo", value)
-            for given, why in BAD_CALLS.values():
-                asked: dict[str, Any] = {"operator": "it", "key": "a", "function": "echo", "args": [1], **given}
-                with pytest.raises(BadArguments, match=why):
-                    await client.call(**asked)
-            assert (await client.new_id()).startswith("h0-"), "its thread lives"
-
-    asyncio.run(run())
-    assert not sent
-
-
 # --- between functions ------------------------------------------------------------------------------------------------
-
-SAID: dict[str, tuple[str, list[Any], str, str]] = {
-    "an argument of a call": ("ask_with", ["set"], "BadArguments", "other.echo: [0]: set cannot travel"),
-    "another": ("ask_with", ["decimal"], "BadArguments", "other.echo: [0]: Decimal cannot travel"),
-    "an argument of a queued call": ("queue_with_set", [], "BadArguments", "other.echo: [0]: set cannot travel"),
-    "a result": ("give_decimal", [], "BadValue", "a result price: Decimal cannot travel"),
-    "state": ("store_set", [], "BadValue", "the state of it 'a' seen: set cannot travel"),
-    "an argument of an external": ("ask_outside", ["argument"], "BadArguments", "outside: [0]: set cannot travel"),
-    "a result of an external": ("ask_outside", ["result"], "BadValue", "the result of outside set cannot travel"),
-}
-
-
-@pytest.mark.parametrize("name", SAID)
-def test_functions_are_told_what_cannot_travel(stage: Stage, name: str) -> None:
-    function, args, kind, why = SAID[name]
-    for outcome in (stage.call("it", "a", function, args), Serial(PROGRAM).call("it", "a", function, args)):
-        assert isinstance(outcome, Aborted)
-        assert outcome.kind == kind and why in outcome.arguments[0]
-
-
-def test_a_transaction_goes_on_after_a_call_to_the_outside_with_arguments_that_json_has_not(stage: Stage) -> None:
-    assert stage.call("it", "a", "ask_outside", ["bytes"]) == b"x"
-    assert Serial(PROGRAM).call("it", "a", "ask_outside", ["bytes"]) == b"x"
-    (found,) = stage.call("it", "a", "ask_outside", ["nan"])
-    assert found != found
 
 
 def test_typed_state_keeps_its_types_and_refuses_what_it_would_change(stage: Stage) -> None:
@@ -361,7 +315,7 @@ def test_what_json_keeps_is_json_on_the_log_and_the_rest_is_packed() -> None:
 def test_a_packed_request_that_is_none_is_told_so(stage: Stage) -> None:
     for number, more in enumerate([{"packed": "wcH/"}, {"packed": "kQE=", "args": [1]}]):
         name = f"packed {number}"
-        stage.client._waiting.add(name)
+        stage.client.expect([name])
         record = {"id": name, "operator": "it", "key": "a", "function": "echo", **more}
         stage.log.append(stage.topics.requests, partition_of(name, 2), [msgspec.json.encode(record)])
         while name not in stage.client.answered:

@@ -6,15 +6,14 @@ import random
 import select
 import socket
 import struct
-import threading
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
-from nodes.compiled import Compiled
-from nodes.log.crc32c_tables import SLICE_BYTES, tables
-from nodes.log.kafka_wire import Answer, Cursor, Leader, Lost, Wire, leaders, text
+from nodes.compiled.loading import Compiled
+from nodes.log.codecs.crc32c_tables import SLICE_BYTES, tables
+from nodes.log.kafka.direct.connection import Answer, Cursor, Lost, Wire
 
 PLENTY_S = 60.0
 
@@ -121,35 +120,6 @@ def test_nobody_who_listens_is_a_value() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     assert isinstance(Wire.connect("127.0.0.1", port, "me", PLENTY_S), Lost)
-
-
-def answered(ends: tuple[Wire, socket.socket], body: bytes) -> dict[int, Leader] | Lost:
-    """What is made of that answer about leaders."""
-    wire, peer = ends
-    thread = threading.Thread(target=lambda: (peer.recv(1000), peer.sendall(reply(1, body))))
-    thread.start()
-    found = leaders(wire, "t")
-    thread.join(PLENTY_S)
-    return found
-
-
-METADATA = (
-    struct.pack(">iii", 0, 1, 5) + text("host") + struct.pack(">i", 9092) + text("rack") + text("cluster")
-    + struct.pack(">iih", 5, 1, 0) + text("t") + b"\0" + struct.pack(">i", 2)
-    + struct.pack(">hiii", 0, 1, 5, 3) + struct.pack(">iiiii", 1, 5, 1, 5, 0)
-    + struct.pack(">hiii", 5, 0, -1, 4) + struct.pack(">iii", 0, 0, 0)
-)  # fmt: skip
-
-
-def test_leaders_are_told_with_their_epochs(ends: tuple[Wire, socket.socket]) -> None:
-    assert answered(ends, METADATA) == {1: Leader(0, "host", 9092, 3), 0: Leader(5, "", 0, 4)}
-
-
-def test_an_answer_that_breaks_off_anywhere_is_none(ends: tuple[Wire, socket.socket]) -> None:
-    wire, _ = ends
-    for size in range(len(METADATA)):
-        wire._next = 0
-        assert isinstance(answered(ends, METADATA[:size]), Lost), size
 
 
 def test_a_cursor_gives_nothing_behind_the_end_and_believes_no_length() -> None:

@@ -1,4 +1,4 @@
-"""What our own reader asks brokers for: as much as fits their batches, so that little is sent in vain."""
+"""Fetch requests of the direct reader: as much as fits the brokers' batches, so that little is sent in vain."""
 
 from __future__ import annotations
 
@@ -7,10 +7,18 @@ from typing import Any, cast
 
 import pytest
 
-from nodes.compiled import Compiled
-from nodes.log import kafka_fetch
-from nodes.log.kafka_fetch import ANSWER_BYTES, PARTITION_BYTES, Fetcher, Passed, Place, Refused
-from nodes.log.kafka_wire import Answer, Wire, text
+from nodes.compiled.loading import Compiled
+from nodes.log.kafka.direct import fetch_requests as kafka_fetch
+from nodes.log.kafka.direct.connection import Answer, Lost, Wire, text
+from nodes.log.kafka.direct.fetch_requests import (
+    ANSWER_BYTES,
+    PARTITION_BYTES,
+    SILENT_S,
+    Fetcher,
+    Passed,
+    Place,
+    Refused,
+)
 from tests.unit.kafka_batches import Row, batch
 
 TOPIC = "events"
@@ -47,7 +55,7 @@ class Broker(Wire):
 
 
 def cut_off(data: bytes) -> bytes:
-    """What is behind the last whole batch."""
+    """The bytes behind the last whole batch."""
     while len(data) >= _HEAD.size and len(data) >= (size := _HEAD.unpack_from(data)[1] + _HEAD.size):
         data = data[size:]
     return data
@@ -105,3 +113,51 @@ def test_a_length_that_is_none_leads_to_no_strange_request(length: int) -> None:
     assert 1 << 20 < place.ask_bytes(2) <= ANSWER_BYTES
     place.cut_off(memoryview(b"short"))
     assert 1 << 20 < place.ask_bytes(2) <= ANSWER_BYTES
+
+
+class Silent(Broker):
+    """Answers once, that it slows the client down for a while, and then nothing."""
+
+    def __init__(self, throttle_ms: int) -> None:
+        super().__init__([b""])
+        self._throttle, self._answers = struct.pack(">i", throttle_ms), 1
+
+    def receive(self, room: Any) -> Answer | None:  # type: ignore[override]
+        self._answers -= 1
+        if self._answers < 0:
+            return None
+        self._body = self._throttle + self._body[4:]
+        return super().receive(room)
+
+
+@pytest.mark.parametrize("throttle_ms", [0, 4_000])
+def test_a_broker_that_says_nothing_is_lost_after_a_while_and_after_what_it_has_announced(
+    loops: Compiled, monkeypatch: pytest.MonkeyPatch, throttle_ms: int
+) -> None:
+    now = [100.0]
+    monkeypatch.setattr("nodes.log.kafka.direct.fetch_requests.time.monotonic", lambda: now[0])
+    fetcher = Fetcher(cast("Wire", Silent(throttle_ms)), loops, None, 20)
+    fetcher.add(Place((TOPIC, 0), 0, epoch=0))
+    assert fetcher.take() == [] == fetcher.take()
+    now[0] += SILENT_S + throttle_ms / 1000 - 0.1
+    assert fetcher.take() == []
+    now[0] += 0.2
+    assert isinstance(fetcher.take(), Lost)
+
+
+@pytest.mark.parametrize(("error", "moved"), [(6, True), (74, True), (75, True), (1, False), (3, False)])
+def test_a_leader_that_has_moved_is_told_from_what_another_reader_has_to_judge(
+    loops: Compiled, error: int, moved: bool
+) -> None:
+    class Refusing(Broker):
+        def receive(self, room: Any) -> Answer:
+            at = self._body.index(text(TOPIC)) + len(text(TOPIC)) + 4
+            head = struct.pack(">ih", 0, 0) + self._body[6:at]
+            self._body = head + struct.pack(">ih", 0, error) + self._body[at + 6 :]
+            return super().receive(room)
+
+    fetcher = Fetcher(cast("Wire", Refusing([b""])), loops, None, 20)
+    fetcher.add(Place((TOPIC, 0), 7, epoch=0, read_epoch=2))
+    assert fetcher.take() == []
+    (refused,) = cast("list[Any]", fetcher.take())
+    assert (refused.place.offset, refused.place.read_epoch, refused.moved) == (7, 2, moved)

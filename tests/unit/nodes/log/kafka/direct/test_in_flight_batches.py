@@ -1,4 +1,4 @@
-"""What is sent again, and when (nodes/log/kafka_batch_track.py), against a broker that knows sequence numbers."""
+"""Batches that are sent again, and when (direct/in_flight_batches.py), against a broker that knows sequence numbers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections import deque
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.log.kafka_batch import Batch, Piece
-from nodes.log.kafka_batch_track import MAX_BATCHES, OUT_OF_ORDER, Track
-from nodes.log.kafka_records import Records
+from nodes.log.kafka.direct.in_flight_batches import MAX_BATCHES, OUT_OF_ORDER, Track
+from nodes.log.kafka.direct.record_batch import Batch, Piece
+from nodes.log.kafka.record_columns import Records
 
 NOT_LEADER, TOO_LATE, TOO_LARGE = 6, 7, 10
 

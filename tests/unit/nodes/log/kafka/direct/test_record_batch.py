@@ -1,4 +1,4 @@
-"""Record batches as they are written here (nodes/log/kafka_batch.py), against plain readers of their formats."""
+"""Record batches as they are written here (direct/record_batch.py), against plain readers of their formats."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holon.columnar.loops import install
-from holon.columnar.payloads import Payloads
-from nodes.compiled import Compiled, ensure, loops
-from nodes.log.kafka_batch import HEAD_BYTES, Batch, BatchWriter, Piece, Producer
-from nodes.log.kafka_records import Records
+from holon.columnar.payloads import BinaryColumn
+from nodes.compiled.loading import Compiled, ensure, loops
+from nodes.log.kafka.direct.record_batch import HEAD_BYTES, Batch, BatchWriter, Piece, Producer
+from nodes.log.kafka.record_columns import Records
 
 Row = tuple[bytes, bytes, bytes | None]
 """Value, header and key."""
@@ -70,7 +70,7 @@ class Reader:
 
 
 def rows_of(data: bytes, sequence: int) -> list[Row]:
-    """What a batch says, by the book; everything in its head is checked."""
+    """The contents of a batch, by the book; everything in its head is checked."""
     first, length, epoch, magic, crc = struct.unpack_from(">qiibI", data)
     assert (first, length, epoch, magic) == (0, len(data) - 12, -1, 2)
     assert crc == crc32c(data[21:])
@@ -99,7 +99,7 @@ def rows_of(data: bytes, sequence: int) -> list[Row]:
 def piece(rows: Sequence[Row], told: list[int], name: int, listed: bool = False) -> Piece:
     """``listed``: as a list of values, of which few are written without the loops."""
     values, headers, keys = zip(*rows, strict=True)
-    records = Records(list(values) if listed else Payloads.of(values), headers, keys)
+    records = Records(list(values) if listed else BinaryColumn.of(values), headers, keys)
     return Piece(records, lambda end: told.append(name), 0.0)
 
 

@@ -1,0 +1,1 @@
+"""Bytes of records to events or batches of events."""

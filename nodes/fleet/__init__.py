@@ -1,0 +1,1 @@
+"""Node processes of one machine, started, watched and restarted by a command, and what it shows of them."""

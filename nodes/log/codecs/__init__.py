@@ -1,0 +1,1 @@
+"""Checksums and compression as compiled loops, shared by the logs; no connection, no file."""

@@ -1,0 +1,149 @@
+"""The reader of Kafka by confluent-kafka's public interface, and what any reader gives: pieces and events."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from confluent_kafka import Consumer, KafkaError
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from nodes.log.kafka.append import HEADER
+from nodes.log.kafka.columns import Piece
+
+Address = tuple[str, int]
+Where = tuple[str, int]
+"""Topic, as the broker names it, and partition."""
+AT_END = KafkaError(KafkaError._PARTITION_EOF)
+_TAKE = 10_000
+_PIECE = 500  # room for so many is made each time
+
+
+class Event:
+    """A message that is none: the end of a partition, or an error; as ``confluent_kafka.Message`` says it."""
+
+    def __init__(self, topic: str | None, partition: int, offset: int, error: KafkaError) -> None:
+        self._topic = topic
+        self._partition = partition
+        self._offset = offset
+        self._error = error
+
+    def topic(self) -> str | None:
+        return self._topic
+
+    def partition(self) -> int:
+        return self._partition
+
+    def offset(self) -> int:
+        return self._offset
+
+    def error(self) -> KafkaError:
+        return self._error
+
+
+Arrived = tuple[str, int, Piece] | Event
+
+
+class Reader(Protocol):
+    """A client that follows the partitions given to it. Raises ``KafkaException`` where the broker refuses."""
+
+    def list_topics(self, name: str, timeout: float) -> object:
+        """Ask for a topic's leaders, so that the reader knows them."""
+
+    def incremental_assign(self, partitions: Sequence[KafkaPartition]) -> None:
+        """Read these too, each from its offset on."""
+
+    def incremental_unassign(self, partitions: Sequence[KafkaPartition]) -> None:
+        """Read these no longer."""
+
+    def take(self, timeout_s: float) -> list[Arrived]:
+        """Wait at most so long for the first record or event, and take what is there then, in order."""
+        ...
+
+    def close(self) -> None:
+        """Leave the brokers; safe to call twice."""
+
+
+class ConfluentReader:
+    """One consumer. ``without_headers``: a topic whose headers are not looked at."""
+
+    def __init__(self, consumer: Consumer, without_headers: str | None = None) -> None:
+        self._consumer: Any = consumer
+        self._bare = without_headers
+        self._epochs: dict[Where, int] = {}
+
+    def close(self) -> None:
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
+
+    def list_topics(self, name: str, timeout: float) -> Mapping[int, Address]:
+        """Partition -> where it is led, of those that are led."""
+        found = self._consumer.list_topics(name, timeout=timeout)
+        if found is None or name not in found.topics:
+            return {}
+        brokers = {number: (one.host, one.port) for number, one in found.brokers.items()}
+        partitions = found.topics[name].partitions
+        return {number: brokers[one.leader] for number, one in partitions.items() if one.leader in brokers}
+
+    def incremental_assign(self, partitions: Sequence[KafkaPartition]) -> None:
+        self._consumer.incremental_assign(list(partitions))
+
+    def incremental_unassign(self, partitions: Sequence[KafkaPartition]) -> None:
+        self._consumer.incremental_unassign(list(partitions))
+        for one in partitions:
+            self._epochs.pop((one.topic, one.partition), None)
+
+    def epoch_at(self, topic: str, partition: int) -> int:
+        """The leader's epoch of the last record that was taken; -1 if it is not known."""
+        return self._epochs.get((topic, partition), -1)
+
+    def take(self, timeout_s: float) -> list[Arrived]:
+        # The client cuts the time to whole milliseconds: who waits for less than one would turn as quickly as it can.
+        messages: list[Any] = self._consumer.consume(1, math.ceil(timeout_s * 1000) / 1000)
+        full = bool(messages)
+        while full and len(messages) < _TAKE:
+            more = self._consumer.consume(_PIECE, 0)
+            messages += more
+            full = len(more) == _PIECE
+        found: list[Arrived] = []
+        first, where = 0, None
+        for row, message in enumerate(messages):
+            error = message.error()
+            its = None if error is not None else (message.topic(), message.partition())
+            if its != where or row - first >= _PIECE:
+                if where is not None:
+                    found.append(self._piece(messages[first:row], where))
+                first, where = row, its
+            if error is not None:
+                found.append(Event(message.topic(), message.partition() or 0, message.offset() or 0, error))
+        if where is not None:
+            found.append(self._piece(messages[first:], where))
+        return found
+
+    def _piece(self, messages: Sequence[Any], where: Where) -> tuple[str, int, Piece]:
+        last = messages[-1]
+        epoch = getattr(last, "leader_epoch", lambda: None)()
+        self._epochs[where] = -1 if epoch is None else epoch
+        offsets = np.array([message.offset() for message in messages], np.int64)
+        stamps = np.array([message.timestamp()[1] for message in messages], np.int64)
+        values = [message.value() or b"" for message in messages]
+        headers = None
+        if where[0] != self._bare:
+            found = [_header(message) for message in messages]
+            headers = found if any(found) else None
+        keys = [message.key() for message in messages]
+        some = any(key is not None for key in keys)
+        size = sum(map(len, values)) + sum(map(len, headers or ())) + sum(len(key or b"") for key in keys if some)
+        return *where, Piece(offsets, stamps, values, headers, keys if some else None, size)
+
+
+def _header(message: Any) -> bytes:
+    """The last header of ours; other programs' headers are theirs."""
+    found = b""
+    for name, value in message.headers() or ():
+        if name == HEADER and value is not None:
+            found = value
+    return found

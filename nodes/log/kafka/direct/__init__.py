@@ -1,0 +1,1 @@
+"""Record batches fetched and produced over connections of our own, by compiled loops."""

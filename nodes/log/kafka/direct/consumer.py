@@ -1,0 +1,312 @@
+"""A reader over connections of its own, which leaves to confluent-kafka what it does not know.
+
+A connection that is lost and a leader that has moved are its own affair: it finds the new leader, asks it where the
+epoch of the last record ends (KIP-320), and goes on there; what was read beyond that end is a truncation, which is
+named. After any other answer (an offset out of range, a batch that ``fetch_requests`` does not know) confluent-kafka
+reads from that offset on; after a while our own connection is tried again. The caller sees one sequence: no
+record is left out or given twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import math
+import select
+import socket
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+from confluent_kafka import KafkaError
+from confluent_kafka import TopicPartition as KafkaPartition
+
+from nodes.compiled.loading import Compiled
+from nodes.log.kafka.client_config import FETCH_WAIT_MS
+from nodes.log.kafka.confluent_reader import AT_END, Address, Arrived, ConfluentReader, Event, Where
+from nodes.log.kafka.direct.connection import FETCH, EpochEnd, Leader, Lost
+from nodes.log.kafka.direct.fetch_requests import VERSION, Fetcher, Passed, Place, Refused
+from nodes.log.kafka.direct.leaders import Finder, Found, Wanted, addresses
+from nodes.log.kafka.direct.security import Dialer
+
+logger = logging.getLogger(__name__)
+
+AGAIN_S = 5.0
+"""How long confluent-kafka reads a partition before our own connection is tried again; each time twice as long."""
+_AGAIN_AT_MOST_S = 300.0
+LOOK_S = 30.0
+"""How long a leader is looked for here before confluent-kafka looks for it, and says why there is none."""
+GONE_S = 2.0
+"""The same where brokers say that there is no such topic, or that it may not be read."""
+LIBRARY_ERRORS_S = 0.05
+"""How often errors of confluent-kafka's own connections are polled where it has no partition."""
+LIBRARY_LOOK_S = 0.002
+"""The client of confluent-kafka cannot wake a wait for sockets, so where it has partitions it is looked at so often."""
+_LEAST_PAUSE_S, _MOST_PAUSE_S = 0.02, 1.0
+"""Between two searches for leaders."""
+
+
+class Phase(Enum):
+    """How a partition is read. LOOKING: not at all, its leader is looked for."""
+
+    LOOKING = "looking"
+    FETCHING = "fetching"
+    LEFT = "left to confluent-kafka"
+    ENDED = "ended by a truncation"
+
+
+@dataclass(slots=True)
+class _Own:
+    """A partition that is assigned. ``epoch``: the leader's of the record before ``offset``, -1: not known."""
+
+    where: Where
+    offset: int
+    epoch: int = -1
+    phase: Phase = Phase.LOOKING
+    fetcher: Fetcher | None = None
+    pause_s: float = AGAIN_S
+    again_s: float = 0.0
+    since_s: float = field(default_factory=time.monotonic)
+
+    def look(self) -> None:
+        """From now on its leader is looked for."""
+        self.phase, self.fetcher, self.since_s = Phase.LOOKING, None, time.monotonic()
+
+
+class DirectReader:
+    """``library`` reads what cannot be read here. Belongs to one thread."""
+
+    def __init__(
+        self, library: ConfluentReader, loops: Compiled, config: Mapping[str, Any], without_headers: str | None
+    ) -> None:
+        self._library = library
+        self._loops = loops
+        self._bare_name = without_headers
+        self._owned: dict[Where, _Own] = {}
+        self._left: dict[Where, tuple[int, int]] = {}  # offset and epoch of what was read here before
+        self._fetchers: dict[Address, Fetcher] = {}
+        self._bootstrap = addresses(config["bootstrap.servers"])
+        self._ask = list(self._bootstrap)
+        # A socket, since what is sent on one that is closed goes nowhere else: a search may end after us.
+        self._bell, self._ring = socket.socketpair()
+        self._bell.setblocking(False)
+        self._ring.setblocking(False)
+        self._finder = Finder(Dialer(config), self._ring_bell)
+        self._pause_s, self._search_s = _LEAST_PAUSE_S, 0.0
+        self._asked_library_s = 0.0
+        self._closed = False
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        for fetcher in self._fetchers.values():
+            fetcher.wire.close()
+        self._finder.close()
+        self._library.close()
+        self._bell.close()
+        self._ring.close()
+
+    def _ring_bell(self) -> None:
+        with contextlib.suppress(OSError):
+            self._ring.send(b"!")
+
+    # --- which partitions --------------------------------------------------------------------------------------------
+
+    def list_topics(self, name: str, timeout: float) -> Mapping[int, Address]:
+        """As ``Reader`` says; raises ``KafkaException`` where no broker answers."""
+        return self._library.list_topics(name, timeout)
+
+    def incremental_assign(self, partitions: Sequence[KafkaPartition]) -> None:
+        for one in partitions:
+            where = one.topic, one.partition
+            known_offset, known_epoch = self._left.pop(where, (-1, -1))
+            self._owned[where] = _Own(where, one.offset, known_epoch if known_offset == one.offset else -1)
+        self._search_s = 0.0
+        self._look(time.monotonic())
+
+    def incremental_unassign(self, partitions: Sequence[KafkaPartition]) -> None:
+        for one in partitions:
+            own = self._owned.pop((one.topic, one.partition), None)
+            if own is None:
+                continue
+            if own.phase is Phase.LEFT:
+                self._library.incremental_unassign([one])
+            elif own.fetcher is not None:
+                place = own.fetcher.remove(own.where)
+                if place is not None:
+                    own.offset, own.epoch = place.offset, place.read_epoch
+            self._left[own.where] = own.offset, own.epoch
+
+    # --- what has arrived --------------------------------------------------------------------------------------------
+
+    def take(self, timeout_s: float) -> list[Arrived]:
+        deadline = time.monotonic() + timeout_s
+        while True:
+            found = self._taken()
+            left_s = deadline - time.monotonic()
+            if found or left_s <= 0:
+                return found
+            self._wait(left_s)
+
+    def _taken(self) -> list[Arrived]:
+        found: list[Arrived] = []
+        now_s = time.monotonic()
+        if self._has(Phase.LEFT) or now_s - self._asked_library_s > LIBRARY_ERRORS_S:
+            self._asked_library_s = now_s
+            found += [one for one in self._library.take(0) if self._is_news(one)]
+        self._adopt(found)
+        for address, fetcher in list(self._fetchers.items()):
+            arrived = fetcher.take()
+            if isinstance(arrived, Lost):
+                self._lost(address, fetcher, arrived.why)
+                continue
+            for one in arrived:
+                if isinstance(one, Refused):
+                    self._refused(one)
+                elif isinstance(one, Passed):
+                    found.append(Event(*one.where, one.offset, AT_END))
+                else:
+                    found.append(one)
+        self._look(now_s)
+        return found
+
+    def _has(self, phase: Phase) -> bool:
+        return any(own.phase is phase for own in self._owned.values())
+
+    def _is_news(self, one: Arrived) -> bool:
+        """Whether confluent-kafka still reads this partition; follows its position."""
+        where = (one.topic() or "", one.partition()) if isinstance(one, Event) else one[:2]
+        own = self._owned.get(where)
+        if own is None:
+            return isinstance(one, Event) and one.topic() is None
+        if own.phase is not Phase.LEFT:
+            return False
+        if not isinstance(one, Event):
+            own.offset = max(own.offset, int(one[2].offsets[-1]) + 1)
+            own.epoch = self._library.epoch_at(*own.where)
+        elif one.error().code() == AT_END.code() and one.offset() > own.offset:
+            own.offset, own.epoch = one.offset(), -1  # behind control records, whose epoch is not told
+        return True
+
+    def _wait(self, timeout_s: float) -> None:
+        """For a socket, or for a moment where something has to be looked at that no socket tells of."""
+        if self._has(Phase.LEFT):
+            timeout_s = min(timeout_s, LIBRARY_LOOK_S)
+        elif self._has(Phase.LOOKING) and not self._finder.busy:
+            timeout_s = min(timeout_s, max(0.0, self._search_s - time.monotonic()) + 0.001)
+        waiting = select.poll()
+        waiting.register(self._bell, select.POLLIN)
+        for fetcher in self._fetchers.values():
+            fetcher.wire.rouse_late()
+            waiting.register(fetcher.wire, select.POLLIN | (select.POLLOUT if fetcher.wire.unsent else 0))
+        for number, _ in waiting.poll(math.ceil(timeout_s * 1000)):
+            if number == self._bell.fileno():
+                with contextlib.suppress(BlockingIOError):
+                    self._bell.recv(1024)
+
+    # --- leaders -----------------------------------------------------------------------------------------------------
+
+    def _look(self, now_s: float) -> None:
+        """Search for the leaders of what is not read, one search at a time."""
+        looking = [own for own in self._owned.values() if own.phase is Phase.LOOKING]
+        back = [own for own in self._owned.values() if own.phase is Phase.LEFT and own.again_s <= now_s]
+        if not (looking or back) or self._finder.busy or now_s < self._search_s:
+            return
+        self._search_s = now_s + self._pause_s
+        self._pause_s = min(2 * self._pause_s, _MOST_PAUSE_S)
+        for own in back:
+            own.again_s = now_s + own.pause_s
+        wanted = {own.where: own.epoch for own in (*looking, *back)}
+        names = {topic for topic, _ in wanted}
+        self._finder.start(self._ask, Wanted(sorted(names), set(self._fetchers), {FETCH: VERSION}, wanted))
+        self._ask = [*self._ask[1:], *self._ask[:1]]  # a broker that stands still must not be the first each time
+
+    def _adopt(self, found: list[Arrived]) -> None:
+        """Adopt the results of a search: connections, and whether what was read is on the new leaders."""
+        result = self._finder.result()
+        if result is None:
+            return
+        if isinstance(result, Lost):
+            late = [own for own in self._owned.values() if own.phase is Phase.LOOKING]
+            for own in late:
+                if time.monotonic() - own.since_s > LOOK_S:
+                    self._leave(own, f"no leaders found: {result.why}")
+            return
+        self._ask = list(dict.fromkeys([*result.cluster.brokers, *self._bootstrap]))
+        for address, wire in result.wires.items():
+            if address in self._fetchers:
+                wire.close()
+            else:
+                self._fetchers[address] = Fetcher(wire, self._loops, self._bare_name, FETCH_WAIT_MS)
+        assert result.wanted.places is not None
+        for where, epoch in result.wanted.places.items():
+            own = self._owned.get(where)
+            if own is not None and own.epoch == epoch and own.phase in (Phase.LOOKING, Phase.LEFT):
+                self._go_on(own, result, found)
+
+    def _go_on(self, own: _Own, result: Found, found: list[Arrived]) -> None:
+        leader = result.cluster.leaders.get(own.where)
+        fetcher = None if leader is None else self._fetchers.get((leader.host, leader.port))
+        if leader is None or fetcher is None or leader.error:
+            patience_s = GONE_S if own.where[0] in result.cluster.errors else LOOK_S
+            if own.phase is Phase.LOOKING and time.monotonic() - own.since_s > patience_s:
+                self._leave(own, "no leader was found")
+            return  # else it is looked for again
+        if own.phase is Phase.LEFT:
+            self._library.incremental_unassign([KafkaPartition(*own.where, own.offset)])
+        if 0 <= own.epoch < leader.epoch and not self._proved(own, result.ends.get(own.where), found):
+            return
+        self._pause_s = _LEAST_PAUSE_S
+        self._read_here(own, fetcher, leader)
+
+    def _proved(self, own: _Own, end: EpochEnd | None, found: list[Arrived]) -> bool:
+        """Whether the new leader has all that was read; a leader that has less has lost acknowledged records."""
+        own.look()
+        if end is None or end.error:
+            return False  # it was asked too early
+        if end.offset < 0 or end.epoch > own.epoch:
+            self._leave(own, "the leader does not know the epoch of what was read")
+            return False
+        if end.offset < own.offset:
+            own.phase = Phase.ENDED
+            text = f"the leader's log ends epoch {own.epoch} at offset {end.offset}: truncation"
+            found.append(Event(*own.where, own.offset, KafkaError(KafkaError._LOG_TRUNCATION, text)))
+            return False
+        return True
+
+    # --- from hand to hand -------------------------------------------------------------------------------------------
+
+    def _read_here(self, own: _Own, fetcher: Fetcher, leader: Leader) -> None:
+        own.fetcher, own.phase = fetcher, Phase.FETCHING
+        fetcher.add(Place(own.where, own.offset, leader.epoch, own.epoch))
+
+    def _refused(self, refused: Refused) -> None:
+        own = self._owned[refused.place.where]
+        self._stop(own, refused.place)
+        if not refused.moved:
+            self._leave(own, refused.why)
+
+    def _stop(self, own: _Own, place: Place) -> None:
+        own.offset, own.epoch = place.offset, place.read_epoch
+        own.look()
+
+    def _leave(self, own: _Own, why: str) -> None:
+        """To confluent-kafka, with the epoch of the record before, so that it finds out what a leader has lost."""
+        logger.debug("%s[%d] is read by confluent-kafka from offset %d on: %s", *own.where, own.offset, why)
+        own.fetcher, own.phase = None, Phase.LEFT
+        own.again_s = time.monotonic() + own.pause_s
+        own.pause_s = min(2 * own.pause_s, _AGAIN_AT_MOST_S)
+        from_here = KafkaPartition(*own.where, own.offset)
+        if own.epoch >= 0:
+            from_here = KafkaPartition(*own.where, own.offset, leader_epoch=own.epoch)
+        self._library.incremental_assign([from_here])
+
+    def _lost(self, address: Address, fetcher: Fetcher, why: str) -> None:
+        logger.debug("the connection to %s:%d is lost: %s", *address, why)
+        del self._fetchers[address]
+        fetcher.wire.close()
+        for place in list(fetcher.places.values()):
+            self._stop(self._owned[place.where], place)

@@ -1,0 +1,183 @@
+"""How a direct connection is made: in plain text or by TLS, with or without a user.
+
+Other ways (Kerberos, OAuth, engines, cipher lists) are left to confluent-kafka: ``can_dial`` says so.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+import socket
+import ssl
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nodes.log.kafka.direct.connection import Cursor, Lost, Wire, text
+
+SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
+_HANDSHAKE_VERSION, _AUTHENTICATE_VERSION = 1, 0
+_HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
+_MECHANISMS = ("PLAIN", *_HASHES)
+_PROTOCOLS = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
+_LEAST_ITERATIONS = 4096
+KNOWN = frozenset(
+    "security.protocol sasl.mechanism sasl.mechanisms sasl.username sasl.password ssl.ca.location ssl.ca.pem "
+    "ssl.certificate.location ssl.key.location ssl.key.password ssl.endpoint.identification.algorithm "
+    "enable.ssl.certificate.verification".split()
+)
+"""Properties of security that are obeyed here."""
+_FAMILIES = ("security.", "sasl.", "ssl.", "https.", "enable.ssl.", "enable.sasl.")
+
+
+def can_dial(properties: Mapping[str, Any]) -> bool:
+    """Whether connections with these properties of security can be made here; others are not looked at."""
+    if any(name.startswith(_FAMILIES) and name not in KNOWN for name in properties):
+        return False
+    protocol = _protocol(properties)
+    return protocol in _PROTOCOLS and (not protocol.startswith("sasl") or _mechanism(properties) in _MECHANISMS)
+
+
+def _protocol(properties: Mapping[str, Any]) -> str:
+    return str(properties.get("security.protocol", "plaintext")).lower()
+
+
+def _mechanism(properties: Mapping[str, Any]) -> str:
+    return str(properties.get("sasl.mechanism", properties.get("sasl.mechanisms", "GSSAPI"))).upper()
+
+
+class Dialer:
+    """Makes connections to brokers. Safe to use from several threads."""
+
+    def __init__(self, properties: Mapping[str, Any]) -> None:
+        self.client_id = str(properties.get("client.id", "holon"))
+        protocol = _protocol(properties)
+        self._tls = _context(properties) if protocol.endswith("ssl") else None
+        self._mechanism = _mechanism(properties) if protocol.startswith("sasl") else None
+        self._user = str(properties.get("sasl.username", ""))
+        self._password = str(properties.get("sasl.password", ""))
+
+    def connect(self, address: tuple[str, int], timeout_s: float) -> Wire | Lost:
+        """A connection on which requests may be sent, each answered within so long."""
+        wire = Wire.connect(*address, self.client_id, timeout_s, None if self._tls is None else self._by_tls)
+        if isinstance(wire, Lost) or self._mechanism is None:
+            return wire
+        refused = self._log_in(wire, self._mechanism)
+        if refused is None:
+            return wire
+        wire.close()
+        return refused
+
+    def _by_tls(self, plain: socket.socket, host: str) -> TlsSocket:
+        assert self._tls is not None
+        return TlsSocket(self._tls.wrap_socket(plain, server_hostname=host))
+
+    def _log_in(self, wire: Wire, mechanism: str) -> Lost | None:
+        answer = wire.ask(SASL_HANDSHAKE, _HANDSHAKE_VERSION, text(mechanism))
+        if isinstance(answer, Lost):
+            return answer
+        error = Cursor(answer).number(2)
+        if error:
+            return Lost(f"the broker does not take {mechanism} (error {error})")
+        if mechanism == "PLAIN":
+            answer = _say(wire, f"\0{self._user}\0{self._password}".encode())
+            return answer if isinstance(answer, Lost) else None
+        return scram(wire, _HASHES[mechanism], self._user, self._password)
+
+
+class TlsSocket:
+    """A TLS connection as ``Wire`` uses sockets: what would wait raises ``BlockingIOError``."""
+
+    def __init__(self, connected: ssl.SSLSocket) -> None:
+        self._tls = connected
+
+    def sendmsg(self, buffers: Sequence[memoryview]) -> int:
+        """TLS has records of its own: one buffer after the other."""
+        try:
+            return self._tls.send(buffers[0])
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise BlockingIOError from None
+
+    def recv_into(self, into: memoryview) -> int:
+        try:
+            return self._tls.recv_into(into)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise BlockingIOError from None
+
+    def setsockopt(self, *option: int) -> None:
+        """Nothing: how many bytes are missing on the wire cannot be told from how many are missing of an answer."""
+
+    def setblocking(self, flag: bool) -> None:
+        self._tls.setblocking(flag)
+
+    def fileno(self) -> int:
+        return self._tls.fileno()
+
+    def close(self) -> None:
+        self._tls.close()
+
+
+def _context(properties: Mapping[str, Any]) -> ssl.SSLContext:
+    given = {name: str(value) for name, value in properties.items() if name in KNOWN}
+    location, pem = given.get("ssl.ca.location"), given.get("ssl.ca.pem")
+    if location == "probe":
+        location = None
+    context = ssl.create_default_context(cafile=location, cadata=pem)  # without both: those that the system trusts
+    if given.get("enable.ssl.certificate.verification", "true").lower() == "false":
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    elif given.get("ssl.endpoint.identification.algorithm", "https").lower() == "none":
+        context.check_hostname = False
+    certificate = given.get("ssl.certificate.location")
+    if certificate:
+        context.load_cert_chain(certificate, given.get("ssl.key.location"), given.get("ssl.key.password"))
+    return context
+
+
+def _say(wire: Wire, said: bytes) -> bytes | Lost:
+    """A step of the log-in; what the broker answers."""
+    answer = wire.ask(SASL_AUTHENTICATE, _AUTHENTICATE_VERSION, struct.pack(">i", len(said)) + said)
+    if isinstance(answer, Lost):
+        return answer
+    cursor = Cursor(answer)
+    error, why = cursor.number(2), cursor.text()
+    found = bytes(cursor.take(max(cursor.number(4), 0)))
+    if error or cursor.broken:
+        return Lost(f"the log-in is refused: {why or f'error {error}'}")
+    return found
+
+
+def scram(wire: Wire, algorithm: str, user: str, password: str) -> Lost | None:
+    """RFC 5802, without channel binding; the broker has to prove that it knows the password too."""
+    nonce = base64.b64encode(secrets.token_bytes(24)).decode()
+    bare = f"n={user.replace('=', '=3D').replace(',', '=2C')},r={nonce}"
+    first = _say(wire, b"n,," + bare.encode())
+    if isinstance(first, Lost):
+        return first
+    fields = _fields(first)
+    iterations = int(fields.get("i", "0")) if fields.get("i", "").isdigit() else 0
+    if not fields.get("r", "").startswith(nonce) or iterations < _LEAST_ITERATIONS or "s" not in fields:
+        return Lost("the log-in is refused: the broker's challenge is none")
+    try:
+        salt, challenge = base64.b64decode(fields["s"]), first.decode()
+    except ValueError:
+        return Lost("the log-in is refused: the broker's challenge is none")
+    salted = hashlib.pbkdf2_hmac(algorithm, password.encode(), salt, iterations)
+    without_proof = f"c=biws,r={fields['r']}"
+    signed = f"{bare},{challenge},{without_proof}".encode()
+    key = hmac.digest(salted, b"Client Key", algorithm)
+    signature = hmac.digest(hashlib.new(algorithm, key).digest(), signed, algorithm)
+    proof = base64.b64encode(bytes(one ^ other for one, other in zip(key, signature, strict=True))).decode()
+    last = _say(wire, f"{without_proof},p={proof}".encode())
+    if isinstance(last, Lost):
+        return last
+    expected = hmac.digest(hmac.digest(salted, b"Server Key", algorithm), signed, algorithm)
+    if not hmac.compare_digest(_fields(last).get("v", "").encode(), base64.b64encode(expected)):
+        return Lost("the log-in is refused: the broker does not know the password")
+    return None
+
+
+def _fields(said: bytes) -> dict[str, str]:
+    rows = (row.partition("=") for row in said.decode("utf-8", "replace").split(","))
+    return {name: value for name, _, value in rows}

@@ -1,0 +1,1 @@
+"""Which nodes are there and keep pace: heartbeats, failure detection; pure."""

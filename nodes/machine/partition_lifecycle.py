@@ -1,0 +1,111 @@
+"""The life of a partition at one node, as a table of states and transitions.
+
+Two rules for this file: what is not in ``TRANSITIONS`` cannot happen; nothing here knows what a partition computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+
+
+class Stage(Enum):
+    """Where a partition stands at this node: as its owner, or as a standby of its owner."""
+
+    LOADING = "loading"
+    """The newest checkpoint is being loaded."""
+    SCANNING = "scanning"
+    """The tails of the output partitions are being read."""
+    OWNING = "owning"
+    """The node processes the partition under its claim."""
+    OFFERED = "offered"
+    """Another node should have the partition: a checkpoint is made for it."""
+    HANDED = "handed"
+    """That checkpoint is stored."""
+    RELEASED = "released"
+    """The release is written; the node works on until another one has claimed the partition."""
+    STANDBY_LOADING = "standby loading"
+    STANDBY_SCANNING = "standby scanning"
+    STANDING_BY = "standing by"
+    """The node processes the partition beside its owner, and holds the results back."""
+    ENDED = "ended"
+
+
+class Event(Enum):
+    """An event in the life of a partition at this node."""
+
+    LOADED = "loaded"
+    """The checkpoint has been restored, or there is none."""
+    SCANNED = "scanned"
+    """The tails of the output partitions are known."""
+    STOOD_BY = "stood by"
+    """The node is a standby from now on."""
+    CLAIMED = "claimed"
+    """This node's claim has won."""
+    OFFERED = "offered"
+    """Another node should have the partition."""
+    HANDED = "handed"
+    """A checkpoint that was begun after the offer is stored."""
+    RELEASED = "released"
+    """The release is written."""
+    ENDED = "ended"
+    """The partition's work here is over, or void."""
+
+
+_BY_STAGE: Mapping[Stage, Mapping[Event, Stage]] = {
+    Stage.LOADING: {Event.LOADED: Stage.SCANNING, Event.STOOD_BY: Stage.STANDBY_LOADING},
+    Stage.SCANNING: {Event.SCANNED: Stage.OWNING},
+    Stage.OWNING: {
+        Event.OFFERED: Stage.OFFERED,
+        Event.RELEASED: Stage.RELEASED,
+        Event.STOOD_BY: Stage.STANDING_BY,
+    },
+    Stage.OFFERED: {
+        Event.OFFERED: Stage.OFFERED,
+        Event.HANDED: Stage.HANDED,
+        Event.RELEASED: Stage.RELEASED,
+        Event.STOOD_BY: Stage.STANDING_BY,
+    },
+    Stage.HANDED: {
+        Event.OFFERED: Stage.HANDED,
+        Event.HANDED: Stage.HANDED,
+        Event.RELEASED: Stage.RELEASED,
+        Event.STOOD_BY: Stage.STANDING_BY,
+    },
+    Stage.RELEASED: {
+        Event.OFFERED: Stage.RELEASED,
+        Event.HANDED: Stage.RELEASED,
+        Event.STOOD_BY: Stage.STANDING_BY,
+    },
+    Stage.STANDBY_LOADING: {Event.LOADED: Stage.STANDBY_SCANNING, Event.CLAIMED: Stage.LOADING},
+    Stage.STANDBY_SCANNING: {Event.SCANNED: Stage.STANDING_BY, Event.CLAIMED: Stage.SCANNING},
+    Stage.STANDING_BY: {Event.CLAIMED: Stage.OWNING},
+}
+TRANSITIONS: Mapping[tuple[Stage, Event], Stage] = {
+    **{(stage, event): then for stage, events in _BY_STAGE.items() for event, then in events.items()},
+    **{(stage, Event.ENDED): Stage.ENDED for stage in Stage if stage is not Stage.ENDED},
+}
+RUNNING = frozenset({Stage.OWNING, Stage.OFFERED, Stage.HANDED, Stage.RELEASED, Stage.STANDING_BY})
+"""The node processes input."""
+STANDBY = frozenset({Stage.STANDBY_LOADING, Stage.STANDBY_SCANNING, Stage.STANDING_BY})
+
+
+class UnexpectedTransition(AssertionError):
+    """An event that cannot happen in this stage: the node must not go on with the partition."""
+
+
+class PartitionLifecycle:
+    """The stage of one partition at one node, from loading to the end."""
+
+    __slots__ = ("is_running", "stage")
+
+    def __init__(self) -> None:
+        self.stage = Stage.LOADING
+        self.is_running = False
+
+    def happens(self, event: Event) -> None:
+        """Take the transition. Raises ``UnexpectedTransition``."""
+        after = TRANSITIONS.get((self.stage, event))
+        if after is None:
+            raise UnexpectedTransition(f"{event.value} while the partition is {self.stage.value}")
+        self.stage, self.is_running = after, after in RUNNING

@@ -1,0 +1,31 @@
+"""The simulated world for faults of a whole fleet: its surroundings, the incarnations in it, and its input."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from nodes.machine.ownership.ownership import Ownership
+from nodes.sim.feed import Feed
+from nodes.sim.jobs import Case
+from nodes.sim.life import Life
+from nodes.sim.surroundings import Surroundings
+
+
+class Stage(Surroundings, Protocol):
+    """``steps``: turns so far; ``lives``: nodes that live."""
+
+    @property
+    def lives(self) -> list[Life]: ...
+    @property
+    def steps(self) -> int: ...
+    @property
+    def feeds(self) -> Sequence[Feed]: ...
+    @property
+    def case(self) -> Case: ...
+    @property
+    def input_ended(self) -> bool: ...
+
+    def kill(self, life: Life) -> None: ...
+    def folded(self) -> Ownership: ...
+    def forget_fold(self) -> None: ...

@@ -1,0 +1,1 @@
+"""Fleets of up to a thousand nodes in the time that their turns would cost."""

@@ -1,0 +1,1 @@
+"""Effects that the driver performs for the machine: writes, reads, fetches, checkpoints of partitions."""

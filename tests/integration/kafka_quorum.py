@@ -1,0 +1,194 @@
+"""Three real brokers, and what an operator or an accident does to them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psutil
+from confluent_kafka import ElectionType, KafkaException
+from confluent_kafka import TopicPartition as KafkaPartition
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourceType,
+)
+
+from nodes.local_kafka import broker as kafka_broker
+from tests.integration.processes import ROOT, until
+
+ALTER_REASSIGNMENTS, ALTER_QUOTAS = 45, 49
+_TIMEOUT_MS = 30_000
+_ASK_S = 5.0
+
+
+def holon_kafka(folder: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
+    """`holon kafka ...` on the brokers of that folder: exit code and JSON."""
+    command = [sys.executable, "-m", "nodes.cli", "kafka", *arguments, "--dir", str(folder), "--json"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=280, check=False)
+    assert done.stdout.count("\n") == 1, done.stdout + done.stderr
+    return done.returncode, msgspec.json.decode(done.stdout)
+
+
+class Quorum:
+    """The brokers of one folder, by their numbers from 1 on."""
+
+    def __init__(self, folder: Path, brokers: int = 3) -> None:
+        self.folder = folder
+        code, said = holon_kafka(folder, "up", "--brokers", str(brokers))
+        assert code == 0, said
+        self.bootstrap: str = said["bootstrap"]
+        self.numbers = range(1, brokers + 1)
+        self._admin = AdminClient({"bootstrap.servers": self.bootstrap, "reconnect.backoff.max.ms": 200})
+
+    # --- what is so --------------------------------------------------------------------------------------------------
+
+    def pid(self, number: int) -> int | None:
+        """Of that broker's process; None if it does not run."""
+        found = kafka_broker.status(self.folder)
+        return None if found is None else found.members[number - 1].pid
+
+    def leaders(self, topic: str) -> dict[int, int]:
+        """Partition -> broker that leads it, -1 if none does."""
+        return {number: one.leader for number, one in self._partitions(topic).items()}
+
+    def in_sync(self, topic: str) -> dict[int, list[int]]:
+        """Partition -> brokers whose replicas are in sync."""
+        return {number: sorted(one.isrs) for number, one in self._partitions(topic).items()}
+
+    def replicas(self, topic: str) -> dict[int, list[int]]:
+        """Partition -> brokers, the preferred leader first."""
+        return {number: list(one.replicas) for number, one in self._partitions(topic).items()}
+
+    def _partitions(self, topic: str) -> dict[int, Any]:
+        try:
+            return self._admin.list_topics(topic, timeout=_ASK_S).topics[topic].partitions
+        except KafkaException:
+            return {}
+
+    def await_all_in_sync(self, topic: str) -> None:
+        """Until each replica of each partition is."""
+        until(
+            lambda: (
+                bool(found := self._partitions(topic))
+                and all(sorted(one.isrs) == sorted(one.replicas) for one in found.values())
+            ),
+            f"all replicas of {topic} are in sync",
+        )
+
+    # --- what an operator does ---------------------------------------------------------------------------------------
+
+    def create(self, topic: str, replicas: Sequence[Sequence[int]], **config: str) -> None:
+        """A topic with these brokers for each partition, the preferred leader first."""
+        named = {name.replace("_", "."): value for name, value in config.items()}
+        wish = NewTopic(topic, num_partitions=len(replicas), replica_assignment=[list(one) for one in replicas],
+                        config={"message.timestamp.type": "LogAppendTime", **named})  # fmt: skip
+        self._admin.create_topics([wish])[topic].result(_ASK_S * 6)
+        until(
+            lambda: len(found := self.leaders(topic)) == len(replicas) and all(one > 0 for one in found.values()),
+            f"{topic} has leaders",
+        )
+
+    def set(self, topic: str, name: str, value: str) -> None:
+        """A property of a topic."""
+        entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
+        self._admin.incremental_alter_configs([resource])[resource].result(_ASK_S * 6)
+
+    def elect_preferred(self, topic: str) -> None:
+        """A clean election: the first replica of each partition leads it from then on."""
+        wanted = {number: brokers[0] for number, brokers in self.replicas(topic).items()}
+
+        def led() -> bool:
+            if self.leaders(topic) == wanted:
+                return True
+            places = [KafkaPartition(topic, number) for number in wanted]
+            self._admin.elect_leaders(ElectionType.PREFERRED, places).result(_ASK_S * 6)
+            return False
+
+        until(led, f"the preferred replicas lead {topic}")
+
+    def reassign(self, topic: str, replicas: Mapping[int, Sequence[int]]) -> None:
+        """Other brokers for these partitions; returns when the new ones have all and the old ones are gone."""
+        rows = b"".join(
+            struct.pack(">iB", number, len(brokers) + 1) + struct.pack(f">{len(brokers)}i", *brokers) + b"\0"
+            for number, brokers in replicas.items()
+        )
+        name = topic.encode()
+        body = struct.pack(">iBB", _TIMEOUT_MS, 2, len(name) + 1) + name + bytes([len(replicas) + 1]) + rows + b"\0\0"
+        answer = self._ask_controller(ALTER_REASSIGNMENTS, b"\0" + body)
+        assert answer[1 + 4 : 1 + 4 + 2] == b"\0\0", answer
+        wanted = {number: sorted(brokers) for number, brokers in replicas.items()}
+        until(
+            lambda: (
+                {number: sorted(found) for number, found in self.replicas(topic).items() if number in wanted} == wanted
+            ),
+            f"{topic} lies on other brokers",
+        )
+        self.await_all_in_sync(topic)
+
+    def throttle(self, client_id: str, bytes_per_s: float | None) -> None:
+        """Quotas of a client at each broker, for writing and reading; None: as much as it likes."""
+        ops = b"".join(
+            struct.pack(">h", len(name)) + name + struct.pack(">d?", bytes_per_s or 0.0, bytes_per_s is None)
+            for name in (b"producer_byte_rate", b"consumer_byte_rate")
+        )
+        kind, name = b"client-id", client_id.encode()
+        entity = struct.pack(">ih", 1, len(kind)) + kind + struct.pack(">h", len(name)) + name
+        answer = self._ask_controller(ALTER_QUOTAS, struct.pack(">i", 1) + entity + struct.pack(">i", 2) + ops + b"\0")
+        _, rows, error = struct.unpack_from(">iih", answer)
+        assert (rows, error) == (1, 0), answer
+
+    def _ask_controller(self, api: int, body: bytes) -> bytes:
+        """The answer of a broker, which passes it on to the controller. ``body`` begins behind the client's name."""
+        host, _, port = self.bootstrap.partition(",")[0].rpartition(":")
+        with socket.create_connection((host, int(port)), _ASK_S * 6) as connection:
+            request = struct.pack(">hhih", api, 0, 1, 4) + b"test" + body
+            connection.sendall(struct.pack(">i", len(request)) + request)
+            with connection.makefile("rb") as answers:
+                size, _ = struct.unpack(">ii", answers.read(8))
+                return answers.read(size - 4)
+
+    # --- accidents ---------------------------------------------------------------------------------------------------
+
+    def kill(self, number: int) -> None:
+        """`kill -9`."""
+        pid = self.pid(number)
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: not psutil.pid_exists(pid), f"broker {number} is dead")
+
+    def up(self) -> None:
+        """Those that do not run run again."""
+        code, said = holon_kafka(self.folder, "up")
+        assert code == 0, said
+
+    @contextmanager
+    def stopped(self, number: int) -> Iterator[None]:
+        """SIGSTOP within: its connections stay and nobody answers."""
+        pid = self.pid(number)
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+    def lasts(self, seconds: float) -> None:
+        """The duration of a fault, which is the fault itself."""
+        end_s = time.monotonic() + seconds
+        while time.monotonic() < end_s:
+            time.sleep(0.05)

@@ -1,0 +1,158 @@
+"""Sentences of pages, docstrings and comments: how long they are, and what they begin with."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tests.tidy.source import Source, Violation
+
+MAX_WORDS = 30
+HISTORY = "CHANGELOG.md"  # says what changed, in the words of its day
+_FENCE = re.compile(r"\s*(?:```|~~~)")
+_HEADING = re.compile(r"#{1,6} ")
+_ITEM = re.compile(r"^\s*(?:[-*+]|\d+\.) +")
+_TABLE_RULE = re.compile(r"\|?[\s:|-]+\|?$")
+_CELL_EDGE = re.compile(r"(?<!\\)\|")
+_CODE = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)")
+_IMAGE = re.compile(r"!\[[^\]]*\]\([^)]*\)")
+_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+_ADDRESS = re.compile(r"https?://[^\s)]+")
+_TAG = re.compile(r"</?[A-Za-z][^>]*>")
+_END = re.compile(r"[.!?][)\"'*_]*\s+")
+_WORD = re.compile(r"\S*[^\W_]\S*")
+_RELATIVE = re.compile(r"(?:^|[.:;] |\()[*\"]*((?:Who|Whoever|What|Nobody) [a-z]+)\b")
+
+_Block = list[tuple[int, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence without its markup, and the line that it begins in."""
+
+    line: int
+    text: str
+
+    @property
+    def words(self) -> int:
+        return len(_WORD.findall(self.text))
+
+
+def no_long_sentence(source: Source) -> Iterator[Violation]:
+    """A sentence of a page has at most 30 words; a cell, a heading and an item of a list are sentences of their own."""
+    if source.path.endswith(".md") and source.path != HISTORY:
+        for sentence in page_sentences(source.lines):
+            if sentence.words > MAX_WORDS:
+                why = f"{sentence.words} words, {MAX_WORDS} allowed: {sentence.text[:60]!r}"
+                yield Violation(source.path, sentence.line, "no_long_sentence", why)
+
+
+def no_relative_subject(source: Source) -> Iterator[Violation]:
+    """A sentence of a page, docstring or comment has a noun as its subject. Headings and questions may begin so."""
+    if source.is_python:
+        sentences = code_sentences(source)
+    elif source.path.endswith(".md") and source.path != HISTORY:
+        headings = (number for number, line in enumerate(source.lines, start=1) if _HEADING.match(line))
+        titled = set(headings)
+        sentences = (each for each in page_sentences(source.lines) if each.line not in titled)
+    else:
+        return
+    for sentence in sentences:
+        found = _RELATIVE.search(sentence.text)
+        if found and "?" not in sentence.text[found.end() :]:
+            why = f"{found[1]!r}: name the subject of the sentence"
+            yield Violation(source.path, sentence.line, "no_relative_subject", why)
+
+
+def page_sentences(lines: list[str]) -> Iterator[Sentence]:
+    """The sentences of a page in Markdown. Code blocks have none."""
+    for block in _page_blocks(lines):
+        yield from _sentences(block)
+
+
+def code_sentences(source: Source) -> Iterator[Sentence]:
+    """The sentences of docstrings and comments of a Python file."""
+    for block in [*_docstring_blocks(source.tree), *_comment_blocks(source.text)]:
+        yield from _sentences(block)
+
+
+def _page_blocks(lines: list[str]) -> Iterator[_Block]:
+    """Runs of numbered lines that no sentence crosses: paragraphs, items of lists, headings and cells of tables."""
+    block: _Block = []
+    fenced = after_blank = in_list = False
+    for number, line in enumerate(lines, start=1):
+        fence = bool(_FENCE.match(line))
+        fenced ^= fence
+        code = fenced or fence or (line.startswith("    ") and after_blank and not in_list)
+        text = line.strip().removeprefix("> ")
+        alone = text.startswith("|") or bool(_HEADING.match(text))
+        if block and (code or alone or not text or _ITEM.match(line)):
+            yield block
+            block = []
+        if text and not code:
+            if not alone:
+                block.append((number, _ITEM.sub("", line)))
+            elif not _TABLE_RULE.match(text):
+                yield from ([(number, cell)] for cell in _CELL_EDGE.split(text))
+        in_list = not code and (bool(_ITEM.match(line)) or (in_list and (not text or line.startswith(" "))))
+        after_blank = not text or (after_blank and code)
+    if block:
+        yield block
+
+
+def _docstring_blocks(tree: ast.Module) -> Iterator[_Block]:
+    """Texts that stand alone: docstrings, also those behind an attribute."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            lines = node.value.value.splitlines()
+            yield from _page_blocks([""] * (node.lineno - 1) + [line.strip() for line in lines])
+
+
+def _comment_blocks(text: str) -> Iterator[_Block]:
+    block: _Block = []
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            line, alone = token.start[0], not token.line[: token.start[1]].strip()
+            if block and not (alone and block[-1][0] == line - 1):
+                yield block
+                block = []
+            block.append((line, token.string.lstrip("#! ")))
+    if block:
+        yield block
+
+
+def _sentences(block: _Block) -> Iterator[Sentence]:
+    """The block's sentences. Code within a line is one word, and a link is its text."""
+    text, starts = "", list[tuple[int, int]]()
+    for number, line in block:
+        starts.append((len(text), number))
+        text += line.strip() + " "
+    plain, begin = _plain(text), 0
+    for end in [*(found.end() for found in _END.finditer(plain)), len(plain)]:
+        words = plain[begin:end].replace("\0", "").strip()
+        if words:
+            yield Sentence(max(number for at, number in starts if at <= begin), words)
+        begin = end
+
+
+def _plain(text: str) -> str:
+    """The text without markup and as long as before: NUL stands for each character that is taken away."""
+
+    def blank(found: re.Match[str]) -> str:
+        return "\0" * len(found.group())
+
+    def as_word(found: re.Match[str]) -> str:
+        return "c" + "\0" * (len(found.group()) - 1)
+
+    def as_text(found: re.Match[str]) -> str:
+        return "\0" + found[1] + "\0" * (len(found.group()) - 1 - len(found[1]))
+
+    text = _CODE.sub(as_word, text)
+    text = _IMAGE.sub(blank, text)
+    text = _LINK.sub(as_text, text)
+    text = _ADDRESS.sub(as_word, text)
+    return _TAG.sub(blank, text)

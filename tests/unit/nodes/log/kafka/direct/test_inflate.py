@@ -1,0 +1,86 @@
+"""Batches that other writers have compressed, by each codec of Kafka, read over connections of our own."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, cast
+
+import cramjam
+import pytest
+
+from nodes.compiled.loading import Compiled
+from nodes.log.kafka.direct.connection import Wire
+from nodes.log.kafka.direct.fetch_requests import Fetcher, Place, Refused
+from nodes.log.kafka.direct.inflate import INFLATED_BYTES, inflated
+from nodes.log.kafka.direct.read_batches_table import HEAD_BYTES
+from tests.unit.kafka_batches import Row, batch, crc32c
+from tests.unit.nodes.log.kafka.direct.test_fetch_requests import TOPIC, Broker
+
+
+def xerial(records: bytes) -> bytes:
+    """In two blocks, as Java's clients write it."""
+    half = len(records) // 2
+    blocks = [bytes(cramjam.snappy.compress_raw(part)) for part in (records[:half], records[half:])]
+    return b"\x82SNAPPY\0" + struct.pack(">ii", 1, 1) + b"".join(struct.pack(">i", len(one)) + one for one in blocks)
+
+
+CODECS = {
+    "gzip": (1, lambda records: bytes(cramjam.gzip.compress(records))),
+    "snappy": (2, lambda records: bytes(cramjam.snappy.compress_raw(records))),
+    "xerial": (2, xerial),
+    "lz4": (3, lambda records: bytes(cramjam.lz4.compress(records))),
+    "zstd": (4, lambda records: bytes(cramjam.zstd.compress(records))),
+}
+
+
+def compressed(data: bytes, codec: str, damage: bool = False) -> bytes:
+    """The same batch with packed records; ``damage``: which are none, under a checksum that is right."""
+    number, pack = CODECS[codec]
+    records = b"no frame at all" if damage else pack(data[HEAD_BYTES:])
+    checked = struct.pack(">h", number) + data[23:HEAD_BYTES] + records
+    head = data[:8] + struct.pack(">i", HEAD_BYTES - 12 + len(records)) + data[12:17]
+    return head + struct.pack(">I", crc32c(checked)) + checked
+
+
+def read(loops: Compiled, log: bytes) -> tuple[list[tuple[int, bytes, bytes | None]], list[Refused]]:
+    """Offset, value and key of the records, and where reading ended."""
+    fetcher = Fetcher(cast("Wire", Broker([log])), loops, None, 20)
+    fetcher.add(Place((TOPIC, 0), 0, epoch=0))
+    rows: list[tuple[int, bytes, bytes | None]] = []
+    refused: list[Refused] = []
+    for _ in range(2):
+        for one in cast("list[Any]", fetcher.take()):
+            if isinstance(one, Refused):
+                refused.append(one)
+            else:
+                piece = one[2]
+                keys = piece.keys or [None] * len(piece)
+                rows += zip(piece.offsets.tolist(), list(piece.values), keys, strict=True)
+    return rows, refused
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_what_a_codec_has_packed_is_read_between_batches_that_are_plain(loops: Compiled, codec: str) -> None:
+    rows = [Row(n, 5, b"value %d " % n * 9, key=b"k%d" % n if n % 3 else None) for n in range(30)]
+    plain = [batch(rows[n : n + 10], base=n, last=n + 9) for n in (0, 10, 20)]
+    expected = [(row.offset, row.value, row.key) for row in rows]
+    for log in ((0, 1, 0), (1, 0, 1), (1, 1, 1)):
+        parts = [compressed(one, codec) if packed else one for one, packed in zip(plain, log, strict=True)]
+        assert read(loops, b"".join(parts)) == (expected, [])
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_what_no_codec_has_packed_ends_reading_before_it(loops: Compiled, codec: str) -> None:
+    first, second = batch([Row(0, 5, b"a")], base=0, last=0), batch([Row(1, 5, b"b")], base=1, last=1)
+    rows, refused = read(loops, first + compressed(second, codec, damage=True))
+    assert rows == [(0, b"a", None)]
+    assert [one.place.offset for one in refused] == [1]
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_batch_that_inflates_too_far_is_left_to_the_other_reader(codec: str) -> None:
+    number, pack = CODECS[codec]
+    head = bytearray(HEAD_BYTES)
+    struct.pack_into(">h", head, 21, number)
+    assert inflated(memoryview(bytes(head) + pack(bytes(1 << 20)))) is not None
+    assert inflated(memoryview(bytes(head) + pack(bytes(INFLATED_BYTES + 2)))) is None

@@ -1,0 +1,1 @@
+"""Which transactions of an epoch stand, which run again, and how partitions agree on it."""

@@ -1,0 +1,144 @@
+"""Events of a node of a transactional job, for ``TransactionNode.step``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from transactional.state.snapshots import PartitionState
+
+
+@dataclass(frozen=True, slots=True)
+class Ticked:
+    """Time has passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpochsRead:
+    """Records of the epochs topic, in order; ``next_offset`` is where the next read begins."""
+
+    values: list[bytes]
+    next_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallsRead:
+    """Records of the calls of a state partition, in order, from the partition's ``position`` on."""
+
+    partition: int
+    offsets: list[int]
+    values: list[bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestsRead:
+    """Records of a request partition, from the sequencer's position on."""
+
+    sequencer: int
+    offsets: list[int]
+    values: list[bytes]
+    next_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionTaken:
+    """This node owns a state partition. ``snapshot``: where it begins, None: at the start of everything.
+
+    ``rests_on``: the snapshots before it, from the oldest on; what reading them raises leaves the node as it was.
+    ``replied``: the identity of the last reply on the log. ``commits``: records of its commits topic, from the
+    snapshot's ``commits_offset`` on; for each that is missing the partition runs an epoch again.
+    """
+
+    partition: int
+    replied: tuple[int, int] = (0, 0)
+    snapshot: PartitionState | None = None
+    commits: Sequence[bytes] = ()
+    rests_on: Iterable[PartitionState] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SequencerTaken:
+    """This node owns a request partition, and has read the epochs topic; ``start`` is where its records begin."""
+
+    sequencer: int
+    start: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLost:
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class SequencerLost:
+    sequencer: int
+
+
+@dataclass(frozen=True, slots=True)
+class CommitsLogged:
+    """Commits of a state partition are on the log up to this offset of its commits topic."""
+
+    partition: int
+    next_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class EpochsCovered:
+    """Checkpoints cover all epochs before this one."""
+
+    before: int
+
+
+@dataclass(frozen=True, slots=True)
+class StandbyBegun:
+    """From now on this node holds back what the unit writes."""
+
+    unit: int
+
+
+@dataclass(frozen=True, slots=True)
+class StandbySpeaks:
+    """The owner is late: the next step writes what the standby has held back, and each one after it writes at once."""
+
+    unit: int
+
+
+@dataclass(frozen=True, slots=True)
+class StandbySilenced:
+    """The standby holds back again what it writes."""
+
+    unit: int
+
+
+@dataclass(frozen=True, slots=True)
+class StandbyPromoted:
+    """This node owns the unit: the next step writes what the standby has held back."""
+
+    unit: int
+
+
+@dataclass(frozen=True, slots=True)
+class RepliesLogged:
+    """Replies of a state partition are on the log up to this name (epoch, first number)."""
+
+    partition: int
+    last: tuple[int, int]
+
+
+Event = (
+    Ticked
+    | EpochsRead
+    | CallsRead
+    | RequestsRead
+    | PartitionTaken
+    | SequencerTaken
+    | PartitionLost
+    | SequencerLost
+    | CommitsLogged
+    | EpochsCovered
+    | StandbyBegun
+    | StandbySpeaks
+    | StandbySilenced
+    | StandbyPromoted
+    | RepliesLogged
+)

@@ -1,0 +1,1 @@
+"""Shared documents of Yjs as lattices (extra ``yjs``)."""

@@ -1,0 +1,1 @@
+"""The slots of all partitions at one node: deltas, the frontier, completed windows."""

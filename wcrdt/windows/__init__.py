@@ -1,0 +1,1 @@
+"""Windows of event time, their assigners, and windows by their end."""
