@@ -16,6 +16,8 @@ from nodes.machine.membership.pace import Pace
 
 LONGEST_TIMES = 100
 """No step counts for more than so many suspicions' times, whatever the clock does."""
+LATE_CLAIM_TIMES = 8
+"""A claim whose node was silent for so many suspicions' times came from behind a cut."""
 
 
 class Detector:
@@ -135,10 +137,13 @@ class Detector:
     def claimed(self, fact: PartitionClaimed, now_ms: int) -> None:
         """A claim has won: its node may have taken the work of one that lives.
 
-        One without a heartbeat for as long as a suspicion takes was on its way for long, and proves nothing.
+        A claim proves nothing if its own node was given up meanwhile: it was on its way for long, behind a cut. A
+        starved node's is late too, but by less, and nobody has taken that node's work.
         """
         self._step(now_ms)
-        if self._running_ms - self._beaten_ms.get(fact.node, self._running_ms) < self.failure_timeout_ms:
+        silence_ms = self._running_ms - self._beaten_ms.get(fact.node, self._running_ms)
+        given_up_ms = self.failure_timeout_ms * (1 if self.pace.is_given_up(fact.node) else LATE_CLAIM_TIMES)
+        if silence_ms < given_up_ms:
             self.pace.claimed(fact, self._running_ms)
 
     def may_take(self, me: str, owner: str, now_ms: int) -> bool:

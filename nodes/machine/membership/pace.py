@@ -118,6 +118,11 @@ class Pace:
         """Nodes that were taken from, and keep what they have but get nothing."""
         return frozenset(node for node, case in self._cases.items() if not case.proven)
 
+    def is_given_up(self, node: str) -> bool:
+        """Whether its work was taken, and it has not been heard since."""
+        case = self._cases.get(node)
+        return case is not None and not case.lives
+
     def times(self, me: str, owner: str, now_ms: int) -> int:
         """How many times as long as usual ``owner`` has to be silent until ``me``, the observer, may take its work."""
         case = self._cases.get(me)

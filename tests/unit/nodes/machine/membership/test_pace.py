@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nodes.machine import facts as f
 from nodes.machine.membership import pace as p
-from nodes.machine.membership.failure_detector import Detector
+from nodes.machine.membership.failure_detector import LATE_CLAIM_TIMES, Detector
 
 SUSPECT_MS = 300
 STEP_MS = 50
@@ -131,11 +131,30 @@ def test_a_node_that_was_taken_from_takes_from_others_only_as_the_last_resort() 
 def test_a_claim_that_arrives_from_behind_a_cut_after_its_node_was_given_up_proves_nothing() -> None:
     """Else who lives waits for long to take its work back from one that is dead."""
     observer = Observer()
+    observer.claimed("c", "b")
     observer.silence(SUSPECT_MS)
+    observer.detector.wrote("b", observer.now_ms)
+    observer.claimed("b", "a")
+    assert observer.detector.pace.unproven() == {"b"}
+    assert observer.waits() == SUSPECT_MS
+
+
+def test_a_claim_from_behind_a_long_cut_proves_nothing_though_nobody_took_from_its_node() -> None:
+    observer = Observer()
+    observer.silence(LATE_CLAIM_TIMES * SUSPECT_MS)
     observer.detector.wrote("b", observer.now_ms)
     observer.claimed("b", "a")
     assert not observer.detector.pace.unproven()
     assert observer.waits() == SUSPECT_MS
+
+
+def test_a_claim_that_a_starved_node_was_slow_to_write_is_a_mistake_like_any_other() -> None:
+    """Seed 2098655845194 of tests/sim/streams/test_starvation.py: a claim was 764 ms under way, and so a unit moved
+    three times."""
+    observer = Observer()
+    observer.silence(764)
+    observer.claimed("b", "a")
+    assert observer.detector.pace.unproven() == {"a"}
 
 
 def test_what_a_node_wrote_is_no_proof_that_it_keeps_pace() -> None:
