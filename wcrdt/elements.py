@@ -99,7 +99,7 @@ def exact_number(x: Any) -> int | Decimal:
     """An exact number in its one form: whole Decimals become ints, so that ``1`` and ``Decimal("1.0")`` are equal.
 
     Raises:
-        TypeError: a bool, a float (its sums depend on the order) or no number at all.
+        TypeError: a bool, a float (``wcrdt.lattices.float_sums`` adds those) or no number at all.
         ValueError: a Decimal that is not finite or too large.
     """
     if type(x) is int:
@@ -108,8 +108,7 @@ def exact_number(x: Any) -> int | Decimal:
         return _whole_as_int(_decimal(x))
     if isinstance(x, (int, np.integer)) and not isinstance(x, (bool, np.timedelta64)):
         return int(x)
-    hint = "; sums of floats depend on their order, use Decimal or whole units" if isinstance(x, float) else ""
-    raise TypeError(f"an exact number is an int or a Decimal, not {type(x).__name__}{hint}")
+    raise TypeError(f"an exact number is an int or a Decimal, not {type(x).__name__}")
 
 
 def exact_add(a: int | Decimal, b: int | Decimal) -> int | Decimal:

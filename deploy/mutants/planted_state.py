@@ -20,6 +20,20 @@ STATE = (
         tests=("tests/unit/wcrdt/test_lattices_laws.py",),
     ),
     Mutant(
+        "sums of slices of floats are rounded",
+        "wcrdt/lattices/float_sums.py",
+        "room_bits = len(rest).bit_length() + 1",
+        "room_bits = 1",
+        tests=("tests/unit/wcrdt/test_float_sums.py",),
+    ),
+    Mutant(
+        "what the last slice of floats leaves is dropped",
+        "wcrdt/lattices/float_sums.py",
+        "np.flatnonzero(rest).tolist() if largest else ()",
+        "()",
+        tests=("tests/unit/wcrdt/test_float_sums.py",),
+    ),
+    Mutant(
         "counts are added when slots are merged",
         "wcrdt/replica/slots.py",
         "            have.merge(value)\n",

@@ -1,5 +1,6 @@
 """Every lattice type of ``wcrdt`` keeps the laws. A new type gets all of these tests by one line in ``CASES``."""
 
+import math
 from decimal import Decimal
 
 import pytest
@@ -41,6 +42,10 @@ TIED = st.sampled_from(
     [None, False, True, 0, 1, 1.0, 0.0, -0.0, Decimal(1), Decimal("1.0"), "1", "", b"1", (1,), (True, "é")]
 )
 FLOATS = st.floats(allow_nan=False)
+EDGES = st.sampled_from(
+    [0.1, -0.1, 5e-324, -5e-324, 2.0**-1022, 1.7976931348623157e308, -1e308, 1e16, math.inf, -math.inf]
+)
+ADDED = st.one_of(FLOATS, EDGES, SMALL.map(float))
 SCALARS = st.one_of(
     TIED, SMALL, INTS, DECIMALS, FLOATS, st.text(max_size=3), st.binary(max_size=3), st.tuples(SMALL, TIED)
 )
@@ -74,14 +79,19 @@ CASES = {
     "minby first": (MinBy(ties="first"), st.tuples(SMALL, SMALL)),
     "sum": (Sum(), NUMBERS),
     "sum of ints": (Sum(), INTS),
+    "sum of floats": (Sum(), ADDED),
+    "sum of all numbers": (Sum(), st.one_of(NUMBERS, ADDED)),
     "average": (Average(), NUMBERS),
     "average of ints": (Average(), INTS),
+    "average of floats": (Average(), ADDED),
+    "average of all numbers": (Average(), st.one_of(NUMBERS, ADDED)),
     "gset": (GSet(), ELEMENTS),
     "orset": (ORSet(), SET_EDITS),
     "map of gcounter": (MapOf(GCounter()), st.tuples(TIED, INTS)),
     "map of max": (MapOf(Max()), st.tuples(INTS, INTS)),
     "map of min by text": (MapOf(Min()), st.tuples(st.text(max_size=1), SMALL)),
     "map of sum by tuple": (MapOf(Sum()), st.tuples(st.tuples(SMALL, st.sampled_from("ab")), NUMBERS)),
+    "map of sum of floats": (MapOf(Sum()), st.tuples(SMALL, ADDED)),
     "map of average": (MapOf(Average()), st.tuples(SMALL, SMALL)),
     "map of maxby": (MapOf(MaxBy()), st.tuples(SMALL, st.tuples(SMALL, SMALL))),
     "map of gset": (MapOf(GSet()), st.tuples(SMALL, TIED)),

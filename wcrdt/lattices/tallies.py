@@ -10,7 +10,7 @@ from __future__ import annotations
 from operator import add
 from typing import Any, ClassVar, Self
 
-from wcrdt.codec import element_to_wire, index_from_wire, int_from_wire, number_from_wire, require, rows_from_wire
+from wcrdt.codec import element_to_wire, index_from_wire, int_from_wire, number_from_wire, require
 from wcrdt.elements import exact_add
 from wcrdt.lattice import E, V, type_of_wire
 from wcrdt.lattices.folding import Folding, require_same
@@ -83,15 +83,21 @@ class Tallies(Folding[E, V]):
     def from_wire(self, wire: type_of_wire) -> Self:
         fresh = self.bottom()
         before: int | None = None
-        for actor, *numbers in rows_from_wire(wire, self.width + 1):
-            actor = index_from_wire(actor)
-            row = tuple(map(self._number, numbers))
+        require(type(wire) is list, "a list was expected")
+        for entry in wire:
+            require(type(entry) is list and len(entry) > 0, "a row begins with its actor")
+            actor = index_from_wire(entry[0])
             require(before is None or before < actor, "actors must ascend")
-            require(all(number >= 0 for number in row) and any(row), "a tally is negative or empty")
-            require(self._possible(row), "a tally is one that no elements give")
-            fresh._rows[actor] = row
+            fresh._rows[actor] = self._row_from_wire(entry[1:])
             before = actor
         return fresh
+
+    def _row_from_wire(self, wire: list[type_of_wire]) -> Row:
+        require(len(wire) == self.width, f"rows of {self.width} numbers were expected")
+        row = tuple(map(self._number, wire))
+        require(all(number >= 0 for number in row) and any(row), "a tally is negative or empty")
+        require(self._possible(row), "a tally is one that no elements give")
+        return row
 
     @staticmethod
     def _possible(row: Row) -> bool:

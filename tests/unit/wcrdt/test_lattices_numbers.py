@@ -81,11 +81,12 @@ def test_ints_and_decimals_mix_exactly_and_have_one_form():
     assert canonical_bytes(mixed) == canonical_bytes(ints)
 
 
-def test_sums_of_floats_are_refused_with_a_way_out():
-    with pytest.raises(TypeError, match="use Decimal"):
-        Sum().insert(0.1)
-    with pytest.raises(TypeError, match="use Decimal"):
-        Average().insert_many(np.array([0.1]))
+@pytest.mark.parametrize("element", [True, "1", None, 1j, np.longdouble(1)])
+def test_what_is_no_number_is_refused(element):
+    with pytest.raises(TypeError, match="an exact number is an int or a Decimal"):
+        Sum().insert(element)
+    with pytest.raises(TypeError):
+        Average().insert_many([1, element])
 
 
 def test_a_negative_sum_with_long_decimals_is_not_rounded():
