@@ -51,9 +51,13 @@ def float_part(number: float) -> tuple[int, ...]:
     """The row of one float. Raises ``ValueError`` for NaN."""
     if number >= 0:
         return (0, 0, 1, 0, 1) if math.isinf(number) else (steps_of(number), 0, 0, 0, 1)
-    if number != number:
-        raise ValueError("NaN cannot be added up: it is no number, and every sum with it would be NaN")
+    if math.isnan(number):
+        raise _not_added()
     return (0, 0, 0, 1, 1) if math.isinf(number) else (0, steps_of(-number), 0, 0, 1)
+
+
+def _not_added() -> ValueError:
+    return ValueError("NaN cannot be added up: every sum with it would be NaN")
 
 
 def is_float(element: Any) -> bool:
@@ -74,7 +78,8 @@ def fold_floats(column: Floats, groups: Groups) -> list[tuple[int, ...]]:
     raised, lowered = nones, nones
     low, high = float(column.min()), float(column.max())
     if not (math.isfinite(low) and math.isfinite(high)):
-        float_part(low + high if math.isnan(low) else 0.0)
+        if math.isnan(low):
+            raise _not_added()
         raised, lowered = _counts(column == math.inf, groups), _counts(column == -math.inf, groups)
         column = np.where(np.isfinite(column), column, 0.0)
         low, high = float(column.min()), float(column.max())
