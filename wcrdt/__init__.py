@@ -6,13 +6,14 @@ from wcrdt.lattices.arguments import MaxBy, MinBy
 from wcrdt.lattices.booleans import BoolAnd, BoolOr
 from wcrdt.lattices.counters import GCounter, PNCounter
 from wcrdt.lattices.documents.types import YArray, YMap, YText
+from wcrdt.lattices.exact_sums.moments import Line, LinearRegression, Variance
+from wcrdt.lattices.exact_sums.sums import Average, Sum
 from wcrdt.lattices.extremes import Max, Min
 from wcrdt.lattices.histogram import Histogram
 from wcrdt.lattices.maps import MapOf
 from wcrdt.lattices.orset import ORSet
 from wcrdt.lattices.records import PairOf, RecordOf
 from wcrdt.lattices.sets import GSet
-from wcrdt.lattices.sums import Average, Sum
 from wcrdt.lattices.theta import ThetaSketch
 from wcrdt.lattices.topk import TopK
 from wcrdt.laws import LawBroken, check_laws
@@ -29,6 +30,8 @@ __all__ = [
     "Histogram",
     "Lattice",
     "LawBroken",
+    "Line",
+    "LinearRegression",
     "MapOf",
     "Max",
     "MaxBy",
@@ -43,6 +46,7 @@ __all__ = [
     "ThetaSketch",
     "TopK",
     "Tumbling",
+    "Variance",
     "Window",
     "YArray",
     "YMap",

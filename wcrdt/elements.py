@@ -99,7 +99,7 @@ def exact_number(x: Any) -> int | Decimal:
     """An exact number in its one form: whole Decimals become ints, so that ``1`` and ``Decimal("1.0")`` are equal.
 
     Raises:
-        TypeError: a bool, a float (``wcrdt.lattices.float_sums`` adds those) or no number at all.
+        TypeError: a bool, a float (``wcrdt.lattices.exact_sums.float_sums`` adds those) or no number at all.
         ValueError: a Decimal that is not finite or too large.
     """
     if type(x) is int:

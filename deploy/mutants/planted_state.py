@@ -21,17 +21,24 @@ STATE = (
     ),
     Mutant(
         "sums of slices of floats are rounded",
-        "wcrdt/lattices/float_sums.py",
+        "wcrdt/lattices/exact_sums/float_sums.py",
         "room_bits = len(rest).bit_length() + 1",
         "room_bits = 1",
         tests=("tests/unit/wcrdt/test_float_sums.py",),
     ),
     Mutant(
         "what the last slice of floats leaves is dropped",
-        "wcrdt/lattices/float_sums.py",
+        "wcrdt/lattices/exact_sums/float_sums.py",
         "np.flatnonzero(rest).tolist() if largest else ()",
         "()",
         tests=("tests/unit/wcrdt/test_float_sums.py",),
+    ),
+    Mutant(
+        "what rounding takes from products of floats is dropped",
+        "wcrdt/lattices/exact_sums/products.py",
+        "sizes, signed = float_sums.exact_totals(np.abs(product), weights, groups.starts)",
+        "sizes, signed = float_sums.exact_totals(np.abs(product), weights, groups.starts); lost *= 0",
+        tests=("tests/unit/wcrdt/test_moments.py",),
     ),
     Mutant(
         "counts are added when slots are merged",

@@ -14,7 +14,7 @@ import msgspec
 
 from holon import WCRDT, Context, Decoded, Job, Json, Local, ProcessingFunction, Source, Tumbling, Window, on_window
 from holon.columnar.payloads import BinaryColumn
-from wcrdt.lattices.sums import Sum
+from wcrdt.lattices.exact_sums.sums import Sum
 
 INPUT = "in"
 OUTPUT = "t"

@@ -16,7 +16,7 @@ BE = TypeVar("BE")
 BV = TypeVar("BV")
 
 
-class _Product(Folding[E, V]):
+class Product(Folding[E, V]):
     """Parts in a fixed order; an element is a tuple with one part's element each. A partial is a tuple of partials."""
 
     __slots__ = ("_parts", "compact")
@@ -31,7 +31,7 @@ class _Product(Folding[E, V]):
     def _with(self, parts: tuple[Lattice[Any, Any], ...]) -> Self:
         """The same product around other parts."""
         fresh = type(self).__new__(type(self))
-        _Product.__init__(fresh, parts)
+        Product.__init__(fresh, parts)
         return fresh
 
     def shape(self) -> type_of_wire:
@@ -118,7 +118,7 @@ class _Product(Folding[E, V]):
         return self._with(tuple(part.from_wire(one) for part, one in zip(self._parts, wire, strict=True)))
 
 
-class RecordOf(_Product[tuple[Any, ...], dict[str, Any]]):
+class RecordOf(Product[tuple[Any, ...], dict[str, Any]]):
     """Named parts: ``RecordOf(bids=GCounter(), highest=Max()).insert((1, price))``; the value is a dict.
 
     Elements and columns follow the order in which the parts are declared; ``record["bids"]`` is the part itself.
@@ -152,7 +152,7 @@ class RecordOf(_Product[tuple[Any, ...], dict[str, Any]]):
         return {name: part.value for name, part in zip(self._names, self._parts, strict=True)}
 
 
-class PairOf(_Product[tuple[AE, BE], tuple[AV, BV]], Generic[AE, AV, BE, BV]):
+class PairOf(Product[tuple[AE, BE], tuple[AV, BV]], Generic[AE, AV, BE, BV]):
     """Two parts; the value is a tuple."""
 
     __slots__ = ()

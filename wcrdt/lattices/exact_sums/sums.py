@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from decimal import Decimal
 from fractions import Fraction
 from operator import gt
@@ -11,20 +10,24 @@ from typing import Any, ClassVar
 from wcrdt.codec import element_to_wire, require
 from wcrdt.elements import exact_add, exact_number
 from wcrdt.lattice import E, V, type_of_wire
-from wcrdt.lattices import float_sums
 from wcrdt.lattices.columns import Groups, int_column
+from wcrdt.lattices.exact_sums import float_sums
 from wcrdt.lattices.folding import require_same
 from wcrdt.lattices.tallies import ExactTallies, Row
 
 Number = int | float | Decimal
-_NOTHING = 0, 0
+NOTHING = 0, 0
 """Exact gains and losses of a float."""
 
 
-class _Sums(ExactTallies[E, V]):
-    """Tallies of exact numbers; a row is longer by ``float_sums.WIDTH`` places once a float was added to it."""
+class ExactSums(ExactTallies[E, V]):
+    """Tallies of exact numbers; a row is longer by ``float_sums.WIDTH`` places once a float was added to it.
+
+    ``degree``: 2 where the floats that are added are products of two.
+    """
 
     __slots__ = ()
+    degree: ClassVar[int] = 1
 
     def fold_groups(self, column: Any, groups: Groups) -> list[Row] | None:
         numbers = int_column(column)
@@ -34,13 +37,13 @@ class _Sums(ExactTallies[E, V]):
         if floats is None:
             return None
         parts = float_sums.fold_floats(floats, groups)
-        if self.width == len(_NOTHING):
-            return [_NOTHING + part for part in parts]
-        return [(*_NOTHING, size, *part) for size, part in zip(groups.sizes().tolist(), parts, strict=True)]
+        if self.width == len(NOTHING):
+            return [NOTHING + part for part in parts]
+        return [(*NOTHING, size, *part) for size, part in zip(groups.sizes().tolist(), parts, strict=True)]
 
-    @abstractmethod
     def _exact_groups(self, numbers: Any, groups: Groups) -> list[Row]:
         """The row of each group of ints."""
+        return list(zip(*groups.gains_and_losses(numbers), strict=True))
 
     def absorb(self, partial: Row, actor: int) -> bool:
         if not any(partial):
@@ -100,26 +103,39 @@ class _Sums(ExactTallies[E, V]):
         if len(wire) == self.width:
             return super()._row_from_wire(wire)
         require(len(wire) == self.width + float_sums.WIRE_WIDTH, "a row of numbers is too short or too long")
-        row = tuple(map(self._number, wire[: self.width])) + float_sums.part_from_wire(wire[self.width :])
+        row = tuple(map(self._number, wire[: self.width])) + float_sums.part_from_wire(wire[self.width :], self.degree)
         require(all(number >= 0 for number in row), "a tally is negative")
         require(self._possible(row), "a tally is one that no elements give")
         return row
 
+    @property
+    def has_floats(self) -> bool:
+        """Whether a float is among the elements."""
+        return any(len(row) > self.width for row in self._rows.values())
+
+    def exact(self) -> Fraction | None:
+        """The sum of all elements without rounding; None if an infinity is among them."""
+        totals = self.totals()
+        exact = Fraction(totals[0]) - Fraction(totals[1])
+        if len(totals) == self.width:
+            return exact
+        gained, lost, raised, lowered, _ = totals[self.width :]
+        return None if raised or lowered else exact + Fraction(gained - lost, 1 << self.degree * float_sums.STEP_BITS)
+
     def _divided(self, count: int) -> Fraction | float:
-        """The sum of all elements, exact, over ``count``; where floats are in it a float, rounded once."""
-        gains, losses, *others = self.totals()
-        exact = Fraction(gains) - Fraction(losses)
-        part = tuple(others[self.width - 2 :])
-        return float_sums.rounded(exact, part, count) if part else exact / count
+        """The sum over ``count``; where floats are in it a float, rounded once."""
+        totals = self.totals()
+        exact, part = Fraction(totals[0]) - Fraction(totals[1]), totals[self.width :]
+        return float_sums.rounded(exact, part, count, self.degree) if part else exact / count
 
     def _total(self) -> Number:
         totals = self.totals()
         if len(totals) > self.width:
             return float(self._divided(1))
-        return exact_add(totals[0], _negated(totals[1]))
+        return exact_add(totals[0], negated(totals[1]))
 
 
-class Sum(_Sums[Number, Number]):
+class Sum(ExactSums[Number, Number]):
     """A sum of ints, Decimals and floats, rounded at most once.
 
     Without floats it is exact; whole results are ints: ``1`` and ``Decimal("1.0")`` are equal. With a float among the
@@ -134,19 +150,16 @@ class Sum(_Sums[Number, Number]):
 
     def fold(self, element: Number) -> Row:
         if type(element) is not int and float_sums.is_float(element):
-            return _NOTHING + float_sums.float_part(float(element))
+            return NOTHING + float_sums.float_part(float(element))
         number = exact_number(element)
-        return (number, 0) if number >= 0 else (0, _negated(number))
-
-    def _exact_groups(self, numbers: Any, groups: Groups) -> list[Row]:
-        return list(zip(*groups.gains_and_losses(numbers), strict=True))
+        return (number, 0) if number >= 0 else (0, negated(number))
 
     @property
     def value(self) -> Number:
         return self._total()
 
 
-class Average(_Sums[Number, Fraction | float | None]):
+class Average(ExactSums[Number, Fraction | float | None]):
     """The mean; None while empty; ``sum`` and ``count`` are there too.
 
     A Fraction, without rounding; with a float among the elements a float: the one nearest to the exact mean.
@@ -159,9 +172,9 @@ class Average(_Sums[Number, Fraction | float | None]):
 
     def fold(self, element: Number) -> Row:
         if type(element) is not int and float_sums.is_float(element):
-            return (*_NOTHING, 1, *float_sums.float_part(float(element)))
+            return (*NOTHING, 1, *float_sums.float_part(float(element)))
         number = exact_number(element)
-        return (number, 0, 1) if number >= 0 else (0, _negated(number), 1)
+        return (number, 0, 1) if number >= 0 else (0, negated(number), 1)
 
     def _exact_groups(self, numbers: Any, groups: Groups) -> list[Row]:
         return list(zip(*groups.gains_and_losses(numbers), groups.sizes().tolist(), strict=True))
@@ -191,6 +204,6 @@ class Average(_Sums[Number, Fraction | float | None]):
         return None if mean is None else int(mean)
 
 
-def _negated(number: int | Decimal) -> int | Decimal:
+def negated(number: int | Decimal) -> int | Decimal:
     """Minus the number, without the rounding of Decimal's own minus sign."""
     return -number if type(number) is int else number.copy_negate()  # type: ignore[union-attr]

@@ -11,6 +11,7 @@ Rump, T. Ogita, S. Oishi, "Accurate floating-point summation, part I", 2008).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -24,8 +25,6 @@ from wcrdt.lattices.columns import Groups, Indices
 Floats = NDArray[np.float64]
 
 STEP_BITS = 1074
-STEPS_OF_ONE = 1 << STEP_BITS
-"""How many of the smallest floats make 1.0."""
 WIDTH = 5
 """Places of a row: steps gained, steps lost, infinities of either sign, and how many floats there were at all."""
 NONE = (0,) * WIDTH
@@ -52,11 +51,12 @@ def float_part(number: float) -> tuple[int, ...]:
     if number >= 0:
         return (0, 0, 1, 0, 1) if math.isinf(number) else (steps_of(number), 0, 0, 0, 1)
     if math.isnan(number):
-        raise _not_added()
+        raise not_added()
     return (0, 0, 0, 1, 1) if math.isinf(number) else (0, steps_of(-number), 0, 0, 1)
 
 
-def _not_added() -> ValueError:
+def not_added() -> ValueError:
+    """The refusal of NaN."""
     return ValueError("NaN cannot be added up: every sum with it would be NaN")
 
 
@@ -79,37 +79,43 @@ def fold_floats(column: Floats, groups: Groups) -> list[tuple[int, ...]]:
     low, high = float(column.min()), float(column.max())
     if not (math.isfinite(low) and math.isfinite(high)):
         if math.isnan(low):
-            raise _not_added()
+            raise not_added()
         raised, lowered = _counts(column == math.inf, groups), _counts(column == -math.inf, groups)
         column = np.where(np.isfinite(column), column, 0.0)
         low, high = float(column.min()), float(column.max())
     column = groups.arranged(column)
     signs = np.copysign(1.0, column) if low < 0 < high else None
-    sizes, signed = _steps_of_groups(np.abs(column), signs, max(high, -low), groups.starts)
-    if signs is None:
-        gained, lost = (sizes, nones) if high > 0 else (nones, sizes)
-    else:
-        gained = [(size + total) >> 1 for size, total in zip(sizes, signed, strict=True)]
-        lost = [size - gain for size, gain in zip(sizes, gained, strict=True)]
+    weights = (None,) if signs is None else (None, signs)
+    sizes, *signed = exact_totals(np.abs(column), weights, groups.starts, largest=max(high, -low))
+    gained, lost = (sizes, nones) if high > 0 else (nones, sizes)
+    if signed:
+        gained, lost = gains_and_losses(sizes, signed[0])
     return list(zip(gained, lost, raised, lowered, groups.sizes().tolist(), strict=True))
+
+
+def gains_and_losses(sizes: list[int], signed: list[int]) -> tuple[list[int], list[int]]:
+    """Sums of the positive and the negative rows of each group, from those without and with their signs."""
+    gained = [(size + total) >> 1 for size, total in zip(sizes, signed, strict=True)]
+    return gained, [size - gain for size, gain in zip(sizes, gained, strict=True)]
 
 
 def _counts(rows: NDArray[np.bool_], groups: Groups) -> list[int]:
     return np.add.reduceat(groups.arranged(rows).astype(np.int64), groups.starts).tolist()
 
 
-def _steps_of_groups(
-    rest: Floats, signs: Floats | None, largest: float, starts: Indices
-) -> tuple[list[int], list[int]]:
-    """Exact sums of each group, in steps, of its floats without and with their signs.
+def exact_totals(
+    rest: Floats, weights: Sequence[Floats | None], starts: Indices, *, largest: float | None = None
+) -> list[list[int]]:
+    """Exact sums of each group, in steps, of these floats times each of the weights, which are 1 or -1 a row (None: 1).
 
-    ``rest``: the floats without signs, none above ``largest``; it is used up. A slice holds of each float its bits
-    above a common place: chosen so high, by the largest one and their number, that every sum of them is exact. The rest
-    of the floats is exact too, and goes on to the next slice.
+    ``rest`` is used up; none of it is above ``largest`` without its sign. A slice holds of each float its bits above a
+    common place: chosen so high, by the largest one and their number, that every sum of them is exact. The rest of the
+    floats is exact too, and goes on to the next slice.
     """
-    sizes, signed = [0] * len(starts), [0] * len(starts)
+    totals = [[0] * len(starts) for _ in weights]
     room_bits = len(rest).bit_length() + 1
     part = np.empty_like(rest)
+    largest = _largest(rest) if largest is None else largest
     for _ in range(_MOST_SLICES):
         exponent = math.frexp(largest)[1] + room_bits
         if not largest or exponent > _LARGEST_EXPONENT:
@@ -118,43 +124,50 @@ def _steps_of_groups(
         np.add(rest, place, out=part)
         part -= place
         rest -= part
-        sizes = _added(sizes, part, None, starts)
-        if signs is not None:
-            signed = _added(signed, part, signs, starts)
-        has_rest = np.bitwise_or.reduce(rest.view(np.int64))
-        largest = max(float(rest.max()), -float(rest.min())) if has_rest else 0.0
+        totals = [_added(before, part, weight, starts) for before, weight in zip(totals, weights, strict=True)]
+        largest = _largest(rest) if np.bitwise_or.reduce(rest.view(np.int64)) else 0.0
     for row in np.flatnonzero(rest).tolist() if largest else ():
         group = int(np.searchsorted(starts, row, side="right")) - 1
         steps = steps_of(float(rest[row]))
-        sizes[group] += steps
-        if signs is not None:
-            signed[group] += steps if signs[row] > 0 else -steps
-    return sizes, signed
+        for total, weight in zip(totals, weights, strict=True):
+            total[group] += steps if weight is None or weight[row] > 0 else -steps
+    return totals
 
 
-def _added(totals: list[int], part: Floats, signs: Floats | None, starts: Indices) -> list[int]:
+def _largest(column: Floats) -> float:
+    return max(float(column.max()), -float(column.min()))
+
+
+def _added(totals: list[int], part: Floats, weight: Floats | None, starts: Indices) -> list[int]:
     """Totals with the sums of a slice, none of which is rounded."""
     if len(starts) == 1:
-        sums = [float(part.sum() if signs is None else np.einsum("i,i->", part, signs))]
+        sums = [float(part.sum() if weight is None else np.einsum("i,i->", part, weight))]
     else:
-        sums = np.add.reduceat(part if signs is None else part * signs, starts).tolist()
+        sums = np.add.reduceat(part if weight is None else part * weight, starts).tolist()
     return [total + steps_of(each) if each else total for total, each in zip(totals, sums, strict=True)]
 
 
-def rounded(exact: Fraction | int, part: tuple[int, ...], count: int = 1) -> float:
-    """``exact`` and the floats of this part together, divided by ``count``: rounded once, to the nearest float, ties to
-    even. Infinite beyond the largest float; NaN if infinities of both signs are in it."""
+def rounded(exact: Fraction, part: tuple[int, ...], count: int, degree: int) -> float:
+    """``exact`` and the floats of this part together, divided by ``count``: rounded once.
+
+    NaN if infinities of both signs are among them. ``degree``: 2 where the part holds products of two.
+    """
     gained, lost, raised, lowered, _ = part
     if raised or lowered:
         return math.nan if raised and lowered else math.inf if raised else -math.inf
+    one = degree * STEP_BITS
     steps = gained - lost
-    above, below = steps, count << STEP_BITS
-    if exact:
-        above, below = exact.numerator * STEPS_OF_ONE + steps * exact.denominator, below * exact.denominator
+    if not exact:
+        return nearest(steps, count << one)
+    return nearest((exact.numerator << one) + steps * exact.denominator, (count << one) * exact.denominator)
+
+
+def nearest(above: int, below: int) -> float:
+    """The float nearest to the quotient, ties to even; infinite beyond the largest one."""
     try:
         return above / below
     except OverflowError:
-        return math.inf if above > 0 else -math.inf
+        return math.inf if (above > 0) == (below > 0) else -math.inf
 
 
 def part_to_wire(part: tuple[int, ...]) -> list[type_of_wire]:
@@ -163,11 +176,11 @@ def part_to_wire(part: tuple[int, ...]) -> list[type_of_wire]:
     return [*_odd_to_wire(gained), *_odd_to_wire(lost), *others]
 
 
-def part_from_wire(wire: list[type_of_wire]) -> tuple[int, ...]:
-    """Inverse of ``part_to_wire``; raises ``DecodeError`` for what no floats give."""
+def part_from_wire(wire: list[type_of_wire], degree: int = 1) -> tuple[int, ...]:
+    """Inverse of ``part_to_wire``; raises ``DecodeError`` for what no floats, or products of ``degree`` ones, give."""
     raised, lowered, count = map(index_from_wire, wire[4:])
-    require(raised >= 0 and lowered >= 0 and count >= max(1, raised + lowered), "a count of floats is none")
-    most_bits = MOST_BITS + count.bit_length()
+    require(raised >= 0 and lowered >= 0 and count >= max(1, raised, lowered), "a count of floats is none")
+    most_bits = degree * MOST_BITS + count.bit_length()
     return _steps_from(wire[0], wire[1], most_bits), _steps_from(wire[2], wire[3], most_bits), raised, lowered, count
 
 

@@ -1,0 +1,1 @@
+"""Sums, averages, variances and lines that neither order nor partitions change, floats included."""
