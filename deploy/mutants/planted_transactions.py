@@ -19,6 +19,13 @@ CALLS = "tests/unit/transactional/test_calls.py::"
 
 TRANSACTIONS = (
     Mutant(
+        "the epochs that one record ends are compared with the first of them",
+        "nodes/transactions/replay/log_run.py",
+        "        self._made = later\n",
+        "        self._made = []\n",
+        tests=("tests/integration/transactions/test_replay_logs.py",),
+    ),
+    Mutant(
         "a promotion asks for its snapshot beside the life of the chain",
         "nodes/transactions/driver.py",
         "            self.checkpoints.promoted(unit - self.sequencers)\n",

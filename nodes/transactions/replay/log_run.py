@@ -104,7 +104,11 @@ class LogReplay:
             self._incoming[partition] = values_of(log, self.topics.calls, partition)
 
     def run(self) -> Iterator[EpochRun]:
-        """Epoch after epoch, up to the last that is over, or the first that differs."""
+        """Epoch after epoch, up to the last that is over, or the first that differs.
+
+        Where messages between partitions differ, and one record of the log ends several epochs, the first of these is
+        named.
+        """
         ledger, done = self.node.ledger, FIRST_EPOCH - 1
         for offset, value in values_of(self.log, self.topics.epochs, 0):
             self.node.hear(e.EpochsRead([value], offset + 1))
@@ -200,27 +204,45 @@ class LogReplay:
         decision = self.node.ledger.epoch(number).decision
         failed = {} if decision is None else decision.failed
         hung = {tid for tid, failure in failed.items() if failure.kind == "TimedOut"}  # how far they came is chance
-        calls, self.calls[:] = [call for call in self.calls if call.tid not in hung], []
-        made, self._made = self._made, []
+        calls = [call for call in self._calls_of(number) if call.tid not in hung]
         replies: dict[tuple[int, int, int], Reply] = {}
         commits: dict[int, Commit] = {}
-        for append in made:
+        later: list[Append] = []
+        for append in self._made:
             match append:
                 case AppendReply(partition, value):
                     record = reply_message(value)
+                    if record.epoch > number:
+                        later.append(append)
                     replies.update(
-                        ((partition, record.epoch, at), each) for at, each in enumerate(record.replies, record.first)
+                        ((partition, record.epoch, at), each)
+                        for at, each in enumerate(record.replies, record.first)
+                        if record.epoch == number
                     )
                 case AppendCommit(partition, value):
                     message = commit_message(value)
                     assert isinstance(message, Commit)
-                    commits[partition] = message
+                    if message.epoch > number:
+                        later.append(append)
+                    else:
+                        commits[partition] = message
                 case _:
                     pass
+        self._made = later
         differs = None
         if number >= self.from_epoch:
             differs = self._compared_replies(number, replies) or self._compared_commits(number, commits)
         return EpochRun(number, len(replies), calls, differs, _asked(replies.values(), calls))
+
+    def _calls_of(self, number: int) -> list[Traced]:
+        """Functions of this epoch and their acts; one record of the epochs topic may end several."""
+        following = self.node.ledger.epoch(number + 1).base
+        if following is None:
+            ours, self.calls[:] = list(self.calls), []
+            return ours
+        ours = [call for call in self.calls if call.tid // self.sequencers < following]
+        self.calls[:] = [call for call in self.calls if call.tid // self.sequencers >= following]
+        return ours
 
     def _compared_replies(self, number: int, made: dict[tuple[int, int, int], Reply]) -> Differs | None:
         logged = self._replies.pop(number, {})

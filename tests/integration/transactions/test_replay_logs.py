@@ -16,7 +16,7 @@ from nodes.transactions.replay.log_run import LogReplay
 from nodes.transactions.topics import TransactionTopics, create_topics
 from tests.unit.transactional.test_protocol import Alone
 from transactional import Context, Operator, Program
-from transactional.epochs.messages import Cut, epoch_messages, to_bytes
+from transactional.epochs.messages import Cut, Together, epoch_messages, to_bytes
 from transactional.requests.requests import WireRequest, request_record
 
 
@@ -55,7 +55,14 @@ def cut_early(values: list[bytes]) -> list[bytes]:
     return [to_bytes(each) for each in sorted(messages, key=lambda each: 2 * each.epoch - 3 * isinstance(each, Cut))]
 
 
-def written(path: Path, program: Program, function: str, *, early: bool = False) -> Log:
+def in_one_record(values: list[bytes]) -> list[bytes]:
+    """The epochs topic, where one record ends all epochs."""
+    return [to_bytes(Together([to_bytes(message) for value in values for message in epoch_messages(value)]))]
+
+
+def written(
+    path: Path, program: Program, function: str, rewrite: Callable[[list[bytes]], list[bytes]] = list[bytes]
+) -> Log:
     """A log with honest requests, one of ``function``, and honest ones."""
     alone, asked = Alone(program), [("r0", "k0", "add"), ("r1", "k1", "add"), ("r2", "k2", "add")]
     asked += [("evil", "bad", function), ("last", "k0", "add")]
@@ -69,7 +76,7 @@ def written(path: Path, program: Program, function: str, *, early: bool = False)
     create_topics(log, program, 1)
     topics = TransactionTopics(program.name)
     log.append(topics.requests, 0, requests)
-    log.append(topics.epochs, 0, cut_early(alone.epochs) if early else alone.epochs)
+    log.append(topics.epochs, 0, rewrite(alone.epochs))
     for partition in range(program.partitions):
         log.append(topics.calls, partition, alone.calls[partition])
         log.append(topics.commits, partition, alone.commits[partition])
@@ -87,24 +94,34 @@ def parting(log: Log, program: Program, others: Program | None = None) -> tuple[
     return len(runs[0]), None
 
 
-@pytest.mark.parametrize("early", [False, True], ids=["", "cut early"])
+@pytest.mark.parametrize("rewrite", [list, cut_early, in_one_record])
 @pytest.mark.parametrize("function", ["add", "keep", "give", "ask", "pass_on"])
-def test_an_honest_program_does_what_its_log_says(tmp_path: Path, function: str, early: bool) -> None:
+def test_an_honest_program_does_what_its_log_says(
+    tmp_path: Path, function: str, rewrite: Callable[[list[bytes]], list[bytes]]
+) -> None:
     program = program_with(lambda: 7)
-    with written(tmp_path / "log", program, function, early=early) as log:
+    with written(tmp_path / "log", program, function, rewrite) as log:
         assert parting(log, program) == (5, None)
 
 
 @pytest.mark.parametrize("draw", [random.random, time.time_ns], ids=["random numbers", "the clock"])
 @pytest.mark.parametrize(
-    ("function", "cause"),
-    [("keep", "bad keep"), ("give", "bad give"), ("ask", "another give"), ("pass_on", "bad pass_on")],
+    ("function", "cause", "rewrite"),
+    [
+        ("keep", "bad keep", list),
+        ("give", "bad give", list),
+        ("ask", "another give", list),
+        ("pass_on", "bad pass_on", list),
+        ("keep", "bad keep", in_one_record),
+        ("give", "bad give", in_one_record),
+        ("ask", "another give", in_one_record),
+    ],
 )
 def test_the_function_and_its_request_are_named(
-    tmp_path: Path, draw: Callable[[], float], function: str, cause: str
+    tmp_path: Path, draw: Callable[[], float], function: str, cause: str, rewrite: Callable[[list[bytes]], list[bytes]]
 ) -> None:
     program = program_with(draw)
-    with written(tmp_path / "log", program, function) as log:
+    with written(tmp_path / "log", program, function, rewrite) as log:
         same, found = parting(log, program)
     assert same == 3 and found is not None
     assert (found.epoch, f"{found.key} {found.function}") == (4, cause)
