@@ -22,6 +22,8 @@ from transactional.requests.requests import WireRequest
 SEEDS = 8
 KEPT = (1189745371913,)
 """Found a fault once."""
+LEFT_OUT = 11
+"""Some of its functions end their process when they are run again, whatever is drawn besides."""
 KEYS = "abcde"
 
 
@@ -120,7 +122,7 @@ def test_what_ends_its_process_is_answered_alike_and_counts_nowhere() -> None:
 
 def test_what_ends_its_process_only_when_it_is_run_again_is_answered_alike() -> None:
     base, left_out = int(os.environ["SIM_BASE_SEED"]), 0
-    for seed in range(base, base + SEEDS):
+    for seed in (LEFT_OUT, *range(base, base + SEEDS)):
         world, asked = run(seed, again=True)
         outcomes = agreed_outcomes(world, seed)
         assert outcomes.keys() == asked.keys(), f"seed {seed}"
