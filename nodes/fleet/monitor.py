@@ -18,11 +18,11 @@ from nodes.streams.jobs import Topics
 
 @dataclass(slots=True)
 class NodeView:
-    """One life of a node, as its heartbeats tell."""
+    """One life of a node, as its heartbeats tell; without a number until its joining is known."""
 
     node: str
-    number: int
-    heard_ms: int
+    number: int | None = None
+    heard_ms: int = 0
     stats: dict[str, float] = field(default_factory=dict)
 
 
@@ -80,6 +80,8 @@ class Monitor:
             self._heartbeats_at[where] = chunk.next_offset
             for value, stamp in zip(chunk.values, chunk.timestamps_ms.tolist(), strict=True):
                 self._heartbeat(value, stamp)
+        for view in self.nodes.values():  # a heartbeat may have been read before the joining that gives a number
+            view.number = self.ownership.members.get(view.node, view.number)
 
     def _heartbeat_places(self) -> None:
         """From now on listen to all nodes, and to the groups of a fleet that has grown large."""
@@ -176,8 +178,11 @@ class Monitor:
 
     def metrics_ports(self) -> dict[int, int]:
         """Number of a node -> the port at which its newest life serves metrics."""
-        spoken = sorted(self.nodes.values(), key=lambda view: view.heard_ms)
-        return {view.number: int(view.stats["metrics_port"]) for view in spoken if "metrics_port" in view.stats}
+        return {
+            view.number: int(view.stats["metrics_port"])
+            for view in sorted(self.nodes.values(), key=lambda view: view.heard_ms)
+            if view.number is not None and "metrics_port" in view.stats
+        }
 
     def _offsets(self) -> list[int]:
         return [self.progress[partition] for partition in range(self.run.partitions)]
@@ -213,10 +218,9 @@ class Monitor:
             return
         if not isinstance(message, m.Heartbeat) or message.incarnation != self.run.incarnation:
             return
-        known = self.nodes.get(message.node)
-        number = self.ownership.members.get(message.node, -1 if known is None else known.number)
-        stats = message.stats if known is None else {**known.stats, **message.stats}
-        self.nodes[message.node] = NodeView(message.node, number, stamp_ms, stats)
+        view = self.nodes.setdefault(message.node, NodeView(message.node))
+        view.heard_ms = stamp_ms
+        view.stats = {**view.stats, **message.stats}
         for partition, offset in message.progress.items():
             if partition < self.run.partitions:
                 self.progress[partition] = max(self.progress[partition], offset)
