@@ -110,12 +110,16 @@ class Groups:
         return np.split(order, self.starts[1:])
 
 
+def magnitude(column: NDArray[Any]) -> float:
+    """The largest number without its sign, of at least one row: an int of ints, which no sign overflows."""
+    return max(column.max().item(), -column.min().item())
+
+
 def _summable(column: Ints) -> NDArray[Any]:
     """The column itself if no sum of its rows can leave int64, else as Python ints."""
     if len(column) == 0:
         return column
-    largest = max(int(column.max()), -int(column.min()))
-    return column if largest * len(column) <= _INT64_MAX else column.astype(object)
+    return column if magnitude(column) * len(column) <= _INT64_MAX else column.astype(object)
 
 
 def group_by(keys: Any, *, stable: bool = True) -> tuple[list[Hashable], Groups]:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from wcrdt.codec import element_to_wire, index_from_wire, int_from_wire, require
 from wcrdt.lattice import type_of_wire
-from wcrdt.lattices.columns import Groups, Indices
+from wcrdt.lattices.columns import Groups, Indices, magnitude
 
 Floats = NDArray[np.float64]
 
@@ -115,7 +115,7 @@ def exact_totals(
     totals = [[0] * len(starts) for _ in weights]
     room_bits = len(rest).bit_length() + 1
     part = np.empty_like(rest)
-    largest = _largest(rest) if largest is None else largest
+    largest = magnitude(rest) if largest is None else largest
     for _ in range(_MOST_SLICES):
         exponent = math.frexp(largest)[1] + room_bits
         if not largest or exponent > _LARGEST_EXPONENT:
@@ -125,17 +125,13 @@ def exact_totals(
         part -= place
         rest -= part
         totals = [_added(before, part, weight, starts) for before, weight in zip(totals, weights, strict=True)]
-        largest = _largest(rest) if np.bitwise_or.reduce(rest.view(np.int64)) else 0.0
+        largest = magnitude(rest) if np.bitwise_or.reduce(rest.view(np.int64)) else 0.0
     for row in np.flatnonzero(rest).tolist() if largest else ():
         group = int(np.searchsorted(starts, row, side="right")) - 1
         steps = steps_of(float(rest[row]))
         for total, weight in zip(totals, weights, strict=True):
             total[group] += steps if weight is None or weight[row] > 0 else -steps
     return totals
-
-
-def _largest(column: Floats) -> float:
-    return max(float(column.max()), -float(column.min()))
 
 
 def _added(totals: list[int], part: Floats, weight: Floats | None, starts: Indices) -> list[int]:

@@ -7,10 +7,12 @@ depends on the order. Exact sums lose none, and the value is rounded once.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
+from wcrdt.lattice import E, V
 from wcrdt.lattices.columns import Groups, rows_of
 from wcrdt.lattices.exact_sums.float_sums import nearest
 from wcrdt.lattices.exact_sums.products import SumOfProducts
@@ -18,8 +20,31 @@ from wcrdt.lattices.exact_sums.sums import Average, ExactSums, Number
 from wcrdt.lattices.records import Product
 
 
-class Variance(Product[Number, Fraction | float | None]):
-    """The population variance; None while empty. ``sample``, ``deviation``, ``mean`` and ``count`` are there too.
+class _Moments(Product[E, V]):
+    """A product whose parts all get their elements from one."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def _elements(self, element: Any) -> tuple[Any, ...]:
+        """The element of each part; or of a column, the column of each part."""
+
+    def fold(self, element: E) -> tuple[Any, ...]:
+        return super().fold(self._elements(element))
+
+    def fold_groups(self, column: Any, groups: Groups) -> list[Any] | None:
+        return super().fold_groups(self._elements(column), groups)
+
+    def check(self, element: E) -> None:
+        self.fold(element)
+
+    def check_many(self, elements: Any) -> None:
+        for element in rows_of(elements):
+            self.fold(element)
+
+
+class Variance(_Moments[Number, Fraction | float | None]):
+    """The population variance (SQL: VAR_POP); None while empty. Also ``sample``, ``deviation``, ``mean``, ``count``.
 
     A Fraction, without rounding; with a float among the elements a float: the one nearest to the exact variance. NaN
     once there was an infinity.
@@ -32,20 +57,8 @@ class Variance(Product[Number, Fraction | float | None]):
     def __init__(self) -> None:
         super().__init__((Average(), SumOfProducts()))
 
-    def fold(self, element: Number) -> tuple[Any, ...]:
-        numbers, squares = self._parts
-        return numbers.fold(element), squares.fold((element, element))
-
-    def fold_groups(self, column: Any, groups: Groups) -> list[Any] | None:
-        numbers, squares = self._parts
-        return _together(numbers.fold_groups(column, groups), squares.fold_groups((column, column), groups))
-
-    def check(self, element: Number) -> None:
-        self.fold(element)
-
-    def check_many(self, elements: Any) -> None:
-        for element in rows_of(elements):
-            self.fold(element)
+    def _elements(self, element: Number) -> tuple[Any, ...]:
+        return element, (element, element)
 
     @property
     def count(self) -> int:
@@ -63,12 +76,12 @@ class Variance(Product[Number, Fraction | float | None]):
 
     @property
     def sample(self) -> Fraction | float | None:
-        """The unbiased variance of a sample; None below two elements."""
+        """The unbiased variance of a sample (SQL: VAR_SAMP); None below two elements."""
         return self._over(self.count - 1)
 
     @property
     def deviation(self) -> float | None:
-        """The population's standard deviation: the square root of the nearest float of the variance."""
+        """The population's standard deviation (SQL: STDDEV_POP): the square root of the variance as a float."""
         variance = self.value
         return None if variance is None else math.sqrt(variance)
 
@@ -86,7 +99,7 @@ class Line(NamedTuple):
     intercept: Fraction | float
 
 
-class LinearRegression(Product[tuple[Number, Number], Line | None]):
+class LinearRegression(_Moments[tuple[Number, Number], Line | None]):
     """The line of least squares through points ``(x, y)``; None until two values of x differ. ``r_squared``, ``count``.
 
     Fractions, without rounding; with a float among the coordinates floats: those nearest to the exact ones. NaN once
@@ -100,30 +113,14 @@ class LinearRegression(Product[tuple[Number, Number], Line | None]):
     def __init__(self) -> None:
         super().__init__((Average(), Average(), SumOfProducts(), SumOfProducts(), SumOfProducts()))
 
-    def fold(self, element: tuple[Number, Number]) -> tuple[Any, ...]:
-        x, y = self._point(element)
-        columns = (x, y, (x, x), (x, y), (y, y))
-        return tuple(part.fold(each) for part, each in zip(self._parts, columns, strict=True))  # type: ignore[arg-type]
-
-    def fold_groups(self, column: Any, groups: Groups) -> list[Any] | None:
-        if not isinstance(column, tuple):
-            return None
-        x, y = self._point(column)
-        columns = (x, y, (x, x), (x, y), (y, y))
-        return _together(*(part.fold_groups(each, groups) for part, each in zip(self._parts, columns, strict=True)))
-
-    @staticmethod
-    def _point(element: Any) -> tuple[Any, Any]:
+    def _elements(self, element: tuple[Number, Number]) -> tuple[Any, ...]:
         if not isinstance(element, tuple) or len(element) != 2:
             raise TypeError(f"expected a point (x, y), got {element!r}")
-        return element
+        x, y = element
+        return x, y, (x, x), (x, y), (y, y)
 
-    def check(self, element: tuple[Number, Number]) -> None:
-        self.fold(element)
-
-    def check_many(self, elements: Any) -> None:
-        for element in rows_of(elements):
-            self.fold(element)
+    def fold_groups(self, column: Any, groups: Groups) -> list[Any] | None:
+        return super().fold_groups(column, groups) if isinstance(column, tuple) else None
 
     @property
     def count(self) -> int:
@@ -179,9 +176,3 @@ def _finite(numbers: ExactSums[Any, Any]) -> Fraction:
 def _spread(x: Average, products: SumOfProducts, y: Average) -> Fraction:
     """``count`` squared times the covariance."""
     return x.count * _finite(products) - _finite(x) * _finite(y)
-
-
-def _together(*folded: list[Any] | None) -> list[Any] | None:
-    """Partials of each group from those of its parts; None if a part goes row by row."""
-    parts = [each for each in folded if each is not None]
-    return list(zip(*parts, strict=True)) if len(parts) == len(folded) else None

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from wcrdt.elements import EXACT, exact_number
-from wcrdt.lattices.columns import Groups, int_column
+from wcrdt.lattices.columns import Groups, int_column, magnitude
 from wcrdt.lattices.exact_sums import float_sums
 from wcrdt.lattices.exact_sums.float_sums import STEP_BITS, Floats
 from wcrdt.lattices.exact_sums.sums import NOTHING, ExactSums, Number, negated
@@ -45,7 +45,7 @@ class SumOfProducts(ExactSums[tuple[Number, Number], Number]):
     def fold_groups(self, column: Any, groups: Groups) -> list[Row] | None:
         x, y = map(int_column, column)
         if x is not None and y is not None:
-            return self._exact_groups(x * y, groups) if _largest(x) * _largest(y) < 1 << 63 else None
+            return self._exact_groups(x * y, groups) if magnitude(x) * magnitude(y) < 1 << 63 else None
         left, right = map(_multipliable, column)
         if left is None or right is None:
             return None
@@ -91,17 +91,13 @@ def _multipliable(column: Any) -> Floats | None:
     """The column as floats whose products are exact in two floats each; None asks for the way row by row."""
     ints = int_column(column)
     if ints is not None:
-        return ints.astype(np.float64) if _largest(ints) <= _EXACT_INT else None
+        return ints.astype(np.float64) if magnitude(ints) <= _EXACT_INT else None
     floats = float_sums.float_column(column)
     if floats is None:
         return None
     sizes = np.abs(floats)
     smallest = np.where(sizes > 0, sizes, 1.0).min()
     return floats if sizes.max() <= _MOST and smallest >= _LEAST else None  # NaN is neither
-
-
-def _largest(column: Any) -> int:
-    return max(int(column.max()), -int(column.min()))
 
 
 def _product_parts(x: Floats, y: Floats, groups: Groups) -> list[tuple[int, ...]]:
