@@ -17,7 +17,8 @@ from holon.errors import (
     WindowReadDeadlock,
 )
 from holon.formats.batch import Batch
-from holon.formats.formats import Decoded, Format, Json, JsonColumns, Raw
+from holon.formats.formats import Decoded, Format, Json, Raw
+from holon.formats.json_columns import JsonColumns
 from holon.job import Job, Output
 from holon.outputs.deduplicator import Deduplicator
 from holon.outputs.identity import IdentityError, OutputId, Track

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holon.errors import JobError
-from holon.formats.formats import Format, JsonColumns
+from holon.formats.formats import Format
+from holon.formats.json_columns import JsonColumns
 from holon.time.units import UNITS, TimeUnit
 from wcrdt.windows.assigners import BEFORE_TIME_MS
 

@@ -10,7 +10,38 @@ COMPLETE = SLOTS + "test_a_window_is_complete_when_the_last_partition_has_passed
 ADMISSION = "tests/unit/holon/time/test_admission.py::"
 READER = "tests/integration/results/test_reader.py::"
 
+JSON_COLUMNS = ("tests/unit/holon/formats/test_json_columns.py",)
+
 STATE = (
+    # --- records as columns ---
+    Mutant(
+        "repeated names of a record are read as if the first one counted",
+        "holon/columnar/structs/kernel.py",
+        "    if number_at(seen, chosen) == row + 1:\n",
+        "    if number_at(seen, chosen) == row + 1 and row < 0:\n",
+        tests=JSON_COLUMNS,
+    ),
+    Mutant(
+        "a record that lacks a required field is taken",
+        "holon/columnar/structs/kernel.py",
+        "if byte != 125 or number_at(frame, 1) != number_at(number_at(frame, 0), 2):",
+        "if byte != 125:",
+        tests=JSON_COLUMNS,
+    ),
+    Mutant(
+        "ties between floats are decided by 128 bits",
+        "holon/columnar/structs/floats_kernel.py",
+        "(mantissa & np.uint64(3)) == np.uint64(1):",
+        "(mantissa & np.uint64(3)) == np.uint64(1) and exponent > 400:",
+        tests=JSON_COLUMNS,
+    ),
+    Mutant(
+        "bounds of a field's type are not checked behind the loop",
+        "holon/columnar/structs/reader.py",
+        "good &= kept if marks is None else kept | (marks != PRESENT)",
+        "good &= True",
+        tests=JSON_COLUMNS,
+    ),
     # --- merge and slots ---
     Mutant(
         "counts are added where they should be joined",

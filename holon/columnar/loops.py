@@ -9,7 +9,7 @@ from typing import Protocol
 
 
 class Loops(Protocol):
-    """The loops that ``kernel.py`` has compiled.
+    """The loops that the kernels of this room have compiled.
 
     All arguments are int64: addresses and counts, as its functions say.
     """
@@ -19,6 +19,8 @@ class Loops(Protocol):
     def compose(self, *arguments: int) -> int: ...
 
     def spread(self, *arguments: int) -> int: ...
+
+    def read_structs(self, *arguments: int) -> int: ...
 
 
 _installed: list[Loops] = []

@@ -9,7 +9,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.columnar.payloads import Texts
+from holon.columnar.payloads import Spans
+from holon.columnar.structs.lazy import LazyColumn
 
 E = TypeVar("E")
 
@@ -62,7 +63,7 @@ def take_columns(columns: Columns, index: NDArray[np.intp]) -> dict[str, Column]
     for name, column in columns.items():
         if isinstance(column, np.ndarray):
             taken[name] = column[index]
-        elif isinstance(column, Texts):
+        elif isinstance(column, Spans | LazyColumn):
             taken[name] = column.take(index)
         else:
             positions = positions or index.tolist()

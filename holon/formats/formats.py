@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Generic, Protocol, TypeVar, get_args, get_origin, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from holon.errors import DeserializationError, JobError
+from holon.errors import DeserializationError
 from holon.formats.batch import Column
 
 E = TypeVar("E")
@@ -110,51 +110,6 @@ class Json(Generic[E]):
         return f"json {self.type!r}"
 
 
-class JsonColumns(Generic[E]):
-    """One JSON document a record, decoded to columns: one for each field of the Struct ``type``.
-
-    int, float and bool fields become numpy arrays (int64, float64, bool), everything else a list. An integer beyond 64
-    bits is a bad record.
-    """
-
-    def __init__(self, type: type[E]) -> None:
-        if not (isinstance(type, type_) and issubclass(type, msgspec.Struct)):
-            raise JobError(f"JsonColumns needs a msgspec.Struct, got {type!r}")
-        self.type = type
-        self._decode = msgspec.json.Decoder(type).decode
-        self._fields = [(f.name, _dtype(f.type)) for f in msgspec.structs.fields(type)]
-
-    def decode(self, payloads: Sequence[bytes]) -> Decoded[E]:
-        events, rows, bad = decode_each(payloads, self._decode)
-        try:
-            return Decoded(rows, columns=self._columns(events), bad=bad)
-        except OverflowError:
-            events, rows, bad = decode_each(payloads, self._decode_64)
-            return Decoded(rows, columns=self._columns(events), bad=bad)
-
-    def check_column(self, name: str) -> None:
-        """Raise ``JobError`` if there is no such column."""
-        if name not in dict(self._fields):
-            raise JobError(f"{self.type.__name__} has no column {name!r}; it has {', '.join(dict(self._fields))}")
-
-    def _columns(self, events: list[E]) -> dict[str, Column]:
-        columns: dict[str, Column] = {}
-        for name, dtype in self._fields:
-            values = [getattr(event, name) for event in events]
-            columns[name] = values if dtype is None else np.array(values, dtype=dtype)
-        return columns
-
-    def _decode_64(self, payload: bytes) -> E:
-        event = self._decode(payload)
-        for name, dtype in self._fields:
-            if dtype is np.int64 and not -(2**63) <= getattr(event, name) < 2**63:
-                raise DeserializationError(f"{name} does not fit in 64 bits")
-        return event
-
-    def describe(self) -> str:
-        return f"json columns {self.type!r}"
-
-
 class Raw:
     """The payload itself as the event."""
 
@@ -163,13 +118,3 @@ class Raw:
 
     def describe(self) -> str:
         return "raw"
-
-
-type_ = type
-
-_DTYPES: dict[Any, Any] = {int: np.int64, float: np.float64, bool: np.bool_}
-
-
-def _dtype(field: Any) -> Any:
-    """numpy's type for a field's type, None for a list; ``Annotated[int, Meta(ge=0)]`` is an int."""
-    return _DTYPES.get(get_args(field)[0] if get_origin(field) is Annotated else field)

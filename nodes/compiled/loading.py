@@ -25,6 +25,9 @@ from nodes.python_process import child_environment, module_command
 logger = logging.getLogger(__name__)
 
 SOURCES = ("holon.columnar.kernel", "holon.columnar.layout", "holon.columnar.vectors", "holon.columnar.spreading",
+           "holon.columnar.structs.kernel", "holon.columnar.structs.kinds", "holon.columnar.structs.powers",
+           "holon.columnar.structs.values_kernel", "holon.columnar.structs.texts_kernel",
+           "holon.columnar.structs.floats_kernel",
            "nodes.log.codecs.crc32c", "nodes.log.codecs.crc32c_tables", "nodes.log.embedded.columns_kernel",
            "nodes.log.codecs.crc32", "nodes.log.codecs.lz4", "nodes.log.codecs.lz4_layout",
            "nodes.log.kafka.direct.write_records_kernel", "nodes.log.kafka.direct.read_batches_kernel",
@@ -34,6 +37,7 @@ NAMES = {
     "project": ("holon.columnar.kernel", 14),
     "compose": ("holon.columnar.kernel", 7),
     "spread": ("holon.columnar.spreading", 7),
+    "read_structs": ("holon.columnar.structs.kernel", 14),
     "crc32c": ("nodes.log.codecs.crc32c", 3),
     "unpack": ("nodes.log.embedded.columns_kernel", 5),
     "copy_folding": ("nodes.log.codecs.crc32", 5),
@@ -59,6 +63,7 @@ class Compiled:
     project: Callable[..., int]
     compose: Callable[..., int]
     spread: Callable[..., int]
+    read_structs: Callable[..., int]
     crc32c: Callable[..., int]
     unpack: Callable[..., int]
     copy_folding: Callable[..., int]

@@ -1,0 +1,125 @@
+"""The cost of reading JSON records of ordinary Structs as columns: by compiled loops, and by msgspec.
+
+    python deploy/bench/formats/json_columns.py [--records N] [--rounds N] [--json]
+
+Nanoseconds of CPU a record and records a CPU-second, medians of rounds in turn, and how many records the loops took.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import statistics
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+ROOT = Path(__file__).parents[3]
+sys.path.insert(0, str(ROOT))
+
+from holon import JsonColumns  # noqa: E402
+from holon.columnar.loops import Loops, install, installed  # noqa: E402
+from holon.columnar.payloads import BinaryColumn  # noqa: E402
+from nodes.compiled.loading import ensure  # noqa: E402
+
+
+class Place(msgspec.Struct):
+    lat: float
+    lon: float
+
+
+class Reading(msgspec.Struct):
+    sensor: str
+    value: float
+    ts: int
+    name: str
+    place: Place
+    note: str | None = None
+
+
+class Few(msgspec.Struct):
+    """Three of the six fields."""
+
+    sensor: str
+    value: float
+    ts: int
+
+
+class Tagged(Reading):
+    """With a field that msgspec makes of its bytes."""
+
+    tags: list[str] = msgspec.field(default_factory=list)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--records", type=int, default=20_000)
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    if not ensure():
+        sys.exit("the extra fast is not installed: there is nothing to compare")
+    loops = installed()
+    assert loops is not None
+    rows = [
+        {
+            "schema": type.__name__,
+            "order": order,
+            **measured(type, records(options.records, order), loops, options.rounds),
+        }
+        for type in (Few, Reading, Tagged)
+        for order in ("fixed", "changing")
+    ]
+    if options.json:
+        print(json.dumps({"load": round(os.getloadavg()[0], 1), "rows": rows}))
+        return
+    for row in rows:
+        print("  ".join(f"{name} {value}" for name, value in row.items()))
+
+
+def records(count: int, order: str) -> BinaryColumn:
+    """Readings of sensors, 130 to 180 bytes each; ``order``: whether the fields change places from record to record."""
+    draw, found = random.Random(1), []
+    for number in range(count):
+        row: dict[str, Any] = {
+            "sensor": f"sensor-{draw.randrange(1000)}",
+            "value": round(draw.uniform(0, 100), 3),
+            "ts": 1_753_000_000_000 + number,
+            "name": "Zürich Süd",
+            "place": {"lat": draw.uniform(-90, 90), "lon": round(draw.uniform(-180, 180), 5)},
+            "tags": ["a", "b"],
+        }
+        if draw.random() < 0.5:
+            row["note"] = "checked"
+        names = list(row)
+        if order == "changing":
+            draw.shuffle(names)
+        found.append(json.dumps({n: row[n] for n in names}, ensure_ascii=False, separators=(",", ":")).encode())
+    return BinaryColumn.of(found)
+
+
+def measured(type: type[msgspec.Struct], payloads: BinaryColumn, loops: Loops, rounds: int) -> dict[str, Any]:
+    columns, times = JsonColumns(type), {"compiled": [], "msgspec": []}
+    for _ in range(rounds):
+        for way, of in (("compiled", loops), ("msgspec", None)):
+            install(of)
+            began_s = time.process_time()
+            columns.decode(payloads)
+            times[way].append((time.process_time() - began_s) / len(payloads) * 1e9)
+    install(loops)
+    reader = columns.reader(loops)
+    assert reader is not None
+    compiled, plain = (statistics.median(times[way]) for way in ("compiled", "msgspec"))
+    return {
+        "compiled_ns": round(compiled), "msgspec_ns": round(plain), "times": round(plain / compiled, 1),
+        "compiled_a_cpu_second": round(1e9 / compiled), "taken": round(float(reader.read(payloads)[1].mean()), 3),
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,16 @@
+"""The kinds of fields that the loop reads, and the marks that it leaves."""
+
+INTEGER, FLOAT, BOOL, TEXT, SPAN, OBJECT, TAG = range(7)
+"""A span is the bytes of any value, for msgspec; an object is a Struct with fields of its own; a tag is a text that has
+to be a certain one."""
+
+MISSING, PRESENT, NULL = 0, 1, 2
+"""Marks of fields that may be missing or null."""
+
+FITS, MISFIT = 1, 0
+"""Whether a record was read as a whole; where it was not, what stands in its columns means nothing."""
+
+FIELD, STRUCT = 10, 5
+"""Numbers of a field, and of a Struct, in the tables of the loop."""
+MAX_OPEN = 16
+"""Structs inside of one another; four numbers are kept of each."""

@@ -1,0 +1,91 @@
+"""Columns of Python objects that are made when somebody asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Self, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from holon.columnar.payloads import BinaryColumn, Texts
+from holon.columnar.structs.kinds import MISSING, NULL, PRESENT
+
+Marks = NDArray[np.int64]
+
+_OTHER = 1 + max(MISSING, PRESENT, NULL)
+
+LazyValues = NDArray[Any] | Texts | BinaryColumn
+
+
+class LazyColumn(Sequence[Any]):
+    """Rows of ``values``, where they are marked as present; else None, ``missing``, or one of a few other objects.
+
+    ``decode`` makes an object of a row's bytes; None where ``values`` holds numbers or texts.
+    """
+
+    __slots__ = ("_decode", "_list", "_marks", "_missing", "_others", "_values")
+
+    def __init__(
+        self,
+        values: LazyValues,
+        marks: Marks,
+        missing: Any = None,
+        decode: Callable[[bytes], Any] | None = None,
+        others: Sequence[Any] = (),
+    ) -> None:
+        self._values, self._marks, self._missing, self._decode, self._others = values, marks, missing, decode, others
+        self._list: list[Any] | None = None
+
+    def replaced(self, rows: NDArray[np.intp], objects: Sequence[Any]) -> LazyColumn:
+        """With other objects at some rows."""
+        marks = self._marks.copy()
+        marks[rows] = np.arange(len(rows)) + (_OTHER + len(self._others))
+        return LazyColumn(self._values, marks, self._missing, self._decode, [*self._others, *objects])
+
+    def take(self, index: NDArray[np.intp] | NDArray[np.bool_] | slice) -> Self:
+        """The rows of an index, a mask or a slice."""
+        values = self._values[index] if isinstance(self._values, np.ndarray) else self._values.take(index)
+        return type(self)(values, self._marks[index], self._missing, self._decode, self._others)
+
+    def tolist(self) -> list[Any]:
+        """All objects; they are made once."""
+        if self._list is None:
+            self._list = self._made()
+        return self._list
+
+    def _made(self) -> list[Any]:
+        found: list[Any]
+        if self._decode is None:
+            found = self._values.tolist() if isinstance(self._values, np.ndarray) else list(self._values)
+        else:
+            found = [None] * len(self)
+            rows = np.flatnonzero(self._marks == PRESENT)
+            assert isinstance(self._values, BinaryColumn)
+            for row, span in zip(rows.tolist(), self._values.take(rows), strict=True):
+                found[row] = self._decode(span)
+        for row in np.flatnonzero(self._marks != PRESENT).tolist():
+            mark = int(self._marks[row])
+            found[row] = self._missing if mark == MISSING else None if mark == NULL else self._others[mark - _OTHER]
+        return found
+
+    @overload
+    def __getitem__(self, row: int) -> Any: ...
+    @overload
+    def __getitem__(self, row: slice) -> LazyColumn: ...
+    def __getitem__(self, row: int | slice) -> Any:
+        return self.take(row) if isinstance(row, slice) else self.tolist()[row]
+
+    def __len__(self) -> int:
+        return len(self._marks)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.tolist())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and not isinstance(other, str) and self.tolist() == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"LazyColumn({list(self[:3])!r}{'...' if len(self) > 3 else ''}, {len(self)} rows)"

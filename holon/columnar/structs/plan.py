@@ -1,0 +1,162 @@
+"""Plans: what the compiled loop has to know of a Struct, and which column each of its fields becomes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeGuard
+
+import msgspec
+from msgspec import inspect
+
+from holon.columnar.structs.kinds import BOOL, FLOAT, INTEGER, OBJECT, SPAN, TAG, TEXT
+
+ColumnKind = Literal["int", "float", "bool", "text", "list"]
+"""int64, float64 or bool arrays, ``Texts``, or a list of what msgspec makes of the field."""
+
+MAX_FIELDS = 256
+MAX_DEPTH = 8
+_PLAIN = re.compile(r'[^"\\\x00-\x1f\ud800-\udfff]*')
+"""Tags that JSON writes as they are; msgspec has only such names."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedField:
+    """A field of a Struct, or of one that is a field of it.
+
+    ``kind`` is its column's kind, ``slot`` what the loop reads; they differ where a value may be null, or is checked
+    by msgspec itself, which then gets its bytes (``SPAN``). ``path`` is of Python names; ``accepts`` tells of an array
+    of values which keep the bounds of the type.
+    """
+
+    path: tuple[str, ...]
+    encoded: str
+    kind: ColumnKind
+    slot: int
+    type: Any
+    required: bool
+    default: Any = None
+    factory: Callable[[], Any] | None = None
+    nullable: bool = False
+    accepts: Callable[[Any], Any] | None = None
+    struct: PlannedStruct | None = None
+    tag: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedStruct:
+    fields: tuple[PlannedField, ...]
+    forbids_others: bool
+
+
+_KINDS: dict[type, tuple[ColumnKind, type]] = {
+    inspect.IntType: ("int", int),
+    inspect.FloatType: ("float", float),
+    inspect.BoolType: ("bool", bool),
+    inspect.StrType: ("text", str),
+}
+
+
+def column_kinds(of: type[msgspec.Struct]) -> dict[str, ColumnKind]:
+    """The kind of column that each field becomes; those of Structs inside go by their path, with dots."""
+    planned = plan(of)
+    if planned is not None:
+        return {".".join(field.path): field.kind for field in fields_of(planned) if field.slot != TAG}
+    info = inspect.type_info(of)
+    assert isinstance(info, inspect.StructType)
+    infos = {field.name: field.type for field in info.fields}
+    return {field.name: _kind(infos[field.name], field) for field in msgspec.structs.fields(of)}
+
+
+def _kind(info: inspect.Type, field: msgspec.structs.FieldInfo) -> ColumnKind:
+    """A list where the default is of another type than the field: ``UNSET``, or None."""
+    kind, python = _KINDS.get(type(_bare(info)), ("list", object))
+    constant = not field.required and field.default_factory is msgspec.NODEFAULT
+    return "list" if constant and type(field.default) is not python else kind
+
+
+def _bare(info: inspect.Type) -> inspect.Type:
+    return _bare(info.type) if isinstance(info, inspect.Metadata) else info
+
+
+def plan(of: type[msgspec.Struct]) -> PlannedStruct | None:
+    """How the loop reads records of this type; None if all of them are for msgspec."""
+    found = _struct(of, ())
+    return found if found is not None and sum(1 for _ in fields_of(found)) <= MAX_FIELDS else None
+
+
+def fields_of(struct: PlannedStruct) -> Iterator[PlannedField]:
+    """All fields, also those of Structs inside."""
+    for field in struct.fields:
+        yield field
+        if field.struct is not None:
+            yield from fields_of(field.struct)
+
+
+def _struct(of: type[msgspec.Struct], path: tuple[str, ...]) -> PlannedStruct | None:
+    """None for Structs that are lists, check themselves, lie too deep, or have a tag that JSON escapes."""
+    info = inspect.type_info(of)
+    if not isinstance(info, inspect.StructType) or info.array_like or hasattr(of, "__post_init__"):
+        return None
+    if len(path) >= MAX_DEPTH or not (info.tag is None or (isinstance(info.tag, str) and _PLAIN.fullmatch(info.tag))):
+        return None
+    infos = {field.name: field.type for field in info.fields}
+    fields = [_field(field, infos[field.name], path) for field in msgspec.structs.fields(of)]
+    if info.tag_field is not None and isinstance(info.tag, str):
+        fields.append(PlannedField((*path, ""), info.tag_field, "text", TAG, str, False, tag=info.tag))
+    names = [field.encoded for field in fields]
+    return PlannedStruct(tuple(fields), info.forbid_unknown_fields) if len(set(names)) == len(names) else None
+
+
+def _field(field: msgspec.structs.FieldInfo, info: inspect.Type, path: tuple[str, ...]) -> PlannedField:
+    path, bare = (*path, field.name), _bare(info)
+    kind = _kind(info, field)
+    default = msgspec.UNSET if field.default is msgspec.NODEFAULT else field.default
+    factory = None if field.default_factory is msgspec.NODEFAULT else field.default_factory
+    planned = PlannedField(path, field.encode_name, kind, SPAN, field.type, field.required, default, factory)
+    if isinstance(bare, inspect.StructType):
+        struct = _struct(bare.cls, path) if field.required else None
+        return planned if struct is None else replace(planned, slot=OBJECT, struct=struct)
+    rest = [one for one in bare.types if not isinstance(one, inspect.NoneType)] if _is_union(bare) else [bare]
+    slot, accepts = _slot(_bare(rest[0])) if len(rest) == 1 else (SPAN, None)
+    return replace(planned, slot=slot, nullable=_is_union(bare) and slot != SPAN, accepts=accepts)
+
+
+def _is_union(info: inspect.Type) -> TypeGuard[inspect.UnionType]:
+    return isinstance(info, inspect.UnionType)
+
+
+def _slot(info: inspect.Type) -> tuple[int, Callable[[Any], Any] | None]:
+    """The slot that the loop reads, and the bounds that are checked behind it."""
+    if isinstance(info, inspect.StrType):
+        bounded = (info.min_length, info.max_length, info.pattern) != (None, None, None)
+        return (SPAN if bounded else TEXT), None
+    if isinstance(info, inspect.IntType | inspect.FloatType):
+        if info.multiple_of is not None:
+            return SPAN, None
+        return INTEGER if isinstance(info, inspect.IntType) else FLOAT, _bounds(info)
+    return BOOL if isinstance(info, inspect.BoolType) else SPAN, None
+
+
+def _bounds(info: inspect.IntType | inspect.FloatType) -> Callable[[Any], Any] | None:
+    """A check of an array against the bounds of a type: which of its values keep them."""
+    tests: list[Callable[[Any], Any]] = []
+    if (low := info.ge) is not None:
+        tests.append(lambda values: values >= low)
+    if (below := info.gt) is not None:
+        tests.append(lambda values: values > below)
+    if (high := info.le) is not None:
+        tests.append(lambda values: values <= high)
+    if (above := info.lt) is not None:
+        tests.append(lambda values: values < above)
+    if not tests:
+        return None
+
+    def accepts(values: Any) -> Any:
+        kept = tests[0](values)
+        for test in tests[1:]:
+            kept = kept & test(values)
+        return kept
+
+    return accepts

@@ -1,0 +1,109 @@
+"""JSON records as columns: by compiled loops where the process has them, and by msgspec, which both agree with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from operator import attrgetter
+from typing import Any, Generic, TypeVar
+
+import msgspec
+import numpy as np
+
+from holon.columnar.loops import Loops, installed
+from holon.columnar.payloads import BinaryColumn, Texts
+from holon.columnar.structs.plan import column_kinds, plan
+from holon.columnar.structs.reader import StructReader, with_values
+from holon.errors import DeserializationError, JobError
+from holon.formats.batch import Column, take_columns
+from holon.formats.formats import Decoded, decode_each
+
+E = TypeVar("E")
+
+FEW = 24
+"""Records of a run below which msgspec is as quick."""
+_DTYPES: dict[str, Any] = {"int": np.int64, "float": np.float64, "bool": np.bool_}
+
+
+class JsonColumns(Generic[E]):
+    """One JSON document a record, decoded to columns: one for each field of the Struct ``type``.
+
+    int, float and bool fields become numpy arrays (int64, float64, bool), str fields ``Texts``, a sequence of str;
+    everything else, also what may be None, a sequence of objects. Fields of a Struct that each record has are columns
+    too: ``"place.lat"``. An integer beyond 64 bits is a bad record.
+    """
+
+    compiled = True
+
+    def __init__(self, type: type[E]) -> None:
+        if not (isinstance(type, type_) and issubclass(type, msgspec.Struct)):
+            raise JobError(f"JsonColumns needs a msgspec.Struct, got {type!r}")
+        self.type = type
+        self._decode = msgspec.json.Decoder(type).decode
+        self._fields = [(name, kind, attrgetter(name)) for name, kind in column_kinds(type).items()]
+        self._integers = [(name, value_of) for name, kind, value_of in self._fields if kind == "int"]
+        self._plan = plan(type)
+        self._reader: StructReader | None = None
+
+    def reader(self, loops: Loops) -> StructReader | None:
+        """The reader of records by these loops; None if all of them are for msgspec."""
+        if self._reader is None and self._plan is not None:
+            self._reader = StructReader(loops, self._plan)
+        return self._reader
+
+    def decode(self, payloads: Sequence[bytes]) -> Decoded[E]:
+        loops = installed()
+        reader = None if loops is None or len(payloads) < FEW else self.reader(loops)
+        if reader is not None:
+            return self._decode_compiled(reader, BinaryColumn.of(payloads))
+        events, rows, bad = decode_each(payloads, self._decode)
+        try:
+            return Decoded(rows, columns=self._columns(events), bad=bad)
+        except OverflowError:
+            events, rows, bad = decode_each(payloads, self._decode_64)
+            return Decoded(rows, columns=self._columns(events), bad=bad)
+
+    def _decode_compiled(self, reader: StructReader, payloads: BinaryColumn) -> Decoded[E]:
+        columns, good = reader.read(payloads)
+        rest = np.flatnonzero(~good)
+        if not len(rest):
+            return Decoded(None, columns=columns)
+        events, rows, bad = decode_each(payloads.take(rest), self._decode_64)
+        at = rest if rows is None else rest[rows]
+        if events:
+            for name, _, value_of in self._fields:
+                columns[name] = with_values(columns[name], at, list(map(value_of, events)))
+        if not bad:
+            return Decoded(None, columns=columns)
+        bad = [(int(rest[row]), reason) for row, reason in bad]
+        index = np.delete(np.arange(len(payloads)), [row for row, _ in bad])
+        return Decoded(index, columns=take_columns(columns, index), bad=bad)
+
+    def check_column(self, name: str) -> None:
+        """Raise ``JobError`` if there is no such column."""
+        names = [known for known, _, _ in self._fields]
+        if name not in names:
+            raise JobError(f"{self.type.__name__} has no column {name!r}; it has {', '.join(names)}")
+
+    def _columns(self, events: list[E]) -> dict[str, Column]:
+        columns: dict[str, Column] = {}
+        for name, kind, value_of in self._fields:
+            values = list(map(value_of, events))
+            if kind == "text":
+                columns[name] = Texts.of(values)
+            else:
+                columns[name] = values if kind == "list" else np.array(values, dtype=_DTYPES[kind])
+        return columns
+
+    def _decode_64(self, payload: bytes) -> E:
+        event = self._decode(payload)
+        for name, value_of in self._integers:
+            if not -(2**63) <= value_of(event) < 2**63:
+                raise DeserializationError(f"{name} does not fit in 64 bits")
+        return event
+
+    def describe(self) -> str:
+        """Canonical text, part of the job's fingerprint."""
+        return f"json columns {self.type!r}"
+
+
+type_ = type

@@ -1,0 +1,203 @@
+"""Random msgspec Structs, and random records of them: valid, odd, and broken. The same seed draws the same."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import enum
+import json
+import random
+import uuid
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+Write = Callable[[random.Random], str]
+
+
+class Side(enum.Enum):
+    BUY = "buy"
+    SELL = "sell"
+
+
+class Cat(msgspec.Struct, tag="cat"):
+    lives: int
+
+
+class Dog(msgspec.Struct, tag="dog"):
+    name: str
+
+
+class Checked(msgspec.Struct):
+    amount: int
+
+    def __post_init__(self) -> None:
+        if self.amount < 0:
+            raise ValueError("negative")
+
+
+_NAMES = (
+    "id",
+    "user_id",
+    "a",
+    "the_name_of_the_item_that_was_sold",
+    "größe",
+    "value",
+    "valu",
+    "at",
+    "数",
+    "x_y_z",
+    "type",
+)
+_TEXTS = ("", "a", "some text", "seventeen letters", "Zürich", "数据流", "😀 and 😀", 'a "quoted" one', "back\\slash",
+          "line\nand\ttab", "\x7f", "\u2028", "nul\x00", "a" * 40 + "é" + "b" * 40)  # fmt: skip
+_NUMBERS = (
+    *("0", "-0", "1", "-1", "12", "00", "01", "9223372036854775807", "9223372036854775808", "-9223372036854775808"),
+    *("-9223372036854775809", "18446744073709551616", "9" * 19, "9" * 25, "1.0", "1.5", "-0.0", "0.1", "1e5", "1E5"),
+    *("1e-5", "1e+5", "1.", ".5", "1e", "1e400", "-1e400", "1e-400", "5e-324", "2.2250738585072014e-308"),
+    *("1.7976931348623157e308", "1.7976931348623159e308", "9007199254740993", "9007199254740993.0"),
+    *("0.30000000000000004", "123456789012345678901234567890.5", "0.000000000000000000000000000001", "-", "+1"),
+    *("1_000", "NaN", "Infinity"),
+)
+_OTHERS = ("null", "true", "false", "nul", "True", "[]", "{}", "[1,2]", '{"a":[{"b":null}]}', "[1,]", "{,}", '{"a"}',
+           '{"a":1 "b":2}', "[" * 70 + "]" * 70, '"\\ud800"', '"\\ud83d\\ude00"', '"\\udc00"', '"\\u00e9\\n"', '"\\x"',
+           '"', '"\x01"', "")  # fmt: skip
+
+
+def an_integer(draw: random.Random) -> str:
+    return str(
+        draw.choice((0, 1, -1, 7, 10**12, -(10**18), draw.getrandbits(draw.randrange(1, 64)), 1_753_000_000_123))
+    )
+
+
+def a_float(draw: random.Random) -> str:
+    kind = draw.randrange(6)
+    if kind == 0:
+        return repr(draw.uniform(-180, 180))
+    if kind == 1:
+        return repr(draw.random() * 10.0 ** draw.randrange(-320, 309))
+    if kind == 2:
+        return f"{draw.randrange(10**5)}.{draw.randrange(100):02}"
+    if kind == 3:
+        return f"{draw.getrandbits(63)}e{draw.randrange(-330, 310)}"
+    if kind == 4:
+        return f"-{draw.randrange(10**9)}.{draw.getrandbits(40)}"
+    return an_integer(draw)
+
+
+def a_text(draw: random.Random) -> str:
+    text = draw.choice(_TEXTS)
+    written = json.dumps(text, ensure_ascii=draw.random() < 0.3)
+    return written.replace("/", "\\/")
+
+
+def a_bool(draw: random.Random) -> str:
+    return draw.choice(("true", "false"))
+
+
+def _list_of(each: Write) -> Write:
+    return lambda draw: "[" + ",".join(each(draw) for _ in range(draw.randrange(4))) + "]"
+
+
+def _one_of(*values: str) -> Write:
+    return lambda draw: draw.choice(values)
+
+
+_SCALARS: tuple[tuple[Any, Write], ...] = (
+    (int, an_integer),
+    (float, a_float),
+    (bool, a_bool),
+    (str, a_text),
+    (Annotated[int, msgspec.Meta(ge=0)], an_integer),
+    (Annotated[int, msgspec.Meta(gt=-5, lt=10**15)], an_integer),
+    (Annotated[int, msgspec.Meta(multiple_of=2)], an_integer),
+    (Annotated[float, msgspec.Meta(ge=-90.0, le=90.0)], a_float),
+    (Annotated[str, msgspec.Meta(min_length=1, max_length=20)], a_text),
+    (list[int], _list_of(an_integer)),
+    (list[str], _list_of(a_text)),
+    (dict[str, float], lambda draw: "{" + f'"k":{a_float(draw)}' + "}"),
+    (Any, lambda draw: draw.choice((an_integer, a_text, a_float))(draw)),
+    (bytes, _one_of('"aGVsbG8="', '""')),
+    (decimal.Decimal, _one_of('"12.50"', "3", "1.25")),
+    (uuid.UUID, lambda draw: f'"{uuid.UUID(int=draw.getrandbits(128))}"'),
+    (datetime.datetime, _one_of('"2026-11-24T02:30:00Z"', '"2026-11-24T02:30:00.123456+02:00"')),
+    (Side, _one_of('"buy"', '"sell"')),
+    (Literal["a", "b"], _one_of('"a"', '"b"')),
+    (Cat | Dog, _one_of('{"type":"cat","lives":9}', '{"name":"Rex","type":"dog"}')),
+    (Checked, _one_of('{"amount":1}', '{"amount":2}')),
+    (int | str, lambda draw: draw.choice((an_integer, a_text))(draw)),
+)
+_DEFAULTS: dict[Any, Any] = {int: 5, float: 2.5, bool: True, str: "déjà"}
+
+
+class Schema:
+    """A Struct, and how records of it are written."""
+
+    def __init__(self, draw: random.Random, depth: int = 0) -> None:
+        self.members: list[tuple[str, Write, bool]] = []
+        fields: list[Any] = []
+        rename = draw.choice((None, None, "camel", "upper"))
+        for name in draw.sample(_NAMES[:-1], draw.randrange(0 if depth else 1, 9)):
+            of, write = self._type(draw, depth)
+            optional = draw.random() < 0.3
+            if draw.random() < 0.2:
+                of, write = of | None, _nullable(write)
+            default: Any = _DEFAULTS.get(of)
+            if optional and (of in _DEFAULTS or type(None) in getattr(of, "__args__", ())):
+                fields.append((name, of, default))
+            elif optional and of == list[int]:
+                fields.append((name, of, msgspec.field(default_factory=list)))
+            elif optional and depth == 0:
+                of = of | msgspec.UnsetType
+                fields.append((name, of, msgspec.UNSET))
+            else:
+                fields.append((name, of))
+                optional = False
+            self.members.append((name, write, optional))
+        options: dict[str, Any] = {"rename": rename, "forbid_unknown_fields": draw.random() < 0.1}
+        self.tag = "drawn" if draw.random() < 0.1 else None
+        self.type = msgspec.defstruct(f"Drawn{depth}", fields, kw_only=True, tag=self.tag, **options)
+        encoded = {field.name: field.encode_name for field in msgspec.structs.fields(self.type)}
+        self.members = [(encoded[name], write, optional) for name, write, optional in self.members]
+
+    def _type(self, draw: random.Random, depth: int) -> tuple[Any, Write]:
+        if depth < 2 and draw.random() < 0.15:
+            inside = Schema(draw, depth + 1)
+            return inside.type, inside.text
+        return draw.choice(_SCALARS[:4] if draw.random() < 0.6 else _SCALARS)
+
+    def text(self, draw: random.Random, odd: float = 0.02) -> str:
+        """A record; each of its parts is odd with this probability."""
+        members = list(self.members)
+        if draw.random() < 0.3:
+            draw.shuffle(members)
+        blank = draw.choice(("", "", "", " ", "\n\t "))
+        parts = [] if self.tag is None else [f'"type"{blank}:"{self.tag}"']
+        for name, write, optional in members:
+            if draw.random() < (0.3 if optional else odd):
+                continue
+            value = draw.choice((*_NUMBERS, *_OTHERS)) if draw.random() < odd else write(draw)
+            quoted = json.dumps(name, ensure_ascii=draw.random() < odd)
+            parts.append(f"{quoted}{blank}:{blank}{value}")
+        if draw.random() < 0.2:
+            value = draw.choice((*_NUMBERS, *_OTHERS)) if draw.random() < 0.3 else '{"a":[1.5,"\\u00e9",{}],"b":null}'
+            parts.insert(draw.randrange(len(parts) + 1), f"{json.dumps('other ' + draw.choice(_NAMES))}:{value}")
+        if parts and draw.random() < odd:
+            parts.append(draw.choice(parts))
+        return "{" + f"{blank},".join(parts) + blank + "}"
+
+    def record(self, draw: random.Random) -> bytes:
+        """A record as bytes, sometimes damaged."""
+        data = self.text(draw, 0.0 if draw.random() < 0.6 else 0.05).encode()
+        if draw.random() < 0.1 and data:
+            at = draw.randrange(len(data))
+            patch = draw.choice(
+                (b"", b'"', b"\\", b"{", b"}", b"[", b",", b":", b"0", b"\xff", b"\xc3", b"\xed\xa0\x80", b" ")
+            )
+            data = data[:at] + patch + data[at + draw.randrange(3) :]
+        return data
+
+
+def _nullable(write: Write) -> Write:
+    return lambda draw: "null" if draw.random() < 0.3 else write(draw)

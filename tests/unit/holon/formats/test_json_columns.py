@@ -1,0 +1,177 @@
+"""The compiled decoder and msgspec say the same of every record of every Struct: values, dead letters, reasons."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import struct
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from holon import Batch, JsonColumns
+from holon.columnar.loops import install, installed
+from holon.columnar.payloads import BinaryColumn, Texts
+from nodes.compiled.loading import ensure
+from tests.json_records import Schema
+
+RUNS, RECORDS = 3, 60
+
+
+@pytest.fixture(autouse=True, scope="module")
+def loops() -> Iterator[None]:
+    """These tests have the compiled loops; no others of this process."""
+    assert ensure(), "numba is part of the development environment"
+    yield
+    install(None)
+
+
+def readings(columns: JsonColumns[Any], payloads: Any) -> tuple[list[int], dict[str, Any], list[tuple[int, str]]]:
+    found = columns.decode(payloads)
+    rows = np.arange(len(payloads)) if found.rows is None else found.rows
+    kinds = {name: str(getattr(column, "dtype", isinstance(column, Texts))) for name, column in found.columns.items()}
+    values = {name: (kinds[name], list(map(repr, column))) for name, column in found.columns.items()}
+    return rows.tolist(), values, found.bad
+
+
+def without_loops(columns: JsonColumns[Any], payloads: Any) -> Any:
+    loops = installed()
+    install(None)
+    try:
+        return readings(columns, payloads)
+    finally:
+        install(loops)
+
+
+def compare(seed: int) -> int:
+    """Draw a Struct and records of it, and read them both ways; returns how many."""
+    draw = random.Random(seed)
+    schema = Schema(draw)
+    columns = JsonColumns(schema.type)
+    for _ in range(RUNS):
+        payloads = [schema.record(draw) for _ in range(RECORDS)]
+        assert readings(columns, payloads) == without_loops(columns, payloads), f"seed {seed}"
+    return RUNS * RECORDS
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_drawn_records_of_drawn_structs_are_read_as_msgspec_reads_them(seed: int) -> None:
+    compare(seed)
+
+
+@pytest.mark.nightly
+def test_ten_million_drawn_records_are_read_as_msgspec_reads_them() -> None:
+    seed, compared = random.randrange(1 << 40), 0
+    while compared < 10_000_000:
+        compared += compare(seed)
+        seed += 1
+
+
+class Place(msgspec.Struct):
+    lat: float
+    at_m: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+
+class Reading(msgspec.Struct, rename="camel"):
+    sensor_id: str
+    time_ns: int
+    value: float
+    place: Place
+    größe: float = 1.5
+    broken: bool = False
+    note: str | None = None
+    count: int | None = None
+    tags: list[str] = msgspec.field(default_factory=list)
+
+
+FULL = {"sensorId": "Zürich \"1\"", "timeNs": 1_753_000_000_123_456_789, "value": 0.8444218515250481,
+        "place": {"lat": -78.64077206021233, "atM": 3, "at_m": 7}, "größe": 2, "broken": True, "note": "😀",
+        "count": None, "tags": ["a", "b"], "other": [{"deep": [1, 2.5e-3, None, True, "\\"]}]}  # fmt: skip
+
+
+def variants() -> list[bytes]:
+    """One record in many orders, with blanks, with and without what may be missing."""
+    draw, found = random.Random(1), []
+    for number in range(200):
+        names = draw.sample(list(FULL), len(FULL))
+        kept = {name: FULL[name] for name in names if name in list(FULL)[:4] or draw.random() < 0.7}
+        separators = (" , ", "\t:\n") if number % 3 == 0 else (",", ":")
+        found.append(json.dumps(kept, ensure_ascii=number % 2 == 0, separators=separators).encode())
+    return found
+
+
+def taken(type: type[msgspec.Struct], payloads: list[bytes]) -> list[bool]:
+    """For each record, whether the compiled loop reads it as a whole."""
+    loops = installed()
+    assert loops is not None
+    reader = JsonColumns(type).reader(loops)
+    assert reader is not None
+    return reader.read(BinaryColumn.of(payloads))[1].tolist()
+
+
+def test_right_records_need_no_msgspec() -> None:
+    """Whatever their order, blanks, escapes, unknown fields, and what is missing or null."""
+    payloads = variants()
+    assert all(taken(Reading, payloads))
+    found = JsonColumns(Reading).decode(payloads).columns
+    events = [msgspec.json.decode(payload, type=Reading) for payload in payloads]
+    assert found["place"] == [event.place for event in events] and found["note"] == [event.note for event in events]
+    assert found["place.at_m"].tolist() == [event.place.at_m for event in events]
+    assert found["count"] == [event.count for event in events] and found["tags"] == [event.tags for event in events]
+    assert found["sensor_id"] == [event.sensor_id for event in events]
+
+
+def test_structs_whose_tag_json_escapes_are_for_msgspec() -> None:
+    quoted = msgspec.defstruct("Quoted", [("a", int)], tag='x"y')
+    payloads = [b'{"type":"x\\"y","a":1}', b'{"type":"x"y","a":1}'] * 20
+    loops = installed()
+    assert loops is not None and JsonColumns(quoted).reader(loops) is None
+    assert readings(JsonColumns(quoted), payloads) == without_loops(JsonColumns(quoted), payloads)
+
+
+def test_floats_are_those_that_python_reads() -> None:
+    class Number(msgspec.Struct):
+        n: float
+
+    draw = random.Random(2)
+    bits = struct.Struct("<d")
+    numbers = [bits.unpack(draw.randbytes(8))[0] for _ in range(20_000)]
+    texts = [repr(number) for number in numbers if math.isfinite(number)]
+    texts += [f"{draw.randrange(10**19)}e{draw.randrange(-340, 289)}" for _ in range(20_000)]
+    texts += [f"{draw.randrange(10**6)}.{draw.randrange(10**6)}" for _ in range(20_000)]
+    texts += [f"{2**53 + draw.randrange(2**10)}.5" for _ in range(2_000)]  # ties
+    payloads = [b'{"n":%s}' % text.encode() for text in texts]
+    whole = taken(Number, payloads)
+    assert sum(whole) > 0.95 * len(whole), "all but ties and the smallest"
+    found = JsonColumns(Number).decode(payloads)
+    assert found.rows is None and found.columns["n"].tolist() == [float(text) for text in texts]
+
+
+def test_columns_that_are_made_when_they_are_asked_for_can_be_cut() -> None:
+    payloads = [
+        *variants(),
+        b'{"sensorId":"x","timeNs":1,"value":1.0,"place":{"lat":1},"note":"\\u0061","sensorId":"y"}',
+    ]
+    columns = JsonColumns(Reading).decode(payloads).columns
+    events = [msgspec.json.decode(payload, type=Reading) for payload in payloads]
+    batch = Batch(np.arange(len(payloads)), np.arange(len(payloads)), columns, ())
+    odd = batch.take(np.arange(len(payloads)) % 2 == 0)
+    for name in ("note", "place", "count"):
+        wanted = [getattr(event, name) for event in events]
+        assert odd[name] == wanted[::2] and columns[name][-1] == wanted[-1] and columns[name][3:7] == wanted[3:7]
+    assert events[-1].sensor_id == "y" == columns["sensor_id"][-1]
+
+
+def test_a_number_of_a_struct_inside_that_no_column_can_hold_is_a_dead_letter() -> None:
+    class Outer(msgspec.Struct):
+        inner: Place
+
+    payloads = [b'{"inner":{"lat":1,"at_m":%d}}' % number for number in (1, 2**63, -1)] * 10
+    found = JsonColumns(Outer).decode(payloads)
+    reasons = {reason for _, reason in found.bad}
+    assert reasons == {"inner.at_m does not fit in 64 bits", "Expected `int` >= 0 - at `$.inner.at_m`"}
+    assert readings(JsonColumns(Outer), payloads) == without_loops(JsonColumns(Outer), payloads)
