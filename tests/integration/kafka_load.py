@@ -24,7 +24,8 @@ DIRECT = {"holon.reader": "direct", "holon.writer": "direct"}
 CONFLUENT = {"holon.reader": "librdkafka", "holon.writer": "librdkafka", "socket.timeout.ms": "10000"}
 """By its default it waits 60 s for a broker that stands still."""
 IMPLEMENTATIONS: Mapping[str, Mapping[str, str]] = {"direct": DIRECT, "confluent": CONFLUENT}
-PATIENCE_S = 90.0
+PATIENCE_S = 240.0
+"""For what may be only slow: longer than ``until`` waits, so that no writer gives up before its test does."""
 _MOST_UNACKNOWLEDGED = 3_000
 _PAUSE_S = 0.02
 """Between two looks: enough records for each fault to meet some, and time left for the brokers to come back."""
@@ -33,7 +34,7 @@ _JOB = "load"
 
 def open_columns(bootstrap: str, properties: Mapping[str, str], timeout_s: float = PATIENCE_S) -> KafkaLog:
     """A log as nodes that work on columns open it."""
-    log = KafkaLog(bootstrap, properties, timeout_s=timeout_s)
+    log = KafkaLog(bootstrap, properties, timeout_s=timeout_s, connect_timeout_s=timeout_s)
     assert compiled.ensure(), "numba is part of the development environment"
     assert log.use_columns()
     install(None)  # the log keeps them; other tests of this process do without
