@@ -10,13 +10,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import psutil
-from confluent_kafka import ElectionType, KafkaException
+from confluent_kafka import ElectionType, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as KafkaPartition
 from confluent_kafka.admin import (
     AdminClient,
@@ -28,11 +27,14 @@ from confluent_kafka.admin import (
 )
 
 from nodes.local_kafka import broker as kafka_broker
-from tests.integration.processes import ROOT, until
+from nodes.log.kafka.direct.connection import Lost, Wire, leaders
+from tests.integration.processes import PLENTY_S, ROOT, until
 
 ALTER_REASSIGNMENTS, ALTER_QUOTAS = 45, 49
-_TIMEOUT_MS = 30_000
+_TIMEOUT_MS = int(PLENTY_S * 1000)
 _ASK_S = 5.0
+_LED = (None, KafkaError.ELECTION_NOT_NEEDED)
+"""The controller's answers about a partition that its preferred replica leads."""
 
 
 def holon_kafka(folder: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
@@ -69,57 +71,83 @@ class Quorum:
         """Partition -> brokers whose replicas are in sync."""
         return {number: sorted(one.isrs) for number, one in self._partitions(topic).items()}
 
-    def replicas(self, topic: str) -> dict[int, list[int]]:
-        """Partition -> brokers, the preferred leader first."""
-        return {number: list(one.replicas) for number, one in self._partitions(topic).items()}
-
     def _partitions(self, topic: str) -> dict[int, Any]:
         try:
             return self._admin.list_topics(topic, timeout=_ASK_S).topics[topic].partitions
         except KafkaException:
             return {}
 
-    def await_all_in_sync(self, topic: str) -> None:
-        """Until each replica of each partition is."""
-        until(
-            lambda: (
-                bool(found := self._partitions(topic))
+    def await_all_in_sync(self, topic: str, replicas: Mapping[int, Sequence[int]] | None = None) -> None:
+        """Until each replica of each partition is; with ``replicas`` until these are the replicas, in this order.
+
+        One answer has to say all of it: the next may be that of a broker that knows less.
+        """
+
+        def in_sync() -> bool:
+            found = self._partitions(topic)
+            lie = {number: list(one.replicas) for number, one in found.items()}
+            wanted = {} if replicas is None else {number: list(brokers) for number, brokers in replicas.items()}
+            return (
+                bool(found)
+                and lie | wanted == lie
                 and all(sorted(one.isrs) == sorted(one.replicas) for one in found.values())
-            ),
-            f"all replicas of {topic} are in sync",
+            )
+
+        until(in_sync, f"all replicas of {topic} are in sync{'' if replicas is None else f': {dict(replicas)}'}")
+
+    def await_led_without(self, topic: str, number: int) -> None:
+        """Until others lead each partition. That no broker has answered says nothing."""
+        until(
+            lambda: bool(found := self.leaders(topic)) and all(one not in (-1, number) for one in found.values()),
+            f"others than {number} lead {topic}",
         )
+
+    def _is_led_for(self, address: str, topic: str, partitions: int) -> bool:
+        """Whether the broker of that address knows leaders of them all."""
+        host, _, port = address.rpartition(":")
+        wire = Wire.connect(host, int(port), "test", _ASK_S)
+        if isinstance(wire, Lost):
+            return False
+        found = leaders(wire, topic)
+        wire.close()
+        return not isinstance(found, Lost) and [bool(one.host) for one in found.values()] == [True] * partitions
 
     # --- what an operator does ---------------------------------------------------------------------------------------
 
     def create(self, topic: str, replicas: Sequence[Sequence[int]], **config: str) -> None:
-        """A topic with these brokers for each partition, the preferred leader first."""
+        """A topic with these brokers for each partition, the preferred leader first; it leads, and all brokers know."""
         named = {name.replace("_", "."): value for name, value in config.items()}
         wish = NewTopic(topic, num_partitions=len(replicas), replica_assignment=[list(one) for one in replicas],
                         config={"message.timestamp.type": "LogAppendTime", **named})  # fmt: skip
-        self._admin.create_topics([wish])[topic].result(_ASK_S * 6)
-        until(
-            lambda: len(found := self.leaders(topic)) == len(replicas) and all(one > 0 for one in found.values()),
-            f"{topic} has leaders",
-        )
+        self._admin.create_topics([wish])[topic].result(PLENTY_S)
+        for address in self.bootstrap.split(","):
+            until(
+                lambda address=address: self._is_led_for(address, topic, len(replicas)),
+                f"{address} knows leaders of {topic}",
+            )
+        self.elect_preferred(topic, dict(enumerate(replicas)))
 
     def set(self, topic: str, name: str, value: str) -> None:
         """A property of a topic."""
         entry = ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
-        self._admin.incremental_alter_configs([resource])[resource].result(_ASK_S * 6)
+        self._admin.incremental_alter_configs([resource])[resource].result(PLENTY_S)
 
-    def elect_preferred(self, topic: str) -> None:
-        """A clean election: the first replica of each partition leads it from then on."""
-        wanted = {number: brokers[0] for number, brokers in self.replicas(topic).items()}
+    def elect_preferred(self, topic: str, replicas: Mapping[int, Sequence[int]]) -> None:
+        """A clean election: the first of its replicas, which are these, leads each partition from then on."""
+        wanted = {number: brokers[0] for number, brokers in replicas.items()}
+        places = [KafkaPartition(topic, number) for number in wanted]
+        held = False
 
         def led() -> bool:
-            if self.leaders(topic) == wanted:
-                return True
-            places = [KafkaPartition(topic, number) for number in wanted]
-            self._admin.elect_leaders(ElectionType.PREFERRED, places).result(_ASK_S * 6)
-            return False
+            """First by the controller's own word: brokers may still know the leaders of before the last ones."""
+            nonlocal held
+            with suppress(KafkaException, TimeoutError):  # the controller is being elected itself
+                said = self._admin.elect_leaders(ElectionType.PREFERRED, places).result(PLENTY_S)
+                held = held or all((error and error.code()) in _LED for error in said.values())
+            return held and self.leaders(topic) == wanted
 
-        until(led, f"the preferred replicas lead {topic}")
+        until(led, f"the preferred replicas lead {topic}: {wanted}")
 
     def reassign(self, topic: str, replicas: Mapping[int, Sequence[int]]) -> None:
         """Other brokers for these partitions; returns when the new ones have all and the old ones are gone."""
@@ -131,14 +159,7 @@ class Quorum:
         body = struct.pack(">iBB", _TIMEOUT_MS, 2, len(name) + 1) + name + bytes([len(replicas) + 1]) + rows + b"\0\0"
         answer = self._ask_controller(ALTER_REASSIGNMENTS, b"\0" + body)
         assert answer[1 + 4 : 1 + 4 + 2] == b"\0\0", answer
-        wanted = {number: sorted(brokers) for number, brokers in replicas.items()}
-        until(
-            lambda: (
-                {number: sorted(found) for number, found in self.replicas(topic).items() if number in wanted} == wanted
-            ),
-            f"{topic} lies on other brokers",
-        )
-        self.await_all_in_sync(topic)
+        self.await_all_in_sync(topic, replicas)
 
     def throttle(self, client_id: str, bytes_per_s: float | None) -> None:
         """Quotas of a client at each broker, for writing and reading; None: as much as it likes."""
@@ -155,7 +176,7 @@ class Quorum:
     def _ask_controller(self, api: int, body: bytes) -> bytes:
         """The answer of a broker, which passes it on to the controller. ``body`` begins behind the client's name."""
         host, _, port = self.bootstrap.partition(",")[0].rpartition(":")
-        with socket.create_connection((host, int(port)), _ASK_S * 6) as connection:
+        with socket.create_connection((host, int(port)), PLENTY_S) as connection:
             request = struct.pack(">hhih", api, 0, 1, 4) + b"test" + body
             connection.sendall(struct.pack(">i", len(request)) + request)
             with connection.makefile("rb") as answers:
@@ -169,7 +190,7 @@ class Quorum:
         pid = self.pid(number)
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
-        until(lambda: not psutil.pid_exists(pid), f"broker {number} is dead")
+        until(lambda: self.pid(number) != pid, f"broker {number} is dead")
 
     def up(self) -> None:
         """Those that do not run run again."""
