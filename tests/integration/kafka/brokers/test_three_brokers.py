@@ -170,10 +170,12 @@ def test_what_an_unclean_election_loses_is_named_by_each_reader(quorum: Quorum) 
             topic = f"unclean-{name}"
             quorum.create(topic, [(1, 2)], unclean_leader_election_enable="true", min_insync_replicas="1")
             logs[topic] = stack.enter_context(open_columns(quorum.bootstrap, properties))
-        writer = stack.enter_context(KafkaLog(quorum.bootstrap, CONFLUENT, timeout_s=PATIENCE_S))
+        writer = stack.enter_context(patient(quorum))
         for topic, log in logs.items():
             writer.append(topic, 0, [b"kept"] * 100)
             assert read_on(log, topic, 0, 100) == [b"kept"] * 100
+            quorum.await_all_in_sync(topic, {0: (1, 2)})
+            quorum.elect_preferred(topic, {0: (1, 2)})
         with quorum.stopped(2):
             for topic, log in logs.items():
                 until(lambda topic=topic: quorum.in_sync(topic) == {0: [1]}, "only the leader is in sync")
@@ -182,13 +184,17 @@ def test_what_an_unclean_election_loses_is_named_by_each_reader(quorum: Quorum) 
             quorum.kill(1)
         for topic in logs:
             until(lambda topic=topic: quorum.leaders(topic) == {0: 2}, "the replica that lacks records leads")
-        with KafkaLog(quorum.bootstrap, CONFLUENT, timeout_s=PATIENCE_S) as another:
+        with patient(quorum) as another:
             for topic in logs:
                 assert another.append(topic, 0, [b"other"] * 100).first_offset == 100
         for topic, log in logs.items():
             with pytest.raises(LogTruncated, match=rf"{topic}.* partition 0 .*--reset"):
                 read_on(log, topic, 150, 200)
         quorum.up()
+
+
+def patient(quorum: Quorum) -> KafkaLog:
+    return KafkaLog(quorum.bootstrap, CONFLUENT, timeout_s=PATIENCE_S, connect_timeout_s=PATIENCE_S)
 
 
 def read_on(log: KafkaLog, topic: str, offset: int, end: int) -> list[bytes]:
