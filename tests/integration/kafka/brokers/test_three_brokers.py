@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import pytest
 
@@ -69,8 +70,15 @@ def unharmed(loads: Loads) -> Iterator[None]:
 
 
 def test_three_brokers_are_started_once_and_known_as_one_cluster(quorum: Quorum) -> None:
-    code, said = holon_kafka(quorum.folder, "status")
-    assert (code, said["answers"], said["bootstrap"]) == (0, True, quorum.bootstrap)
+    said: dict[str, Any] = {}
+
+    def all_answer() -> bool:
+        code, answered = holon_kafka(quorum.folder, "status")
+        said.update(answered)
+        return (code, answered["answers"]) == (0, True)
+
+    until(all_answer, "all brokers answer")
+    assert said["bootstrap"] == quorum.bootstrap
     assert [one["id"] for one in said["brokers"]] == [1, 2, 3]
     assert len({one["pid"] for one in said["brokers"]}) == 3
     code, again = holon_kafka(quorum.folder, "up")
