@@ -33,8 +33,6 @@ from tests.integration.processes import PLENTY_S, ROOT, until
 ALTER_REASSIGNMENTS, ALTER_QUOTAS = 45, 49
 _TIMEOUT_MS = int(PLENTY_S * 1000)
 _ASK_S = 5.0
-_LED = (None, KafkaError.ELECTION_NOT_NEEDED)
-"""The controller's answers about a partition that its preferred replica leads."""
 
 
 def holon_kafka(folder: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
@@ -144,7 +142,7 @@ class Quorum:
             nonlocal held
             with suppress(KafkaException, TimeoutError):  # the controller is being elected itself
                 said = self._admin.elect_leaders(ElectionType.PREFERRED, places).result(PLENTY_S)
-                held = held or all((error and error.code()) in _LED for error in said.values())
+                held = held or all(map(_is_led, said.values()))
             return held and self.leaders(topic) == wanted
 
         until(led, f"the preferred replicas lead {topic}: {wanted}")
@@ -213,3 +211,8 @@ class Quorum:
         end_s = time.monotonic() + seconds
         while time.monotonic() < end_s:
             time.sleep(0.05)
+
+
+def _is_led(error: KafkaError | None) -> bool:
+    """Whether the controller says of a partition that its preferred replica leads it."""
+    return error is None or error.code() == KafkaError.ELECTION_NOT_NEEDED
