@@ -19,9 +19,11 @@ from nodes.local_kafka import broker as kafka_broker
 from nodes.local_kafka.jars import locked
 from nodes.local_kafka.process import free_port
 from nodes.log.kafka.log import KafkaLog
+from tests.integration.kafka_patience import patient_log
 from tests.integration.processes import ROOT
 
 _LOOK_S = 0.2
+_START_S = 300.0
 USER, PASSWORD = "holon", "swordfish"
 """The user that may connect to ``session_sasl``."""
 
@@ -68,7 +70,7 @@ def session_sasl() -> str:
 def session_log(folder: Path, properties: Mapping[str, str] | None = None, **options: int) -> KafkaLog:
     """A log of its own on the session's broker; the same folder gives the same log."""
     prefix = f"t{hashlib.blake2b(os.fsencode(folder), digest_size=6).hexdigest()}-"
-    return KafkaLog(session_bootstrap(), properties, prefix=prefix, **options)
+    return patient_log(session_bootstrap(), properties, prefix=prefix, **options)
 
 
 def _with_sasl() -> dict[str, str]:
@@ -87,7 +89,7 @@ def guard(folder: Path, pid: int) -> None:
     """Run a broker as long as that process lives."""
     session = psutil.Process(pid)
     try:
-        print(kafka_broker.up(folder, properties=_with_sasl()).bootstrap, flush=True)
+        print(kafka_broker.up(folder, properties=_with_sasl(), timeout_s=_START_S).bootstrap, flush=True)
         while session.is_running() and session.status() != psutil.STATUS_ZOMBIE:
             time.sleep(_LOOK_S)
     finally:
