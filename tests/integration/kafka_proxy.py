@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tests import fault_durations
+from tests.integration.processes import PLENTY_S
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, INIT_PRODUCER_ID, END_TXN = 0, 1, 2, 3, 22, 26
 Direction = Literal["request", "reply"]
@@ -28,12 +29,17 @@ _BEFORE_PRODUCER_ERROR = 4 + 4 + 4
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One request, or the reply to it: ``key`` and ``client`` are the request's."""
+    """One request, or the reply to it: ``key``, ``version`` and ``client`` are the request's."""
 
     direction: Direction
     key: int
+    version: int
     client: str
     body: bytes
+
+
+Asked = dict[int, tuple[int, int, str]]
+"""Of the requests on a connection that are not answered: key, version and client."""
 
 
 @dataclass(eq=False)
@@ -73,7 +79,7 @@ class Proxy:
 
     def __enter__(self) -> Proxy:
         self._thread.start()
-        assert self._listening.wait(60)
+        assert self._listening.wait(PLENTY_S)
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -111,8 +117,7 @@ class Proxy:
         async def passes(rule: Rule, data: bytes) -> tuple[bytes, bool]:
             return data, True
 
-        head = struct.pack(">hh", key, version)
-        return self._add(lambda frame: frame.direction == "request" and frame.body[:4] == head, passes, once=False)
+        return self._add(self._matcher("request", key, "", version), passes, once=False)
 
     def cut_at(self, size: int, direction: Direction, *, key: int) -> Rule:
         """The next such frame ends after ``size`` bytes, and its connection with it."""
@@ -133,30 +138,37 @@ class Proxy:
         return self._add(lambda frame: match(frame) and find in frame.body, flip, once)
 
     def answer(self, error: int) -> Rule:
-        """The next answer to a batch says this error, whatever the broker did; of requests in the form of version 7."""
+        """The next answer to a batch says this error, whatever the broker did; to requests of version 7."""
 
         async def say(rule: Rule, data: bytes) -> tuple[bytes, bool]:
             at = _BEFORE_NAME + struct.unpack_from(">h", data, _BEFORE_NAME - 2)[0] + _BEFORE_ERROR
             return _with_error(data, at, error), True
 
-        return self._add(self._matcher("reply", PRODUCE, ""), say, True)
+        return self._add(self._matcher("reply", PRODUCE, "", 7), say, True)
 
     def answer_producer(self, error: int) -> Rule:
-        """The next answer to who asks for a producer's number says this error; in the form of version 1."""
+        """The next answer to who asks for a producer's number by version 1 says this error.
+
+        The library asks too, by another version and at its leisure.
+        """
 
         async def say(rule: Rule, data: bytes) -> tuple[bytes, bool]:
             return _with_error(data, _BEFORE_PRODUCER_ERROR, error), True
 
-        return self._add(self._matcher("reply", INIT_PRODUCER_ID, ""), say, True)
+        return self._add(self._matcher("reply", INIT_PRODUCER_ID, "", 1), say, True)
 
     def _add(self, matches: Callable[[Frame], bool], act: Any, once: bool) -> Rule:
         rule = Rule(self, matches, act, once)
         self.rules = [*self.rules, rule]
         return rule
 
-    def _matcher(self, direction: Direction | None, key: int | None, topic: str) -> Callable[[Frame], bool]:
+    def _matcher(
+        self, direction: Direction | None, key: int | None, topic: str, version: int | None = None
+    ) -> Callable[[Frame], bool]:
         def matches(frame: Frame) -> bool:
             if direction not in (None, frame.direction) or key not in (None, frame.key):
+                return False
+            if version not in (None, frame.version):
                 return False
             return not topic or any(name in frame.body for name in self._names(topic))
 
@@ -195,7 +207,7 @@ class Proxy:
         except OSError:
             to_client.close()
             return
-        asked: dict[int, tuple[int, str]] = {}
+        asked: Asked = {}
         await asyncio.gather(
             self._carry("request", client, to_broker, asked), self._carry("reply", broker, to_client, asked)
         )
@@ -205,7 +217,7 @@ class Proxy:
         direction: Direction,
         source: asyncio.StreamReader,
         target: asyncio.StreamWriter,
-        asked: dict[int, tuple[int, str]],
+        asked: Asked,
     ) -> None:
         """Until the sender ends. Bytes that the receiver does not want any more are dropped."""
         try:
@@ -251,13 +263,13 @@ def _with_error(data: bytes, at: int, error: int) -> bytes:
     return data[:at] + struct.pack(">h", error) + data[at + 2 :]
 
 
-def _request(body: bytes, asked: dict[int, tuple[int, str]]) -> Frame:
-    key, _, correlation, length = struct.unpack_from(">hhih", body)
+def _request(body: bytes, asked: Asked) -> Frame:
+    key, version, correlation, length = struct.unpack_from(">hhih", body)
     client = body[10 : 10 + max(0, length)].decode()
-    asked[correlation] = (key, client)
-    return Frame("request", key, client, body)
+    asked[correlation] = (key, version, client)
+    return Frame("request", key, version, client, body)
 
 
-def _reply(body: bytes, asked: dict[int, tuple[int, str]]) -> Frame:
-    key, client = asked.pop(struct.unpack_from(">i", body)[0])
-    return Frame("reply", key, client, body)
+def _reply(body: bytes, asked: Asked) -> Frame:
+    key, version, client = asked.pop(struct.unpack_from(">i", body)[0])
+    return Frame("reply", key, version, client, body)

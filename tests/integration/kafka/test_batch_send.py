@@ -8,12 +8,20 @@ from pathlib import Path
 import pytest
 
 from nodes.log import LogUnavailable, RecordTooLarge
+from nodes.log.kafka.direct.produce_requests import WANTED
 from nodes.log.kafka.log import KafkaLog
 from tests.integration.kafka_broker import session_bootstrap, session_log
+from tests.integration.kafka_patience import connect_patiently, patient_log
 from tests.integration.kafka_proxy import INIT_PRODUCER_ID, PRODUCE, Proxy
 from tests.integration.log_makers import read_by_columns
 
 NOT_LEADER, TOO_LATE, TOO_LARGE, LOADING = 6, 7, 10, 14
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is told apart here is what is written over connections of the log's own."""
+    connect_patiently(monkeypatch)
 
 
 @pytest.fixture
@@ -29,9 +37,9 @@ def direct(tmp_path: Path) -> Iterator[KafkaLog]:
         yield log
 
 
-def behind(proxy: Proxy, direct: KafkaLog, **options: float) -> KafkaLog:
+def behind(proxy: Proxy, direct: KafkaLog) -> KafkaLog:
     """The same log through the proxy."""
-    log = KafkaLog(proxy.bootstrap, prefix=direct.prefix, **options)  # type: ignore[arg-type]
+    log = patient_log(proxy.bootstrap, prefix=direct.prefix)
     read_by_columns(log)
     return log
 
@@ -72,7 +80,7 @@ def test_what_is_sent_together_is_one_request(direct: KafkaLog, proxy: Proxy) ->
 
 def test_who_is_told_that_numbers_of_producers_are_being_fetched_asks_again(direct: KafkaLog, proxy: Proxy) -> None:
     said = proxy.answer_producer(LOADING)
-    asked = proxy.delay(0, "request", key=INIT_PRODUCER_ID)
+    asked = proxy.count(INIT_PRODUCER_ID, WANTED[INIT_PRODUCER_ID])
     with behind(proxy, direct) as log:
         log.send("t", 0, [b"one"])
         log.poll_acks(wait=True)
@@ -103,7 +111,7 @@ def test_of_what_was_sent_together_only_what_was_not_taken_is_sent_again(direct:
 
 
 def test_who_waits_for_what_is_gathered_sends_it(direct: KafkaLog) -> None:
-    with KafkaLog(session_bootstrap(), prefix=direct.prefix) as log:
+    with patient_log(session_bootstrap(), prefix=direct.prefix) as log:
         read_by_columns(log)
         with log.batched():
             log.send("t", 0, [b"one"])
@@ -130,10 +138,11 @@ def test_what_a_broker_refuses_is_told_by_name_and_nothing_is_sent_after_it(dire
 
 
 def test_a_broker_that_says_nothing_is_an_error_when_the_time_is_over(direct: KafkaLog, proxy: Proxy) -> None:
-    with behind(proxy, direct, timeout_s=2.0) as log:
+    with behind(proxy, direct) as log:
         log.send("t", 0, [b"one"])
         log.poll_acks(wait=True)
         held = proxy.hold("reply", key=PRODUCE)
+        log._sender._timeout_s = 2.0  # not before: the first answer may take its time
         log.send("t", 0, [b"two"])
         with pytest.raises(LogUnavailable, match=r"partition 0.*not acknowledged"):
             log.poll_acks(wait=True)
@@ -141,7 +150,7 @@ def test_a_broker_that_says_nothing_is_an_error_when_the_time_is_over(direct: Ka
 
 
 def test_a_compression_that_is_not_known_here_is_left_to_the_library(direct: KafkaLog) -> None:
-    with KafkaLog(session_bootstrap(), {"compression.type": "zstd"}, prefix=direct.prefix) as log:
+    with patient_log(session_bootstrap(), {"compression.type": "zstd"}, prefix=direct.prefix) as log:
         read_by_columns(log)
         log.send("t", 0, [b"a" * 1_000] * 50, headers=[b"h"] * 50)
         log.poll_acks(wait=True)
