@@ -9,19 +9,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaError
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from nodes.errors import SettingsError
 from nodes.log.kafka.log import KafkaLog
+from nodes.log.kafka.retry_policy import Remedy, remedy
 from nodes.settings.settings import load_settings
 from tests.integration.fleet_support import OUTPUT
 from tests.integration.kafka.test_log import create_limited
 from tests.integration.kafka_broker import session_bootstrap, session_log
 from tests.integration.kafka_stage import KafkaStage
-from tests.integration.processes import ROOT, until
+from tests.integration.processes import PLENTY_S, ROOT, until
 
 A, B = "a", "b"
+PLENTY_MS = int(PLENTY_S * 1000)
 
 
 @pytest.fixture
@@ -45,13 +47,23 @@ def seen(name: str, partition: int, *, committed: bool) -> list[bytes]:
     try:
         consumer.assign([KafkaPartition(name, partition, 0)])
         while True:
-            message = consumer.poll(30)
+            message = consumer.poll(PLENTY_S)
             assert message is not None, "the broker does not answer"
-            if message.error() is not None:
+            error = message.error()
+            if error is None:
+                found.append(message.value() or b"")
+            elif error.code() == KafkaError._PARTITION_EOF:
                 return found
-            found.append(message.value() or b"")
+            else:
+                assert remedy(error.code()) is Remedy.WAIT, error
     finally:
         consumer.close()
+
+
+def await_decided(log: KafkaLog, topic: str) -> None:
+    """Until no transaction is open there: of one that is committed the coordinator says so, and writes it later."""
+    places = [(topic, partition) for partition in range(log.partitions(topic))]
+    until(lambda: all(log.end_offset(*at) == log.high_watermark(*at) for at in places), f"{topic} is decided")
 
 
 def all_seen(log: KafkaLog, *, committed: bool) -> list[list[bytes]]:
@@ -60,7 +72,7 @@ def all_seen(log: KafkaLog, *, committed: bool) -> list[list[bytes]]:
 
 def test_what_is_sent_together_shows_together(log: KafkaLog, tmp_path: Path) -> None:
     with session_log(tmp_path) as writer:
-        writer.use_transactions([A, B], f"{log.prefix}writer")
+        writer.use_transactions([A, B], f"{log.prefix}writer", timeout_ms=PLENTY_MS)
         told: list[tuple[str, int]] = []
         for name, topic, partition in (("a0", A, 0), ("b0", B, 0), ("b1", B, 1)):
             value = name.encode()
@@ -69,6 +81,8 @@ def test_what_is_sent_together_shows_together(log: KafkaLog, tmp_path: Path) -> 
         assert all_seen(log, committed=True) == [[], [], []]
         assert told == [], "not committed is not acknowledged"
         writer.poll_acks()
+        for topic in (A, B):
+            await_decided(log, topic)
         assert all_seen(log, committed=True) == [[b"a0"] * 2, [b"b0"] * 2, [b"b1"] * 2]
         assert sorted(told) == [("a0", 2), ("b0", 2), ("b1", 2)]
         writer.send(A, 0, [b"taken back"])
@@ -80,12 +94,13 @@ def test_topics_with_small_limits_take_what_is_sent_together(log: KafkaLog, tmp_
     create_limited(log, 50_000)
     values = [b"%06d" % number * 100 for number in range(1000)]
     with session_log(tmp_path) as writer:
-        writer.use_transactions([A, "limited"], f"{log.prefix}writer")
+        writer.use_transactions([A, "limited"], f"{log.prefix}writer", timeout_ms=PLENTY_MS)
         ends: list[int] = []
         for at in range(0, 1000, 20):
             writer.send("limited", 0, values[at : at + 20], done=ends.append)
         writer.poll_acks(wait=True)
     assert ends == list(range(20, 1001, 20))
+    await_decided(log, "limited")
     assert seen(log.prefix + "limited", 0, committed=True) == values
 
 
@@ -95,8 +110,8 @@ def test_of_a_killed_writer_nothing_shows_and_readers_wait_until_its_time_is_ove
     """The price of transactions: what others commit meanwhile is hidden behind what the dead one left open."""
     script = (
         "import sys, time; from nodes.log.kafka.log import KafkaLog\n"
-        "log = KafkaLog(sys.argv[1], prefix=sys.argv[2])\n"
-        "log.use_transactions(['a'], 'killed', timeout_ms=4000)\n"
+        "log = KafkaLog(sys.argv[1], prefix=sys.argv[2], connect_timeout_s=120.0, timeout_s=120.0)\n"
+        "log.use_transactions(['a'], 'killed', timeout_ms=15000)\n"
         "log.send('a', 0, [b'lost'], done=print)\n"
         "print('sent', flush=True); time.sleep(300)"
     )
@@ -105,7 +120,7 @@ def test_of_a_killed_writer_nothing_shows_and_readers_wait_until_its_time_is_ove
         assert process.stdout is not None and process.stdout.readline() == "sent\n"
         until(lambda: all_seen(log, committed=False)[0] == [b"lost"], "it is on the broker")
         process.kill()
-    log.use_transactions([A], f"{log.prefix}survivor")
+    log.use_transactions([A], f"{log.prefix}survivor", timeout_ms=PLENTY_MS)
     log.send(A, 0, [b"kept"])
     log.poll_acks()
     assert all_seen(log, committed=False)[0] == [b"lost", b"kept"]
@@ -119,10 +134,13 @@ def test_a_killed_node_leaves_no_result_out_and_none_torn(tmp_path: Path) -> Non
         run = stage.open()
         stage.feed(400)
         with stage.fleet(2, crashpoints={0: "after-output:3"}) as fleet:
+            first = fleet.members[0].process
+            with stage.feeding():
+                until(lambda: first.poll() is not None, "the node is killed where it should be")
+            assert first.returncode == -signal.SIGKILL
             stage.feed(2000)
             stage.finish(run, fleet)
-        dead = [member.process.returncode for member in fleet.members]
-        assert -signal.SIGKILL in dead, "the node was killed where it should be"
+        await_decided(stage.log, OUTPUT)  # what the killed node left open, too
         stage.assert_exact()
         name = stage.prefix + OUTPUT
         shown = [seen(name, p, committed=True) for p in range(stage.log.partitions(OUTPUT))]
