@@ -33,7 +33,7 @@ QUICK = ("node.batch_max_records=50", "node.checkpoint_interval_ms=100", "node.b
 NOBODY_IS_SUSPECTED = "node.failure_timeout_ms=120000"
 """For tests in which a node that a busy machine keeps waiting must not be taken for dead."""
 UNTRIMMED = "node.truncate_internal_topics=false"
-"""For tests that read the job's own topics from their beginning, however long they take."""
+"""For tests that read the job's own topics from their beginning, or cut a node off from them, for however long."""
 
 
 class Stage:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.fleet_support import owners
+from tests.integration.fleet_support import UNTRIMMED, owners
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.kafka_proxy import Proxy
 from tests.integration.kafka_stage import OUTLASTS_ALL_CUTS, KafkaStage
@@ -58,7 +58,7 @@ def cable() -> Iterator[tuple[str, str] | None]:
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[KafkaStage]:
-    stage = KafkaStage(tmp_path, session_bootstrap(), OUTLASTS_ALL_CUTS)
+    stage = KafkaStage(tmp_path, session_bootstrap(), OUTLASTS_ALL_CUTS, UNTRIMMED)
     yield stage
     stage.log.close()
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nodes.fleet.monitor import Monitor
-from tests.integration.fleet_support import owners
+from tests.integration.fleet_support import UNTRIMMED, owners
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.kafka_proxy import FETCH, PRODUCE, Proxy, Rule
 from tests.integration.kafka_stage import OUTLASTS_ALL_CUTS, KafkaStage
@@ -18,7 +18,7 @@ from tests.integration.processes import until
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[KafkaStage]:
-    stage = KafkaStage(tmp_path, session_bootstrap(), OUTLASTS_ALL_CUTS)
+    stage = KafkaStage(tmp_path, session_bootstrap(), OUTLASTS_ALL_CUTS, UNTRIMMED)
     yield stage
     stage.log.close()
 
