@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,12 @@ import psutil
 import pytest
 
 from nodes.errors import MissingDependency, Unreachable
+from nodes.local_kafka import broker as kafka_broker
 from nodes.local_kafka import jars as kafka_jars
 from nodes.log import LogDamaged, LogUnavailable
 from nodes.log.kafka.log import KafkaLog
-from tests.integration.processes import ROOT, until
+from tests.integration.kafka_patience import patient_log
+from tests.integration.processes import PLENTY_S, ROOT, until
 
 
 def holon(folder: Path, *arguments: str, **environment: str) -> tuple[int, dict[str, Any]]:
@@ -50,7 +53,7 @@ def kill(folder: Path) -> None:
     """`kill -9` of the broker."""
     pid = holon(folder, "status")[1]["pid"]
     os.kill(pid, signal.SIGKILL)
-    until(lambda: not psutil.pid_exists(pid), "the broker is dead")
+    until(lambda: kafka_broker.status(folder) is None, "the broker is dead")
 
 
 def read_all(log: KafkaLog) -> list[bytes]:
@@ -69,21 +72,21 @@ def test_a_broker_is_started_once_and_keeps_its_records_and_its_address(folder: 
     assert (code, first["fresh"], first["bootstrap"][:10]) == (0, True, "127.0.0.1:")
     code, second = holon(folder, "up")
     assert (code, second["fresh"], second["pid"]) == (0, False, first["pid"])
-    assert holon(folder, "status")[1]["answers"] is True
-    with KafkaLog(first["bootstrap"]) as log:
+    until(lambda: holon(folder, "status")[1]["answers"], "it answers")
+    with patient_log(first["bootstrap"]) as log:
         log.create_topic("kept", 1)
         log.append("kept", 0, [b"x"])
     assert holon(folder, "down") == (0, {"stopped": True, "deleted": False, "dir": str(folder)})
     assert not psutil.pid_exists(first["pid"])
     assert holon(folder, "down")[1]["stopped"] is False
     assert up(folder) == first["bootstrap"]
-    with KafkaLog(first["bootstrap"]) as log:
+    with patient_log(first["bootstrap"]) as log:
         assert log.read("kept", 0, 0).values == [b"x"]
 
 
 def test_a_killed_broker_that_comes_back_has_all_that_was_acknowledged_once(folder: Path) -> None:
     """The writer and the reader stay where they are; they find the broker again by themselves."""
-    with KafkaLog(up(folder), timeout_s=60.0) as log:
+    with patient_log(up(folder), timeout_s=2 * PLENTY_S) as log:
         log.create_topic("t", 1)
         acknowledged: list[bytes] = []
         over = threading.Event()
@@ -107,11 +110,24 @@ def test_a_killed_broker_that_comes_back_has_all_that_was_acknowledged_once(fold
 
 
 def test_a_log_without_its_broker_says_so_and_appends_no_more(folder: Path) -> None:
-    with KafkaLog(up(folder)) as patient:
+    bootstrap = up(folder)
+    with patient_log(bootstrap) as patient:
         patient.create_topic("u", 1)
         patient.append("u", 0, [b"before"])
-    with KafkaLog(up(folder), timeout_s=4.0) as log, KafkaLog(up(folder), timeout_s=4.0) as newcomer:
-        log.append("u", 0, [b"just before"])
+    with ExitStack() as stack:
+        newcomer = stack.enter_context(patient_log(bootstrap, timeout_s=4.0))
+        logs: list[KafkaLog] = []
+
+        def appended() -> bool:
+            """One that has met a slow broker appends no more."""
+            logs.append(stack.enter_context(patient_log(bootstrap, timeout_s=4.0)))
+            with suppress(LogUnavailable):
+                logs[-1].append("u", 0, [b"just before"])
+                return True
+            return False
+
+        until(appended, "a log has appended")
+        log = logs[-1]
         kill(folder)
         with pytest.raises(LogUnavailable, match=r"'u' partition 0.*nobody knows whether.*holon kafka status"):
             log.append("u", 0, [b"during"])
@@ -126,7 +142,7 @@ def test_a_log_without_its_broker_says_so_and_appends_no_more(folder: Path) -> N
 
 def test_a_partition_that_lost_its_end_is_noticed(folder: Path) -> None:
     """The broker dies, and the file of its partition is shorter when it comes back."""
-    with KafkaLog(up(folder), timeout_s=60.0) as log:
+    with patient_log(up(folder), timeout_s=2 * PLENTY_S) as log:
         log.create_topic("cut", 1)
         for number in range(20):
             log.append("cut", 0, [b"%d" % number] * 10)
@@ -136,8 +152,7 @@ def test_a_partition_that_lost_its_end_is_noticed(folder: Path) -> None:
         os.truncate(segment, segment.stat().st_size // 2)
         up(folder)
         with pytest.raises(LogDamaged, match=r"topic 'cut' partition 0.*records.*--reset"):
-            while True:
-                log.read("cut", 0, 200)
+            until(lambda: log.read("cut", 0, 200) is None, "the loss is noticed")
 
 
 def test_what_is_missing_is_named_with_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

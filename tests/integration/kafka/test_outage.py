@@ -36,7 +36,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def stage(request: pytest.FixtureRequest, tmp_path: Path, broker: Path) -> Iterator[KafkaStage]:
     """All wait for the broker as long as a busy machine takes to start one. Its parameter is one of its readers."""
     bootstrap = kafka_broker.up(broker, heap_mb=HEAP_MB).bootstrap
-    stage = KafkaStage(tmp_path, bootstrap, "log.timeout_ms=120000")
+    stage = KafkaStage(tmp_path, bootstrap, "log.timeout_ms=240000")
     stage.read_by(getattr(request, "param", "plain"))
     yield stage
     stage.log.close()
@@ -75,7 +75,7 @@ def test_nodes_wait_for_a_broker_that_was_killed_and_write_nothing_twice(stage: 
                 kill(broker)
                 kafka_broker.up(broker, heap_mb=HEAP_MB)
             until_at_work(stage, monitor, fleet)
-        stage.finish(run, fleet)
+        monitor = stage.finish(run, fleet)
         assert len(fleet.members) == 2
     stage.assert_exact()
     if all(monitor.ownership.version(partition) == 1 for partition in range(PARTITIONS)):
@@ -83,7 +83,8 @@ def test_nodes_wait_for_a_broker_that_was_killed_and_write_nothing_twice(stage: 
 
 
 def test_a_run_without_its_broker_ends_with_a_named_error_and_resumes(stage: KafkaStage, broker: Path) -> None:
-    stage.definitions = (*stage.definitions, "log.timeout_ms=8000")
+    patient = stage.definitions
+    stage.definitions = (*patient, "log.timeout_ms=20000")
     stage.feed(1000)
     monitor = stage.monitor(stage.open())
     with run_command(stage, "--nodes", "2") as command, stage.feeding():
@@ -93,6 +94,7 @@ def test_a_run_without_its_broker_ends_with_a_named_error_and_resumes(stage: Kaf
         message = command.json(exit_code=4)["error"]["message"]
         assert "holon kafka status" in message
         kafka_broker.up(broker, heap_mb=HEAP_MB)
+    stage.definitions = patient
     with run_command(stage, "--nodes", "2", "--bounded") as command:
         result = command.json()
     assert result["ending"] == "done" and result["conserved"]
