@@ -50,7 +50,7 @@ def any_store(request: pytest.FixtureRequest, folder: Path) -> BlobCheckpoints:
         case "s3":
             server = request.getfixturevalue("s3_server")
             options = {**KEYS, "endpoint": server.endpoint}
-            return ObjectCheckpoints(f"s3://{server.make_bucket(own)}/some/prefix", options)
+            return ObjectCheckpoints(f"s3://{server.make_bucket(own)}/some/prefix", options, timeout_ms=60_000)
         case "redis":
             url = request.getfixturevalue("redis_server").url
             return RedisCheckpoints(RedisServer(f"{url}?prefix={own}", PLAIN_REDIS))

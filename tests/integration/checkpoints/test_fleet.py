@@ -15,7 +15,7 @@ from nodes.checkpoints.store import BlobCheckpoints
 from nodes.results.reader import OutputReader
 from nodes.streams.jobs import declare_end
 from tests.integration.checkpoint_samples import newer
-from tests.integration.fleet_support import PARTITIONS, Stage, owners, run_command
+from tests.integration.fleet_support import NOBODY_IS_SUSPECTED, PARTITIONS, Stage, owners, run_command
 from tests.integration.jobs_large import digest, text_of
 from tests.integration.jobs_mixed import OUTPUT
 from tests.integration.processes import until
@@ -24,6 +24,8 @@ from tests.integration.store_servers import KEYS, RedisProcess, S3Server
 
 SLOW_DOWN = Refused(503, "SlowDown")
 BULKY = "tests.integration.jobs_large:bulky"
+PATIENT = ("checkpoints.timeout_ms=60000", "checkpoints.shutdown_timeout_ms=60000")
+"""For a store that is only slow; tests of one that is silent, or is left without an answer, have their own."""
 
 
 @pytest.fixture
@@ -37,9 +39,7 @@ def s3_stage(folder: Path, server: S3Server, endpoint: str, *definitions: str) -
     bucket = server.make_bucket(f"b{uuid.uuid4().hex}")
     keys = [f"checkpoints.{key}={value}" for key, value in KEYS.items()]
     where = [f"checkpoints.url=s3://{bucket}/holon", f"checkpoints.endpoint={endpoint}"]
-    return Stage(
-        folder, *where, *keys, "checkpoints.timeout_ms=2000", "checkpoints.shutdown_timeout_ms=1000", *definitions
-    )
+    return Stage(folder, *where, *keys, *PATIENT, *definitions)
 
 
 def checkpoints_of(stage: Stage) -> BlobCheckpoints:
@@ -81,7 +81,7 @@ def test_input_waits_once_too_much_is_in_no_checkpoint_and_goes_on_when_the_stor
     tmp_path: Path, s3_server: S3Server, proxy: StoreProxy
 ) -> None:
     """8 MB of texts in one window, of which at most 1 MB may be uncovered: a few batches of each partition."""
-    stage = s3_stage(tmp_path, s3_server, proxy.endpoint, "node.max_uncheckpointed_mb=1")
+    stage = s3_stage(tmp_path, s3_server, proxy.endpoint, NOBODY_IS_SUSPECTED, "node.max_uncheckpointed_mb=1")
     run = stage.open(BULKY)
     with run_command(stage, "--nodes", "2", job=BULKY) as command:
         monitor = stage.monitor(run)
@@ -106,7 +106,8 @@ def test_input_waits_once_too_much_is_in_no_checkpoint_and_goes_on_when_the_stor
 def test_results_go_on_while_the_store_is_away_and_all_is_well_when_it_is_back(
     tmp_path: Path, s3_server: S3Server, proxy: StoreProxy, fault: Fault | Refused
 ) -> None:
-    stage = s3_stage(tmp_path, s3_server, proxy.endpoint)
+    """Nobody is suspected: who took a partition over would wait for the store, and its results with it."""
+    stage = s3_stage(tmp_path, s3_server, proxy.endpoint, NOBODY_IS_SUSPECTED, "checkpoints.timeout_ms=2000")
     run = stage.open()
     stage.feed(1000)
     with stage.fleet(2) as fleet:
@@ -153,7 +154,7 @@ def test_a_takeover_while_the_store_is_away_waits_for_it_and_holds_nobody_else_u
 def test_a_run_that_is_stopped_while_the_store_is_away_ends_with_a_named_error_and_loses_nothing(
     tmp_path: Path, s3_server: S3Server, proxy: StoreProxy
 ) -> None:
-    stage = s3_stage(tmp_path, s3_server, proxy.endpoint)
+    stage = s3_stage(tmp_path, s3_server, proxy.endpoint, "checkpoints.shutdown_timeout_ms=1000")
     run = stage.open()
     stage.feed(1000)
     with run_command(stage, "--nodes", "1") as command:

@@ -37,7 +37,7 @@ def own_redis(tmp_path: Path) -> Iterator[RedisProcess]:
 
 
 def opened(url: str, **given: object) -> RedisCheckpoints:
-    return RedisCheckpoints(RedisServer(url, RedisSettings(**given)))  # type: ignore[arg-type]
+    return RedisCheckpoints(RedisServer(url, RedisSettings(**{"timeout_ms": 60_000, **given})))  # type: ignore[arg-type]
 
 
 def test_what_was_acknowledged_survives_kill_9_and_what_was_lost_is_missing(own_redis: RedisProcess) -> None:
@@ -107,7 +107,7 @@ def test_passwords_come_from_settings_and_are_never_shown(tmp_path: Path, caplog
                 opened(server.url, **wrong).list("q7", 0, 3)
             assert "sword" not in str(caught.value).replace("password", "")
         (tmp_path / "secret").write_text("swordfish\n")
-        given = [f"checkpoints.url={server.url}", f"redis.password=file:{tmp_path}/secret"]
+        given = [f"checkpoints.url={server.url}", f"redis.password=file:{tmp_path}/secret", "redis.timeout_ms=60000"]
         settings = load_settings(definitions=given, environ={}, directory=tmp_path)
         with caplog.at_level(logging.WARNING):
             store = open_checkpoints(settings)

@@ -260,7 +260,8 @@ def test_the_command_shows_the_same_windows_from_the_log_and_from_redis(
     at = ["--log-dir", str(tmp_path / "log")]
     with Command("view", TOPIC, "--last", "2", "--json", *at) as command:
         from_log = command.json()
-    with Command("view", TOPIC, "--last", "2", "--json", "--redis", url) as command:
+    patient = ("-D", "redis.timeout_ms=60000")
+    with Command("view", TOPIC, "--last", "2", "--json", "--redis", url, *patient) as command:
         from_redis = command.json()
     assert from_log["windows"] == from_redis["windows"]
     assert (from_log["source"], from_redis["source"]) == ("log", redis_server.url)
