@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from nodes.log import LogUnavailable
+from nodes.log import Log, LogUnavailable
 from nodes.log.kafka.direct import consumer as direct_consumer
-from nodes.log.kafka.direct import leaders, produce_requests
+from nodes.log.kafka.direct import leaders
 from nodes.log.kafka.direct import producer as direct_producer
 from nodes.log.kafka.log import KafkaLog
 from tests.integration.processes import PLENTY_S, until
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def patient_log(bootstrap: str, properties: Mapping[str, str] | None = None, **options: Any) -> KafkaLog:
     """A log that waits for a broker that is only slow; where a test is about its patience, ``options`` say so."""
-    patience = {"connect_timeout_s": PLENTY_S, "timeout_s": PLENTY_S}
+    patience: dict[str, Any] = {"connect_timeout_s": PLENTY_S, "timeout_s": PLENTY_S}
     return KafkaLog(bootstrap, properties, **(patience | options))
 
 
@@ -43,9 +43,14 @@ def until_refused(open_log: Callable[[], KafkaLog], words: str) -> str:
     return said[-1]
 
 
+def await_decided(log: Log, topic: str) -> None:
+    """Until no transaction is open there: the coordinator says that one has ended, and writes its marks later."""
+    places = [(topic, partition) for partition in range(log.partitions(topic))]
+    until(lambda: all(log.end_offset(*at) == log.high_watermark(*at) for at in places), f"{topic} is decided")
+
+
 def connect_patiently(patch: pytest.MonkeyPatch) -> None:
     """Direct connections are waited for; those of a slow broker would be left to the library."""
     patch.setattr(leaders, "CONNECT_S", PLENTY_S)
     patch.setattr(direct_producer, "CONNECT_S", PLENTY_S)
     patch.setattr(direct_consumer, "LOOK_S", PLENTY_S)
-    patch.setattr(produce_requests, "_PATIENCE_S", PLENTY_S)

@@ -106,7 +106,7 @@ def test_input_waits_once_too_much_is_in_no_checkpoint_and_goes_on_when_the_stor
 def test_results_go_on_while_the_store_is_away_and_all_is_well_when_it_is_back(
     tmp_path: Path, s3_server: S3Server, proxy: StoreProxy, fault: Fault | Refused
 ) -> None:
-    """Nobody is suspected: who took a partition over would wait for the store, and its results with it."""
+    """No node is suspected: one that took a partition over would wait for the store, and the results with it."""
     stage = s3_stage(tmp_path, s3_server, proxy.endpoint, NOBODY_IS_SUSPECTED, "checkpoints.timeout_ms=2000")
     run = stage.open()
     stage.feed(1000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,14 @@ from tests.integration.kafka_broker import session_bootstrap, session_log
 from tests.integration.kafka_patience import connect_patiently, patient_log
 from tests.integration.kafka_proxy import INIT_PRODUCER_ID, PRODUCE, Proxy
 from tests.integration.log_makers import read_by_columns
+from tests.integration.processes import PLENTY_S, until
 
 NOT_LEADER, TOO_LATE, TOO_LARGE, LOADING = 6, 7, 10, 14
 
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is told apart here is what is written over connections of the log's own."""
+    """These tests are about connections of the log's own."""
     connect_patiently(monkeypatch)
 
 
@@ -37,9 +39,9 @@ def direct(tmp_path: Path) -> Iterator[KafkaLog]:
         yield log
 
 
-def behind(proxy: Proxy, direct: KafkaLog) -> KafkaLog:
+def behind(proxy: Proxy, direct: KafkaLog, timeout_s: float = PLENTY_S) -> KafkaLog:
     """The same log through the proxy."""
-    log = patient_log(proxy.bootstrap, prefix=direct.prefix)
+    log = patient_log(proxy.bootstrap, prefix=direct.prefix, timeout_s=timeout_s)
     read_by_columns(log)
     return log
 
@@ -138,14 +140,23 @@ def test_what_a_broker_refuses_is_told_by_name_and_nothing_is_sent_after_it(dire
 
 
 def test_a_broker_that_says_nothing_is_an_error_when_the_time_is_over(direct: KafkaLog, proxy: Proxy) -> None:
-    with behind(proxy, direct) as log:
-        log.send("t", 0, [b"one"])
-        log.poll_acks(wait=True)
+    with ExitStack() as stack:
+        logs: list[KafkaLog] = []
+
+        def sent() -> bool:
+            """One that has met a slow broker sends no more."""
+            logs.append(stack.enter_context(behind(proxy, direct, 2.0)))
+            with suppress(LogUnavailable):
+                logs[-1].send("t", 0, [b"one"])
+                logs[-1].poll_acks(wait=True)
+                return True
+            return False
+
+        until(sent, "a log has sent something")
         held = proxy.hold("reply", key=PRODUCE)
-        log._sender._timeout_s = 2.0  # not before: the first answer may take its time
-        log.send("t", 0, [b"two"])
+        logs[-1].send("t", 0, [b"two"])
         with pytest.raises(LogUnavailable, match=r"partition 0.*not acknowledged"):
-            log.poll_acks(wait=True)
+            logs[-1].poll_acks(wait=True)
         held.release()
 
 

@@ -17,6 +17,7 @@ from tests.integration import jobs_mixed
 from tests.integration.fleet_support import Command, run_command
 from tests.integration.jobs_mixed import INPUT, OUTPUT, Event
 from tests.integration.kafka_broker import session_bootstrap
+from tests.integration.kafka_patience import await_decided
 from tests.integration.kafka_stage import KafkaStage
 from tests.integration.processes import until
 
@@ -54,9 +55,7 @@ def feed_in_transactions(stage: KafkaStage, first: int, last: int) -> None:
                     stage.events[partition] += [msgspec.json.decode(row, type=Event) for row in rows]
             assert writer.flush(PLENTY_S) == 0
             (writer.commit_transaction if keep else writer.abort_transaction)(PLENTY_S)
-    # The coordinator answers first, and writes its marks later; a bounded run ends where it finds them.
-    places = [(INPUT, partition) for partition in range(stage.partitions)]
-    until(lambda: all(stage.log.end_offset(*at) == stage.log.high_watermark(*at) for at in places), "all is decided")
+    await_decided(stage.log, INPUT)  # a bounded run ends where it finds what is
 
 
 def stopped_by(fleet: Fleet) -> set[int]:

@@ -19,6 +19,7 @@ from nodes.settings.settings import load_settings
 from tests.integration.fleet_support import OUTPUT
 from tests.integration.kafka.test_log import create_limited
 from tests.integration.kafka_broker import session_bootstrap, session_log
+from tests.integration.kafka_patience import await_decided
 from tests.integration.kafka_stage import KafkaStage
 from tests.integration.processes import PLENTY_S, ROOT, until
 
@@ -58,12 +59,6 @@ def seen(name: str, partition: int, *, committed: bool) -> list[bytes]:
                 assert remedy(error.code()) is Remedy.WAIT, error
     finally:
         consumer.close()
-
-
-def await_decided(log: KafkaLog, topic: str) -> None:
-    """Until no transaction is open there: of one that is committed the coordinator says so, and writes it later."""
-    places = [(topic, partition) for partition in range(log.partitions(topic))]
-    until(lambda: all(log.end_offset(*at) == log.high_watermark(*at) for at in places), f"{topic} is decided")
 
 
 def all_seen(log: KafkaLog, *, committed: bool) -> list[list[bytes]]:
