@@ -9,6 +9,7 @@ import sys
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from typing import Any
 import msgspec
 
 from nodes.fleet.monitor import Monitor
-from nodes.fleet.processes import Fleet
+from nodes.fleet.processes import Fleet, FleetProcess
 from nodes.log import EmbeddedLog
 from nodes.machine.config import JobRun
 from nodes.results.reader import OutputReader
@@ -32,6 +33,8 @@ PARTITIONS = 4
 QUICK = ("node.batch_max_records=50", "node.checkpoint_interval_ms=100", "node.broadcast_interval_ms=10")
 NOBODY_IS_SUSPECTED = "node.failure_timeout_ms=120000"
 """For tests in which a node that a busy machine keeps waiting must not be taken for dead."""
+SLOWLY_SUSPECTED = "node.failure_timeout_ms=10000"
+"""The same where the work of a dead node has to be taken over: no pause of a busy machine is so long."""
 UNTRIMMED = "node.truncate_internal_topics=false"
 """For tests that read the job's own topics from their beginning, or cut a node off from them, for however long."""
 
@@ -99,6 +102,18 @@ class Stage:
         environment = {"PYTHONPATH": str(ROOT), **options.pop("environment", {})}
         return Fleet(reference or self.reference, self.settings, nodes, environment=environment, **options)
 
+    def settings_with(self, *definitions: str) -> Settings:
+        """The stage's settings with others on top."""
+        return load_settings(definitions=(*self.definitions, *definitions), environ={}, directory=self.path)
+
+    def add(self, fleet: Fleet, number: int, *definitions: str, expected: int = 1) -> FleetProcess:
+        """Start a node with settings of its own."""
+        fleet.settings = self.settings_with(*definitions)
+        try:
+            return fleet.add(number, expected)
+        finally:
+            fleet.settings = self.settings
+
     def monitor(self, run: JobRun) -> Monitor:
         monitor = Monitor(self.log, run)
         monitor.poll()
@@ -118,11 +133,12 @@ class Stage:
         """Poll the monitor until the condition holds; fails at once if no node is left to bring it about."""
 
         def holds() -> bool:
+            is_alive = fleet is None or bool(fleet.running())  # asked before what the last of them wrote is read
             monitor.poll()
             if condition():
                 return True
             assert monitor.failure is None, monitor.failure
-            assert fleet is None or fleet.running(), f"no node is left, waiting until {what}"
+            assert is_alive, f"no node is left, waiting until {what}"
             return False
 
         until(holds, what)
@@ -181,6 +197,7 @@ class Command:
             text=True,
             process_group=0,
         )
+        self._said: list[str] = []
 
     def signal(self, number: int) -> None:
         self.process.send_signal(number)
@@ -189,14 +206,26 @@ class Command:
         """Wait until it says so on standard error."""
         assert self.process.stderr is not None
         for line in self.process.stderr:
+            self._said.append(line)
             if words in line:
                 return
-        raise AssertionError(f"it ended without saying {words!r}")
+        raise AssertionError(f"it ended without saying {words!r}: {''.join(self._said)}")
 
     def finish(self) -> tuple[int, str, str]:
-        """Exit code, standard output, standard error."""
-        out, err = self.process.communicate(timeout=2 * PLENTY_S)
-        return self.process.returncode, out, err
+        """Exit code, standard output, standard error with what ``says`` has heard.
+
+        By the streams' own reads: what came together with a line that was waited for is in their buffers, where
+        ``communicate`` does not look.
+        """
+        assert self.process.stdout is not None and self.process.stderr is not None
+        with ThreadPoolExecutor(2) as pool:
+            texts = [pool.submit(stream.read) for stream in (self.process.stdout, self.process.stderr)]
+            try:
+                code = self.process.wait(2 * PLENTY_S)
+            finally:
+                self.process.kill()  # without effect on one that has ended
+            out, err = (text.result() for text in texts)
+        return code, out, "".join(self._said) + err
 
     def json(self, exit_code: int = 0) -> dict[str, Any]:
         """The one line of JSON of a command that must end with this code."""

@@ -7,9 +7,8 @@ import os
 from collections import defaultdict
 from pathlib import Path
 
-from nodes.fleet.processes import Fleet, FleetProcess
 from nodes.runtime.log_opening import open_settings_log
-from nodes.settings.settings import Settings, load_settings
+from nodes.settings.settings import load_settings
 from tests.integration import jobs_mixed
 from tests.integration.fleet_support import JOB, PARTITIONS, QUICK, Stage
 from tests.integration.jobs_mixed import INPUT
@@ -45,15 +44,3 @@ class KafkaStage(Stage):
         self.reference, how = READERS[reader]
         self.definitions = (*self.definitions, f"log.kafka.holon.reader={how}")
         self.settings = self.settings_with()
-
-    def settings_with(self, *definitions: str) -> Settings:
-        """The stage's settings with others on top."""
-        return load_settings(definitions=(*self.definitions, *definitions), environ={}, directory=self.path)
-
-    def add(self, fleet: Fleet, number: int, *definitions: str, expected: int = 1) -> FleetProcess:
-        """Start a node with settings of its own."""
-        fleet.settings = self.settings_with(*definitions)
-        try:
-            return fleet.add(number, expected)
-        finally:
-            fleet.settings = self.settings

@@ -9,6 +9,7 @@ from collections import defaultdict
 from prometheus_client.parser import text_string_to_metric_families
 
 from nodes.fleet.monitor import Monitor
+from tests.integration.processes import PLENTY_S
 
 Samples = dict[str, dict[tuple[tuple[str, str], ...], float]]
 
@@ -23,7 +24,7 @@ def ask(port: int, path: str, **headers: str) -> tuple[int, str]:
     """Status and body."""
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
     try:
-        with urllib.request.urlopen(request, timeout=30) as reply:
+        with urllib.request.urlopen(request, timeout=PLENTY_S) as reply:
             return reply.status, reply.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
