@@ -9,6 +9,7 @@ import time
 
 from holon import WCRDT, Context, Job, Json, Local, ProcessingFunction, Source, Tumbling, Window, on_window
 from tests.integration.jobs_mixed import INPUT, OUTPUT, Event, time_of
+from tests.integration.jobs_waiting import wait_at_gate
 from wcrdt.lattices.counters import GCounter
 
 
@@ -18,6 +19,7 @@ class Poisoned(ProcessingFunction[Event]):
     def process(self, event: Event, ctx: Context) -> None:
         match event.poison:
             case "raise":
+                wait_at_gate()
                 raise ValueError(f"cannot stand event {event.id}")
             case "exit":
                 raise SystemExit(3)

@@ -16,10 +16,16 @@ import pytest
 
 from nodes.python_process import deaf_children
 from tests.integration.fleet_support import Command, Stage
+from tests.integration.jobs_waiting import GATE
 from tests.integration.processes import until
 
 BANK = "examples.bank:program"
 NODES = (("node", "tests.integration.jobs_mixed:job", "--json"), ("txn", "node", BANK))
+GATED = (
+    ("node", "tests.integration.jobs_gated:job", "--json"),
+    ("txn", "node", "tests.integration.jobs_gated:program"),
+)
+"""They cannot join before a file is there, however late a signal comes."""
 
 
 @pytest.fixture
@@ -44,13 +50,21 @@ def listens(command: Command, number: int) -> bool:
 
 
 @pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-@pytest.mark.parametrize("arguments", NODES, ids=["streams", "transactions"])
+@pytest.mark.parametrize("arguments", GATED, ids=["streams", "transactions"])
 def test_a_node_that_is_asked_to_leave_while_it_starts_says_so(
-    stage: Stage, arguments: tuple[str, ...], number: int, exit_code: int
+    stage: Stage,
+    arguments: tuple[str, ...],
+    number: int,
+    exit_code: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    gate = tmp_path / "gate"
+    monkeypatch.setenv(GATE, str(gate))
     with Command(*arguments, stage=stage) as command:
         until(lambda: listens(command, signal.SIGTERM), "it listens")
         command.signal(number)
+        gate.touch()
         code, out, err = command.finish()
     assert code == exit_code, err
     assert "stopped before it had joined the job" in err and "Traceback" not in err

@@ -12,11 +12,21 @@ import pytest
 
 from nodes.fleet.monitor import Monitor
 from nodes.streams.jobs import ask_stop, declare_end
-from tests.integration.fleet_support import JOB, NOBODY_IS_SUSPECTED, Command, Stage, owners, run_command
-from tests.integration.jobs_waiting import GATE
+from tests.integration.fleet_support import (
+    JOB,
+    NOBODY_IS_SUSPECTED,
+    SLOWLY_SUSPECTED,
+    Command,
+    Stage,
+    owners,
+    run_command,
+)
+from tests.integration.jobs_waiting import GATE, at_gate
 from tests.integration.processes import PLENTY_S, until
 
 POISONED = "tests.integration.jobs_odd:poisoned"
+PATIENT = ("-D", f"node.function_timeout_ms={1000 * int(PLENTY_S)}")
+"""A function that waits for the test does not hang."""
 
 
 @pytest.fixture
@@ -38,7 +48,8 @@ def consumes(stage: Stage, monitor: Monitor, count: int) -> None:
     stage.until(monitor, lambda: sum(monitor.taken()) >= count, f"{count} records are checkpointed")
 
 
-def test_a_run_that_is_terminated_in_the_middle_goes_on_from_there(stage: Stage) -> None:
+def test_a_run_that_is_terminated_in_the_middle_goes_on_from_there(trusting: Stage) -> None:
+    stage = trusting
     monitor = stage.monitor(stage.open())
     with run_command(stage, "--nodes", "2") as command, stage.feeding():
         consumes(stage, monitor, 1000)
@@ -66,7 +77,9 @@ def test_a_run_that_is_terminated_in_the_middle_goes_on_from_there(stage: Stage)
     stage.assert_exact()
 
 
-def test_ctrl_c_drains_and_a_second_one_ends_at_once(stage: Stage) -> None:
+def test_ctrl_c_drains_and_a_second_one_ends_at_once(
+    stage: Stage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = stage.open()
     stage.feed(400)
     monitor = stage.monitor(run)
@@ -78,13 +91,14 @@ def test_ctrl_c_drains_and_a_second_one_ends_at_once(stage: Stage) -> None:
     monitor.poll()
     assert not monitor.ownership.members  # all of them said Goodbye
 
-    slow = json.dumps({"ts": 0, "id": 0, "amount": 0, "poison": "slow"}).encode()
+    gate = tmp_path / "gate"  # it is never opened: what is in hand goes on for ever
+    monkeypatch.setenv(GATE, str(gate))
+    endless = json.dumps({"ts": 0, "id": 0, "amount": 0, "poison": "raise"}).encode()
     for partition in range(stage.partitions):
-        stage.log.append("in", partition, [slow] * 100)  # a batch takes 15 s
-    with run_command(stage, "--nodes", "2", job=POISONED) as command:
+        stage.log.append("in", partition, [endless])
+    with run_command(stage, "--nodes", "2", *PATIENT, job=POISONED) as command:
         nodes = nodes_at_work(command, 2)
-        poisoned = stage.monitor(stage.open(POISONED))
-        stage.until(poisoned, lambda: None not in owners(poisoned), "all is owned")
+        until(lambda: bool(at_gate(gate)), "a node has something in hand")
         command.signal(signal.SIGINT)
         command.says("stopping: the nodes finish what is in hand")
         command.signal(signal.SIGINT)
@@ -95,9 +109,14 @@ def test_ctrl_c_drains_and_a_second_one_ends_at_once(stage: Stage) -> None:
 
 def nodes_at_work(command: Command, count: int) -> list[psutil.Process]:
     """The node processes of a run."""
-    run = psutil.Process(command.process.pid)
-    until(lambda: len(run.children()) == count, f"{count} nodes are started")
-    return run.children()
+    run, found = psutil.Process(command.process.pid), list[psutil.Process]()
+
+    def started() -> bool:
+        found[:] = run.children()
+        return len(found) == count
+
+    until(started, f"{count} nodes are started")
+    return found
 
 
 def test_nodes_leave_when_the_run_that_they_belong_to_is_killed(stage: Stage) -> None:
@@ -111,7 +130,8 @@ def test_nodes_leave_when_the_run_that_they_belong_to_is_killed(stage: Stage) ->
     assert not monitor.ownership.members  # all of them said Goodbye
 
 
-def test_a_node_joins_from_another_terminal_and_goes_on_alone(stage: Stage) -> None:
+def test_a_node_joins_from_another_terminal_and_goes_on_alone(trusting: Stage) -> None:
+    stage = trusting
     run = stage.open()
     monitor = stage.monitor(run)
     with run_command(stage, "--nodes", "1") as command, stage.feeding():
@@ -136,6 +156,7 @@ def test_nodes_join_and_leave_while_the_input_grows(trusting: Stage) -> None:
     monitor = stage.monitor(run)
     with stage.fleet(2) as fleet:
         with stage.feeding():
+            stage.until(monitor, lambda: set(owners(monitor)) == {0, 1}, "both are at work, so none only starts", fleet)
             for number in range(2, 6):
                 stage.until(monitor, lambda: None not in owners(monitor), "all is owned", fleet)
                 fleet.add(number)
@@ -144,8 +165,9 @@ def test_nodes_join_and_leave_while_the_input_grows(trusting: Stage) -> None:
                 eldest.process.terminate()
                 assert eldest.process.wait(PLENTY_S) == 0
                 consumes(stage, monitor, sum(monitor.taken()) + 200)
-        done = stage.finish(run, fleet)
-    assert done.steals == 0  # everything was handed over, nothing had to be taken
+        stage.finish(run, fleet)
+    monitor.poll()
+    assert monitor.steals == 0  # everything was handed over, nothing had to be taken
     stage.assert_exact()  # who hands over works on until the next has claimed: what both wrote is equal, and dropped
 
 
@@ -162,7 +184,7 @@ def test_a_stop_from_anywhere_ends_the_run(stage: Stage) -> None:
 def test_a_node_that_dies_is_reported_and_started_again(stage: Stage) -> None:
     run = stage.open()
     monitor = stage.monitor(run)
-    with run_command(stage, "--nodes", "2") as command:
+    with run_command(stage, "--nodes", "2", "-D", SLOWLY_SUSPECTED) as command:
         nodes = nodes_at_work(command, 2)
         with stage.feeding():
             stage.until(monitor, lambda: set(owners(monitor)) == {0, 1}, "both own partitions")
@@ -190,8 +212,7 @@ def test_a_run_that_has_read_its_input_says_how_many_windows_are_left(
     monkeypatch.setenv(GATE, str(gate))
     stage.feed(200)
     windows = {event.ts for events in stage.events.values() for event in events}
-    patient = ("-D", f"node.function_timeout_ms={1000 * int(PLENTY_S)}")
-    with run_command(stage, "--bounded", *patient, job="tests.integration.jobs_waiting:job") as command:
+    with run_command(stage, "--bounded", *PATIENT, job="tests.integration.jobs_waiting:job") as command:
         command.says(f"the input has ended, {len(windows) * stage.partitions:,} windows are still to be answered")
         gate.touch()
         result = command.json()
