@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
+from nodes.runtime import trial_process
 from nodes.runtime.trial_process import Ended, Limits, Note, tried_apart
 
 LIMITS = Limits(500, 100)
@@ -49,7 +50,10 @@ def leave_twice() -> None:
     ],
     ids=["exit 0", "exit 3", "closed files", "fault", "lock", "memory"],
 )
-def test_what_ends_the_child_is_said_with_what_it_was_about(step: Callable[[], object], how: str) -> None:
+def test_what_ends_the_child_is_said_with_what_it_was_about(
+    step: Callable[[], object], how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trial_process, "PATIENCE", 100)  # a busy machine gives the child little CPU time
     assert tried(step) == Ended(how, b"7 it")
 
 
