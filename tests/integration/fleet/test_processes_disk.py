@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import resource
@@ -172,11 +173,11 @@ def test_a_folder_of_checkpoints_that_goes_away_is_waited_for_while_the_nodes_wo
     with run_command(stage, "--nodes", "1") as command:
         monitor = stage.monitor(stage.open())
         stage.until(monitor, lambda: sum(monitor.taken()) == 1000, "all is checkpointed")
-        store.rename(aside)
-        store.write_text("in its place")
+        aside.write_text("in its place")
+        exchange(store, aside)
         stage.feed(1000)
         command.says("the node works on")
-        restore(store, aside)
+        exchange(store, aside)
         stage.until(monitor, lambda: sum(monitor.taken()) == 2000, "all is checkpointed")
         command.signal(signal.SIGTERM)
         assert command.json()["restarts"] == 0
@@ -184,6 +185,9 @@ def test_a_folder_of_checkpoints_that_goes_away_is_waited_for_while_the_nodes_wo
     stage.log.close()
 
 
-def restore(store: Path, aside: Path) -> None:
-    store.unlink()
-    aside.rename(store)
+def exchange(one: Path, other: Path) -> None:
+    """In one step: a node that looks in between must not find that nothing is there, which is another failure."""
+    here, both = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    libc = ctypes.CDLL(None, use_errno=True)
+    failed = libc.renameat2(here, os.fsencode(one), here, os.fsencode(other), both)
+    assert not failed, os.strerror(ctypes.get_errno())

@@ -11,9 +11,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from nodes.streams.jobs import declare_end
 from tests.integration.fleet_support import Command, Stage, run_command
 from tests.integration.jobs_mixed import Event
-from tests.integration.processes import until
+from tests.integration.processes import PLENTY_S, until
 
 POISONED = "tests.integration.jobs_odd:poisoned"
 AS_JSON = ("-D", "logging.format=json")
@@ -33,7 +34,11 @@ def objects(err: str) -> list[dict[str, Any]]:
 
 def test_level_and_format_reach_the_nodes_and_every_line_is_an_object(stage: Stage) -> None:
     stage.feed(100)
-    with run_command(stage, "--nodes", "2", "--bounded", "--log-level", "info", *AS_JSON) as command:
+    run = stage.open()
+    monitor = stage.monitor(run)
+    with run_command(stage, "--nodes", "2", "--log-level", "info", *AS_JSON) as command:
+        stage.until(monitor, lambda: len(monitor.metrics_ports()) == 2, "both nodes serve metrics")
+        declare_end(stage.log, run)  # not before: one that starts late finds a job that is done
         code, out, err = command.finish()
     assert code == 0 and json.loads(out)["ending"] == "done"
     lines = objects(err)
@@ -66,7 +71,8 @@ def test_a_failure_shows_the_users_frames_once_and_all_frames_with_debug(stage: 
 def test_a_transactional_function_that_fails_is_shown_by_its_node_with_operator_key_and_request(stage: Stage) -> None:
     with Command(*AS_JSON, "txn", "run", "tests.integration.txn_odd:program", "--nodes", "1", stage=stage) as command:
         until(lambda: "odd-txn-epochs" in stage.log.topics(), "the job's topics are there")
-        with Command("txn", "call", "odd", "k", "broken", '["nothing"]', "--id", "order 17", stage=stage) as call:
+        patient = ("--id", "order 17", "--timeout", f"{PLENTY_S:.0f}")
+        with Command("txn", "call", "odd", "k", "broken", '["nothing"]', *patient, stage=stage) as call:
             code, _, err = call.finish()
         assert code == 1 and "KeyError('nothing')" in err
         assert command.process.stderr is not None
@@ -85,10 +91,8 @@ def test_transactional_nodes_get_what_stands_before_the_command_too(stage: Stage
     )
     with command:
         assert command.process.stderr is not None
-        for text in command.process.stderr:
-            line = json.loads(text)
-            if line["logger"] != "holon":
-                break
-        assert (line["logger"], line["level"], line["node"]) == ("nodes.metrics.node", "info", 0), line
+        lines = (json.loads(text) for text in command.process.stderr)
+        line = next(line for line in lines if line["logger"] == "nodes.metrics.node")
+        assert (line["level"], line["node"]) == ("info", 0), line
         command.signal(signal.SIGTERM)
         assert command.finish()[0] == 0
