@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import threading
 from collections.abc import Iterator
@@ -38,10 +39,10 @@ class Client:
 class Gateway:
     """A server that listens on ``address``."""
 
-    def __init__(self, token: str | None, connections: int, limit_s: float) -> None:
+    def __init__(self, token: str | None, connections: int, header_s: float, body_s: float) -> None:
         self.client = Client()
         self.door = HttpGateway(self.client, token=token)  # pyright: ignore[reportArgumentType]
-        config = bounded(self.door, connections, header_s=limit_s, body_s=limit_s)  # pyright: ignore
+        config = bounded(self.door, connections, header_s=header_s, body_s=body_s)  # pyright: ignore
         self.server = uvicorn.Server(config)
         self.listening = socket.create_server(("127.0.0.1", 0))
         self.address = self.listening.getsockname()
@@ -55,14 +56,17 @@ class Gateway:
     def say(self, data: bytes) -> bytes:
         """All that comes until the gateway closes the connection."""
         with self.connect() as opened:
-            opened.sendall(data)
+            with contextlib.suppress(ConnectionError):  # it may have closed it already
+                opened.sendall(data)
             return rest(opened)
 
 
 @contextmanager
-def gateway(*, token: str | None = None, connections: int = 100, limit_s: float = 3600.0) -> Iterator[Gateway]:
-    """``limit_s``: for headers, and for a body."""
-    served = Gateway(token, connections, limit_s)
+def gateway(
+    *, token: str | None = None, connections: int = 100, header_s: float = 3600.0, body_s: float = 3600.0
+) -> Iterator[Gateway]:
+    """``header_s``: the limit for headers; ``body_s``: for a body."""
+    served = Gateway(token, connections, header_s, body_s)
     served.thread.start()
     try:
         yield served

@@ -160,7 +160,7 @@ def test_what_did_harm_is_named(tmp_path: Path, seed: int) -> None:
 def test_no_request_ends_the_gateway_or_calls_without_the_token(token: str | None, seed: int) -> None:
     shown = (f"Authorization: Bearer {TOKEN}",) if token else ()
     good, sent = request(b'{"operator":"o","key":"k","function":"f","args":[1]}'), 60
-    with gateway(token=token, limit_s=0.2) as served:
+    with gateway(token=token, header_s=0.2, body_s=0.2) as served:
         for bad in requests(good, sent, seed):
             with served.connect() as opened:
                 with contextlib.suppress(ConnectionError):
