@@ -17,8 +17,10 @@ from tests.integration.processes import PLENTY_S, until
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[MetricsServer]:
+    """It waits for slow clients; its limits are those that the tests set."""
     monkeypatch.setattr(BoundedServer, "most_connections", 3)
-    monkeypatch.setattr(BoundedServer, "connection_s", 0.5)
+    monkeypatch.setattr(BoundedServer, "connection_s", 3600.0)
+    monkeypatch.setattr("nodes.metrics.server._Handler.timeout", 3600.0)
     pages = Pages(lambda accept: (b"", "text/plain"), Health, Health)
     server = MetricsServer(pages, "127.0.0.1", 0, "secret")
     server.start()
@@ -43,13 +45,16 @@ def get(server: MetricsServer, token: str) -> bytes:
         return rest(opened)
 
 
-def test_a_connection_ends_however_slowly_its_bytes_come(server: MetricsServer) -> None:
+def test_a_connection_ends_however_slowly_its_bytes_come(
+    server: MetricsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(BoundedServer, "connection_s", 0.5)
     ended = threading.Event()
     with connect(server) as opened:
 
         def drip() -> None:
-            opened.sendall(b"GET /healthz HTTP/1.1\r\nX: ")
             try:
+                opened.sendall(b"GET /healthz HTTP/1.1\r\nX: ")
                 while not ended.wait(0.05):
                     opened.sendall(b"x")
             except OSError:
@@ -63,12 +68,10 @@ def test_a_connection_ends_however_slowly_its_bytes_come(server: MetricsServer) 
         assert not dripping.is_alive()
 
 
-def test_connections_have_a_limit_and_are_free_again(server: MetricsServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(BoundedServer, "connection_s", 3600.0)
+def test_connections_have_a_limit_and_are_free_again(server: MetricsServer) -> None:
     taken = [connect(server) for _ in range(3)]
     until(lambda: server.connections == 3, "three connections")
-    with connect(server) as opened:
-        assert rest(opened) == b""
+    assert get(server, "secret") == b"", "nobody is let in, whatever is asked"
     for each in taken:
         each.close()
     until(lambda: b"200 OK" in get(server, "secret"), "the connections are free again")
