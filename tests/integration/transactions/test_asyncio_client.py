@@ -67,23 +67,39 @@ def with_client(run: Callable[[AsyncTransactionClient, Opening], Awaitable[None]
     async def main() -> None:
         opening = Opening(Faulty())
         async with AsyncTransactionClient(opening) as client:
-            assert await client.check() is None
+            assert await client.check(PLENTY_S) is None
             await run(client, opening)
 
     asyncio.run(main())
 
 
-async def ask(client: AsyncTransactionClient, timeout_s: float = 0.2) -> str:
+async def ask(client: AsyncTransactionClient) -> str:
     """The error of a call that is not answered."""
     with pytest.raises(Unreachable) as told:
-        await client.call("account", "a", "read", timeout_s=timeout_s)
+        await client.call("account", "a", "read", timeout_s=PLENTY_S)
     return str(told.value)
 
 
-async def works_again(client: AsyncTransactionClient) -> None:
-    while await client.check() is not None:
+async def works_again(client: AsyncTransactionClient, log: Log) -> None:
+    while await client.check(PLENTY_S) is not None:
         await asyncio.sleep(0.01)
-    assert "no reply to request" in await ask(client), "it was sent, and this log has no nodes"
+    again = call_of(client, "again")
+    await sent(log, "again")
+    answer(log, "again", encode(7))
+    assert await again == 7
+
+
+def call_of(client: AsyncTransactionClient, name: str) -> asyncio.Task[Any]:
+    return asyncio.create_task(client.call("account", "a", "read", request_id=name, timeout_s=PLENTY_S))
+
+
+async def sent(log: Log, *names: str) -> None:
+    """Until these requests are on the log: only then does their client look for their replies."""
+    missing = {f'"{name}"'.encode() for name in names}
+    while missing:
+        await asyncio.sleep(0.01)
+        values = [value for number in range(2) for value in log.read(TOPICS.requests, number, 0).values]
+        missing = {name for name in missing if not any(name in value for value in values)}
 
 
 def answer(log: Log, name: str, result: bytes | None, failure: Aborted | None = None) -> None:
@@ -96,15 +112,15 @@ def answer(log: Log, name: str, result: bytes | None, failure: Aborted | None = 
 def test_calls_after_a_failed_write_go_to_the_log_again(error: LogError) -> None:
     async def run(client: AsyncTransactionClient, opening: Opening) -> None:
         opening.log.writing = error
-        told = await ask(client, PLENTY_S)
+        told = await ask(client)
         assert str(error) in told and "runs it at most once" in told
         before = opening.times
         while opening.times < before + 2:
-            assert str(error) in str(await client.check()), "nobody calls, and health still tells the truth"
+            assert str(error) in str(await client.check(PLENTY_S)), "nobody calls, and health still tells the truth"
             await asyncio.sleep(0.01)
-        assert str(error) in await ask(client, PLENTY_S)
+        assert str(error) in await ask(client)
         opening.log.writing = None
-        await works_again(client)
+        await works_again(client, opening.log)
 
     with_client(run)
 
@@ -113,14 +129,14 @@ def test_calls_after_a_failed_write_go_to_the_log_again(error: LogError) -> None
 def test_a_log_that_cannot_be_opened_for_a_while_is_opened_later(error: Exception) -> None:
     async def run(client: AsyncTransactionClient, opening: Opening) -> None:
         opening.failure, opening.log.writing = error, LogInterrupted("out of order")
-        assert "out of order" in await ask(client, PLENTY_S)
-        while str(error) not in str(await client.check()):
+        assert "out of order" in await ask(client)
+        while str(error) not in str(await client.check(PLENTY_S)):
             await asyncio.sleep(0.01)
-        assert str(error) in await ask(client, PLENTY_S)
+        assert str(error) in await ask(client)
         with pytest.raises(Unreachable, match=str(error)):
-            await client.new_id()
+            await client.new_id(PLENTY_S)
         opening.failure = opening.log.writing = None
-        await works_again(client)
+        await works_again(client, opening.log)
 
     with_client(run)
 
@@ -128,11 +144,11 @@ def test_a_log_that_cannot_be_opened_for_a_while_is_opened_later(error: Exceptio
 def test_a_log_that_fails_while_it_is_looked_at_is_a_problem_until_it_works() -> None:
     async def run(client: AsyncTransactionClient, opening: Opening) -> None:
         opening.log.reading = LogUnavailable("no broker")
-        assert await client.check() == "no broker"
+        assert await client.check(PLENTY_S) == "no broker"
         with pytest.raises(Unreachable, match="no broker"):
-            await client.new_id()
+            await client.new_id(PLENTY_S)
         opening.log.reading = None
-        await works_again(client)
+        await works_again(client, opening.log)
 
     with_client(run)
 
@@ -140,19 +156,15 @@ def test_a_log_that_fails_while_it_is_looked_at_is_a_problem_until_it_works() ->
 @pytest.mark.parametrize("result", [b"\xc1", b"\x81", b"\x92" * 5000, None], ids=["no byte", "cut off", "deep", "none"])
 def test_a_reply_that_cannot_be_decoded_concerns_its_caller_alone(result: bytes | None) -> None:
     async def run(client: AsyncTransactionClient, opening: Opening) -> None:
-        bad, good = (
-            asyncio.create_task(client.call("account", "a", "read", request_id=name, timeout_s=PLENTY_S))
-            for name in ("bad", "good")
-        )
-        while sum(opening.log.end_offset(TOPICS.requests, partition) for partition in range(2)) == 0:
-            await asyncio.sleep(0.01)
+        bad, good = call_of(client, "bad"), call_of(client, "good")
+        await sent(opening.log, "bad", "good")
         answer(opening.log, "bad", result)
         answer(opening.log, "good", encode(7))
         with pytest.raises(BadReply, match=r"replies\[0\] at offset 0") as told:
             await bad
         assert told.value.request_id == "bad"
         assert await good == 7
-        assert await client.check() is None
+        assert await client.check(PLENTY_S) is None
 
     with_client(run)
 
@@ -172,11 +184,13 @@ def test_the_plain_client_names_a_reply_that_cannot_be_decoded() -> None:
 
 def test_a_call_that_no_record_can_hold_is_refused_alone() -> None:
     async def run(client: AsyncTransactionClient, opening: Opening) -> None:
-        other = asyncio.create_task(ask(client))
+        other = call_of(client, "other")
         with pytest.raises(BadArguments, match="too large"):
             await client.call("account", "a", "read", ["x" * (17 << 20)], timeout_s=PLENTY_S)
-        assert "no reply to request" in await other
-        assert await client.check() is None
+        await sent(opening.log, "other")
+        answer(opening.log, "other", encode(7))
+        assert await other == 7
+        assert await client.check(PLENTY_S) is None
 
     with_client(run)
 
@@ -185,10 +199,10 @@ def test_a_call_that_no_record_can_hold_is_refused_alone() -> None:
 def test_what_nobody_expected_is_told_to_all_and_stays_a_problem() -> None:
     async def run(client: AsyncTransactionClient, opening: Opening) -> None:
         opening.log.reading = ZeroDivisionError("never")
-        assert "ZeroDivisionError" in str(await client.check())
+        assert "ZeroDivisionError" in str(await client.check(PLENTY_S))
         with pytest.raises((RunFailed, Unreachable), match="ZeroDivisionError"):
             await client.call("account", "a", "read", timeout_s=PLENTY_S)
-        assert "ZeroDivisionError" in str(await client.check())
+        assert "ZeroDivisionError" in str(await client.check(PLENTY_S))
 
     with_client(run)
 
