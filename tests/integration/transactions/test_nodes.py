@@ -104,9 +104,10 @@ def test_the_command_calls_a_function_and_says_what_is_wrong(tmp_path: Path) -> 
         create_topics(log, program, SEQUENCERS)
     options = ("--log-dir", str(tmp_path / "log"))
     with nodes(1, BANK, *options):
+        call = [sys.executable, "-m", "nodes.cli", "txn", "call", *options, "--timeout", str(PLENTY_S)]
         for arguments, code, said in [("[7]", 0, "7"), ('["x"]', 1, "TypeError"), ("{", 2, "no JSON")]:
-            command = [sys.executable, "-m", "nodes.cli", "txn", "call", "account", "a", "deposit", arguments, *options]
-            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PLENTY_S, check=False)
+            command = [*call, "account", "a", "deposit", arguments]
+            done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=2 * PLENTY_S, check=False)
             assert (done.returncode, said in done.stdout + done.stderr) == (code, True), done
 
 
