@@ -27,6 +27,12 @@ def children(pid: int) -> set[int]:
     return {child.pid for child in psutil.Process(pid).children()}
 
 
+def pids(said: Path) -> list[int]:
+    """Of the nodes that were started first; empty: it has not said so yet, though they may be at work."""
+    found = re.search(r"2 nodes: (\d+), (\d+)\n", said.read_text())
+    return [] if found is None else [int(found[1]), int(found[2])]
+
+
 def test_a_killed_owner_with_standbys_costs_nothing_and_is_started_again(tmp_path: Path) -> None:
     said = tmp_path / "said"
     with open_log(f"embedded:{tmp_path / 'log'}") as log, said.open("wb") as file:
@@ -38,11 +44,11 @@ def test_a_killed_owner_with_standbys_costs_nothing_and_is_started_again(tmp_pat
             open_accounts(client)
             first = pay_around(client, draw, 100)
             answers(client, first, at_least=1)
-            found = re.search(r"2 nodes: (\d+), (\d+)", said.read_text())
-            assert found is not None
-            os.kill(int(found[1]), signal.SIGKILL)
+            until(lambda: bool(pids(said)), "it says which nodes it has started")
+            killed, other = pids(said)
+            os.kill(killed, signal.SIGKILL)
             answers(client, first)
-            until(lambda: children(running.pid) - {int(found[1]), int(found[2])} != set(), "a node in its place")
+            until(lambda: children(running.pid) - {killed, other} != set(), "a node in its place")
             assert "node 0 has ended: killed by SIGKILL; starting it again" in said.read_text()
             second = pay_around(client, draw, 50)
             answers(client, second)
