@@ -75,9 +75,14 @@ def test_nodes_count_what_clients_were_told(tmp_path: Path) -> None:
             aborted = outcomes["InsufficientFunds"]
             assert aborted > 0 and outcomes[""] + aborted == TRANSFERS
             wanted = [ACCOUNTS + outcomes[""], aborted, *[ACCOUNTS + TRANSFERS] * 2, ACCOUNTS, 0]
-            # A node whose loop stands for a moment shows what it showed before.
-            until(lambda: counts([scrape(port) for port in asked]) == wanted, f"the counts {wanted}")
-            scraped = [scrape(port) for port in asked]
+            scraped: list[Samples] = []
+
+            def counted() -> bool:
+                """A node whose loop stands for a moment shows what it showed before."""
+                scraped[:] = [scrape(port) for port in asked]
+                return counts(scraped) == wanted
+
+            until(counted, f"the counts {wanted}")
             assert total(scraped, "holon_txn_state_bytes", place="memory") > ACCOUNTS
             assert total(scraped, "holon_txn_log_records_total", topic="bank-txn-replies", direction="sent") > 0
             assert total(scraped, "holon_txn_log_bytes_total", topic="bank-txn-requests", direction="read") > 0
