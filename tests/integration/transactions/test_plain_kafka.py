@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from tests.integration.kafka_broker import session_bootstrap
-from tests.integration.processes import until
+from tests.integration.processes import PLENTY_S, until
 from tests.integration.txn_processes import nodes
 
 
@@ -28,16 +28,16 @@ class PlainClient:
                 "auto.offset.reset": "earliest",
             }
         )  # fmt: skip
-        found = self.consumer.list_topics(replies, 30).topics[replies].partitions
+        found = self.consumer.list_topics(replies, PLENTY_S).topics[replies].partitions
         self.consumer.assign([TopicPartition(replies, partition, 0) for partition in found])
-        self.last = dict.fromkeys(found, (0, 0))
+        self.last: dict[int, tuple[int, int]] = dict.fromkeys(found, (0, 0))
         self.answers: dict[str, list[Any]] = {}
 
     def send(self, *calls: dict[str, Any]) -> None:
         """One as it is, several as a list; a list goes by the id of its first."""
         body = json.dumps(calls[0] if len(calls) == 1 else calls)
         self.producer.produce(self.requests, key=calls[0]["id"], value=body)
-        assert self.producer.flush(30) == 0
+        assert self.producer.flush(PLENTY_S) == 0
 
     def answer(self, name: str, count: int = 1) -> list[Any]:
         """Reads on until this request has so many replies."""
@@ -74,16 +74,16 @@ def test_who_knows_only_kafka_and_the_record_format_can_ask(tmp_path: Path) -> N
     options = ("--bootstrap", bootstrap, "-D", f"log.prefix={prefix}", "-D", f"checkpoints.url={tmp_path / 'saved'}")
     try:
         with nodes(1, "examples.bank:program", *options):
-            until(lambda: {requests, replies} <= admin.list_topics(timeout=30).topics.keys(), "the job's topics")
+            until(lambda: {requests, replies} <= admin.list_topics(timeout=PLENTY_S).topics.keys(), "the job's topics")
             client = PlainClient(bootstrap, requests, replies)
             try:
                 speak(client)
             finally:
                 client.consumer.close()
     finally:
-        mine = [name for name in admin.list_topics(timeout=30).topics if name.startswith(prefix)]
+        mine = [name for name in admin.list_topics(timeout=PLENTY_S).topics if name.startswith(prefix)]
         for done in admin.delete_topics(mine).values():
-            done.result(60)
+            done.result(PLENTY_S)
 
 
 def speak(client: PlainClient) -> None:
