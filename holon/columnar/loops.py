@@ -11,8 +11,11 @@ from typing import Protocol
 class Loops(Protocol):
     """The loops that the kernels of this room have compiled.
 
-    All arguments are int64: addresses and counts, as its functions say.
+    All arguments are int64: addresses and counts, as its functions say. ``secret`` is an odd number that nobody outside
+    of the process knows.
     """
+
+    secret: int
 
     def project(self, *arguments: int) -> int: ...
 
@@ -21,6 +24,8 @@ class Loops(Protocol):
     def spread(self, *arguments: int) -> int: ...
 
     def read_structs(self, *arguments: int) -> int: ...
+
+    def number_spans(self, *arguments: int) -> int: ...
 
 
 _installed: list[Loops] = []

@@ -9,12 +9,16 @@ from typing import Any, Self, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from holon.columnar.loops import installed
+
 Places = NDArray[np.int64]
 
 PAD_BYTES = 32
 """A buffer is so much longer than what it holds, so that compiled loops may load whole vectors."""
 _PADDING = bytes(PAD_BYTES)
 _MANY = 64
+_FEW = 16
+_SLOTS = 4096
 
 
 class Spans:
@@ -112,7 +116,12 @@ def size_of(values: Sequence[bytes]) -> int:
 class Texts(Spans, Sequence[str]):
     """A column of texts (UTF-8)."""
 
-    __slots__ = ()
+    __slots__ = ("_asked", "_list")
+
+    def __init__(self, buffer: NDArray[np.uint8], starts: Places, ends: Places) -> None:
+        super().__init__(buffer, starts, ends)
+        self._asked = 0
+        self._list: list[str] | None = None
 
     @classmethod
     def of(cls, values: Sequence[str]) -> Texts:
@@ -127,10 +136,15 @@ class Texts(Spans, Sequence[str]):
     @overload
     def __getitem__(self, row: slice) -> Texts: ...
     def __getitem__(self, row: int | slice) -> str | Texts:
-        return self.take(row) if isinstance(row, slice) else self._bytes_at(row).decode("utf-8", "surrogatepass")
+        if isinstance(row, slice):
+            return self.take(row)
+        self._asked += 1
+        if self._asked > _FEW:  # row after row: then all of them at once
+            return self.tolist()[row]
+        return self._bytes_at(row).decode("utf-8", "surrogatepass")
 
     def __iter__(self) -> Iterator[str]:
-        return iter([value.decode("utf-8", "surrogatepass") for value in self._all_bytes()])
+        return iter(self.tolist())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Sequence) and not isinstance(other, str) and list(self) == list(other)
@@ -141,8 +155,27 @@ class Texts(Spans, Sequence[str]):
         return f"Texts({list(self[:3])!r}{'...' if len(self) > 3 else ''}, {len(self)} rows)"
 
     def tolist(self) -> list[str]:
-        """All of them as Python strings."""
-        return list(self)
+        """All of them as Python strings, which are made once."""
+        if self._list is None:
+            self._list = [value.decode("utf-8", "surrogatepass") for value in self._all_bytes()]
+        return self._list
+
+    def numbered(self) -> tuple[NDArray[np.int64], list[str]] | None:
+        """A number from 0 for each row, and the distinct texts by number, as they first come; None without loops."""
+        loops = installed()
+        if loops is None or len(self) < _MANY:
+            return None
+        starts, ends = np.ascontiguousarray(self.starts), np.ascontiguousarray(self.ends)
+        numbers, firsts = np.empty(len(self), np.int64), np.empty(len(self), np.int64)
+        slots, distinct = _SLOTS, -1
+        while distinct < 0:
+            table = np.zeros(slots, np.int64)
+            distinct = loops.number_spans(
+                self.buffer.ctypes.data, starts.ctypes.data, ends.ctypes.data, len(self), table.ctypes.data, slots,
+                numbers.ctypes.data, firsts.ctypes.data, loops.secret,
+            )  # fmt: skip
+            slots *= 8
+        return numbers, self.take(firsts[:distinct]).tolist()
 
     def replaced(self, rows: NDArray[np.intp], values: Sequence[str]) -> Texts:
         """With other texts at some rows; copies the buffer."""

@@ -12,6 +12,7 @@ import hashlib
 import importlib.util
 import logging
 import os
+import secrets
 import subprocess
 from collections.abc import Callable, Iterable
 from importlib.metadata import PackageNotFoundError, version
@@ -25,9 +26,9 @@ from nodes.python_process import child_environment, module_command
 logger = logging.getLogger(__name__)
 
 SOURCES = ("holon.columnar.kernel", "holon.columnar.layout", "holon.columnar.vectors", "holon.columnar.spreading",
-           "holon.columnar.structs.kernel", "holon.columnar.structs.kinds", "holon.columnar.structs.powers",
-           "holon.columnar.structs.values_kernel", "holon.columnar.structs.texts_kernel",
-           "holon.columnar.structs.floats_kernel",
+           "holon.columnar.numbering", "holon.columnar.structs.kernel", "holon.columnar.structs.kinds",
+           "holon.columnar.structs.powers", "holon.columnar.structs.values_kernel",
+           "holon.columnar.structs.texts_kernel", "holon.columnar.structs.floats_kernel",
            "nodes.log.codecs.crc32c", "nodes.log.codecs.crc32c_tables", "nodes.log.embedded.columns_kernel",
            "nodes.log.codecs.crc32", "nodes.log.codecs.lz4", "nodes.log.codecs.lz4_layout",
            "nodes.log.kafka.direct.write_records_kernel", "nodes.log.kafka.direct.read_batches_kernel",
@@ -38,6 +39,7 @@ NAMES = {
     "compose": ("holon.columnar.kernel", 7),
     "spread": ("holon.columnar.spreading", 7),
     "read_structs": ("holon.columnar.structs.kernel", 14),
+    "number_spans": ("holon.columnar.numbering", 9),
     "crc32c": ("nodes.log.codecs.crc32c", 3),
     "unpack": ("nodes.log.embedded.columns_kernel", 5),
     "copy_folding": ("nodes.log.codecs.crc32", 5),
@@ -57,6 +59,7 @@ class Compiled:
     """Calls machine code as numba compiles it: with a place for its result, and one for an exception."""
 
     def __init__(self, addresses: dict[str, int]) -> None:
+        self.secret = secrets.randbits(62) | 1
         for name, (_, arguments) in NAMES.items():
             setattr(self, name, _function(addresses[name], arguments))
 
@@ -64,6 +67,7 @@ class Compiled:
     compose: Callable[..., int]
     spread: Callable[..., int]
     read_structs: Callable[..., int]
+    number_spans: Callable[..., int]
     crc32c: Callable[..., int]
     unpack: Callable[..., int]
     copy_folding: Callable[..., int]

@@ -24,6 +24,8 @@ from nodes.python_process import child_environment, module_command
 from nodes.settings.settings import Settings
 
 STOP_TIMEOUT_S = 30.0
+LINES_S = 5.0
+"""As long is waited for the last lines of a node that has ended: a process that it left behind may never end them."""
 
 
 @dataclass(slots=True)
@@ -36,6 +38,8 @@ class FleetProcess:
     asked: bool = False
     peak_bytes: int = 0
     bytes_now: int = 0
+    reader: threading.Thread | None = None
+    """Reads the lines that the process prints, where the fleet wants them."""
 
     @property
     def ending(self) -> str:
@@ -96,11 +100,12 @@ class Fleet:
             stderr=subprocess.STDOUT if captured else None,
             process_group=0,
         )
+        member = FleetProcess(number, process)
         if self.lines is not None:
             assert process.stdout is not None
-            name = f"holon-lines-{number}"
-            threading.Thread(target=_pump, args=(process.stdout, number, self.lines), name=name, daemon=True).start()
-        member = FleetProcess(number, process)
+            arguments = (process.stdout, number, self.lines)
+            member.reader = threading.Thread(target=_pump, args=arguments, name=f"holon-lines-{number}", daemon=True)
+            member.reader.start()
         self.members.append(member)
         return member
 
@@ -113,6 +118,12 @@ class Fleet:
                 member.process.wait()
                 return True
         return False
+
+    def await_lines(self) -> None:
+        """Return when the last words of all nodes that have ended are in ``lines``."""
+        for member in self.members:
+            if member.reader is not None and member.process.poll() is not None:
+                member.reader.join(LINES_S)
 
     def kill_all(self) -> None:
         """``kill -9`` of every node."""

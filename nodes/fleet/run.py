@@ -103,7 +103,7 @@ class Run:
                 self.fleet.kill_all()
                 raise
             finally:
-                self._tell_lines()
+                self._tell_last_lines()
         self._refuse_unsaved()
         if interrupts.first is not None and not self.monitor.done:
             return RunEnding.INTERRUPTED if interrupts.first == signal.SIGINT else RunEnding.STOPPED
@@ -133,7 +133,7 @@ class Run:
         if self.supervisor.exhausted and self.fleet.members:
             self.monitor.poll()  # what the last of them wrote
             if not self.monitor.over:
-                self._tell_lines()
+                self._tell_last_lines()
                 how = ", ".join(f"node {member.number}: {member.ending}" for member in self.fleet.members)
                 raise RunFailed(
                     f"job {self.run.job.name!r}: no node is left ({how}); the reasons are above. Nothing is lost: "
@@ -199,6 +199,10 @@ class Run:
             ]
             if waiting:
                 self.screen.say(f"no progress for {STUCK_S:.0f} s; waiting: partition {', '.join(waiting[:8])}")
+
+    def _tell_last_lines(self) -> None:
+        self.fleet.await_lines()
+        self._tell_lines()
 
     def _tell_lines(self) -> None:
         while True:

@@ -13,7 +13,8 @@ class LogAddress:
     """All that `open_log` needs. ``kafka`` are librdkafka properties, which may hold secrets and are not shown.
 
     ``url``: ``embedded:PATH``, ``kafka:HOST:PORT[,HOST:PORT...]`` or ``memory:``; ``prefix``: what the names of topics
-    begin with on the Kafka cluster; ``timeout_s``: how long its brokers may not answer.
+    begin with on the Kafka cluster; ``timeout_s``: how long its brokers may not answer; ``connect_timeout_s``: the same
+    of opening the log, None for the 5 s of who waits before a terminal.
     """
 
     url: str
@@ -22,6 +23,7 @@ class LogAddress:
     fsync: Fsync = "interval"
     fsync_interval_ms: int = 1000
     timeout_s: float = 15.0
+    connect_timeout_s: float | None = None
 
     @property
     def bootstrap(self) -> str | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,6 +39,11 @@ def open_job_log(settings: Settings) -> Log:
     Raises ``LogUnavailable`` where no broker answers.
     """
     return open_log(log_address(settings))
+
+
+def open_node_log(settings: Settings) -> Log:
+    """As ``open_job_log``, but a broker that stands still while a node starts has as long as later: nobody watches."""
+    return open_log(replace(log_address(settings), connect_timeout_s=settings.log.timeout_ms / 1000))
 
 
 def use_columns(log: Log) -> bool:

@@ -11,7 +11,7 @@ import numpy.ma  # noqa: F401 - numpy loads it at the first np.unique: 20 ms whi
 
 from nodes.errors import RunFailed
 from nodes.log import Log
-from nodes.runtime.log_opening import open_job_log
+from nodes.runtime.log_opening import open_node_log
 from nodes.settings.settings import Settings
 
 IDLE_WAIT_S = 0.02
@@ -29,7 +29,7 @@ def node_log(settings: Settings, gc_thresholds: tuple[int, int, int] = GC_THRESH
     """The log of a process that is a node and nothing else; raises ``RunFailed`` under ``python -O``."""
     if not __debug__:
         raise RunFailed("a node does not run under python -O: its checks of its own invariants would be gone")
-    with open_job_log(settings) as log:
+    with open_node_log(settings) as log:
         gc.collect()
         gc.freeze()  # what the imports made need not be looked at again
         gc.set_threshold(*gc_thresholds)
