@@ -52,7 +52,10 @@ class Quorum:
         assert code == 0, said
         self.bootstrap: str = said["bootstrap"]
         self.numbers = range(1, brokers + 1)
-        self._admin = AdminClient({"bootstrap.servers": self.bootstrap, "reconnect.backoff.max.ms": 200})
+        common = {"bootstrap.servers": self.bootstrap, "reconnect.backoff.max.ms": 200}
+        self._admin = AdminClient(common)
+        # By its default it would wait 60 s for a broker that stands still, and ask no other one meanwhile.
+        self._looking = AdminClient({**common, "socket.timeout.ms": int(_ASK_S * 1000)})
 
     # --- what is so --------------------------------------------------------------------------------------------------
 
@@ -71,7 +74,7 @@ class Quorum:
 
     def _partitions(self, topic: str) -> dict[int, Any]:
         try:
-            return self._admin.list_topics(topic, timeout=_ASK_S).topics[topic].partitions
+            return self._looking.list_topics(topic, timeout=_ASK_S).topics[topic].partitions
         except KafkaException:
             return {}
 
