@@ -131,7 +131,7 @@ def test_only_who_can_read_the_shared_token_calls(log: Log, tmp_path: Path) -> N
         late = found[0]
 
         def is_late() -> bool:
-            """What was not even sent in its time is asked again."""
+            """A call that was not even sent in its time is made again."""
             nonlocal late
             late = call(mine, "--gateway", url, "--timeout", "0.2", "--id", "y")
             assert late.returncode == 4

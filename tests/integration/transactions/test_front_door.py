@@ -172,7 +172,7 @@ def packed(url: str, body: Any) -> Any:
 
 
 def unanswered(url: str, body: Any) -> Any:
-    """What is said of a call that was sent, while no node runs; one that was not sent in its time is made again."""
+    """The answer to a call that was sent, while no node runs; one that was not sent in its time is made again."""
     told: list[Any] = []
 
     def is_sent() -> bool:
