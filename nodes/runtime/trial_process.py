@@ -83,29 +83,37 @@ def tried_apart(
     """
     note = Note()
     reading, writing = os.pipe()
+    held, begin = os.pipe()
     try:
         pid = os.fork()
     except OSError as error:
         logger.warning("no child process to try in what has ended other nodes: %s", error)
-        os.close(reading)
-        os.close(writing)
+        for end in (reading, writing, held, begin):
+            os.close(end)
         return None
     if pid == 0:
         os.close(reading)
-        _child(partial(step, note), writing, limits, look)
+        os.close(begin)
+        _child(partial(step, note), held, writing, limits, look)
     os.close(writing)
+    os.close(held)
     try:
-        how = _wait(pid, reading, note, limits, alive)
+        first = own_bytes(psutil.Process(pid))  # before it begins: what it takes in its first moments counts
+    finally:
+        os.close(begin)
+    try:
+        how = _wait(pid, reading, note, limits, alive, first)
     finally:
         os.close(reading)
     return None if how is None else Ended(how, note.read())
 
 
 def _child(
-    step: Callable[[], object], writing: int, limits: Limits, look: Callable[[], object] | None
+    step: Callable[[], object], held: int, writing: int, limits: Limits, look: Callable[[], object] | None
 ) -> None:  # pragma: no cover  (a process of its own)
-    """Never returns."""
+    """Never returns; begins when the other end of ``held`` is closed."""
     try:
+        os.read(held, 1)
         for each in (signal.SIGTERM, signal.SIGINT, SIGNAL):
             signal.signal(each, signal.SIG_DFL)
         gc.disable()  # what the parent has open is not to be closed here
@@ -131,10 +139,9 @@ def _watch(lock: LockWatch, look: Callable[[], object] | None, parent: int) -> N
         time.sleep(WATCH_S)
 
 
-def _wait(pid: int, reading: int, note: Note, limits: Limits, alive: Callable[[], None]) -> str | None:
-    """How the child has ended; None: its step was over."""
-    child, watched = psutil.Process(pid), [reading]
-    first, killed = _own_bytes(child), ""
+def _wait(pid: int, reading: int, note: Note, limits: Limits, alive: Callable[[], None], first: int) -> str | None:
+    """How the child has ended; None: its step was over. ``first``: its own bytes before it began."""
+    child, watched, killed = psutil.Process(pid), [reading], ""
     count, spent_s, before_s = note.count, 0.0, time.monotonic()
     while True:
         if select.select(watched, [], [], LOOK_S)[0]:
@@ -151,7 +158,7 @@ def _wait(pid: int, reading: int, note: Note, limits: Limits, alive: Callable[[]
         spent_s, before_s = spent_s + min(now_s - before_s, 10 * LOOK_S), now_s
         if note.count != count:
             count, spent_s = note.count, 0.0
-        if _own_bytes(child) - first > limits.memory_mb << 20:
+        if own_bytes(child) - first > limits.memory_mb << 20:
             killed = f"takes more than {limits.memory_mb} MB (node.function_memory_mb)"
         elif spent_s > PATIENCE * LockWatch(limits.cpu_ms).limit_s:
             killed = f"makes no progress for {spent_s:.0f} s"
@@ -165,7 +172,7 @@ def _how(code: int) -> str:
     return f"ends its process ({f'exit code {code}' if code >= 0 else signal.Signals(-code).name})"
 
 
-def _own_bytes(child: psutil.Process) -> int:
+def own_bytes(child: psutil.Process) -> int:
     """Without files that it shares with others."""
     try:
         found = child.memory_info()

@@ -8,10 +8,12 @@ import signal
 import sys
 from collections.abc import Callable
 
+import psutil
 import pytest
 
 from nodes.runtime import trial_process
 from nodes.runtime.trial_process import Ended, Limits, Note, tried_apart
+from tests.fault_durations import passes
 
 LIMITS = Limits(500, 100)
 
@@ -55,6 +57,20 @@ def test_what_ends_the_child_is_said_with_what_it_was_about(
 ) -> None:
     monkeypatch.setattr(trial_process, "PATIENCE", 100)  # a busy machine gives the child little CPU time
     assert tried(step) == Ended(how, b"7 it")
+
+
+def test_memory_that_is_taken_while_this_process_stands_still_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is measured before the child begins, however late."""
+    measured, asked = trial_process.own_bytes, []
+
+    def late(child: psutil.Process) -> int:
+        asked.append(child)
+        if len(asked) == 1:
+            passes(1.0)
+        return measured(child)
+
+    monkeypatch.setattr(trial_process, "own_bytes", late)
+    assert tried(grow) == Ended("takes more than 100 MB (node.function_memory_mb)", b"7 it")
 
 
 def test_what_comes_through_or_raises_ends_nothing_and_changes_nothing_here() -> None:
