@@ -10,7 +10,7 @@ import signal
 from types import FrameType
 from typing import Protocol
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 INTERRUPTED_EXIT = 130
 
 

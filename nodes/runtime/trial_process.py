@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 import psutil
@@ -29,7 +30,10 @@ WATCH_S = 0.05
 OVER = b"over"
 """The child's last word; a function may choose any exit code."""
 PATIENCE = 10
-"""A call without progress is ended after so many times the limit of CPU time, counted while this process runs."""
+"""A call without progress is ended after so many times the limit of CPU time, counted while this process runs.
+
+Time in which the call could run and no processor was free does not count: a starved call is no hanging one.
+"""
 _NOTE_BYTES = 1024
 
 
@@ -142,7 +146,7 @@ def _watch(lock: LockWatch, look: Callable[[], object] | None, parent: int) -> N
 def _wait(pid: int, reading: int, note: Note, limits: Limits, alive: Callable[[], None], first: int) -> str | None:
     """How the child has ended; None: its step was over. ``first``: its own bytes before it began."""
     child, watched, killed = psutil.Process(pid), [reading], ""
-    count, spent_s, before_s = note.count, 0.0, time.monotonic()
+    count, spent_s, before_s, queued_before_s = note.count, 0.0, time.monotonic(), queued_s(pid)
     while True:
         if select.select(watched, [], [], LOOK_S)[0]:
             if os.read(reading, len(OVER)) == OVER:
@@ -153,9 +157,10 @@ def _wait(pid: int, reading: int, note: Note, limits: Limits, alive: Callable[[]
         if ended:
             return killed or _how(os.waitstatus_to_exitcode(status))
         alive()
-        now_s = time.monotonic()
+        now_s, now_queued_s = time.monotonic(), queued_s(pid)
         # A pause of the machine counts as a short step.
-        spent_s, before_s = spent_s + min(now_s - before_s, 10 * LOOK_S), now_s
+        spent_s += max(0.0, min(now_s - before_s, 10 * LOOK_S) - (now_queued_s - queued_before_s))
+        before_s, queued_before_s = now_s, now_queued_s
         if note.count != count:
             count, spent_s = note.count, 0.0
         if own_bytes(child) - first > limits.memory_mb << 20:
@@ -170,6 +175,14 @@ def _how(code: int) -> str:
     if code == -SIGNAL:
         return "does not give the interpreter's lock back"
     return f"ends its process ({f'exit code {code}' if code >= 0 else signal.Signals(-code).name})"
+
+
+def queued_s(pid: int) -> float:
+    """For how long a process was ready to run and had to wait for a processor; 0 where the system does not tell."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return 0.0
 
 
 def own_bytes(child: psutil.Process) -> int:

@@ -57,9 +57,10 @@ def serve(
     async def run(opened: socket.socket) -> bool:
         async with AsyncTransactionClient(open_log, job) as client:
             config = bounded(HttpGateway(client, token=token, names=(host, *names)), connections)
-            listening(_url(opened))
             server = Server(config)
-            await server.serve(sockets=[opened])
+            with server.capture_signals():  # before anybody is told whom to signal
+                listening(_url(opened))
+                await server.serve(sockets=[opened])
         return server.interrupted
 
     with _opened(host, port) as opened:

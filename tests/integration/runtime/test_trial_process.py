@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+import time
 from collections.abc import Callable
 
 import psutil
@@ -71,6 +72,21 @@ def test_memory_that_is_taken_while_this_process_stands_still_counts(monkeypatch
 
     monkeypatch.setattr(trial_process, "own_bytes", late)
     assert tried(grow) == Ended("takes more than 100 MB (node.function_memory_mb)", b"7 it")
+
+
+@pytest.mark.parametrize(("share", "comes_through"), [(1.0, True), (0.0, False)])
+def test_a_call_that_waits_for_a_processor_does_not_hang(
+    share: float, comes_through: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``share``: of the time in which it was ready and none was free."""
+    monkeypatch.setattr(trial_process, "PATIENCE", 0.1)
+    monkeypatch.setattr(trial_process, "queued_s", lambda pid: time.monotonic() * share)
+    found = tried(lambda: passes(2.0))
+    assert (found is None) is comes_through, found
+
+
+def test_the_wait_for_a_processor_is_told_by_the_system() -> None:
+    assert trial_process.queued_s(os.getpid()) > 0 == trial_process.queued_s(-1)
 
 
 def test_what_comes_through_or_raises_ends_nothing_and_changes_nothing_here() -> None:
