@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from deploy.sampling import Sampler, Stack
 from nodes.log import Log, open_log
 from nodes.log.contract import FetchedRecords
+from nodes.profiling.sampling import Sampler, Stack
 from nodes.runtime.log_opening import open_job_log
 from nodes.settings.settings import load_settings
 from nodes.transactions.bench.figures import Replied, counts

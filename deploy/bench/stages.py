@@ -4,9 +4,9 @@
                                             [--out runs/stages]
 
 One node process with all that it does in production; its main thread is sampled at every tick of CPU time (some
-milliseconds, by the kernel; deploy/sampling.py), and each sample counts for the stage of the innermost function that
-belongs to one. The least that a stage can cost is what its work alone costs in a tight loop on the same records. On
-Kafka a broker is started on the same machine, and its CPU time is a row of its own. About 20 s a query.
+milliseconds, by the kernel; nodes/profiling/sampling.py), and each sample counts for the stage of the innermost
+function that belongs to one. The least that a stage can cost is what its work alone costs in a tight loop on the same
+records. On Kafka a broker is started on the same machine, and its CPU time is a row of its own. About 20 s a query.
 Writes stages.json, stages.md, and for each query QUERY.svg (flame graph) and QUERY.folded.
 """
 
@@ -27,7 +27,6 @@ from typing import Any
 
 import numpy as np
 
-from deploy.sampling import Sampler, Stack, flame_graph, folded
 from holon.columnar.encoding import encode_rows
 from holon.columnar.payloads import BinaryColumn
 from nexmark.bench.machine import machine
@@ -41,6 +40,7 @@ from nodes.compiled import loading as compiled
 from nodes.local_kafka import broker as kafka_broker
 from nodes.log import TopicPartition
 from nodes.metrics.process_memory import private_bytes
+from nodes.profiling.sampling import Sampler, Stack, flame_graph, folded
 from nodes.runtime.log_opening import open_job_log
 from nodes.settings.settings import load_settings
 from nodes.streams.jobs import declare_end, open_job

@@ -11,7 +11,8 @@ import numpy as np
 
 from holon.columnar.loops import Loops, installed
 from holon.columnar.payloads import BinaryColumn, Texts
-from holon.columnar.structs.plan import column_kinds, plan
+from holon.columnar.structs.kinds import SPAN
+from holon.columnar.structs.plan import column_kinds, fields_of, plan
 from holon.columnar.structs.reader import StructReader, with_values
 from holon.errors import DeserializationError, JobError
 from holon.formats.batch import Column, take_columns
@@ -83,6 +84,11 @@ class JsonColumns(Generic[E]):
         names = [known for known, _, _ in self._fields]
         if name not in names:
             raise JobError(f"{self.type.__name__} has no column {name!r}; it has {', '.join(names)}")
+
+    def columns_read(self) -> list[tuple[str, str, bool]]:
+        """Name and kind of each column, and whether compiled loops read it, where there are some."""
+        slots = {} if self._plan is None else {".".join(field.path): field.slot for field in fields_of(self._plan)}
+        return [(name, kind, slots.get(name, SPAN) != SPAN) for name, kind, _ in self._fields]
 
     def _columns(self, events: list[E]) -> dict[str, Column]:
         columns: dict[str, Column] = {}

@@ -40,6 +40,7 @@ BUILT_IN = (
     Row("view", "nodes.cli.commands.view:app", "Show the newest completed windows, or keep them in Redis."),
     Row("dlq", "nodes.cli.commands.dlq:app", "List dead letters, show one, put them back into the input."),
     Row("replay", "nodes.cli.commands.replay:app", "Check that a job gives the same twice."),
+    Row("profile", "nodes.cli.commands.profile:app", "Show where the processor time of a job goes."),
     Row("txn", "nodes.cli.txn.run_and_node:app", "Run transactional functions, and call them."),
     Row("kafka", "nodes.cli.commands.kafka:app", "Start and stop Kafka on this machine."),
     Row("sim", "nodes.cli.commands.sim:app", "Simulate fleets with faults, each from one seed."),

@@ -4,10 +4,10 @@
         [--out runs/txn]
 
 Each point is a run of `holon txn bench` on a log of its own, whose invariants must hold. `breakdown` samples a node
-process (deploy/sampling.py) and reads its log: CPU time by function, messages and state (Styx, Table 3), messages a
-transaction, and what compression of large records saves. `caching` counts what a cache of call graphs could save.
-About 30 points of 5 to 9 s with `--quick`; without, longer runs and up to 100 warehouses: 25 minutes. With `--only` and
-`--add` it can be run in pieces: what the folder's file has of other curves stays.
+process (nodes/profiling/sampling.py) and reads its log: CPU time by function, messages and state (Styx, Table 3),
+messages a transaction, and what compression of large records saves. `caching` counts what a cache of call graphs could
+save. About 30 points of 5 to 9 s with `--quick`; without, longer runs and up to 100 warehouses: 25 minutes. With
+`--only` and `--add` it can be run in pieces: what the folder's file has of other curves stays.
 Writes txn_curves.json, .md and .svg.
 """
 

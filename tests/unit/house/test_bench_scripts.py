@@ -13,10 +13,10 @@ from deploy.bench.ramp import Ramp, ended_by
 from deploy.bench.scale import held_bytes
 from deploy.bench.stages import by_stage, stage_of
 from deploy.endless import BATCH, Endless
-from deploy.sampling import flame_graph, folded
 from deploy.stand_ins import WINDOW_MS, Bids
 from nexmark.model import BASE_TIME_MS
 from nexmark.queries import QUERIES
+from nodes.profiling.sampling import flame_graph, folded
 from nodes.sim.large_fleets.costs import KINDS, Costs, TurnCounts, fit
 
 TRUE = Costs(turns=40.0, slots=0.5, runners=12.0, batches=100.0, events=1.5, deltas_in=45.0, deltas_out=60.0)

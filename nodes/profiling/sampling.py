@@ -16,7 +16,7 @@ from types import FrameType
 from xml.sax.saxutils import escape
 
 INTERVAL_S = 0.001
-ROOT = str(Path(__file__).resolve().parents[1]) + "/"
+ROOT = str(Path(__file__).resolve().parents[2]) + "/"
 ROW, WIDTH, LEAST = 17, 1200.0, 0.5
 
 Stack = tuple[str, ...]

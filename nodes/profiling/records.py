@@ -1,0 +1,82 @@
+"""The records that a job is profiled on: lines of a file, or the beginning of a topic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from holon.columnar.payloads import BinaryColumn
+from holon.formats.input_run import Input
+from nodes.errors import RunFailed
+from nodes.log.contract import Log
+
+Run = tuple[int, Input]
+"""A partition, and records of it."""
+
+
+class Records(Protocol):
+    """``partitions`` of an input, whose runs come in the order in which a node would take them."""
+
+    partitions: int
+
+    def runs(self, batch: int) -> Iterator[Run]:
+        """All records, at most ``batch`` at a time; may be called again."""
+        ...
+
+
+class FileRecords:
+    """One record a line, without its end; one partition. The log's times of all records are the beginning of time."""
+
+    partitions = 1
+
+    def __init__(self, path: Path, limit: int) -> None:
+        try:
+            with path.open("rb") as file:
+                lines = [line.rstrip(b"\r\n") for line, _ in zip(file, range(limit), strict=False)]
+        except OSError as error:
+            raise RunFailed(f"--data {path}: {error.strerror}") from None
+        if not lines:
+            raise RunFailed(f"--data {path}: there are no lines")
+        self._values = BinaryColumn.of(lines)
+
+    def runs(self, batch: int) -> Iterator[Run]:
+        for start in range(0, len(self._values), batch):
+            values = self._values[start : start + batch]
+            offsets = np.arange(start, start + len(values))
+            yield 0, Input(offsets, np.zeros(len(values), np.int64), values, start + len(values))
+
+
+class TopicRecords:
+    """The first retained records of a topic, equally many of each partition."""
+
+    def __init__(self, log: Log, topic: str, limit: int) -> None:
+        self._log, self._topic = log, topic
+        self.partitions = log.partitions(topic)
+        self._each = -(-limit // self.partitions)
+        starts = [log.start_offset(topic, partition) for partition in range(self.partitions)]
+        ends = [log.end_offset(topic, partition) for partition in range(self.partitions)]
+        if starts == ends:
+            raise RunFailed(f"topic {topic!r} has no records")
+        self._starts, self._ends = starts, ends
+
+    def runs(self, batch: int) -> Iterator[Run]:
+        at, taken = list(self._starts), [0] * self.partitions
+        while True:
+            moved = False
+            for partition in range(self.partitions):
+                room = min(batch, self._each - taken[partition])
+                if at[partition] >= self._ends[partition] or room <= 0:
+                    continue
+                found = self._log.read(self._topic, partition, at[partition], max_records=room)
+                moved |= found.next_offset > at[partition]
+                at[partition] = found.next_offset
+                taken[partition] += len(found.values)
+                yield (
+                    partition,
+                    Input(found.offsets, found.timestamps_ms, found.values, found.next_offset, found.found_headers),
+                )
+            if not moved:
+                return

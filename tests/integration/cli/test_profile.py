@@ -1,0 +1,89 @@
+"""`holon profile` of real jobs, on files and topics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from holon.columnar.loops import install
+from nodes.cli.main import run
+from nodes.log import EmbeddedLog
+from nodes.profiling.stages import STAGES
+from tests.integration.processes import ROOT
+
+ITEMS = ROOT / "examples" / "items.jsonl"
+TOP_ITEMS = "examples.top_items:job"
+
+
+def profile(capfd: pytest.CaptureFixture[str], *arguments: str, exit_code: int = 0) -> Any:
+    capfd.readouterr()
+    assert run(["profile", *arguments, "--seconds", "0.05", "--json"]) == exit_code
+    return json.loads(capfd.readouterr().out)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No settings of this folder count; the command's compiled loops are gone afterwards."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(ROOT))
+    yield
+    install(None)
+
+
+def test_a_job_by_columns_is_measured_on_a_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    picture = tmp_path / "flames.svg"
+    found = profile(capfd, TOP_ITEMS, "--data", str(ITEMS), "--flamegraph", str(picture))
+    assert (found["records"], found["events"], found["slow_records"]) == (600, 600, 0)
+    assert found["rounds"] > 0 and found["events_per_cpu_s"] > 0 and found["outputs"] > 0
+    assert sum(cost["share"] for cost in found["stages"]) == pytest.approx(1.0, abs=0.01)
+    assert {cost["stage"] for cost in found["stages"]} <= set(STAGES)
+    columns = [(column["name"], column["kind"], column["compiled"]) for column in found["columns"]]
+    assert columns == [("ts", "int", True), ("item", "text", True), ("quantity", "int", True)]
+    assert ElementTree.parse(picture).getroot().tag.endswith("svg")
+
+
+def test_records_that_no_loop_takes_are_counted_and_shown(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    lines = ITEMS.read_text("utf-8").splitlines()
+    lines[7], lines[9] = '{"ts":1,"ts":1753000000000,"item":"tea","quantity":1}', '{"ts":"soon"'
+    data = tmp_path / "items.jsonl"
+    data.write_text("\n".join(lines), "utf-8")
+    found = profile(capfd, TOP_ITEMS, "--data", str(data))
+    assert (found["records"], found["slow_records"]) == (600, 2)
+    first, second = found["slow_examples"]
+    assert (first["offset"], first["reason"], second["offset"]) == (7, None, 9)
+    assert first["record"] == lines[7] and "Expected `int`" in second["reason"]
+
+
+def test_a_topic_of_the_log_is_read_from_its_beginning(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with EmbeddedLog(tmp_path / "holon-log") as log:
+        log.create_topic("sales", 2)
+        lines = ITEMS.read_bytes().splitlines()
+        log.append("sales", 0, lines[:400])
+        log.append("sales", 1, lines[400:])
+    found = profile(capfd, TOP_ITEMS, "--records", "200")
+    assert found["records"] == found["events"] == 200
+    refused = profile(capfd, TOP_ITEMS, "--topic", "sale", exit_code=2)
+    assert "sales" in refused["error"]["message"]
+
+
+def test_a_job_record_by_record_is_told_what_columns_would_save(capfd: pytest.CaptureFixture[str]) -> None:
+    found = profile(capfd, "examples.query1:job", "--data", str(ITEMS))
+    assert found["slow_records"] is None and found["columns"] == []
+    assert any("JsonColumns" in line for line in found["advice"])
+
+
+def test_mistakes_are_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    empty = tmp_path / "empty.jsonl"
+    empty.touch()
+    assert "there are no lines" in profile(capfd, TOP_ITEMS, "--data", str(empty), exit_code=1)["error"]["message"]
+    both = profile(capfd, TOP_ITEMS, "--data", str(empty), "--topic", "t", exit_code=2)
+    assert "exclude each other" in both["error"]["message"]
+    poisoned = tmp_path / "poisoned.jsonl"
+    poisoned.write_text('{"ts":0,"id":0,"amount":0,"poison":"raise"}\n')
+    failed = profile(capfd, "tests.integration.jobs_odd:poisoned", "--data", str(poisoned), exit_code=1)
+    assert "offset 0" in failed["error"]["message"]
