@@ -44,6 +44,8 @@ class JsonColumns(Generic[E]):
         self._integers = [(name, value_of) for name, kind, value_of in self._fields if kind == "int"]
         self._plan = plan(type)
         self._reader: StructReader | None = None
+        self.slow_records = 0
+        """Records so far that the compiled loop has left to msgspec, in this process."""
 
     def reader(self, loops: Loops) -> StructReader | None:
         """The reader of records by these loops; None if all of them are for msgspec."""
@@ -68,6 +70,7 @@ class JsonColumns(Generic[E]):
         rest = np.flatnonzero(~good)
         if not len(rest):
             return Decoded(None, columns=columns)
+        self.slow_records += len(rest)
         events, rows, bad = decode_each(payloads.take(rest), self._decode_64)
         at = rest if rows is None else rest[rows]
         if events:

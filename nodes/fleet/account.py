@@ -12,6 +12,7 @@ from nodes.fleet.monitor import Monitor
 from nodes.fleet.watermarks import Watermarks
 from nodes.log.contract import Log
 from nodes.machine.config import JobRun
+from nodes.machine.workload import SLOW_RECORDS
 from nodes.results.dead_letters import dead_letters
 from nodes.results.reader import OutputReader
 from nodes.streams.held_frontier import HeldFrontier
@@ -37,6 +38,7 @@ class RunResult(msgspec.Struct, kw_only=True):
     ``frontier_held``: the partitions that windows have waited for, if none was completed in the last seconds.
     ``first_dead``: partition, offset and reason of the first dead letter of the lowest partition that has one.
     ``unread``: by partition, records behind the end of the input that was declared before this run.
+    ``slow_records``: records that compiled loops left to msgspec, counted by each node that has decoded them.
     """
 
     job: str
@@ -56,6 +58,7 @@ class RunResult(msgspec.Struct, kw_only=True):
     ending: RunEnding
     wall_s: float
     suppressed: int = 0
+    slow_records: int = 0
     repeats_dropped: int = 0
     restarts: int = 0
     already_done: bool = False
@@ -98,6 +101,7 @@ def account(
         conserved=conserved,
         steals=monitor.steals,
         suppressed=sum(int(view.stats.get("suppressed", 0)) for view in monitor.nodes.values()),
+        slow_records=sum(int(view.stats.get(SLOW_RECORDS, 0)) for view in monitor.nodes.values()),
         metrics_ports=monitor.metrics_ports(),
         restarts=restarts,
         ending=ending,

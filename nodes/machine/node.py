@@ -30,7 +30,7 @@ from nodes.machine.membership.heartbeats import HeartbeatGroups
 from nodes.machine.membership.member import Membership
 from nodes.machine.ownership.handover import Handover
 from nodes.machine.ownership.ownership import Ownership
-from nodes.machine.workload import WINDOWS_LEFT, Workload
+from nodes.machine.workload import SLOW_RECORDS, WINDOWS_LEFT, Workload
 from wcrdt.codec import DecodeError
 from wcrdt.replica.replica import Replica, SlotDelta
 
@@ -350,6 +350,7 @@ class Node:
             "open_windows": float(self.replica.open_windows()),
             WINDOWS_LEFT: float(self.work.windows_left()),
             "frontier_ms": float(self.replica.frontier_ms),
+            SLOW_RECORDS: float(getattr(self.run.job.source.format, SLOW_RECORDS, 0)),
             **self._figures,
         }
 
@@ -393,6 +394,8 @@ class Node:
     def _leave(self, ending: Ending, reason: str = "") -> None:
         if self.left is None:
             if ending is not Ending.SUPERSEDED:
+                if self.member.joined:  # the last figures
+                    self.work.effects += self.heartbeats.write(self.heartbeat(), self.run.incarnation, self._now_ms)
                 self.work.control(self.member.goodbye(self.config.node))
             self.left = Leave(ending, reason)
             self.work.effects.append(self.left)

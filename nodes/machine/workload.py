@@ -26,6 +26,7 @@ from wcrdt.replica.replica import Replica
 from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS
 
 WINDOWS_LEFT = "windows_left"
+SLOW_RECORDS = "slow_records"
 """Under this name a node's signs of life tell what ``Workload.windows_left`` gives."""
 PID = "pid"
 """Under this name they tell which process it is."""

@@ -44,10 +44,10 @@ def opened(settings: Settings) -> Log:
 
 
 def main() -> None:
-    assert hasattr(process_start, "open_job_log"), "the place that opens the log has moved"
+    assert hasattr(process_start, "open_node_log"), "the place that opens the log has moved"
     reference, flag, delay_s, *definitions = sys.argv[1:]
     SlowLog.flag, SlowLog.delay_s = Path(flag), float(delay_s)
-    process_start.open_job_log = opened
+    process_start.open_node_log = opened
     process.run_node(load_job(reference), load_settings(definitions=definitions, environ={}), number=0)
 
 

@@ -174,6 +174,7 @@ def _report(result: RunResult, as_json: bool) -> None:
     counts = AdmissionCounts(*outcomes, result.late_inserts)
     topics = ", ".join(f"{topic} {count:,}" for topic, count in result.outputs_by_topic.items())
     verdict = "holds on the log" if result.conserved else "DOES NOT HOLD on the log"
+    slow = f"{result.slow_records:,} records were read one by one, by no compiled loop (holon profile shows some)"
     letters = f"dead letters: the first is {result.first_dead}" if result.first_dead else None
     for line in (
         f"job {result.job} incarnation {result.incarnation}: {result.ending.value} after {result.wall_s:.1f} s; "
@@ -182,6 +183,7 @@ def _report(result: RunResult, as_json: bool) -> None:
         f"{identity(result.taken, counts)}: {verdict}",
         f"steals {result.steals}, suppressed {result.suppressed}, restarts {result.restarts}",
         letters,
+        slow if result.slow_records else None,
         None if result.frontier_held is None else held_text(result.frontier_held),
     ):
         if line is not None:

@@ -14,6 +14,7 @@ from holon.columnar.loops import install
 from nodes.cli.main import run
 from nodes.log import EmbeddedLog
 from nodes.profiling.stages import STAGES
+from tests.integration.fleet_support import Command
 from tests.integration.processes import ROOT
 
 ITEMS = ROOT / "examples" / "items.jsonl"
@@ -69,6 +70,18 @@ def test_a_topic_of_the_log_is_read_from_its_beginning(tmp_path: Path, capfd: py
     assert found["records"] == found["events"] == 200
     refused = profile(capfd, TOP_ITEMS, "--topic", "sale", exit_code=2)
     assert "sales" in refused["error"]["message"]
+
+
+def test_the_account_of_a_run_says_how_many_records_no_loop_has_read(tmp_path: Path) -> None:
+    lines = ITEMS.read_bytes().splitlines()
+    twice = b'{"ts":1,"ts":%d,"item":"tea","quantity":1}' % json.loads(lines[-1])["ts"]
+    with EmbeddedLog(tmp_path / "log") as log:
+        log.create_topic("sales", 1)
+        log.append("sales", 0, [*lines, *[twice] * 5])
+    settings = ("-D", f"log.path={tmp_path / 'log'}", "-D", f"checkpoints.url={tmp_path / 'saved'}")
+    with Command(*settings, "run", TOP_ITEMS, "--nodes", "1", "--bounded", "--json") as command:
+        result = command.json()
+    assert (result["ending"], result["accepted"] + result["late"], result["slow_records"]) == ("done", 605, 5)
 
 
 def test_a_job_record_by_record_is_told_what_columns_would_save(capfd: pytest.CaptureFixture[str]) -> None:
