@@ -68,7 +68,7 @@ class Node:
         )
         self.detector = self.member.detector
         self.heartbeats = HeartbeatGroups(config)
-        self.replica = self._make_replica()
+        self.replica = Replica(run.partitions, run.job.program.shapes(), run.job.allowed_lateness_ms)
         self.gaps = Gaps(self.replica, config.failure_timeout_ms)
         self._pieces = Pieces()
         self.work = Workload(config, run, self.replica, self.ownership, Trials(self.code_hash, apart))
@@ -84,9 +84,6 @@ class Node:
         self._last_beat_ms: int | None = None
         self.failing = ""
         self._control_checkpoint_due = False
-
-    def _make_replica(self) -> Replica:
-        return Replica(self.run.partitions, self.run.job.program.shapes(), self.run.job.allowed_lateness_ms)
 
     # --- the one door -----------------------------------------------------------------------------------------------
 
