@@ -233,7 +233,8 @@ def plot(rows: Sequence[dict[str, Any]], path: Path) -> None:
         )
         labels = ("average latency, ms", "cores of a node", "broadcast that a node reads, KB/s")
         for axis, label in zip(axes, labels, strict=True):
-            axis.set(xscale="log", yscale="log", xlabel="nodes", ylabel=label)
+            scale = "log" if any(np.max(line.get_ydata(), initial=0) > 0 for line in axis.lines) else "linear"
+            axis.set(xscale=scale, yscale=scale, xlabel="nodes", ylabel=label)
             axis.grid(alpha=0.3)
             axis.legend()
 

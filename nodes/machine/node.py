@@ -68,7 +68,7 @@ class Node:
         )
         self.detector = self.member.detector
         self.heartbeats = HeartbeatGroups(config)
-        self.replica = Replica(run.partitions, run.job.program.shapes(), run.job.allowed_lateness_ms)
+        self.replica = self._make_replica()
         self.gaps = Gaps(self.replica, config.failure_timeout_ms)
         self._pieces = Pieces()
         self.work = Workload(config, run, self.replica, self.ownership, Trials(self.code_hash, apart))
@@ -76,14 +76,16 @@ class Node:
         self.rejoining = Rejoining(self.work, self.merging)
         self.handover = Handover(config, self.member, self.work)
         self.left: Leave | None = None
-        self._bad_broadcast = 0
         self.takeovers: dict[int, int] = {}  # since when the last owner of a partition taken over was silent
         self._figures: dict[str, float] = {}  # of the shell
-        self._now_ms = self._beat = 0
+        self._bad_broadcast = self._now_ms = self._beat = 0
         self._clock_ms: int | None = None
         self._last_beat_ms: int | None = None
         self.failing = ""
         self._control_checkpoint_due = False
+
+    def _make_replica(self) -> Replica:  # large simulated fleets share one
+        return Replica(self.run.partitions, self.run.job.program.shapes(), self.run.job.allowed_lateness_ms)
 
     # --- the one door -----------------------------------------------------------------------------------------------
 
