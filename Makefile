@@ -2,6 +2,9 @@
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test check fix lint style format imports types tidy sim proof mutants bench benches nightly lock clean distclean
 
+# Containers often set it; each of the hundreds of processes of a run would then compile every module again.
+unexport PYTHONDONTWRITEBYTECODE
+
 BIN := .venv/bin
 SEED ?= 1
 EVENTS ?= 400000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Generator
 from pathlib import Path
 
@@ -25,6 +26,9 @@ settings.register_profile("ci", max_examples=200, derandomize=True, print_blob=T
 settings.register_profile("nightly", max_examples=2_000, derandomize=False, print_blob=True, **_NO_TIMING)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if IN_CI else "dev"))
 
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", None):
+    # Containers often set it. Hundreds of processes that tests start would then compile the same modules again.
+    sys.dont_write_bytecode = False
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # Started in the background of a shell: processes that tests start, and interrupt, would ignore it too.

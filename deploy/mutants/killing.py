@@ -101,10 +101,10 @@ def simulate(folder: Path, case: str, seeds: int, base_seed: int) -> str | None:
 def _run(folder: Path, arguments: list[str]) -> subprocess.CompletedProcess[str] | None:
     """None if it did not end in time."""
     environment = {name: value for name, value in os.environ.items() if name not in ("CI", "HYPOTHESIS_PROFILE")}
-    environment |= {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment |= {"PYTHONPATH": str(folder), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     try:
         return subprocess.run(
-            [sys.executable, *arguments],
+            [sys.executable, "-B", *arguments],
             cwd=folder,
             env=environment,
             capture_output=True,
