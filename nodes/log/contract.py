@@ -128,6 +128,11 @@ class Log(ABC):
     topics_can_change: bool = False
     """Others may delete topics or add partitions at any time; ``topics`` may then be called from any thread."""
 
+    @property
+    def topic_spread_s(self) -> float:
+        """So long a topic that another client has made may be unknown here."""
+        return 0.0
+
     @abstractmethod
     def create_topic(self, topic: str, partitions: int, *, retention_ms: int | None = None) -> None:
         """Create it; does nothing if it exists with the same number of partitions, else ``TopicExists``.

@@ -70,12 +70,13 @@ def drop_topics(settings: Settings, keep: Collection[str] = ()) -> None:
         log.delete_topics([topic for topic in log.topics() if topic not in keep])
 
 
-def outputs_in_transactions(log: Log, run: JobRun, node: str) -> None:
+def outputs_in_transactions(log: Log, run: JobRun, node: str, timeout_ms: int) -> None:
     """Let this node write outputs in Kafka transactions, under a name that no other node and no other life has."""
     from nodes.log.kafka.log import KafkaLog
 
     assert isinstance(log, KafkaLog), "the settings refuse this for other logs"
-    log.use_transactions([output.topic for output in run.job.outputs.values()], f"holon-{run.job.name}-{node}")
+    topics = [output.topic for output in run.job.outputs.values()]
+    log.use_transactions(topics, f"holon-{run.job.name}-{node}", timeout_ms=timeout_ms)
 
 
 def check_at_next_opening(settings: Settings) -> Callable[[], None]:

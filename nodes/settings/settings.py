@@ -50,6 +50,9 @@ class LogSettings(Section):
     transactional_outputs: bool = Field(
         False, description="with Kafka: outputs of a batch in one transaction, for readers of what is committed"
     )
+    transaction_timeout_ms: Positive = Field(
+        10_000, description="with Kafka: time after which the broker takes back an open transaction of outputs"
+    )
     kafka: Mapping[str, str | SecretStr] = Field(
         default_factory=dict, description="librdkafka properties, passed through (log.kafka.security.protocol=SSL)"
     )

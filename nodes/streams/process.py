@@ -248,7 +248,7 @@ def run_node(
             run, history = open_history(log, with_policy(job, settings.node.on_error), accept_code=accept_code)
             store, config = open_checkpoints(settings), node_config(settings, number, expected)
             if settings.log.transactional_outputs and attempts == 1:
-                outputs_in_transactions(log, run, config.node)
+                outputs_in_transactions(log, run, config.node, settings.log.transaction_timeout_ms)
             process = NodeProcess(run, log, store, config, settings, parent, history)
             try:
                 return _run(process, stops), process.node

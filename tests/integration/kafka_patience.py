@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from nodes.log import Log, LogUnavailable
 from nodes.log.kafka.direct import consumer as direct_consumer
 from nodes.log.kafka.direct import leaders
-from nodes.log.kafka.direct import producer as direct_producer
 from nodes.log.kafka.log import KafkaLog
 from tests.integration.processes import PLENTY_S, until
 
@@ -50,7 +49,6 @@ def await_decided(log: Log, topic: str) -> None:
 
 
 def connect_patiently(patch: pytest.MonkeyPatch) -> None:
-    """Direct connections are waited for; those of a slow broker would be left to the library."""
+    """Direct connections are waited for; what a slow broker leads would be read by the library for a while."""
     patch.setattr(leaders, "CONNECT_S", PLENTY_S)
-    patch.setattr(direct_producer, "CONNECT_S", PLENTY_S)
     patch.setattr(direct_consumer, "LOOK_S", PLENTY_S)

@@ -94,13 +94,19 @@ class Proxy:
     # --- rules ------------------------------------------------------------------------------------------------------
 
     def hold(
-        self, direction: Direction | None = None, *, key: int | None = None, topic: str = "", once: bool = False
+        self,
+        direction: Direction | None = None,
+        *,
+        key: int | None = None,
+        topic: str = "",
+        version: int | None = None,
+        once: bool = False,
     ) -> Rule:
-        """Let nothing through (of this direction, API key, topic) until it is released: then all of it arrives late.
+        """Let nothing through (of this direction, key, topic, version) until it is released. All arrives late then.
 
         Frames behind a held frame on the same connection wait too, as with TCP.
         """
-        return self._add(self._matcher(direction, key, topic), _held, once)
+        return self._add(self._matcher(direction, key, topic, version), _held, once)
 
     def delay(self, seconds: float, direction: Direction | None = None, *, key: int | None = None) -> Rule:
         """Each frame arrives later."""

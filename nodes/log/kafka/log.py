@@ -21,8 +21,8 @@ from nodes.log.kafka import client_config, transactional_producer
 from nodes.log.kafka.append import BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, Appender
 from nodes.log.kafka.confluent_reader import ConfluentReader
 from nodes.log.kafka.consumer import Follower
+from nodes.log.kafka.direct.chosen_sender import ChosenSender
 from nodes.log.kafka.direct.consumer import DirectReader
-from nodes.log.kafka.direct.producer import BatchSender
 from nodes.log.kafka.errors import Connection
 from nodes.log.kafka.producer import Sender
 from nodes.log.kafka.topics import LOOK_S, SPREAD_S, Topics
@@ -70,7 +70,8 @@ class KafkaLog(Log):
         self._reads_directly = client_config.reads_directly(properties or {})
         base = client_config.common(bootstrap, properties or {})
         try:
-            self._topics = Topics(client_config.admin(base, connection.note), connection, prefix, timeout_s)
+            spread_s = max(SPREAD_S, connect_timeout_s)  # as patient as the opening: a node is more so than a command
+            self._topics = Topics(client_config.admin(base, connection.note), connection, prefix, timeout_s, spread_s)
             self._consuming = client_config.consumer(base, connection.note)
             reader = ConfluentReader(Consumer(self._consuming))
             writer = client_config.producer(base, connection.note, self._batch_bytes, timeout_s)
@@ -96,6 +97,10 @@ class KafkaLog(Log):
             self.close()
             raise connection.unavailable(f"no answer within {connect_timeout_s:.0f} s") from None
         connection.opened = True
+
+    @property
+    def topic_spread_s(self) -> float:
+        return self._topics.spread_s
 
     def create_topic(self, topic: str, partitions: int, *, retention_ms: int | None = None) -> None:
         self._check()
@@ -164,7 +169,7 @@ class KafkaLog(Log):
         connection, timeout_s, plain = self._connection, self._timeout_s, self._new_sender
 
         def direct(config: Mapping[str, Any]) -> Sender:
-            return BatchSender(found, config, connection, timeout_s, lambda: plain(config))
+            return ChosenSender(found, config, connection, timeout_s, lambda: plain(config))
 
         self._new_sender = direct
         self._sender = direct(self._sending)
@@ -355,7 +360,7 @@ class KafkaLog(Log):
             try:
                 return self.partitions(topic)
             except UnknownTopic:
-                if not self._topics.are_several or time.monotonic() - asked_s > SPREAD_S:
+                if not self._topics.are_several or time.monotonic() - asked_s > self._topics.spread_s:
                     raise
             time.sleep(LOOK_S)
 

@@ -44,6 +44,11 @@ class Records:
         keys = repeat(None) if self._keys is None else self._keys[first:end]
         return zip(self._values[first:end], headers, keys, strict=False)
 
+    @property
+    def columns(self) -> tuple[Sequence[bytes], Sequence[bytes] | None, Sequence[bytes | None] | None]:
+        """Values, headers and keys, as they were handed over."""
+        return self._values, self._headers, self._keys
+
     @cached_property
     def size(self) -> int:
         """Bytes of all."""

@@ -27,7 +27,7 @@ INTERNAL = "__"
 DEFAULT_MESSAGE_BYTES = 1_048_588
 """Kafka's own limit of a batch, taken where a topic's may not be asked for."""
 SPREAD_S = 2.0
-"""So long a broker may not know a topic that another one has made."""
+"""So long at least a broker may not know a topic that another one has made."""
 LOOK_S = 0.02
 _ASK_S = 5.0
 """A question that no broker answers for so long is asked again, of another one."""
@@ -40,8 +40,16 @@ class Topics:
     records each would wait as long. Safe to use from several threads.
     """
 
-    def __init__(self, admin: Mapping[str, Any], connection: Connection, prefix: str, timeout_s: float) -> None:
+    def __init__(
+        self,
+        admin: Mapping[str, Any],
+        connection: Connection,
+        prefix: str,
+        timeout_s: float,
+        spread_s: float | None = None,
+    ) -> None:
         self._admin = AdminClient(dict(admin))
+        self._spread_s = SPREAD_S if spread_s is None else spread_s
         self._connection = connection
         self._prefix = prefix
         self._timeout_s = timeout_s
@@ -157,8 +165,13 @@ class Topics:
     def _may_pass(self, problem: LogError, asked_s: float) -> bool:
         """Whether to ask once more. A new topic reaches one broker after the other, so the next may not know it yet."""
         if isinstance(problem, UnknownTopic):
-            return time.monotonic() - asked_s < SPREAD_S
+            return time.monotonic() - asked_s < self.spread_s
         return isinstance(problem, LogUnavailable) and self._connection.refused is None
+
+    @property
+    def spread_s(self) -> float:
+        """How long an unknown topic is asked for again; of several brokers one may be far behind the others."""
+        return self._spread_s if self.are_several else min(self._spread_s, SPREAD_S)
 
     def _learn_leaders(self) -> None:
         """The client keeps what it knows of leaders for minutes, also where a broker has just told it better."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from nodes.log import LogUnavailable, RecordTooLarge
+from nodes.log.kafka.direct import leaders
 from nodes.log.kafka.direct.produce_requests import WANTED
 from nodes.log.kafka.log import KafkaLog
 from tests.integration.kafka_broker import session_bootstrap, session_log
@@ -17,7 +18,7 @@ from tests.integration.kafka_proxy import INIT_PRODUCER_ID, PRODUCE, Proxy
 from tests.integration.log_makers import read_by_columns
 from tests.integration.processes import PLENTY_S, until
 
-NOT_LEADER, TOO_LATE, TOO_LARGE, LOADING = 6, 7, 10, 14
+NOT_LEADER, TOO_LATE, TOO_LARGE, LOADING, UNSUPPORTED = 6, 7, 10, 14, 35
 
 
 @pytest.fixture(autouse=True)
@@ -94,6 +95,61 @@ def test_who_is_told_that_numbers_of_producers_are_being_fetched_asks_again(dire
     assert said.seen == 1
     assert asked.seen >= 2
     assert requests.seen == 1, "what librdkafka sends takes a request for each partition"
+
+
+def test_a_slow_broker_is_asked_again_and_does_not_change_how_records_are_written(
+    direct: KafkaLog, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leaders, "CONNECT_S", 0.5)
+    held = proxy.hold("reply", key=INIT_PRODUCER_ID, version=WANTED[INIT_PRODUCER_ID])
+    ends: list[int] = []
+    with behind(proxy, direct) as log:
+        log.send("t", 0, [b"one"], done=ends.append)
+        log.send("t", 1, [b"one"])
+        until(lambda: held.seen >= 2, "the question was given up, and asked again")
+        log.poll_acks()
+        assert ends == [], "nothing has left"
+        held.release()
+        log.send("t", 0, [b"two"], done=ends.append)
+        log.poll_acks(wait=True)
+        requests = proxy.delay(0, "request", key=PRODUCE)
+        with log.batched():
+            log.send("t", 0, [b"three"])
+            log.send("t", 1, [b"two"])
+        log.poll_acks(wait=True)
+    assert ends == [1, 2]
+    assert requests.seen == 1, "what librdkafka sends takes a request for each partition"
+    assert list(direct.read("t", 0, 0).values) == [b"one", b"two", b"three"]
+    assert list(direct.read("t", 1, 0).values) == [b"one", b"two"]
+
+
+def test_what_waits_for_a_broker_is_an_error_when_its_time_is_over(direct: KafkaLog, proxy: Proxy) -> None:
+    held = proxy.hold("reply", key=INIT_PRODUCER_ID, version=WANTED[INIT_PRODUCER_ID])
+    with behind(proxy, direct, 2.0) as log:
+        log.send("t", 0, [b"one"])
+        with pytest.raises(LogUnavailable, match=r"partition 0.*not acknowledged"):
+            log.poll_acks(wait=True)
+        with pytest.raises(LogUnavailable):
+            log.send("t", 0, [b"two"])
+        held.release()
+    assert direct.read("t", 0, 0).values == []
+
+
+def test_a_broker_that_refuses_a_number_leaves_all_that_waits_to_the_library_in_order(
+    direct: KafkaLog, proxy: Proxy
+) -> None:
+    proxy.answer_producer(UNSUPPORTED)
+    held = proxy.hold("reply", key=INIT_PRODUCER_ID, version=WANTED[INIT_PRODUCER_ID])
+    direct_requests = proxy.count(PRODUCE, WANTED[PRODUCE])
+    with behind(proxy, direct) as log:
+        for number in range(3):
+            log.send("t", 0, [b"%d" % number], headers=[b"h"], keys=[b"k"])
+        held.release()
+        log.send("t", 0, [b"3"], headers=[b"h"], keys=[b"k"])
+        log.poll_acks(wait=True)
+    found = direct.read("t", 0, 0)
+    assert (list(found.values), list(found.headers)) == ([b"0", b"1", b"2", b"3"], [b"h"] * 4)
+    assert direct_requests.seen == 0
 
 
 def test_of_what_was_sent_together_only_what_was_not_taken_is_sent_again(direct: KafkaLog, proxy: Proxy) -> None:

@@ -38,6 +38,11 @@ class Lost:
     why: str
 
 
+@dataclass(frozen=True, slots=True)
+class Unserved(Lost):
+    """The broker has answered, and cannot be spoken to as it is done here: asking again would not help."""
+
+
 class Answer(NamedTuple):
     """``data`` is the answer without its number, in the buffer that ``room`` gave."""
 
@@ -120,7 +125,8 @@ class Wire:
     ) -> Wire | Lost:
         """Waits for it at most so long (and for the name of the host as long as the system does).
 
-        ``secured`` makes the socket one by TLS to that host, and raises ``OSError`` or ``ValueError`` if it cannot.
+        ``secured`` makes the socket one by TLS to that host. It raises ``ValueError`` where it never can, ``OSError``
+        where it cannot now.
         """
         try:
             plain = socket.create_connection((host, port), timeout_s)
@@ -134,7 +140,7 @@ class Wire:
             return cls(secured(plain, host), client_id)
         except (OSError, ValueError) as error:
             plain.close()
-            return Lost(f"{host}:{port}: TLS: {error}")
+            return (Unserved if isinstance(error, ValueError) else Lost)(f"{host}:{port}: TLS: {error}")
 
     def without_waiting(self) -> None:
         """From now on nothing waits."""
@@ -239,15 +245,15 @@ class Wire:
         found = {cursor.number(2): (cursor.number(2), cursor.number(2)) for _ in range(cursor.count())}
         return Lost(f"versions of requests: error {error}") if error or cursor.broken else found
 
-    def lacks(self, wanted: Mapping[int, int]) -> str | None:
+    def lacks(self, wanted: Mapping[int, int]) -> Lost | None:
         """Why the broker does not take these requests in these versions; None if it does. Waits."""
         known = self.versions()
         if isinstance(known, Lost):
-            return known.why
+            return known
         for api, version in wanted.items():
             low, high = known.get(api, (0, -1))
             if not low <= version <= high:
-                return f"the broker takes request {api} in versions {low} to {high}, not {version}"
+                return Unserved(f"the broker takes request {api} in versions {low} to {high}, not {version}")
         return None
 
 

@@ -8,7 +8,7 @@ Pure: told what happens, and asked what to send.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from nodes.log.kafka.direct.record_batch import SEQUENCES, Batch, Piece
 from nodes.log.kafka.retry_policy import SENT_AGAIN
@@ -16,6 +16,8 @@ from nodes.log.kafka.retry_policy import SENT_AGAIN
 MAX_BATCHES = 5
 OUT_OF_ORDER = 45
 UNKNOWN_TOPIC = 3
+MOST_TOGETHER_BYTES = 16 << 20
+"""Of a request with batches of several partitions; brokers take 100 MB unless told otherwise."""
 Writer = Callable[[deque[Piece], int], Batch]
 """Makes a batch of the first pieces, with that sequence number."""
 
@@ -89,3 +91,16 @@ class Track:
     def resume(self) -> None:
         """The leader is found; what is left goes out in the order that it had."""
         self.again = False
+
+
+def shared_out(batches: list[tuple[Track, Batch]]) -> Iterator[list[tuple[Track, Batch]]]:
+    """Requests of a size that brokers take."""
+    together: list[tuple[Track, Batch]] = []
+    size = 0
+    for one in batches:
+        if together and size + len(one[1].data) > MOST_TOGETHER_BYTES:
+            yield together
+            together, size = [], 0
+        together.append(one)
+        size += len(one[1].data)
+    yield together

@@ -22,7 +22,7 @@ from nodes.log.kafka.direct.connection import (
 from nodes.log.kafka.direct.security import Dialer
 
 CONNECT_S = 3.0
-"""For a connection, and for each answer: a broker that stands still is passed over."""
+"""For a connection, and for each answer: a broker that stands still is passed over, and asked longer later."""
 Place = tuple[str, int]
 """Topic in the broker's words, and partition."""
 
@@ -33,13 +33,15 @@ class Wanted:
 
     ``have``: brokers to which there is a connection already. ``versions``: of requests that a leader has to take.
     ``places``: the partitions whose leaders are connected to (None: all), with the epoch of the last record that was
-    read of each; where a newer leader is found, it is asked where that epoch ends (-1: it is not).
+    read of each; where a newer leader is found, it is asked where that epoch ends (-1: it is not). ``patience_s``: for
+    a connection and for each answer.
     """
 
     names: Collection[str]
     have: Collection[Address]
     versions: Mapping[int, int]
     places: Mapping[Place, int] | None = None
+    patience_s: float = field(default_factory=lambda: CONNECT_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +73,11 @@ def find(ask: Sequence[Address], wanted: Wanted, dialer: Dialer) -> Found | Lost
     """Ask one broker after the other, until one says who leads these topics; then connect to the leaders."""
     why = Lost("no address of a broker")
     for address in ask:
-        wire = dialer.connect(address, CONNECT_S)
+        wire = dialer.connect(address, wanted.patience_s)
         if isinstance(wire, Lost):
             why = wire
             continue
-        lacking = wire.lacks({METADATA: METADATA_VERSION})
-        cluster = Lost(lacking) if lacking is not None else ask_cluster(wire, wanted.names)
+        cluster = wire.lacks({METADATA: METADATA_VERSION}) or ask_cluster(wire, wanted.names)
         wire.close()
         if isinstance(cluster, Cluster):
             return _connected(Found(cluster, {}, {}, wanted), dialer)
@@ -94,7 +95,7 @@ def _connected(found: Found, dialer: Dialer) -> Found:
         epochs = _older(found, places)
         if address in wanted.have and not epochs:
             continue
-        wire = dialer.connect(address, CONNECT_S)
+        wire = dialer.connect(address, wanted.patience_s)
         if isinstance(wire, Lost):
             continue  # it is looked for again
         versions = {**wanted.versions, EPOCH_ENDS: EPOCH_ENDS_VERSION} if epochs else wanted.versions

@@ -19,7 +19,7 @@ WANTED = {PRODUCE: 7, METADATA: METADATA_VERSION, INIT_PRODUCER_ID: 1}
 _ALL_REPLICAS, _NOBODY = -1, -1
 _NOT_YET = frozenset([7, 14, 15, 16])
 """Too late, numbers are being fetched from the controller, nobody gives them out: to be asked again."""
-_PATIENCE_S, _PAUSE_S = 5.0, 0.02
+_PAUSE_S = 0.02
 Place = tuple[str, int]
 """Topic in the broker's words, and partition."""
 
@@ -32,9 +32,9 @@ class Taken:
     first_offset: int
 
 
-def ask_producer(wire: Wire) -> Producer | int | Lost:
+def ask_producer(wire: Wire, patience_s: float) -> Producer | int | Lost:
     """A new producer's number, or the error; waits, also for a broker that has none just now."""
-    until_s = time.monotonic() + _PATIENCE_S
+    until_s = time.monotonic() + patience_s
     while (found := _ask_producer(wire)) in _NOT_YET and time.monotonic() < until_s:
         time.sleep(_PAUSE_S)
     return found

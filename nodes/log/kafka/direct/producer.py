@@ -1,7 +1,6 @@
 """A sender that writes Kafka's batches itself and asks the leaders to take them, on connections of its own.
 
-It serves what it knows; where a broker or a property asks for more, confluent-kafka's sender does it from the first
-record on. It is as strict as that one: idempotent, in order, and nothing follows what failed.
+It is as strict as confluent-kafka's: idempotent, in order, and nothing follows what failed.
 """
 
 from __future__ import annotations
@@ -9,20 +8,21 @@ from __future__ import annotations
 import select
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import KafkaError
 
 from nodes.compiled.loading import Compiled
 from nodes.log.contract import LogUnavailable
+from nodes.log.kafka.direct import leaders
 from nodes.log.kafka.direct.connection import Address, Lost, Wire
-from nodes.log.kafka.direct.in_flight_batches import UNKNOWN_TOPIC, Track
-from nodes.log.kafka.direct.leaders import CONNECT_S, Finder, Found, Wanted, addresses, find
-from nodes.log.kafka.direct.produce_requests import WANTED, Place, Taken, ask_producer, send_batches, taken
-from nodes.log.kafka.direct.record_batch import Batch, BatchWriter, Piece, Producer
-from nodes.log.kafka.direct.security import KNOWN as SECURITY
-from nodes.log.kafka.direct.security import Dialer, can_dial
+from nodes.log.kafka.direct.in_flight_batches import UNKNOWN_TOPIC, Track, shared_out
+from nodes.log.kafka.direct.leaders import Finder, Found, Wanted, addresses, find
+from nodes.log.kafka.direct.opening import Opened
+from nodes.log.kafka.direct.produce_requests import WANTED, Place, Taken, send_batches, taken
+from nodes.log.kafka.direct.record_batch import Batch, BatchWriter, Piece
+from nodes.log.kafka.direct.security import Dialer
 from nodes.log.kafka.errors import Connection
 from nodes.log.kafka.producer import SLICE_S, Sender
 from nodes.log.kafka.record_columns import Records
@@ -34,23 +34,8 @@ SILENT_S = 3.0
 _MOST_PAUSE_S, _LEAST_PAUSE_S = 1.0, 0.05
 _LOOK_S, _ASKED_MANY = 0.005, 3
 """Answers are looked for so rarely, unless so many are out: more than five batches of a partition never are."""
-_MOST_TOGETHER_BYTES = 16 << 20
-"""Of a request with batches of several partitions; brokers take 100 MB unless told otherwise."""
-_MAX_RECORDS = 100_000
+MAX_RECORDS = 100_000
 """Handed over and not yet acknowledged, as librdkafka has it."""
-_KNOWN = frozenset(
-    "acks batch.size bootstrap.servers client.id enable.gapless.guarantee enable.idempotence error_cb linger.ms logger "
-    "message.max.bytes message.timeout.ms queue.buffering.max.kbytes reconnect.backoff.max.ms reconnect.backoff.ms "
-    "retry.backoff.ms socket.keepalive.enable socket.nagle.disable".split()
-)
-_VALUES = {"compression.type": ("lz4", "none")}
-
-
-def is_known(config: Mapping[str, Any]) -> bool:
-    """Whether a sender with these properties can be one of these."""
-    return can_dial(config) and all(
-        key in _KNOWN or key in SECURITY or str(value).lower() in _VALUES.get(key, ()) for key, value in config.items()
-    )
 
 
 class _Line:
@@ -63,7 +48,7 @@ class _Line:
 
 
 class BatchSender(Sender):
-    """As ``Sender``; ``otherwise`` makes the one that does it where this one cannot. Belongs to one thread."""
+    """As ``Sender``, as the producer that ``opened`` has found. Belongs to one thread."""
 
     def __init__(
         self,
@@ -71,15 +56,15 @@ class BatchSender(Sender):
         config: Mapping[str, Any],
         connection: Connection,
         timeout_s: float,
-        otherwise: Callable[[], Sender],
+        dialer: Dialer,
+        opened: Opened,
     ) -> None:
         super().__init__(config, connection, timeout_s)
         self._writer = BatchWriter(loops, config["batch.size"], str(config.get("compression.type")).lower() == "lz4")
-        self._otherwise = otherwise
-        self._other: Sender | None = None
-        self._numbered: Producer | None = None
-        self._dialer = Dialer(config) if is_known(config) else None
-        self._finder = Finder(self._dialer or Dialer({}))
+        self._numbered = opened.producer
+        self._dialer = dialer
+        self._finder = Finder(dialer)
+        self._patience_s = 0.0
         self._ask = addresses(config["bootstrap.servers"])
         self._lines: dict[Address, _Line] = {}
         self._tracks: dict[Place, Track] = {}
@@ -89,6 +74,8 @@ class BatchSender(Sender):
         self._pause_s, self._pause_until_s = _LEAST_PAUSE_S, 0.0
         self._look_s = 0.0
         self._gathered: dict[Place, Track] | None = None  # what waits for ``release``
+        if isinstance(opened.found, Found):
+            self._adopt(opened.found)
 
     def send(
         self,
@@ -101,11 +88,6 @@ class BatchSender(Sender):
     ) -> None:
         """Hand records over; where too much is on its way, wait until some of it has arrived."""
         self._raise_failure()
-        if self._other is None and self._numbered is None and not self._open(name):
-            self._other = self._otherwise()
-        if self._other is not None:
-            self._other.send(name, partition, values, headers, keys, done)
-            return
         track = self._tracks.get((name, partition)) or self._new_track(name, partition)
         records = Records(values, headers, keys)
         track.pieces.append(Piece(records, done, time.monotonic()))
@@ -129,8 +111,8 @@ class BatchSender(Sender):
 
     @property
     def used(self) -> bool:
-        """True once it has a connection."""
-        return self._numbered is not None or self._other is not None
+        """Always: it has a producer's number."""
+        return True
 
     @property
     def stuck(self) -> bool:
@@ -141,9 +123,6 @@ class BatchSender(Sender):
 
     def poll_acks(self, wait: bool) -> None:
         """Call what waits for acknowledgements; raises if a record was not delivered."""
-        if self._other is not None:
-            self._other.poll_acks(wait)
-            return
         if wait:
             self._let_go()
         if self._held_records and (wait or self._may_be_answered()):
@@ -165,34 +144,14 @@ class BatchSender(Sender):
     def close(self) -> None:
         """Records still on their way may arrive, unheard of."""
         self._failed = LogUnavailable("the log is closed")
-        if self._other is not None:
-            self._other.close()
         self._hang_up()
 
     # --- connections -------------------------------------------------------------------------------------------------
 
-    def _open(self, name: str) -> bool:
-        """Find out whether the brokers can be spoken to as it is done here, and who leads the first topic."""
-        if self._dialer is None:
-            return False
-        for address in self._ask:
-            wire = self._dialer.connect(address, CONNECT_S)
-            if isinstance(wire, Lost):
-                continue
-            producer = ask_producer(wire) if wire.lacks(WANTED) is None else None
-            wire.close()
-            if isinstance(producer, Producer) and self._learn(name):
-                self._numbered = producer
-                return True
-        return False
-
-    def _learn(self, name: str) -> bool:
-        assert self._dialer is not None
+    def _learn(self, name: str) -> None:
         found = find(self._ask, Wanted([name], set(self._lines), WANTED), self._dialer)
         if isinstance(found, Found):
             self._adopt(found)
-            return name not in found.cluster.errors
-        return False
 
     def _adopt(self, found: Found) -> None:
         self._led |= found.led
@@ -228,7 +187,8 @@ class BatchSender(Sender):
 
     def _search(self, names: Collection[str]) -> None:
         """Look for leaders; another broker is the first to be asked each time, as one that stands still costs time."""
-        self._finder.start(self._ask, Wanted(sorted(names), set(self._lines), WANTED))
+        patience_s = max(leaders.CONNECT_S, min(self._patience_s, self._timeout_s))
+        self._finder.start(self._ask, Wanted(sorted(names), set(self._lines), WANTED, patience_s=patience_s))
         self._ask = [*self._ask[1:], *self._ask[:1]]
 
     def _doubt(self, now_s: float) -> None:
@@ -250,7 +210,10 @@ class BatchSender(Sender):
         """Look for the leaders of those that have lost theirs, and go on with those that are found."""
         stale = [track for track in self._tracks.values() if track.resumable() and track.oldest_s() is not None]
         found = self._finder.result()
+        if isinstance(found, Lost):
+            self._patience_s = 2 * max(self._patience_s, leaders.CONNECT_S)
         if isinstance(found, Found):
+            self._patience_s = 0.0
             self._adopt(found)
             self._drop_replaced()
             led = found.led
@@ -286,7 +249,7 @@ class BatchSender(Sender):
                     by_leader.setdefault(self._led[track.name, track.partition], []).append((track, batch))
                     sent.append(track)
             for address, batches in by_leader.items():
-                for together in _shared_out(batches):
+                for together in shared_out(batches):
                     self._request(address, together)
             waiting = sent
 
@@ -304,14 +267,13 @@ class BatchSender(Sender):
         line.asked.append((number, batches))
 
     def _write(self, pieces: deque[Piece], sequence: int) -> Batch:
-        assert self._numbered is not None
         return self._writer.write(pieces, self._numbered, sequence, time.time_ns() // 1_000_000)
 
     def _await_room(self, name: str, partition: int) -> None:
         held, deadline = self._held_records, time.monotonic() + self._timeout_s + 1.0
-        if self._held_bytes > self._most_bytes or self._held_records > _MAX_RECORDS:
+        if self._held_bytes > self._most_bytes or self._held_records > MAX_RECORDS:
             self._let_go()
-        while self._held_bytes > self._most_bytes or self._held_records > _MAX_RECORDS:
+        while self._held_bytes > self._most_bytes or self._held_records > MAX_RECORDS:
             self._hear(SLICE_S)
             if self._held_records < held:
                 held, deadline = self._held_records, time.monotonic() + self._timeout_s + 1.0
@@ -381,19 +343,6 @@ class BatchSender(Sender):
 
     def _fail(self, track: Track, error: int) -> None:
         self._failed = self._failed or self._failure(KafkaError(error), track.name, track.partition)
-
-
-def _shared_out(batches: list[tuple[Track, Batch]]) -> Iterator[list[tuple[Track, Batch]]]:
-    """Requests of a size that brokers take."""
-    together: list[tuple[Track, Batch]] = []
-    size = 0
-    for one in batches:
-        if together and size + len(one[1].data) > _MOST_TOGETHER_BYTES:
-            yield together
-            together, size = [], 0
-        together.append(one)
-        size += len(one[1].data)
-    yield together
 
 
 def _answers_all(found: Mapping[Place, Taken], batches: list[tuple[Track, Batch]]) -> bool:

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nodes.log.kafka.direct.connection import Cursor, Lost, Wire, text
+from nodes.log.kafka.direct.connection import Cursor, Lost, Unserved, Wire, text
 
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 _HANDSHAKE_VERSION, _AUTHENTICATE_VERSION = 1, 0
@@ -72,7 +72,12 @@ class Dialer:
 
     def _by_tls(self, plain: socket.socket, host: str) -> TlsSocket:
         assert self._tls is not None
-        return TlsSocket(self._tls.wrap_socket(plain, server_hostname=host))
+        try:
+            return TlsSocket(self._tls.wrap_socket(plain, server_hostname=host))
+        except (ssl.SSLEOFError, ssl.SSLZeroReturnError, TimeoutError):
+            raise  # the peer has gone, or is slow
+        except ssl.SSLError as error:
+            raise ValueError(str(error)) from error
 
     def _log_in(self, wire: Wire, mechanism: str) -> Lost | None:
         answer = wire.ask(SASL_HANDSHAKE, _HANDSHAKE_VERSION, text(mechanism))
@@ -80,7 +85,7 @@ class Dialer:
             return answer
         error = Cursor(answer).number(2)
         if error:
-            return Lost(f"the broker does not take {mechanism} (error {error})")
+            return Unserved(f"the broker does not take {mechanism} (error {error})")
         if mechanism == "PLAIN":
             answer = _say(wire, f"\0{self._user}\0{self._password}".encode())
             return answer if isinstance(answer, Lost) else None
@@ -143,8 +148,10 @@ def _say(wire: Wire, said: bytes) -> bytes | Lost:
     cursor = Cursor(answer)
     error, why = cursor.number(2), cursor.text()
     found = bytes(cursor.take(max(cursor.number(4), 0)))
-    if error or cursor.broken:
-        return Lost(f"the log-in is refused: {why or f'error {error}'}")
+    if cursor.broken:
+        return Lost("an answer about a log-in that ends too early")
+    if error:
+        return Unserved(f"the log-in is refused: {why or f'error {error}'}")
     return found
 
 
@@ -158,11 +165,11 @@ def scram(wire: Wire, algorithm: str, user: str, password: str) -> Lost | None:
     fields = _fields(first)
     iterations = int(fields.get("i", "0")) if fields.get("i", "").isdigit() else 0
     if not fields.get("r", "").startswith(nonce) or iterations < _LEAST_ITERATIONS or "s" not in fields:
-        return Lost("the log-in is refused: the broker's challenge is none")
+        return Unserved("the log-in is refused: the broker's challenge is none")
     try:
         salt, challenge = base64.b64decode(fields["s"]), first.decode()
     except ValueError:
-        return Lost("the log-in is refused: the broker's challenge is none")
+        return Unserved("the log-in is refused: the broker's challenge is none")
     salted = hashlib.pbkdf2_hmac(algorithm, password.encode(), salt, iterations)
     without_proof = f"c=biws,r={fields['r']}"
     signed = f"{bare},{challenge},{without_proof}".encode()
@@ -174,7 +181,7 @@ def scram(wire: Wire, algorithm: str, user: str, password: str) -> Lost | None:
         return last
     expected = hmac.digest(hmac.digest(salted, b"Server Key", algorithm), signed, algorithm)
     if not hmac.compare_digest(_fields(last).get("v", "").encode(), base64.b64encode(expected)):
-        return Lost("the log-in is refused: the broker does not know the password")
+        return Unserved("the log-in is refused: the broker does not know the password")
     return None
 
 
