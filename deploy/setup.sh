@@ -63,6 +63,13 @@ java_major() {
     "$java" -version 2>&1 | sed -n 's/.*version "\([0-9]*\).*/\1/p' | head -1
 }
 
+# Byte code of what nodes and tests import, also where the environment says that Python writes none: without it every
+# process compiles some 500 modules anew, which is most of a node's start.
+write_byte_code() {
+    env -u PYTHONDONTWRITEBYTECODE "$VENV/bin/python" -P -c \
+        "import nodes.cli.commands.node, nodes.streams.process, nodes.transactions.process, confluent_kafka, pytest, structlog"
+}
+
 # Spark and a local Kafka need Java; everything else works without, so a missing Java stops nothing here.
 offer_java() {
     if [ "${HOLON_JAVA:-}" = no ] || [ "$(java_major || true)" -ge 17 ] 2>/dev/null; then return; fi
@@ -93,6 +100,7 @@ main() {
     make_venv
     install_locked
     offer_java
+    write_byte_code || true
     # What numba compiles is kept for all checkouts; without it the first node that starts would do it.
     "$VENV/bin/python" -m nodes.compiled.loading || true
     printf '%s\n' "$before" >"$STAMP"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import metadata
 
 DISTRIBUTION = "holon-streams"
 
@@ -11,6 +10,8 @@ DISTRIBUTION = "holon-streams"
 @cache
 def release() -> str | None:
     """The installed version; None in a source tree that was not installed."""
+    from importlib import metadata  # 10 ms: a node asks with its first checkpoint, beside its loop
+
     try:
         return metadata.version(DISTRIBUTION)
     except metadata.PackageNotFoundError:

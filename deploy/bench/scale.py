@@ -68,14 +68,14 @@ def main() -> None:
 
 def kinds(asked: list[str], partitions: int) -> list[str]:
     """Without what would be the same run again: few partitions widen no interval."""
-    node = NodeSettings()  # type: ignore[call-arg]
+    node = NodeSettings()
     same = 1000 * partitions <= node.broadcast_interval_ms * node.broadcast_max_per_s
     return [kind for kind in asked if not (same and kind == WIDENING and PLAIN in asked)]
 
 
 def plan_of(nodes: int, partitions: int, seconds: float, broadcast: str, tick_ms: int = 50) -> TimedPlan:
     """A run with the settings that nodes have by default, but for the suspicion of others."""
-    node = NodeSettings()  # type: ignore[call-arg]
+    node = NodeSettings()
     config = NodeConfig(
         "",
         heartbeat_interval_ms=node.heartbeat_interval_ms if nodes <= 100 else 500,

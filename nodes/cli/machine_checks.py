@@ -16,7 +16,7 @@ from nodes.cli.check import KAFKA, Check
 from nodes.local_kafka.java import INSTALL_JAVA, JAVA_VERSION, java_program, version_of
 from nodes.settings.settings import Settings
 
-CORE = ("lmdb", "msgspec", "numpy", "obstore", "psutil", "pydantic", "rich", "structlog", "typer")
+CORE = ("lmdb", "msgspec", "numpy", "obstore", "psutil", "rich", "structlog", "typer")
 EXTRAS = {
     "arrow": ("pyarrow",),
     "broker": ("confluent-kafka", "jgo"),

@@ -15,12 +15,11 @@ import os
 import secrets
 import subprocess
 from collections.abc import Callable, Iterable
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from holon.columnar.loops import install, installed
-from nodes.local_kafka.jars import cache_folder
+from nodes.cache_folder import cache_folder
 from nodes.python_process import child_environment, module_command
 
 logger = logging.getLogger(__name__)
@@ -167,6 +166,8 @@ def unpacked(data: bytes) -> dict[str, tuple[str, bytes]] | None:
 
 def _place() -> Path:
     """The file for this release, compiler and processor."""
+    from importlib.metadata import PackageNotFoundError, version
+
     import llvmlite.binding as llvm
 
     texts = [llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten(), llvm.get_process_triple()]

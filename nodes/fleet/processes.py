@@ -16,8 +16,6 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import IO
 
-import psutil
-
 from nodes.errors import RunFailed
 from nodes.metrics.process_memory import private_bytes
 from nodes.python_process import child_environment, module_command
@@ -150,7 +148,7 @@ class Fleet:
         for member in self.running():
             try:
                 used = private_bytes(member.process.pid)
-            except (psutil.Error, OSError):
+            except OSError:
                 continue
             member.bytes_now = used
             member.peak_bytes = max(member.peak_bytes, used)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from nodes.cache_folder import cache_folder
 from nodes.errors import MissingDependency, Unreachable
 from nodes.local_kafka.java import INSTALL_JAVA, JAVA_VERSION, java_program, version_of
 
@@ -63,12 +64,6 @@ def find_java(environ: Mapping[str, str] = os.environ, needed_by: str = "a Kafka
     if version is None or version < JAVA_VERSION:
         raise MissingDependency(f"{what}, and {program} is {version or 'unknown'}; install it: {INSTALL_JAVA}")
     return program
-
-
-def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Where things are kept that can be fetched again."""
-    base = environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(base) / "holon"
 
 
 def kafka_jars(cache: Path | None = None, bundle: Bundle = BROKER) -> Path:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 
-import psutil
-
 from nodes.errors import MissingDependency
 from nodes.metrics.catalogue import METRICS
 from nodes.metrics.figures import Figures
@@ -68,8 +66,16 @@ def _process_families(since_turn_s: float) -> Iterator:
 
     found = {
         "holon_memory_bytes": float(private_bytes(os.getpid())),
-        "holon_open_descriptors": float(psutil.Process().num_fds()),
+        "holon_open_descriptors": float(_open_descriptors()),
         "holon_last_turn_seconds": since_turn_s,
     }
     for name, value in found.items():
         yield GaugeMetricFamily(name, METRICS[name].meaning, value=value)
+
+
+def _open_descriptors() -> int:
+    if os.path.isdir("/proc/self/fd"):
+        return len(os.listdir("/proc/self/fd")) - 1  # without that of the folder itself
+    import psutil
+
+    return psutil.Process().num_fds()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import psutil
-
 LOG_FILE = "data.mdb"
 
 
@@ -13,10 +11,16 @@ def private_bytes(pid: int) -> int:
     """Private memory of a process in bytes. On Linux mappings of log files are left out: they are the page cache's.
 
     (USS counts a file page that only one process has mapped, whoever's it is.) Elsewhere psutil's USS.
+    Raises ``OSError`` where there is no such process.
     """
     smaps = Path(f"/proc/{pid}/smaps")
     if not smaps.exists():
-        return psutil.Process(pid).memory_full_info().uss
+        import psutil
+
+        try:
+            return psutil.Process(pid).memory_full_info().uss
+        except psutil.Error as error:
+            raise ProcessLookupError(str(error)) from error
     total, counts = 0, True
     with smaps.open(encoding="ascii", errors="replace") as lines:
         for line in lines:

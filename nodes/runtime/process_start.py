@@ -7,8 +7,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import numpy.ma  # noqa: F401 - numpy loads it at the first np.unique: 20 ms while results wait
-
 from nodes.errors import RunFailed
 from nodes.log import Log
 from nodes.runtime.log_opening import open_node_log

@@ -17,11 +17,12 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
-
-import psutil
+from typing import TYPE_CHECKING, NamedTuple
 
 from nodes.runtime.interpreter_lock_watch import SIGNAL, LockWatch
+
+if TYPE_CHECKING:
+    import psutil
 
 logger = logging.getLogger(__name__)
 
@@ -102,7 +103,7 @@ def tried_apart(
     os.close(writing)
     os.close(held)
     try:
-        first = own_bytes(psutil.Process(pid))  # before it begins: what it takes in its first moments counts
+        first = own_bytes(_process(pid))  # before it begins: what it takes in its first moments counts
     finally:
         os.close(begin)
     try:
@@ -145,7 +146,7 @@ def _watch(lock: LockWatch, look: Callable[[], object] | None, parent: int) -> N
 
 def _wait(pid: int, reading: int, note: Note, limits: Limits, alive: Callable[[], None], first: int) -> str | None:
     """How the child has ended; None: its step was over. ``first``: its own bytes before it began."""
-    child, watched, killed = psutil.Process(pid), [reading], ""
+    child, watched, killed = _process(pid), [reading], ""
     count, spent_s, before_s, queued_before_s = note.count, 0.0, time.monotonic(), queued_s(pid)
     while True:
         if select.select(watched, [], [], LOOK_S)[0]:
@@ -185,8 +186,16 @@ def queued_s(pid: int) -> float:
         return 0.0
 
 
+def _process(pid: int) -> psutil.Process:
+    import psutil  # a node that tries nothing does not need it
+
+    return psutil.Process(pid)
+
+
 def own_bytes(child: psutil.Process) -> int:
     """Without files that it shares with others."""
+    import psutil
+
     try:
         found = child.memory_info()
     except psutil.Error:  # it has just ended

@@ -6,10 +6,9 @@ import ipaddress
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-from pydantic import SecretStr
-
 from nodes.errors import SettingsError, nearest
 from nodes.settings.sources import KAFKA, GivenSources, looks_secret, resolve_reference
+from nodes.settings.value_types import Secret
 
 PASSED_THROUGH = frozenset(
     """
@@ -53,7 +52,7 @@ _REFUSED = {
 }
 
 
-def kafka_property(given: GivenSources, environ: Mapping[str, str]) -> str | SecretStr:
+def kafka_property(given: GivenSources, environ: Mapping[str, str]) -> str | Secret:
     """The value as librdkafka takes it (text); wrapped if its name says that it is a secret."""
     name = given.key[len(KAFKA) :]
     if name in _REFUSED:
@@ -76,10 +75,10 @@ def kafka_property(given: GivenSources, environ: Mapping[str, str]) -> str | Sec
         value = "true" if value else "false"
     if not isinstance(value, str | int | float):
         raise SettingsError(f"{given.key} (from {given.origin}): a librdkafka property is text, a number or a boolean")
-    return SecretStr(str(value)) if secret else str(value)
+    return Secret(str(value)) if secret else str(value)
 
 
-def kafka_warnings(bootstrap: str | None, properties: Mapping[str, str | SecretStr]) -> list[str]:
+def kafka_warnings(bootstrap: str | None, properties: Mapping[str, str | Secret]) -> list[str]:
     """The properties that weaken the connection to the brokers: no encryption to another machine, no verification."""
     found = []
     protocol = str(properties.get("security.protocol", "plaintext")).lower()

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Annotated
 
-from pydantic import Field, SecretStr
+from msgspec import Meta
 
-from nodes.settings.value_types import Positive, Section
+from nodes.settings.value_types import Filled, Positive, Secret, Section, setting
 
 
+@dataclass(frozen=True)
 class MetricsSettings(Section):
     """The figures that a node serves over HTTP, and its clients."""
 
-    enabled: bool = Field(True, description="serve /metrics, /healthz and /readyz")
-    host: str = Field("127.0.0.1", min_length=1, description="address to listen on; a token is needed off loopback")
-    port: Annotated[int, Field(ge=0, le=64_000)] = Field(
-        0, description="port of node 0, the next ones for the next nodes; 0: a free one for each"
+    enabled: bool = setting(True, "serve /metrics, /healthz and /readyz")
+    host: Filled = setting("127.0.0.1", "address to listen on; a token is needed off loopback")
+    port: Annotated[int, Meta(ge=0, le=64_000)] = setting(
+        0, "port of node 0, the next ones for the next nodes; 0: a free one for each"
     )
-    token: SecretStr | None = Field(None, description="to be shown as Authorization: Bearer TOKEN; env:NAME, file:PATH")
-    allowed_hosts: str | None = Field(None, description="names, with commas, by which the node may be asked")
-    ready_lag_ms: Positive = Field(10_000, description="lag of the input from which a node is not ready")
-    targets_dir: str | None = Field(None, description="folder in which each node leaves its address for Prometheus")
+    token: Secret | None = setting(None, "to be shown as Authorization: Bearer TOKEN; env:NAME, file:PATH")
+    allowed_hosts: str | None = setting(None, "names, with commas, by which the node may be asked")
+    ready_lag_ms: Positive = setting(10_000, "lag of the input from which a node is not ready")
+    targets_dir: str | None = setting(None, "folder in which each node leaves its address for Prometheus")
 
     def host_names(self) -> list[str]:
         """The allowed names."""

@@ -1,17 +1,19 @@
 """All settings of a node, a job and the command line: one immutable value that is passed as an argument.
 
 Precedence: ``-D section.key=value``, then ``HOLON__SECTION__KEY``, then the TOML file, then the defaults below.
-pydantic alone reads them, without pydantic-settings: that package keeps no origin of a value, and costs 0.1 s a start.
+msgspec checks the values: pydantic costs every start 0.2 s of processor time, more than all other imports but numpy.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PrivateAttr, SecretStr, TypeAdapter, ValidationError
+from msgspec import Meta
 
 from nodes.errors import SettingsError, nearest
 from nodes.settings.kafka_properties import kafka_property, kafka_warnings
@@ -34,87 +36,99 @@ from nodes.settings.stores import (
     refused_endpoint,
     store_warnings,
 )
-from nodes.settings.value_types import NotNegative, Positive, SecretUrl, Section
+from nodes.settings.value_types import (
+    Filled,
+    NotNegative,
+    Positive,
+    Secret,
+    Section,
+    converted,
+    is_secret,
+    setting,
+    shapes,
+)
 
 
+@dataclass(frozen=True)
 class LogSettings(Section):
     """Which log, and where."""
 
-    kind: Literal["embedded", "kafka", "memory"] = Field("embedded", description="embedded (LMDB), kafka, or memory")
-    path: str = Field("./holon-log", min_length=1, description="folder of the embedded log")
-    fsync: Literal["none", "interval", "batch"] = Field("interval", description="when appends survive a power failure")
-    fsync_interval_ms: Positive = Field(1000, description="time between syncs where fsync is interval")
-    bootstrap: str | None = Field(None, description="HOST:PORT[,HOST:PORT...] of the Kafka brokers")
-    prefix: str = Field("", pattern=r"^[A-Za-z0-9._-]{0,100}$", description="stands before the names of Kafka topics")
-    timeout_ms: Positive = Field(15_000, description="how long a node waits for Kafka's brokers before it gives up")
-    transactional_outputs: bool = Field(
-        False, description="with Kafka: outputs of a batch in one transaction, for readers of what is committed"
+    kind: Literal["embedded", "kafka", "memory"] = setting("embedded", "embedded (LMDB), kafka, or memory")
+    path: Filled = setting("./holon-log", "folder of the embedded log")
+    fsync: Literal["none", "interval", "batch"] = setting("interval", "when appends survive a power failure")
+    fsync_interval_ms: Positive = setting(1000, "time between syncs where fsync is interval")
+    bootstrap: str | None = setting(None, "HOST:PORT[,HOST:PORT...] of the Kafka brokers")
+    prefix: Annotated[str, Meta(pattern=r"^[A-Za-z0-9._-]{0,100}$")] = setting(
+        "", "stands before the names of Kafka topics"
     )
-    transaction_timeout_ms: Positive = Field(
-        10_000, description="with Kafka: time after which the broker takes back an open transaction of outputs"
+    timeout_ms: Positive = setting(15_000, "how long a node waits for Kafka's brokers before it gives up")
+    transactional_outputs: bool = setting(
+        False, "with Kafka: outputs of a batch in one transaction, for readers of what is committed"
     )
-    kafka: Mapping[str, str | SecretStr] = Field(
-        default_factory=dict, description="librdkafka properties, passed through (log.kafka.security.protocol=SSL)"
+    transaction_timeout_ms: Positive = setting(
+        10_000, "with Kafka: time after which the broker takes back an open transaction of outputs"
+    )
+    kafka: Mapping[str, str | Secret] = setting(
+        MappingProxyType({}), "librdkafka properties, passed through (log.kafka.security.protocol=SSL)"
     )
 
 
+@dataclass(frozen=True)
 class NodeSettings(Section):
     """How a node works."""
 
-    heartbeat_interval_ms: Positive = Field(80, description="time between heartbeats")
-    failure_timeout_ms: Positive = Field(250, description="silence after which a node is suspected")
-    batch_max_records: Positive = Field(20_000, description="records that are read and processed at a time")
-    broadcast_interval_ms: Positive = Field(200, description="time between deltas that complete no window")
-    broadcast_max_per_s: NotNegative = Field(
-        500, description="such deltas that a node reads a second; with many partitions they leave less often; 0: any"
+    heartbeat_interval_ms: Positive = setting(80, "time between heartbeats")
+    failure_timeout_ms: Positive = setting(250, "silence after which a node is suspected")
+    batch_max_records: Positive = setting(20_000, "records that are read and processed at a time")
+    broadcast_interval_ms: Positive = setting(200, "time between deltas that complete no window")
+    broadcast_max_per_s: NotNegative = setting(
+        500, "such deltas that a node reads a second; with many partitions they leave less often; 0: any"
     )
-    checkpoint_interval_ms: Positive = Field(1000, description="time between checkpoints of a partition")
-    merged_checkpoint_interval_ms: NotNegative = Field(
-        10_000, description="time between merged checkpoints, or trims, of the job; 0: never"
+    checkpoint_interval_ms: Positive = setting(1000, "time between checkpoints of a partition")
+    merged_checkpoint_interval_ms: NotNegative = setting(
+        10_000, "time between merged checkpoints, or trims, of the job; 0: never"
     )
-    truncate_internal_topics: bool = Field(True, description="delete what no checkpoint needs of the job's own topics")
-    state_memory_mb: NotNegative = Field(
-        0, description="memory for the state of transactions; the rest is spilled to disk; 0: all stays in memory"
+    truncate_internal_topics: bool = setting(True, "delete what no checkpoint needs of the job's own topics")
+    state_memory_mb: NotNegative = setting(
+        0, "memory for the state of transactions; the rest is spilled to disk; 0: all stays in memory"
     )
-    state_path: str | None = Field(None, min_length=1, description="folder for spilled state; none: beside the log")
-    max_uncheckpointed_mb: NotNegative = Field(
-        256, description="deltas in no checkpoint above which input waits; 0: no limit"
+    state_path: Filled | None = setting(None, "folder for spilled state; none: beside the log")
+    max_uncheckpointed_mb: NotNegative = setting(256, "deltas in no checkpoint above which input waits; 0: no limit")
+    max_watermark_drift_ms: Positive = setting(60_000, "event time that a partition may be ahead of others")
+    replicas: Positive = setting(1, "copies of each partition in all; more than 1: hot standbys")
+    standby_after_ms: Positive = setting(30, "how late results may be before a standby publishes them")
+    compress_bytes: NotNegative = setting(4096, "transactions: longer internal records are compressed; 0: none is")
+    function_timeout_ms: Positive = setting(
+        10_000, "time that one call of a job's function may take; of a transactional one: CPU time"
     )
-    max_watermark_drift_ms: Positive = Field(60_000, description="event time that a partition may be ahead of others")
-    replicas: Positive = Field(1, description="copies of each partition in all; more than 1: hot standbys")
-    standby_after_ms: Positive = Field(30, description="how late results may be before a standby publishes them")
-    compress_bytes: NotNegative = Field(
-        4096, description="transactions: longer internal records are compressed; 0: none is"
+    function_memory_mb: Positive = setting(
+        1024, "memory that functions may take where what has ended nodes is tried apart"
     )
-    function_timeout_ms: Positive = Field(
-        10_000, description="time that one call of a job's function may take; of a transactional one: CPU time"
-    )
-    function_memory_mb: Positive = Field(
-        1024, description="memory that functions may take where what has ended nodes is tried apart"
-    )
-    on_error: Literal["fail", "dead-letter"] | None = Field(
-        None, description="when the job's function fails on a record: fail, or dead-letter; none: as the job declares"
+    on_error: Literal["fail", "dead-letter"] | None = setting(
+        None, "when the job's function fails on a record: fail, or dead-letter; none: as the job declares"
     )
 
 
+@dataclass(frozen=True)
 class LoggingSettings(Section):
     """The messages logged to standard error, and their form."""
 
-    level: Literal["debug", "info", "warning", "error"] = Field("warning", description="lowest level that is shown")
-    format: Literal["console", "json"] = Field("console", description="console, or json: one object a line")
+    level: Literal["debug", "info", "warning", "error"] = setting("warning", "lowest level that is shown")
+    format: Literal["console", "json"] = setting("console", "console, or json: one object a line")
 
 
-class Settings(Section):
+@dataclass(frozen=True)
+class Settings:
     """Immutable; ``origin(key)`` says where a value came from."""
 
-    log: LogSettings = LogSettings()  # type: ignore[call-arg]
-    node: NodeSettings = NodeSettings()  # type: ignore[call-arg]
-    checkpoints: CheckpointSettings = CheckpointSettings()  # type: ignore[call-arg]
-    redis: RedisSettings = RedisSettings()  # type: ignore[call-arg]
-    view: ViewSettings = ViewSettings()  # type: ignore[call-arg]
-    logging: LoggingSettings = LoggingSettings()  # type: ignore[call-arg]
-    metrics: MetricsSettings = MetricsSettings()  # type: ignore[call-arg]
-    _given: dict[str, GivenSources] = PrivateAttr(default_factory=dict)
+    log: LogSettings = LogSettings()
+    node: NodeSettings = NodeSettings()
+    checkpoints: CheckpointSettings = CheckpointSettings()
+    redis: RedisSettings = RedisSettings()
+    view: ViewSettings = ViewSettings()
+    logging: LoggingSettings = LoggingSettings()
+    metrics: MetricsSettings = MetricsSettings()
+    _given: Mapping[str, GivenSources] = field(default_factory=dict, repr=False, compare=False)
 
     def origin(self, key: str) -> str:
         """``-D ...``, ``environment variable ...``, the path of the TOML file, or ``default``."""
@@ -124,8 +138,9 @@ class Settings(Section):
     def items(self) -> list[tuple[str, object]]:
         """Every ``section.key`` with its value; secrets stay wrapped, so that printing shows asterisks."""
         rows: list[tuple[str, object]] = []
-        for section, model in self:
-            rows += [(f"{section}.{key}", value) for key, value in model if (section, key) != ("log", "kafka")]
+        for section in SECTIONS:
+            given = getattr(self, section).items()
+            rows += [(f"{section}.{key}", value) for key, value in given if (section, key) != ("log", "kafka")]
         return rows + [(KAFKA + name, value) for name, value in sorted(self.log.kafka.items())]
 
     def environment(self) -> dict[str, str]:
@@ -143,7 +158,7 @@ class Settings(Section):
     def kafka_properties(self) -> dict[str, str]:
         """librdkafka properties with their secrets revealed, ``bootstrap.servers`` included: never log them."""
         revealed = {
-            name: value.get_secret_value() if isinstance(value, SecretStr) else value
+            name: value.get_secret_value() if isinstance(value, Secret) else value
             for name, value in sorted(self.log.kafka.items())
         }
         return revealed | ({"bootstrap.servers": self.log.bootstrap} if self.log.bootstrap else {})
@@ -152,6 +167,11 @@ class Settings(Section):
         """Settings that work but are unsafe, one line each."""
         log = kafka_warnings(self.log.bootstrap, self.log.kafka) if self.log.kind == "kafka" else []
         return log + store_warnings(self.checkpoints, self.view) + metrics_warnings(self.metrics)
+
+
+SECTIONS: dict[str, type[Section]] = {
+    name: type(each.default) for name, each in Settings.__dataclass_fields__.items() if name != "_given"
+}
 
 
 def load_settings(
@@ -185,34 +205,25 @@ def refined(settings: Settings, definitions: Iterable[str], environ: Mapping[str
 
 
 def _settings(given: dict[str, GivenSources], environ: Mapping[str, str], needs_bootstrap: bool) -> Settings:
-    sections: dict[str, dict[str, Any]] = {name: {} for name in Settings.model_fields}
-    kafka: dict[str, str | SecretStr] = {}
+    sections: dict[str, dict[str, Any]] = {name: {} for name in SECTIONS}
+    kafka: dict[str, str | Secret] = {}
     for key, value in sorted(given.items()):
         if key.startswith(KAFKA):
             kafka[key[len(KAFKA) :]] = kafka_property(value, environ)
         else:
             section, _, name = key.partition(".")
-            sections[section][name] = _converted(value, _section_fields(section)[name], environ)
+            sections[section][name] = _converted(value, shapes(SECTIONS[section])[name], environ)
     if kafka:
-        sections["log"]["kafka"] = kafka
-    models: dict[str, Any] = {name: field.annotation for name, field in Settings.model_fields.items()}
-    settings = Settings(**{name: model(**sections[name]) for name, model in models.items()})
-    settings._given = given
+        sections["log"]["kafka"] = MappingProxyType(kafka)
+    made: dict[str, Any] = {name: kind(**sections[name]) for name, kind in SECTIONS.items()}
+    settings = Settings(**made, _given=given)
     _require_consistent(settings, needs_bootstrap)
     return settings
 
 
 def known_keys() -> dict[str, str]:
     """Every setting with its description."""
-    return {
-        f"{section}.{name}": field.description or ""
-        for section in Settings.model_fields
-        for name, field in _section_fields(section).items()
-    }
-
-
-def _section_fields(section: str) -> dict[str, Any]:
-    return Settings.model_fields[section].annotation.model_fields  # type: ignore[union-attr]
+    return {f"{section}.{name}": text for section, kind in SECTIONS.items() for name, text in kind.described().items()}
 
 
 def _require_known(given: GivenSources) -> None:
@@ -227,20 +238,15 @@ def _require_known(given: GivenSources) -> None:
         raise SettingsError(f"unknown setting {given.key!r} (from {given.origin}){nearest(given.key, known)}")
 
 
-def _converted(given: GivenSources, field: Any, environ: Mapping[str, str]) -> object:
-    shape: Any = Annotated[(field.annotation, *field.metadata)] if field.metadata else field.annotation  # pyright: ignore
-    alternatives = getattr(field.annotation, "__args__", ())
-    secret = SecretUrl in alternatives or SecretStr in alternatives
+def _converted(given: GivenSources, shape: Any, environ: Mapping[str, str]) -> object:
+    secret = is_secret(shape)
     value = resolve_reference(given, environ) if secret else given.value
-    if isinstance(value, str) and value.strip().lower() == "none" and type(None) in alternatives:
-        return None
     try:
         # Text is converted ("100" is a number); values of a TOML file have types, and true is no number of ms.
-        return TypeAdapter(shape).validate_python(value, strict=given.typed)
-    except ValidationError as error:
-        problem = "; ".join(dict.fromkeys(detail["msg"] for detail in error.errors()))
+        return converted(value, shape, typed=given.typed)
+    except ValueError as error:
         shown = "the secret" if secret else repr(value)
-        raise SettingsError(f"{given.key} = {shown} (from {given.origin}): {problem}") from None
+        raise SettingsError(f"{given.key} = {shown} (from {given.origin}): {error}") from None
 
 
 def _require_consistent(settings: Settings, needs_bootstrap: bool) -> None:

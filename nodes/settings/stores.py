@@ -2,44 +2,46 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from pydantic import Field, SecretStr
-
 from nodes.settings.kafka_properties import is_loopback
-from nodes.settings.value_types import NotNegative, Positive, SecretUrl, Section
+from nodes.settings.value_types import NotNegative, Positive, Secret, SecretUrl, Section, setting
 
 
+@dataclass(frozen=True)
 class CheckpointSettings(Section):
     """Where checkpoints are stored."""
 
-    url: SecretUrl | None = Field(None, description="file, s3, gs, az or redis URL; none: checkpoints beside the log")
-    endpoint: str | None = Field(None, description="http(s)://HOST:PORT of an S3-compatible server; none: Amazon's")
-    region: str | None = Field(None, description="region of the bucket")
-    access_key_id: str | None = Field(None, description="S3 access key; none: from the environment or the machine")
-    secret_access_key: SecretStr | None = Field(None, description="S3 secret key")
-    session_token: SecretStr | None = Field(None, description="S3 session token")
-    allow_http: bool = Field(False, description="allow an unencrypted endpoint on another machine")
-    timeout_ms: Positive = Field(10_000, description="time after which a request to the store has failed")
-    shutdown_timeout_ms: NotNegative = Field(
-        15_000, description="time that a leaving node goes on trying to save, where the store is away"
+    url: SecretUrl | None = setting(None, "file, s3, gs, az or redis URL; none: checkpoints beside the log")
+    endpoint: str | None = setting(None, "http(s)://HOST:PORT of an S3-compatible server; none: Amazon's")
+    region: str | None = setting(None, "region of the bucket")
+    access_key_id: str | None = setting(None, "S3 access key; none: from the environment or the machine")
+    secret_access_key: Secret | None = setting(None, "S3 secret key")
+    session_token: Secret | None = setting(None, "S3 session token")
+    allow_http: bool = setting(False, "allow an unencrypted endpoint on another machine")
+    timeout_ms: Positive = setting(10_000, "time after which a request to the store has failed")
+    shutdown_timeout_ms: NotNegative = setting(
+        15_000, "time that a leaving node goes on trying to save, where the store is away"
     )
 
 
+@dataclass(frozen=True)
 class RedisSettings(Section):
     """How Redis is spoken to, for checkpoints and for the view of results."""
 
-    username: str | None = Field(None, description="user, where the URL names none")
-    password: SecretStr | None = Field(None, description="password, where the URL has none")
-    ca_file: str | None = Field(None, description="certificates that rediss:// trusts; none: the machine's")
-    timeout_ms: Positive = Field(5_000, description="time after which a command has failed")
+    username: str | None = setting(None, "user, where the URL names none")
+    password: Secret | None = setting(None, "password, where the URL has none")
+    ca_file: str | None = setting(None, "certificates that rediss:// trusts; none: the machine's")
+    timeout_ms: Positive = setting(5_000, "time after which a command has failed")
 
 
+@dataclass(frozen=True)
 class ViewSettings(Section):
     """The view of results that `holon view` reads."""
 
-    redis: SecretUrl | None = Field(None, description="redis URL that keeps the results of completed windows")
-    keep_windows: Positive = Field(10_000, description="completed windows that are kept there, the newest")
+    redis: SecretUrl | None = setting(None, "redis URL that keeps the results of completed windows")
+    keep_windows: Positive = setting(10_000, "completed windows that are kept there, the newest")
 
 
 def refused_endpoint(checkpoints: CheckpointSettings) -> str | None:

@@ -119,5 +119,5 @@ class RedisProcess:
     close = kill
 
 
-PLAIN_REDIS = RedisSettings(timeout_ms=60_000)  # type: ignore[call-arg]
+PLAIN_REDIS = RedisSettings(timeout_ms=60_000)
 """It waits for a server that is only slow."""

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from wcrdt.distinct import numbered
 from wcrdt.elements import element_of, identity, plain
 
 Ints = NDArray[np.int64]
@@ -160,9 +161,9 @@ def _factor(keys: Any) -> tuple[Ints, Sequence[Hashable]]:
         low, high = int(column.min()), int(column.max())
         if high - low < 2**31:
             return column - low, range(low, high + 1)
-        distinct, codes = np.unique(column, return_inverse=True)
-        return codes.astype(np.int64, copy=False), distinct.tolist()
-    if (numbered := getattr(keys, "numbered", None)) is not None and (known := numbered()) is not None:
+        values, codes = numbered(column)
+        return codes, values.tolist()
+    if (own := getattr(keys, "numbered", None)) is not None and (known := own()) is not None:
         codes, names = known
         return codes, list(map(plain, names))
     found: dict[Hashable, int] = {}
@@ -181,8 +182,8 @@ def _group_tuple(parts: list[tuple[Ints, Sequence[Hashable]]], stable: bool) -> 
     combined, size = parts[0][0], len(parts[0][1])
     for codes, labels in parts[1:]:
         if size * len(labels) > _INT64_MAX:
-            distinct, combined = np.unique(combined, return_inverse=True)
-            size = len(distinct)
+            values, combined = numbered(combined)
+            size = len(values)
         combined = combined * len(labels) + codes
         size *= len(labels)
     groups = _group_ints(combined, stable)

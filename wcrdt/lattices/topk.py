@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 import numpy as np
 
 from wcrdt.codec import element_from_wire, element_to_wire, require, rows_from_wire
+from wcrdt.distinct import distinct
 from wcrdt.elements import Element, identity, order_key, plain, precedes
 from wcrdt.lattice import Lattice, type_of_wire
 from wcrdt.lattices.columns import Indices, int_column, rows_of, take
@@ -65,7 +66,7 @@ class TopK(Lattice[tuple[S, T], tuple[tuple[S, T], ...]], Generic[S, T]):
             return None
         floor = int(column.min())
         if not self._distinct:
-            floor = int(np.unique(column)[-self._k :][0])
+            floor = int(distinct(column)[-self._k :][0])
         worst = list(self._pairs.values())[-1][0] if len(self._pairs) == self._k else None
         if type(worst) is int:
             floor = max(floor, min(worst, 2**63 - 1))

@@ -12,6 +12,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from wcrdt.distinct import distinct
+
 Millis = NDArray[np.int64]
 Rows = NDArray[np.intp] | slice
 
@@ -136,7 +138,7 @@ class Sliding:
             for window in self.windows_for(int(ts_ms[0])):
                 yield window, slice(0, len(ts_ms))
             return
-        for start in np.unique(np.concatenate([numbers - k for k in range(self.size_ms // self.slide_ms)])).tolist():
+        for start in distinct(np.concatenate([numbers - k for k in range(self.size_ms // self.slide_ms)])).tolist():
             window = Window(start * self.slide_ms, start * self.slide_ms + self.size_ms)
             yield window, np.flatnonzero((ts_ms >= window.start_ms) & (ts_ms < window.end_ms))
 

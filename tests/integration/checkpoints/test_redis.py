@@ -13,7 +13,6 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from pydantic import SecretStr
 
 from nodes.checkpoints.opening import open_checkpoints
 from nodes.checkpoints.redis_store import RedisCheckpoints
@@ -22,6 +21,7 @@ from nodes.errors import SettingsError
 from nodes.redis_connection import RedisServer
 from nodes.settings.settings import load_settings
 from nodes.settings.stores import RedisSettings
+from nodes.settings.value_types import Secret
 from tests.integration.checkpoint_samples import NOISE, TEXT, key
 from tests.integration.store_servers import PLAIN_REDIS, RedisProcess
 
@@ -99,10 +99,10 @@ def test_a_checkpoint_above_the_limit_of_redis_is_refused_before_it_is_sent(
 def test_passwords_come_from_settings_and_are_never_shown(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     server = RedisProcess(tmp_path / "redis", "--requirepass", "swordfish")
     try:
-        assert opened(server.url, password=SecretStr("swordfish")).list("q7", 0, 3) == []
+        assert opened(server.url, password=Secret("swordfish")).list("q7", 0, 3) == []
         in_url = server.url.replace("//", "//default:swordfish@")
         assert opened(in_url).list("q7", 0, 3) == []
-        for wrong in ({}, {"password": SecretStr("sword")}):
+        for wrong in ({}, {"password": Secret("sword")}):
             with pytest.raises(StoreUnavailable, match=r"mend user and password \(redis\.username") as caught:
                 opened(server.url, **wrong).list("q7", 0, 3)
             assert "sword" not in str(caught.value).replace("password", "")

@@ -59,7 +59,7 @@ def test_plain_install_needs_nothing_of_the_extras(wheel: zipfile.ZipFile) -> No
     metadata = Parser().parsestr(wheel.read(name).decode())
     needs = metadata.get_all("Requires-Dist") or []
     plain = {re.split(r"[<>=;\[ ]", need)[0] for need in needs if "extra ==" not in need}
-    assert plain == set("lmdb msgspec numpy obstore psutil pydantic rich structlog typer".split())
+    assert plain == set("lmdb msgspec numpy obstore psutil rich structlog typer".split())
     assert set(metadata.get_all("Provides-Extra") or []) >= {"spark", "redis", "yjs", "all"}
 
 

@@ -8,9 +8,9 @@ import logging
 from collections.abc import Iterator
 
 import pytest
-from pydantic import SecretStr
 
 from nodes.runtime.logging_setup import bound_logger, set_up_logging, undo_logging
+from nodes.settings.value_types import Secret
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_tracebacks_show_no_local_variables_and_no_secrets(stream, kind):
     try:
         raise RuntimeError("broken")
     except RuntimeError:
-        logging.getLogger("nodes").exception("failed", extra={"secret": SecretStr(password)})
+        logging.getLogger("nodes").exception("failed", extra={"secret": Secret(password)})
     text = stream.getvalue()
     assert "RuntimeError: broken" in text and "Traceback" in text
     assert "swordfish" not in text.replace('password = "swordfish"', "")

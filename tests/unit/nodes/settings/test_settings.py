@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import FrozenInstanceError
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 
 from nodes.errors import SettingsError
 from nodes.settings.kafka_properties import PASSED_THROUGH
@@ -138,8 +138,11 @@ def test_kafka_needs_a_broker(load):
 
 
 def test_settings_are_immutable(load):
-    with pytest.raises(ValidationError):
-        load().node.checkpoint_interval_ms = 2
+    settings = load()
+    with pytest.raises(FrozenInstanceError):
+        settings.node.checkpoint_interval_ms = 2
+    with pytest.raises(TypeError):
+        settings.log.kafka["client.id"] = "x"
 
 
 def test_librdkafka_properties_pass_through_from_every_source(load):
@@ -167,7 +170,7 @@ def test_secrets_come_by_reference_and_are_never_shown(load, tmp_path: Path):
     settings = load(toml=toml, environ={"STORE": "redis://ann:swordfish@store:6379/0"})
     assert settings.kafka_properties()["sasl.password"] == "hunter2"
     assert settings.checkpoint_url() == "redis://ann:swordfish@store:6379/0"
-    shown = repr(settings) + str(settings) + str(settings.items()) + settings.model_dump_json()
+    shown = repr(settings) + str(settings) + str(settings.items())
     assert "hunter2" not in shown and "swordfish" not in shown
     assert "store:6379" in shown
 
@@ -186,7 +189,7 @@ def test_every_secret_of_librdkafka_is_hidden_and_taken_by_reference(load, tmp_p
     by_variable = load(f"log.kafka.{name}=env:MINE", environ={"MINE": "hunter2"})
     for settings in (by_file, by_variable):
         assert settings.kafka_properties()[name] == "hunter2"
-        assert "hunter2" not in repr(settings) + str(settings.items()) + settings.model_dump_json()
+        assert "hunter2" not in repr(settings) + str(settings.items())
 
 
 @pytest.mark.parametrize("name", ["sasl.pasword", "ssl.passphrase", "broker.api_key", "my-token", "client.secrets"])
