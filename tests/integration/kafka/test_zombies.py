@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from nodes.fleet.monitor import Monitor
 from nodes.fleet.processes import Fleet
 from tests.integration.fleet.test_processes_crash import CRASHPOINTS, died
 from tests.integration.fleet_support import owners
@@ -33,29 +34,43 @@ def fell_behind(fleet: Fleet) -> bool:
 
 
 def stop_and_continue(stage: KafkaStage, pauses_s: list[float]) -> None:
-    """Two nodes; one is stopped, replaced, and goes on after the pause with what it believes."""
+    """Of two nodes, one is stopped, replaced, and goes on after the pause with what it believes.
+
+    A node that was taken for dead gets partitions again once it has kept pace for a while, or when there is no other:
+    after each pause the other one leaves. Before the next a new one joins, and the zombie keeps what it has.
+    """
     run = stage.open()
     monitor = stage.monitor(run)
     with stage.fleet(2) as fleet:
-        zombie = fleet.members[0].process
+        zombie, other = fleet.members
         with stage.feeding():
-            for pause_s in pauses_s:
-                stage.until(monitor, lambda: set(owners(monitor)) == {0, 1}, "both own partitions", fleet)
-                before = monitor.consumed
-                stage.until(monitor, lambda at=before: monitor.consumed > at + 200, "both work", fleet)
-                zombie.send_signal(signal.SIGSTOP)
+            for other_number, pause_s in enumerate(pauses_s, start=1):
+                if other.number != other_number:
+                    other = fleet.add(other_number)
+                    joins = lambda n=other_number: n in monitor.ownership.members.values()  # noqa: E731
+                    stage.until(monitor, joins, "another one joins", fleet)
+                else:
+                    stage.until(monitor, lambda: set(owners(monitor)) == {0, 1}, "both own partitions", fleet)
+                works_on(stage, monitor, fleet)
+                zombie.process.send_signal(signal.SIGSTOP)
                 stopped_s = time.monotonic()
-                stage.until(monitor, lambda: set(owners(monitor)) == {1}, "the other owns all", fleet)
-                before = monitor.consumed
-                stage.until(monitor, lambda at=before: monitor.consumed > at + 200, "it works on", fleet)
+                stage.until(monitor, lambda at={other_number}: set(owners(monitor)) == at, "the other owns all", fleet)
+                works_on(stage, monitor, fleet)
                 until(lambda at=stopped_s, s=pause_s: time.monotonic() > at + s, "the pause is over")
-                zombie.send_signal(signal.SIGCONT)
-                stage.until(monitor, lambda: set(owners(monitor)) == {0, 1} or fell_behind(fleet), "it is back", fleet)
+                zombie.process.send_signal(signal.SIGCONT)
+                other.process.terminate()
+                stage.until(monitor, lambda: set(owners(monitor)) == {0} or fell_behind(fleet), "it is back", fleet)
                 if fell_behind(fleet):
-                    zombie = fleet.add(0).process
-            stage.until(monitor, lambda: set(owners(monitor)) == {0, 1}, "both work in the end", fleet)
+                    zombie = fleet.add(0)
+                    stage.until(monitor, lambda: set(owners(monitor)) == {0}, "its successor owns all", fleet)
+                works_on(stage, monitor, fleet)
         stage.finish(run, fleet)
     stage.assert_exact()
+
+
+def works_on(stage: KafkaStage, monitor: Monitor, fleet: Fleet) -> None:
+    before = monitor.consumed
+    stage.until(monitor, lambda: monitor.consumed > before + 200, "records are read", fleet)
 
 
 def test_a_zombie_says_nothing_new(stage: KafkaStage) -> None:
