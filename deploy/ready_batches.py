@@ -87,7 +87,7 @@ class ReadyProducer:
         self._ends = [np.load(_index(folder, part)).tolist() for part in range(partitions)]
         self.rounds = len(self._ends[0]) - 1
         self._wire = _connected(bootstrap, name, partitions)
-        self._asked: deque[int] = deque()
+        self._requests: deque[int] = deque()
 
     def run(self, rate: float, seconds: float) -> Step:
         """Send at this rate (events a second) for so long, or as fast as the broker takes it, or until all is sent."""
@@ -100,8 +100,8 @@ class ReadyProducer:
             time.sleep(max(0.0, due_s - time.monotonic()))
             self._send(self.next_round)
             self.next_round += 1
-        while self._asked:
-            self._hear()
+        while self._requests:
+            self._receive()
         return Step(self.next_round - first, time.thread_time() - used_s)
 
     def close(self) -> None:
@@ -113,26 +113,26 @@ class ReadyProducer:
             file.close()
 
     def _send(self, number: int) -> None:
-        if len(self._asked) >= IN_FLIGHT:
-            self._hear()
+        if len(self._requests) >= IN_FLIGHT:
+            self._receive()
         batches: list[Any] = [
             ((self._name, part), view[ends[number] : ends[number + 1]])
             for part, (view, ends) in enumerate(zip(self._views, self._ends, strict=True))
         ]
-        asked = send_batches(self._wire, batches, int(_WAIT_S * 1000))
-        if isinstance(asked, Lost):
-            raise Refused(f"round {number}: {asked.why}")
-        self._asked.append(asked)
+        request_number = send_batches(self._wire, batches, int(_WAIT_S * 1000))
+        if isinstance(request_number, Lost):
+            raise Refused(f"round {number}: {request_number.why}")
+        self._requests.append(request_number)
 
-    def _hear(self) -> None:
-        number = self._asked.popleft()
+    def _receive(self) -> None:
+        number = self._requests.popleft()
         answer = self._wire.receive(lambda size: memoryview(bytearray(size)))
         if answer is None or isinstance(answer, Lost) or answer.number != number:
             raise Refused(f"no answer to request {number}: {answer}")
         found = taken(answer.data)
         if isinstance(found, Lost):
             raise Refused(found.why)
-        errors: dict[Place, int] = {place: said.error for place, said in found.items() if said.error}
+        errors: dict[Place, int] = {place: response.error for place, response in found.items() if response.error}
         if errors or len(found) != self.partitions:
             raise Refused(f"request {number}: errors of partitions {errors}")
 

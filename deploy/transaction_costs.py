@@ -129,7 +129,7 @@ def _sent(log: Log) -> Counter[str]:
             for value in chunk.values:
                 found[f"bytes, {name}"] += len(value)
                 found["bytes, all"] += len(value)
-                look_into(found, name, value)
+                count_in(found, name, value)
 
         topic = getattr(topics, name)
         for partition in range(log.partitions(topic)):
@@ -144,7 +144,7 @@ def _messages(name: str, value: bytes) -> Sequence[EpochMessage | CallMessage | 
     return [] if decoder is None else [decoder(value)]
 
 
-def look_into(found: Counter[str], name: str, value: bytes) -> None:
+def count_in(found: Counter[str], name: str, value: bytes) -> None:
     """Count the calls in a record, and what it would be if nothing were compressed."""
     try:
         messages = _messages(name, value)
@@ -152,7 +152,7 @@ def look_into(found: Counter[str], name: str, value: bytes) -> None:
         messages = []
     if len(messages) > 1:
         for message in messages:
-            look_into(found, name, to_bytes(message))
+            count_in(found, name, to_bytes(message))
         return
     message = messages[0] if messages else None
     if isinstance(message, RecordPiece) and message.size is not None and message.count == 1:
@@ -160,7 +160,7 @@ def look_into(found: Counter[str], name: str, value: bytes) -> None:
         began_s = time.process_time()
         zlib.compress(whole, 1)
         found["compression, us"] += round(1e6 * (time.process_time() - began_s))
-        look_into(found, name, whole)
+        count_in(found, name, whole)
         return
     found["bytes, all, without compression"] += len(value)
     if isinstance(message, Calls):

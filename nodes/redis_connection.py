@@ -34,7 +34,7 @@ class RedisUnavailable(Unreachable):
 
 
 class RedisServer:
-    """One server, asked through ``ask``.
+    """One server, asked through ``call``.
 
     Args: ``url`` is ``redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE][?prefix=PREFIX]``, or ``rediss://`` for TLS, where
     the server's certificate is verified. ``prefix`` begins the names of all keys (default ``holon``).
@@ -70,7 +70,7 @@ class RedisServer:
             **tls,
         )
 
-    def ask(self, verb: str, wish: Callable[[], T]) -> T:
+    def call(self, verb: str, wish: Callable[[], T]) -> T:
         """Do it, with failures as ``RedisUnavailable``; ``verb`` is the past participle of what was to be done."""
         try:
             return wish()

@@ -57,7 +57,7 @@ def calibrate(seconds: float, shapes: Sequence[tuple[int, int, int]] = SHAPES) -
     costs = fit([turn for of_shape in turns.values() for turn in of_shape], known)
     return {
         "costs_us": {name: round(getattr(costs, name), 3) for name in KINDS},
-        "turns": {f"{shape[0]} nodes, {shape[1]} partitions": _told(costs, turns[shape]) for shape in shapes},
+        "turns": {f"{shape[0]} nodes, {shape[1]} partitions": _figures(costs, turns[shape]) for shape in shapes},
         "took_s": round(time.monotonic() - began_s, 1),
         "load": round(os.getloadavg()[0], 1),
     }
@@ -68,7 +68,7 @@ def costs_of(found: dict[str, Any]) -> Costs:
     return msgspec.convert(found["costs_us"], Costs)
 
 
-def _told(costs: Costs, turns: Sequence[tuple[TurnCounts, float]]) -> dict[str, float]:
+def _figures(costs: Costs, turns: Sequence[tuple[TurnCounts, float]]) -> dict[str, float]:
     measured_us, modelled_us = sum(us for _, us in turns), sum(costs.us(done) for done, _ in turns)
     return {"turns": len(turns), "measured_ms": round(measured_us / 1e3), "model_over_measured": round(
         modelled_us / measured_us, 2)}  # fmt: skip

@@ -84,12 +84,12 @@ def _run(folder: str, query: str, events: int, partitions: int, queue: Any) -> N
 
         def watched(*arguments: Any) -> bool:
             moved = turn(*arguments)
-            marks.look(process.driver.input_records)
+            marks.record(process.driver.input_records)
             return moved
 
         process.driver.turn = watched  # type: ignore[method-assign]
         process.loop()
-        marks.look(process.driver.input_records)
+        marks.record(process.driver.input_records)
         monitor = Monitor(log, run)
         monitor.poll()
         queue.put((marks.rows, monitor.done and monitor.counts().taken == events // partitions * partitions))
@@ -104,7 +104,7 @@ class Marks:
         self._due = [mark * 1_000_000 for mark in MARKS if mark * 1_000_000 < events] + [events]
         self._before = (0, time.process_time() - source.made_s, time.monotonic())
 
-    def look(self, events: int) -> None:
+    def record(self, events: int) -> None:
         """So many have been processed by now."""
         if not self._due or events < self._due[0]:
             return

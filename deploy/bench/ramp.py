@@ -69,7 +69,7 @@ class Ramp:
         """True if throughput does not grow any more."""
         return self._poor >= self.patience
 
-    def told(self, throughput: float) -> None:
+    def record(self, throughput: float) -> None:
         """The outcome of the step with ``rate``."""
         self._poor = self._poor + 1 if throughput < self.gain * self.best else 0
         self.best = max(self.best, throughput)
@@ -232,7 +232,7 @@ def _steps(steps: Steps, ramp: Ramp, step_s: float) -> list[dict[str, Any]]:
         if row is None:
             break
         rows.append(row)
-        ramp.told(row["events_per_s"])
+        ramp.record(row["events_per_s"])
     if not rows:
         raise SystemExit("not events enough for the first step: use a larger --events")
     return rows

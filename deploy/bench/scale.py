@@ -66,11 +66,11 @@ def main() -> None:
         raise SystemExit(1)
 
 
-def kinds(asked: list[str], partitions: int) -> list[str]:
+def kinds(wanted: list[str], partitions: int) -> list[str]:
     """Without what would be the same run again: few partitions widen no interval."""
     node = NodeSettings()
     same = 1000 * partitions <= node.broadcast_interval_ms * node.broadcast_max_per_s
-    return [kind for kind in asked if not (same and kind == WIDENING and PLAIN in asked)]
+    return [kind for kind in wanted if not (same and kind == WIDENING and PLAIN in wanted)]
 
 
 def plan_of(nodes: int, partitions: int, seconds: float, broadcast: str, tick_ms: int = 50) -> TimedPlan:

@@ -116,11 +116,11 @@ def size_of(values: Sequence[bytes]) -> int:
 class Texts(Spans, Sequence[str]):
     """A column of texts (UTF-8)."""
 
-    __slots__ = ("_asked", "_list")
+    __slots__ = ("_list", "_reads")
 
     def __init__(self, buffer: NDArray[np.uint8], starts: Places, ends: Places) -> None:
         super().__init__(buffer, starts, ends)
-        self._asked = 0
+        self._reads = 0
         self._list: list[str] | None = None
 
     @classmethod
@@ -138,8 +138,8 @@ class Texts(Spans, Sequence[str]):
     def __getitem__(self, row: int | slice) -> str | Texts:
         if isinstance(row, slice):
             return self.take(row)
-        self._asked += 1
-        if self._asked > _FEW:  # row after row: then all of them at once
+        self._reads += 1
+        if self._reads > _FEW:  # row after row: then all of them at once
             return self.tolist()[row]
         return self._bytes_at(row).decode("utf-8", "surrogatepass")
 

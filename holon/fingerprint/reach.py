@@ -89,7 +89,7 @@ class _Walk:
         """Whose a class is."""
         return room_of(self._module_of(kind), self._own)
 
-    def say_unknown(self, what: str) -> None:
+    def report_unknown(self, what: str) -> None:
         """Once; within libraries nothing is said."""
         if not self._quiet:
             self._unknown[f"{self._place}: {what}"] = None
@@ -176,7 +176,7 @@ class _Walk:
         space, names = function.__globals__, _names(function.__code__)
         builtin = names.difference(space) if names & (_DYNAMIC | _BY_NAME) else frozenset[str]()
         for name in sorted(names & _DYNAMIC if builtin else ()):
-            self.say_unknown(f"what {name}() makes when it runs")
+            self.report_unknown(f"what {name}() makes when it runs")
         for name in sorted(names.intersection(space)):
             if not _is_special(name):
                 yield f"{name}={self.named(space[name], names, everything=bool(builtin & _BY_NAME))}"

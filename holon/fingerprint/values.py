@@ -24,7 +24,7 @@ import numpy as np
 from holon.fingerprint.module_owners import Room, full_name
 
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented))
-_TELLING = (
+_DESCRIPTIVE = (
     *(datetime.datetime, datetime.date, datetime.time, datetime.timedelta, datetime.timezone),
     *(decimal.Decimal, fractions.Fraction, range, slice, inspect.Signature, zoneinfo.ZoneInfo),
     *(operator.itemgetter, operator.attrgetter, operator.methodcaller, msgspec.Meta, msgspec.UnsetType),
@@ -50,7 +50,7 @@ class Reach(Protocol):
 
     def token(self, value: Any) -> str: ...
     def room(self, kind: type) -> Room: ...
-    def say_unknown(self, what: str) -> None: ...
+    def report_unknown(self, what: str) -> None: ...
     def label(self, name: str, found: Any) -> str: ...
     def library(self, module: str) -> None: ...
     def function(self, found: types.FunctionType) -> str: ...
@@ -77,9 +77,9 @@ class ValueText:
             return "(itself)"
         self._within.append(value)
         try:
-            return self._callable(value) or self._telling(value) or self._container(value) or self._object(value)
+            return self._callable(value) or self._descriptive(value) or self._container(value) or self._object(value)
         except RecursionError:
-            self._reach.say_unknown(f"a {type(value).__qualname__} that is too deep")
+            self._reach.report_unknown(f"a {type(value).__qualname__} that is too deep")
             return type(value).__qualname__
         finally:
             self._within.pop()
@@ -106,7 +106,7 @@ class ValueText:
                 return f"{type(value).__name__} {self.token(value.func)}"
         return ""
 
-    def _telling(self, value: Any) -> str:
+    def _descriptive(self, value: Any) -> str:
         match value:
             case enum.Enum():
                 return f"{self._reach.class_(type(value))}.{value.name}"
@@ -123,7 +123,7 @@ class ValueText:
                 return self._reach.named(value, frozenset())
             case types.SimpleNamespace():
                 return f"namespace {self.token(vars(value))}"
-        if isinstance(value, _TELLING) or type(value).__module__ == "uuid":
+        if isinstance(value, _DESCRIPTIVE) or type(value).__module__ == "uuid":
             return f"{type(value).__qualname__} {value!r}"
         return self._annotation(value)
 
@@ -176,7 +176,7 @@ class ValueText:
             return f"{name} {value.__name__}"
         if kind.__module__ in _HARMLESS or kind is object:
             return name
-        self._reach.say_unknown(f"what the {name} holds that it uses")
+        self._reach.report_unknown(f"what the {name} holds that it uses")
         return name
 
     def _library(self, module: str) -> None:

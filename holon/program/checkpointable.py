@@ -16,7 +16,7 @@ from holon.errors import UnserializableState, described
 if TYPE_CHECKING:
     from holon.program.states import Local
 
-BYTES_A_LOOK = 32
+BYTES_PER_CHECK = 32
 """A value of so many bytes is checked after every use; one of n times the size, after every n-th."""
 _FAILS = (TypeError, ValueError, OverflowError, RecursionError, NotImplementedError, msgspec.MsgspecError)
 _DEPTH = 16
@@ -55,7 +55,7 @@ class CheckpointableLocals:
                 continue
             self._pauses[name] -= 1
             if self._pauses[name] <= 0:
-                self._pauses[name] = self._check(name, value, type_) // BYTES_A_LOOK
+                self._pauses[name] = self._check(name, value, type_) // BYTES_PER_CHECK
         self.used.clear()
 
     def _check(self, name: str, value: Any, type_: Any) -> int:

@@ -50,11 +50,11 @@ def once_rows(log: Log, topic: str) -> list[bytes]:
     Where every identity is a new one that is all there is.
     """
     rows: list[bytes] = []
-    life: set[bytes] = set()
+    jobs: set[bytes] = set()
     for partition in range(log.partitions(topic)):
         ends: _Ends = {}
         for chunk in chunks(log, topic, partition):
-            if not _all_new(chunk.headers, ends, life):
+            if not _all_new(chunk.headers, ends, jobs):
                 return [output.value for output in OutputReader(log, topic).read_available()]
             rows += chunk.values
     return rows
@@ -70,7 +70,7 @@ def chunks(log: Log, topic: str, partition: int) -> Iterator[FetchedRecords]:
         offset = chunk.next_offset
 
 
-def _all_new(headers: list[bytes], ends: _Ends, life: set[bytes]) -> bool:
+def _all_new(headers: list[bytes], ends: _Ends, jobs: set[bytes]) -> bool:
     """Whether these are of one life of one job, and ascend in each sequence; False if it cannot be told at once."""
     width, count = len(headers[0]), len(headers)
     joined = b"".join(headers)
@@ -82,10 +82,10 @@ def _all_new(headers: list[bytes], ends: _Ends, life: set[bytes]) -> bool:
     ):
         return False
     first = OutputId.from_bytes(headers[0])  # raises where there is none
-    life.add(headers[0][:5] + first.job.encode())
+    jobs.add(headers[0][:5] + first.job.encode())
     places = np.ascontiguousarray(cells[:, : _PLACE.itemsize]).view(_PLACE).ravel()
     sequences = places["partition"].astype(np.int64) * 256 + places["track"]
-    return len(life) == 1 and all(
+    return len(jobs) == 1 and all(
         _ascends(places[sequences == which], ends) for which in np.unique(sequences).tolist()
     )  # fmt: skip
 

@@ -14,7 +14,7 @@ from nexmark.flink.sql import CHANGELOGS, TableTopics, statements
 from nodes.api import RunFailed, Settings, open_job_log
 
 LIMIT_S = 1800.0
-LOOK_S = 0.25
+POLL_INTERVAL_S = 0.25
 """Rarely, since each look costs the job manager CPU on the same cores; times come from Flink's own clock."""
 
 
@@ -56,7 +56,7 @@ class FlinkEngine:
             while jobs.state(job) not in ENDED:
                 if time.monotonic() > deadline_s:
                     raise RunFailed(f"Flink was not done within {LIMIT_S:.0f} s")
-                time.sleep(LOOK_S)
+                time.sleep(POLL_INTERVAL_S)
             self._check(job)
             times = jobs.times(job)
             return meter.end(times.began_ms / 1000, times.ended_ms / 1000), topic

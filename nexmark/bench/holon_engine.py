@@ -23,7 +23,7 @@ from nodes.api import (
 )
 
 LIMIT_S = 1800.0
-LOOK_S = 0.05
+POLL_INTERVAL_S = 0.05
 
 
 @dataclass(slots=True)
@@ -93,5 +93,5 @@ def _wait(fleet: Fleet, monitor: Monitor, done: Callable[[], bool]) -> None:
             raise RunFailed(monitor.failure)
         if time.monotonic() > deadline_s:
             raise RunFailed(f"Holon was not done within {LIMIT_S:.0f} s")
-        time.sleep(LOOK_S)
+        time.sleep(POLL_INTERVAL_S)
         monitor.poll()

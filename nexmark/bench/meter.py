@@ -14,8 +14,8 @@ import psutil
 from nexmark.processor_time import busy_s, cpu_s
 from nodes.api import private_bytes
 
-LOOK_S = 0.1
-MEMORY_LOOKS = 5
+POLL_INTERVAL_S = 0.1
+MEMORY_POLLS = 5
 """Memory is looked at every so many looks at CPU time."""
 
 
@@ -75,19 +75,19 @@ class Meter:
             self._watch.join()
 
     def _run(self) -> None:
-        looks = 0
+        polls = 0
         while True:
             self._note()
-            if looks % MEMORY_LOOKS == 0:
-                self._look()
-            looks += 1
-            if self._over.wait(LOOK_S):
+            if polls % MEMORY_POLLS == 0:
+                self._sample()
+            polls += 1
+            if self._over.wait(POLL_INTERVAL_S):
                 return
 
     def _note(self) -> None:
         self._used.append((time.time(), sum((cpu_s(pid) or 0.0) - before for pid, before in self._cpu.items())))
 
-    def _look(self) -> None:
+    def _sample(self) -> None:
         total = 0
         for pid in self.engine():
             try:

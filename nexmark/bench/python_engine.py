@@ -18,7 +18,7 @@ from nodes.api import RunFailed, Settings
 
 LIMIT_S = 1800.0
 STOP_S = 30.0
-LOOK_S = 0.25
+POLL_INTERVAL_S = 0.25
 
 
 @dataclass(slots=True)
@@ -66,12 +66,12 @@ class PythonEngine:
                 while not _all_ended(processes):
                     if time.monotonic() > deadline_s:
                         raise RunFailed(f"{self.name} was not done within {LIMIT_S:.0f} s")
-                    time.sleep(LOOK_S)
-                said = [line for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
-                measure = meter.end(max(_times(said, "began")), max(_times(said, "ended")))
+                    time.sleep(POLL_INTERVAL_S)
+                lines = [line for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
+                measure = meter.end(max(_times(lines, "began")), max(_times(lines, "ended")))
             finally:
                 meter.stop()
-        self._rows = {str(number): [line.removeprefix("row ").encode() for line in said if line.startswith("row ")]}
+        self._rows = {str(number): [line.removeprefix("row ").encode() for line in lines if line.startswith("row ")]}
         return measure, str(number)
 
     def rows(self, query: str, topic: str) -> list[bytes]:

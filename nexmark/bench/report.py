@@ -86,10 +86,10 @@ def _warmup(result: BenchResult) -> str:
     warmth = result.broker_warmup
     if warmth is None:
         return "The broker was not warmed up."
-    said = f"Before, {warmth.read_mb:,.0f} MB were read from the broker in {warmth.seconds:g} s to warm it"
+    text = f"Before, {warmth.read_mb:,.0f} MB were read from the broker in {warmth.seconds:g} s to warm it"
     if warmth.compiler_cores is None:
-        return f"{said}."
-    return said + ": its compiler took {:g} cores at the beginning and {:g} at the end.".format(*warmth.compiler_cores)
+        return f"{text}."
+    return text + ": its compiler took {:g} cores at the beginning and {:g} at the end.".format(*warmth.compiler_cores)
 
 
 def _missing(result: BenchResult) -> list[str]:

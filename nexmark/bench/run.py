@@ -27,11 +27,11 @@ from nexmark.runs.fill import fill, uses_spark
 from nexmark.runs.validate import spark_asker
 from nodes.api import MissingDependency, RunFailed, Settings, Unreachable, drop_topics, log_address, open_job_log
 
-Say = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 def compare_engines(
-    plan: ComparisonPlan, settings: Settings, folder: Path, say: Say, broker_pid: int | None = None
+    plan: ComparisonPlan, settings: Settings, folder: Path, report: Report, broker_pid: int | None = None
 ) -> BenchResult:
     """Run the plan on the settings' Kafka, whose prefix no one else uses; ``folder`` is for what the engines write.
 
@@ -39,11 +39,11 @@ def compare_engines(
     """
     begun_s = time.monotonic()
     cores = pin(plan.cores)
-    _fill(plan, settings, say)
-    warmth = _warmed(plan, settings, say, broker_pid)
+    _fill(plan, settings, report)
+    warmth = _warmed(plan, settings, report, broker_pid)
     with ExitStack() as stack:
-        engines, missing = _engines(plan, settings, folder, stack, len(cores), say)
-        runner = _Runner(plan, settings, engines, say)
+        engines, missing = _engines(plan, settings, folder, stack, len(cores), report)
+        runner = _Runner(plan, settings, engines, report)
         answers = runner.check() if plan.checks else []
         runs = runner.measure()
         shown = {name: engine.shown_settings() for name, engine in engines.items()}
@@ -61,36 +61,36 @@ def compare_engines(
     )  # fmt: skip
 
 
-def _fill(plan: ComparisonPlan, settings: Settings, say: Say) -> None:
-    asked = runs_plan.RunPlan(
+def _fill(plan: ComparisonPlan, settings: Settings, report: Report) -> None:
+    plan_of_run = runs_plan.RunPlan(
         "q0", plan.events, partitions=plan.partitions, seed=plan.seed, generator=plan.generator, format=plan.format
     )
     with ExitStack() as stack:
-        spark = uses_spark(asked, spark_asker(), say)
+        spark = uses_spark(plan_of_run, spark_asker(), report)
         if spark:
             from nodes.spark.session import spark_session
 
             stack.enter_context(spark_session())
-        say(f"generating {plan.events:,} events with {'Spark' if spark else 'Python'}")
+        report(f"generating {plan.events:,} events with {'Spark' if spark else 'Python'}")
         with open_job_log(settings) as log:
-            fill(log, log_address(settings), asked, spark=spark, progress=lambda done: None)
+            fill(log, log_address(settings), plan_of_run, spark=spark, progress=lambda done: None)
 
 
-def _warmed(plan: ComparisonPlan, settings: Settings, say: Say, broker_pid: int | None) -> Warmth | None:
+def _warmed(plan: ComparisonPlan, settings: Settings, report: Report, broker_pid: int | None) -> Warmth | None:
     if not plan.broker_warmup_s:
         return None
-    say(f"warming the broker for {plan.broker_warmup_s:g} s")
+    report(f"warming the broker for {plan.broker_warmup_s:g} s")
     try:
         warmth = warm_broker(log_address(settings), plan.partitions, plan.broker_warmup_s, broker_pid)
     finally:
         drop_topics(settings, keep=(TOPIC,))
     if warmth.compiler_cores is not None:
-        say("its compiler took {} cores at the beginning, {} at the end".format(*warmth.compiler_cores))
+        report("its compiler took {} cores at the beginning, {} at the end".format(*warmth.compiler_cores))
     return warmth
 
 
 def _engines(
-    plan: ComparisonPlan, settings: Settings, folder: Path, stack: ExitStack, cores: int, say: Say
+    plan: ComparisonPlan, settings: Settings, folder: Path, stack: ExitStack, cores: int, report: Report
 ) -> tuple[dict[str, Any], dict[str, str]]:
     """The engines that can run here, and why others cannot."""
     engines: dict[str, Any] = {}
@@ -101,19 +101,19 @@ def _engines(
             continue
         try:
             if name in PYTHON_PEERS:
-                engines[name] = _python_engine(name, plan, settings, folder, cores, say)
+                engines[name] = _python_engine(name, plan, settings, folder, cores, report)
             else:
-                engines[name] = _flink_engine(plan, settings, folder, stack, cores, say)
+                engines[name] = _flink_engine(plan, settings, folder, stack, cores, report)
         except (MissingDependency, Unreachable, RunFailed) as error:
-            say(f"{name} is left out: {error}")
+            report(f"{name} is left out: {error}")
             missing[name] = str(error)
     return engines, missing
 
 
 def _flink_engine(
-    plan: ComparisonPlan, settings: Settings, folder: Path, stack: ExitStack, cores: int, say: Say
+    plan: ComparisonPlan, settings: Settings, folder: Path, stack: ExitStack, cores: int, report: Report
 ) -> FlinkEngine:
-    say("starting Flink (its jars are fetched the first time)")
+    report("starting Flink (its jars are fetched the first time)")
     folder /= "flink"
     cluster = Cluster(flink_home(), folder, cores=cores, memory_mb=plan.memory_mb, collector=plan.collector)
     stack.enter_context(cluster)
@@ -121,16 +121,16 @@ def _flink_engine(
 
 
 def _python_engine(
-    name: str, plan: ComparisonPlan, settings: Settings, folder: Path, cores: int, say: Say
+    name: str, plan: ComparisonPlan, settings: Settings, folder: Path, cores: int, report: Report
 ) -> PythonEngine:
-    say(f"looking for {name} (its environment is made the first time)")
+    report(f"looking for {name} (its environment is made the first time)")
     home = python_home(PYTHON_PEERS[name][0])
     return PythonEngine(plan, settings, home, settings.log.prefix + TOPIC, folder / name, cores, name)
 
 
 class _Runner:
-    def __init__(self, plan: ComparisonPlan, settings: Settings, engines: dict[str, Any], say: Say) -> None:
-        self.plan, self.settings, self.engines, self.say = plan, settings, engines, say
+    def __init__(self, plan: ComparisonPlan, settings: Settings, engines: dict[str, Any], report: Report) -> None:
+        self.plan, self.settings, self.engines, self.report = plan, settings, engines, report
         self._numbers = count(int(time.time()) * 1000)
 
     def check(self) -> list[Agreement]:
@@ -143,11 +143,11 @@ class _Runner:
                     if not engine.supports(variant):
                         continue
                     measure, topic = engine.run(variant, next(self._numbers))
-                    self.say(f"{query}: {name} answers in {measure.seconds:.2f} s")
+                    self.report(f"{query}: {name} answers in {measure.seconds:.2f} s")
                     answers[name] = engine.rows(query, topic)
                 found.append(agreement(query, answers))
                 if found[-1].differences:
-                    self.say(f"{query}: THE ANSWERS DIFFER: {found[-1].first[:3]}")
+                    self.report(f"{query}: THE ANSWERS DIFFER: {found[-1].first[:3]}")
         return found
 
     def measure(self) -> list[Run]:
@@ -168,7 +168,7 @@ class _Runner:
                     with self._cleaned():
                         measure, _ = engine.run(variant, next(self._numbers))
                     rate, cores = self.plan.events / measure.seconds, measure.others_s / measure.seconds
-                    self.say(
+                    self.report(
                         f"{variant.key} {number + 1}/{self.plan.pairs} {name}: {rate:,.0f} events/s, "
                         f"{measure.cpu_s:.1f} CPU-s, {measure.peak_process_mb:.0f} MB; others {cores:.2f} cores"
                     )

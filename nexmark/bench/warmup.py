@@ -25,7 +25,7 @@ JAVA = {"fetch.max.bytes": str(50 << 20), "max.partition.fetch.bytes": str(1 << 
 OWN = {"holon.reader": "direct"}
 READERS = (JAVA, OWN)
 GRACE_S = 60.0
-LOOK_S = 0.2
+POLL_INTERVAL_S = 0.2
 _SMALL = b"x" * 200
 _BATCH_EVERY_S = 0.005
 _TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
@@ -56,7 +56,7 @@ def warm_broker(address: LogAddress, partitions: int, seconds: float, broker_pid
     for process in processes:
         process.start()
     while any(process.is_alive() for process in processes):
-        time.sleep(LOOK_S)
+        time.sleep(POLL_INTERVAL_S)
         used.append((time.monotonic(), compiler_s(broker_pid)))
         if used[-1][0] - began_s > seconds + GRACE_S:
             for process in processes:

@@ -37,18 +37,18 @@ class JobManager:
     def overview(self) -> dict[str, Any] | None:
         """Slots and task managers; None while it does not answer."""
         try:
-            return ask(f"{self.url}/overview")
+            return request(f"{self.url}/overview")
         except (urllib.error.URLError, OSError):
             return None
 
     def busy(self) -> list[str]:
         """Task managers all of whose slots are taken, by their resource ids, sorted."""
-        found = ask(f"{self.url}/taskmanagers")["taskmanagers"]
+        found = request(f"{self.url}/taskmanagers")["taskmanagers"]
         return sorted(one["id"] for one in found if one["slotsNumber"] and not one["freeSlots"])
 
     def job(self, job: str) -> dict[str, Any]:
         """All about a job."""
-        return ask(f"{self.url}/jobs/{job}")
+        return request(f"{self.url}/jobs/{job}")
 
     def all_running(self, job: str) -> bool:
         """Whether each of its tasks runs, or has ended."""
@@ -64,19 +64,19 @@ class JobManager:
         found = self.job(job)
         began, ended = 0, 0
         for vertex in found["vertices"]:
-            for task in ask(f"{self.url}/jobs/{job}/vertices/{vertex['id']}")["subtasks"]:
+            for task in request(f"{self.url}/jobs/{job}/vertices/{vertex['id']}")["subtasks"]:
                 ended = max(ended, task["end-time"])
                 began = max(began, task["end-time"] - max(0, task["status-duration"]["RUNNING"]))
         return JobState(found["state"], began, ended)
 
     def failure(self, job: str) -> str:
         """Why it failed."""
-        entries = ask(f"{self.url}/jobs/{job}/exceptions").get("exceptionHistory", {}).get("entries", [])
+        entries = request(f"{self.url}/jobs/{job}/exceptions").get("exceptionHistory", {}).get("entries", [])
         return "\n".join(str(entry.get("stacktrace", ""))[:2000] for entry in entries[:1]) or "no reason given"
 
     def cancel(self, job: str) -> None:
         """Ask it to end, and wait until it has."""
-        ask(f"{self.url}/jobs/{job}?mode=cancel", method="PATCH")
+        request(f"{self.url}/jobs/{job}?mode=cancel", method="PATCH")
         deadline = time.monotonic() + TIMEOUT_S
         while self.state(job) not in ENDED:
             if time.monotonic() > deadline:
@@ -93,44 +93,44 @@ class Gateway:
     def answers(self) -> bool:
         """Whether it is up."""
         try:
-            return "version" in ask(f"{self.url}/info")
+            return "version" in request(f"{self.url}/info")
         except (urllib.error.URLError, OSError):
             return False
 
     def submit(self, statements: list[str], settings: dict[str, str]) -> str:
         """Run statements in a session of their own; the id of the job that the last one starts."""
-        session = ask(f"{self.url}/sessions", {"properties": settings})["sessionHandle"]
+        session = request(f"{self.url}/sessions", {"properties": settings})["sessionHandle"]
         try:
             result: dict[str, Any] = {}
             for statement in statements:
                 result = self._run(session, statement)
             return result["jobID"]
         finally:
-            ask(f"{self.url}/sessions/{session}", method="DELETE")
+            request(f"{self.url}/sessions/{session}", method="DELETE")
 
     def _run(self, session: str, statement: str) -> dict[str, Any]:
         place = f"{self.url}/sessions/{session}"
-        operation = ask(f"{place}/statements", {"statement": statement})["operationHandle"]
+        operation = request(f"{place}/statements", {"statement": statement})["operationHandle"]
         deadline = time.monotonic() + STATEMENT_S
-        while ask(f"{place}/operations/{operation}/status")["status"] in ("INITIALIZED", "PENDING", "RUNNING"):
+        while request(f"{place}/operations/{operation}/status")["status"] in ("INITIALIZED", "PENDING", "RUNNING"):
             if time.monotonic() > deadline:
                 raise RunFailed(f"Flink took longer than {STATEMENT_S:.0f} s for: {statement}")
             time.sleep(POLL_S)
         try:
-            return ask(f"{place}/operations/{operation}/result/0")
+            return request(f"{place}/operations/{operation}/result/0")
         except urllib.error.HTTPError as error:
             raise RunFailed(f"Flink refuses: {statement}\n{_causes(error)}") from error
 
 
 def _causes(error: urllib.error.HTTPError) -> str:
     """The causes in the stack trace that an error's answer has."""
-    said = error.read().decode("utf-8", "replace").replace("\\n", "\n")
-    return "\n".join(line for line in said.splitlines() if line.startswith("Caused by")) or said[:1000]
+    text = error.read().decode("utf-8", "replace").replace("\\n", "\n")
+    return "\n".join(line for line in text.splitlines() if line.startswith("Caused by")) or text[:1000]
 
 
-def ask(url: str, body: object = None, method: str | None = None) -> dict[str, Any]:
+def request(url: str, body: object = None, method: str | None = None) -> dict[str, Any]:
     """One request and its answer, both JSON."""
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
-    with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
+    prepared = urllib.request.Request(url, data, {"Content-Type": "application/json"}, method=method)
+    with urllib.request.urlopen(prepared, timeout=TIMEOUT_S) as answer:
         return json.loads(answer.read() or b"{}")

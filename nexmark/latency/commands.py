@@ -127,7 +127,7 @@ def failover(
     from nexmark.flink.profiles import profile_of
     from nexmark.latency.plan import LatencyPlan, with_scenario
     from nexmark.latency.plot import check_plot, plot_failover
-    from nexmark.latency.report import as_text, sensitivity_ratios, told_ratios
+    from nexmark.latency.report import as_text, ratio_lines, sensitivity_ratios
     from nexmark.latency.scenarios import Scenario
     from nexmark.signals import end_at_sigterm
 
@@ -137,13 +137,13 @@ def failover(
     count = nodes if nodes is not None else 3 if scenario == "single" else 5
     parts = partitions if partitions is not None else 6 if scenario == "single" else count
     healthy = LatencyPlan(query, rate, seconds, count, replicas, window, parts, warmup, seed)
-    asked = Scenario(scenario, healthy, with_scenario(healthy, scenario), log)
+    requested = Scenario(scenario, healthy, with_scenario(healthy, scenario), log)
     check_plot(plot)
 
     def load(given: list[str]) -> Settings:
         return begin(ctx, config, [*given, f"node.replicas={replicas}", *(define or ())], log_level)
 
-    done = asked.run(names, profiles, bootstrap, load, note)
+    done = requested.run(names, profiles, bootstrap, load, note)
     if plot is not None and done.runs:
         plot_failover(plot, done.runs, done.baseline)
     ratios = sensitivity_ratios(done.rows)
@@ -152,7 +152,7 @@ def failover(
         found |= {"replicas": replicas, "rows": done.rows, "sensitivity_ratios": ratios}
         emit_json(found | {"missing_peers": done.missing, "failed": done.failed})
     else:
-        typer.echo("\n".join([*map(as_text, done.rows), *told_ratios(ratios)]))
+        typer.echo("\n".join([*map(as_text, done.rows), *ratio_lines(ratios)]))
     _refuse_wrong(done.rows)
     if done.baseline_differences:
         raise RunFailed(f"results of the runs without failures are wrong: {done.baseline_differences} differences")

@@ -100,12 +100,12 @@ def main() -> None:
         encode_json(generate_slice(GeneratorConfig(seed=spec.seed), 0, 1000))  # fills what the generator keeps
         gc.collect()
         gc.freeze()
-        _say("ready")
+        _print_line("ready")
         if sys.stdin.readline():
-            _say(msgspec.json.encode(feed.run()).decode())
+            _print_line(msgspec.json.encode(feed.run()).decode())
 
 
-def _say(line: str) -> None:
+def _print_line(line: str) -> None:
     """To the process that started this one."""
     sys.stdout.write(line + "\n")
     sys.stdout.flush()

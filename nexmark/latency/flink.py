@@ -21,7 +21,7 @@ from nexmark.flink.sql import TableTopics, latency_statements
 from nexmark.latency.feed import FeedSpec
 from nexmark.latency.figures import Delays, InputColumns, closing_ms, delays, expected_rows, read_input
 from nexmark.latency.jobs import input_topic
-from nexmark.latency.measure import Measured, Producer, Running, Say
+from nexmark.latency.measure import Measured, Producer, Report, Running
 from nexmark.latency.plan import LatencyPlan
 from nexmark.oracle import compare
 from nexmark.times import parse_time_ms
@@ -31,7 +31,7 @@ TASK_MANAGER_MB = 1024
 START_S = 300.0
 QUIET_S = 60.0
 """After the producer's end, for results to come where some are still missing."""
-LOOK_S = 0.5
+POLL_INTERVAL_S = 0.5
 
 
 class FlinkMeasured(NamedTuple):
@@ -100,7 +100,7 @@ class TaskManagers:
 
 
 def measure_flink(
-    plan: LatencyPlan, profile: Profile, settings: Settings, folder: Path, say: Say, broker: int | None = None
+    plan: LatencyPlan, profile: Profile, settings: Settings, folder: Path, report: Report, broker: int | None = None
 ) -> FlinkMeasured:
     """Run the plan with Flink in place of Holon's nodes, one task manager with one slot for each of them."""
     if plan.query != "q7max":
@@ -117,7 +117,7 @@ def measure_flink(
         log.create_topic(results, 1)
         spec = FeedSpec(topic, plan.partitions, plan.rate, plan.events, plan.seed)
         feed = stack.enter_context(Producer(spec, settings))
-        say(f"starting Flink, {profile.title}: {plan.nodes} task managers and {spare} to spare")
+        report(f"starting Flink, {profile.title}: {plan.nodes} task managers and {spare} to spare")
         cluster = stack.enter_context(
             Cluster(
                 home, folder / f"flink-{run}", cores=plan.nodes + spare, memory_mb=TASK_MANAGER_MB, more=more,
@@ -127,9 +127,9 @@ def measure_flink(
         place = TableTopics(settings.log.bootstrap, settings.log.prefix + topic, settings.log.prefix + results, False)
         job = cluster.sql.submit(latency_statements(home.peer, plan.query, place, plan.window_ms), {})
         _wait(lambda: cluster.jobs.all_running(job), START_S, "Flink's tasks to run")
-        ran = Running(plan, TaskManagers(cluster, job), None, say, broker)
+        ran = Running(plan, TaskManagers(cluster, job), None, report, broker)
         fed = ran.through(feed)
-        say("reading results")
+        report("reading results")
         columns = read_input(log, topic)
         outputs, repeats = _results(log, results, columns, plan)
         missing = closed_ends(plan, columns) - {output.identity.position for output in outputs}
@@ -150,7 +150,7 @@ def _results(log: Log, topic: str, columns: Sequence[InputColumns], plan: Latenc
         outputs, repeats = _read(log, topic)
         if wanted <= {output.identity.position for output in outputs} or time.monotonic() > deadline_s:
             return outputs, repeats
-        time.sleep(LOOK_S)
+        time.sleep(POLL_INTERVAL_S)
 
 
 def _read(log: Log, topic: str) -> tuple[list[Result], int]:
@@ -198,7 +198,7 @@ def _wait(done: Callable[[], bool], limit_s: float, what: str) -> None:
     while not done():
         if time.monotonic() > deadline_s:
             raise RunFailed(f"waited {limit_s:.0f} s in vain for {what}")
-        time.sleep(LOOK_S)
+        time.sleep(POLL_INTERVAL_S)
 
 
 __all__ = ["FlinkMeasured", "TaskManagers", "closed_ends", "measure_flink", "with_unfinished"]

@@ -20,7 +20,7 @@ class Load(msgspec.Struct):
 
 
 class LoadMeter:
-    """Measures between ``__init__`` and ``read``; a process that dies meanwhile counts up to its last ``look``."""
+    """Measures between ``__init__`` and ``read``; a process that dies meanwhile counts up to its last ``sample``."""
 
     def __init__(self) -> None:
         self._began_s = time.monotonic()
@@ -28,7 +28,7 @@ class LoadMeter:
         self._first: dict[tuple[str, int], float] = {}
         self._last: dict[tuple[str, int], float] = {}
 
-    def look(self, processes: Mapping[str, list[int]]) -> None:
+    def sample(self, processes: Mapping[str, list[int]]) -> None:
         """Note what processes (ids, by role) have used; call it now and then."""
         for role, ids in processes.items():
             for pid in ids:

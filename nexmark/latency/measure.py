@@ -30,11 +30,11 @@ from nodes.api import (
     open_job_log,
 )
 
-LOOK_S = 0.05
+POLL_INTERVAL_S = 0.05
 MONITOR_S = 1.0
 START_S = 60.0
 FINISH_S = 120.0
-Say = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class Measured:
     load: Load
 
 
-def measure(plan: LatencyPlan, settings: Settings, say: Say, broker: int | None = None) -> Measured:
+def measure(plan: LatencyPlan, settings: Settings, report: Report, broker: int | None = None) -> Measured:
     """Run the plan on the settings' log; ``broker``: process id of a local one, for its share of the load."""
     run = time.time_ns() // 1_000_000
     topic = input_topic(run)
@@ -64,7 +64,7 @@ def measure(plan: LatencyPlan, settings: Settings, say: Say, broker: int | None 
         job = windowed_job(plan.query, plan.window_ms, run)
         opened = open_job(log, job)
         fleet = Fleet(plan.reference(run), settings, plan.nodes)
-        ran = Running(plan, fleet, Monitor(log, opened), say, broker)
+        ran = Running(plan, fleet, Monitor(log, opened), report, broker)
         spec = FeedSpec(topic, plan.partitions, plan.rate, plan.events, plan.seed)
         feed = stack.enter_context(Producer(spec, settings))
         stack.enter_context(fleet)
@@ -76,7 +76,7 @@ def measure(plan: LatencyPlan, settings: Settings, say: Say, broker: int | None 
 
 
 def _evaluated(ran: Running, log: Log, topic: str, results: str, fed: Fed) -> Measured:
-    ran.say("reading results")
+    ran.report("reading results")
     plan, columns = ran.plan, read_input(log, topic)
     reader = OutputReader(log, results, verify_repeats=True)
     outputs: Sequence[Any] = list(reader.read_available())
@@ -173,7 +173,7 @@ class Running:
     plan: LatencyPlan
     fleet: Members
     monitor: Monitor | None
-    say: Say
+    report: Report
     broker: int | None
     began_ms: int = 0
     ended_ms: int = 0
@@ -184,7 +184,7 @@ class Running:
 
     def until_owned(self) -> None:
         """All partitions have owners, and all nodes have come."""
-        self.say(f"starting {self.plan.nodes} nodes")
+        self.report(f"starting {self.plan.nodes} nodes")
         assert self.monitor is not None, "a fleet of Holon's is watched"
         ownership = self.monitor.ownership
         self._wait(
@@ -201,7 +201,7 @@ class Running:
         plan = self.plan
         feed.begin()
         self.began_ms = _now_ms() + int(plan.warmup_s * 1000)
-        self.say(f"{plan.rate:,} events/s for {plan.seconds:g} s, after {plan.warmup_s:g} s to warm up")
+        self.report(f"{plan.rate:,} events/s for {plan.seconds:g} s, after {plan.warmup_s:g} s to warm up")
         begin_s = time.monotonic() + plan.warmup_s
         self._due = [
             _Due(begin_s + fault.at_s, node, True, fault.restart_after_s)
@@ -209,22 +209,22 @@ class Running:
             for node in fault.nodes
         ]
         meter: LoadMeter | None = None
-        looked_s = 0.0
+        sampled_s = 0.0
         while feed.running():
             now_s = time.monotonic()
             self._do(now_s)
-            if now_s - looked_s > MONITOR_S and now_s >= begin_s:
-                looked_s = now_s
+            if now_s - sampled_s > MONITOR_S and now_s >= begin_s:
+                sampled_s = now_s
                 meter = meter or LoadMeter()
-                self._look(meter, feed)
-            time.sleep(LOOK_S)
+                self._sample(meter, feed)
+            time.sleep(POLL_INTERVAL_S)
         self.ended_ms = _now_ms()
         if meter is not None:
-            self._look(meter, feed)
+            self._sample(meter, feed)
             self.load = meter.read()
         while any(not due.kill for due in self._due):
             self._do(time.monotonic())  # who is to come back comes back
-            time.sleep(LOOK_S)
+            time.sleep(POLL_INTERVAL_S)
         return feed.fed()
 
     def until_done(self) -> None:
@@ -243,14 +243,14 @@ class Running:
                 raise RunFailed(self.monitor.failure)
             if time.monotonic() > deadline_s:
                 raise RunFailed(f"waited {limit_s:.0f} s in vain for {what}")
-            time.sleep(LOOK_S)
+            time.sleep(POLL_INTERVAL_S)
             self.monitor.poll()
 
-    def _look(self, meter: LoadMeter, feed: Producer) -> None:
+    def _sample(self, meter: LoadMeter, feed: Producer) -> None:
         self.fleet.check()
         ids = [member.process.pid for member in self.fleet.running()]
         producer = [] if feed.process is None else [feed.process.pid]
-        meter.look({"nodes": ids, "feed": producer, "broker": [] if self.broker is None else [self.broker]})
+        meter.sample({"nodes": ids, "feed": producer, "broker": [] if self.broker is None else [self.broker]})
 
     def _do(self, now_s: float) -> None:
         for due in [due for due in self._due if due.at_s <= now_s]:
@@ -258,14 +258,14 @@ class Running:
             if not due.kill:
                 self.fleet.add(due.node)
                 self.fleet.awaited -= 1
-                self.say(f"node {due.node} started again")
+                self.report(f"node {due.node} started again")
                 continue
             at_ms = _now_ms()
             if not self.fleet.kill(due.node):
                 raise RunFailed(f"node {due.node} was to be killed, but it does not run")
             self.kills_ms.append(at_ms)
             self.killed.append(due.node)
-            self.say(f"kill -9 of node {due.node}")
+            self.report(f"kill -9 of node {due.node}")
             if due.restart_after_s is not None:
                 self.fleet.awaited += 1
                 self._due.append(_Due(now_s + due.restart_after_s, due.node, False))

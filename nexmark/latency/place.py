@@ -22,7 +22,7 @@ class MeasurementBroker:
 
 
 @contextmanager
-def measuring_place(kind: str, bootstrap: str | None, say: Callable[[str], None]) -> Iterator[MeasurementBroker]:
+def measuring_place(kind: str, bootstrap: str | None, report: Callable[[str], None]) -> Iterator[MeasurementBroker]:
     """Everything that is made here is gone afterwards, except topics on a broker that was named."""
     if kind not in LOGS:
         raise UnknownName("log", kind, LOGS)
@@ -36,7 +36,7 @@ def measuring_place(kind: str, bootstrap: str | None, say: Callable[[str], None]
         elif bootstrap is not None:
             yield MeasurementBroker(["log.kind=kafka", f"log.bootstrap={bootstrap}", checkpoints], None)
         else:
-            say("starting a Kafka broker")
+            report("starting a Kafka broker")
             with passing_broker(folder / "kafka") as broker:
                 yield MeasurementBroker(
                     ["log.kind=kafka", f"log.bootstrap={broker.bootstrap}", checkpoints], broker.pid

@@ -93,7 +93,7 @@ def sensitivity_ratios(rows: Sequence[FailoverRow]) -> dict[str, float | None]:
     return {_whose(row): round(row.sensitivity / ours, 1) if ours > 0 else None for row in peers}
 
 
-def told_ratios(ratios: Mapping[str, float | None]) -> list[str]:
+def ratio_lines(ratios: Mapping[str, float | None]) -> list[str]:
     """For people."""
     return [
         f"sensitivity of {whose}: " + (f"{ratio:,.1f} times Holon's" if ratio is not None else "Holon's shows none")

@@ -10,7 +10,7 @@ from pathlib import Path
 from nexmark.flink.home import flink_home
 from nexmark.flink.profiles import Profile
 from nexmark.latency.flink import FlinkMeasured, measure_flink
-from nexmark.latency.measure import Measured, Say, measure
+from nexmark.latency.measure import Measured, Report, measure
 from nexmark.latency.place import MeasurementBroker, measuring_place
 from nexmark.latency.plan import LatencyPlan
 from nexmark.latency.report import FailoverRow, as_text, failover_row
@@ -54,27 +54,27 @@ class Scenario:
         profiles: Sequence[Profile],
         bootstrap: str | None,
         load: Callable[[list[str]], Settings],
-        say: Say,
+        report: Report,
     ) -> Done:
         """Engines one after the other; a peer that cannot run here is left out, with its reason."""
         done = Done()
-        with measuring_place(self.log, bootstrap, say) as place:
+        with measuring_place(self.log, bootstrap, report) as place:
             settings = load(place.definitions)
             for engine in engines:
                 if engine == "holon":
-                    self._holon(done, settings, say, place)
+                    self._holon(done, settings, report, place)
                     continue
                 try:
                     flink_home()
                 except (MissingDependency, Unreachable) as error:
-                    say(f"{engine} is left out: {error}")
+                    report(f"{engine} is left out: {error}")
                     done.missing[engine] = str(error)
                     continue
-                self._profiles(done, profiles, settings, say, place)
+                self._profiles(done, profiles, settings, report, place)
         return done
 
     def _profiles(
-        self, done: Done, profiles: Sequence[Profile], settings: Settings, say: Say, place: MeasurementBroker
+        self, done: Done, profiles: Sequence[Profile], settings: Settings, report: Report, place: MeasurementBroker
     ) -> None:
         """Ways to set Flink up that differ in what is to spare share the run without failures, which needs nothing to
         spare."""
@@ -82,15 +82,15 @@ class Scenario:
         for profile in profiles:
             try:
                 with tempfile.TemporaryDirectory(prefix="holon-flink-") as folder:
-                    self._flink(done, profile, healthy, _Flink(settings, Path(folder), say, place.broker))
+                    self._flink(done, profile, healthy, _Flink(settings, Path(folder), report, place.broker))
             except (RunFailed, Unreachable) as error:
-                say(f"flink {profile.title} has failed: {error}")
+                report(f"flink {profile.title} has failed: {error}")
                 done.failed[f"flink {profile.title}"] = str(error)
 
-    def _holon(self, done: Done, settings: Settings, say: Say, place: MeasurementBroker) -> None:
-        baseline, measured = (measure(plan, settings, say, place.broker) for plan in (self.healthy, self.failing))
+    def _holon(self, done: Done, settings: Settings, report: Report, place: MeasurementBroker) -> None:
+        baseline, measured = (measure(plan, settings, report, place.broker) for plan in (self.healthy, self.failing))
         done.rows.append(failover_row(measured, baseline, self.log, self.name))
-        say(as_text(done.rows[-1]))
+        report(as_text(done.rows[-1]))
         done.runs.append((f"holon, {self.name}", measured))
         done.baselines.append(baseline)
 
@@ -105,7 +105,7 @@ class Scenario:
             unfinished=failed.unfinished,
         )  # fmt: skip
         done.rows.append(row)
-        flink.say(as_text(row))
+        flink.report(as_text(row))
         done.runs.append((f"flink {profile.title}, {self.name}", failed.measured))
 
 
@@ -115,8 +115,8 @@ class _Flink:
 
     settings: Settings
     folder: Path
-    say: Say
+    report: Report
     broker: int | None
 
     def run(self, plan: LatencyPlan, profile: Profile) -> FlinkMeasured:
-        return measure_flink(plan, profile, self.settings, self.folder, self.say, self.broker)
+        return measure_flink(plan, profile, self.settings, self.folder, self.report, self.broker)

@@ -14,16 +14,16 @@ from nexmark.runs.measure import Latency, input_timestamps, longest_delay, recor
 from nexmark.runs.plan import RunPlan
 from nexmark.runs.result import RunResult
 from nexmark.runs.validate import chosen_validator, spark_asker, validate
-from nexmark.runs.watch import Progress, Ran, Say, Show, watch
+from nexmark.runs.watch import Progress, Ran, Report, Show, watch
 from nodes.api import Log, LogAddress, OutputReader, RunFailed, Settings, events_on_log, log_address, open_job_log
 
 
-def execute(plan: RunPlan, settings: Settings, show: Show, say: Say) -> RunResult:
+def execute(plan: RunPlan, settings: Settings, show: Show, report: Report) -> RunResult:
     """Run the plan on the settings' log; raises ``RunFailed`` if it does not come to its end."""
     begun = time.monotonic()
     problem = spark_asker()
-    validator = chosen_validator(plan.validator, problem, say)
-    spark = uses_spark(plan, problem, say)
+    validator = chosen_validator(plan.validator, problem, report)
+    spark = uses_spark(plan, problem, report)
     address = log_address(settings)
     with ExitStack() as stack:
         log = stack.enter_context(open_job_log(settings))
@@ -35,7 +35,7 @@ def execute(plan: RunPlan, settings: Settings, show: Show, say: Say) -> RunResul
             jars = needed_jars(address) if validator == "spark" else ()
             stack.enter_context(spark_session(jars=jars))
         generate_s = _generate(plan, address, log, spark, show)
-        ran = watch(plan, settings, log, show, say)
+        ran = watch(plan, settings, log, show, report)
         show(Progress("reading results"))
         reader = OutputReader(log, plan.query, verify_repeats=True)
         outputs = list(reader.read_available())
@@ -62,8 +62,8 @@ def _generate(plan: RunPlan, address: LogAddress, log: Log, spark: bool, show: S
     begun = time.monotonic()
     if plan.rate is None:
         show(Progress("generating", 0, plan.events))
-        told = lambda count: show(Progress("generating", count, plan.events))  # noqa: E731
-        fill(log, address, plan, spark=spark, progress=told)
+        progress = lambda count: show(Progress("generating", count, plan.events))  # noqa: E731
+        fill(log, address, plan, spark=spark, progress=progress)
     return time.monotonic() - begun
 
 

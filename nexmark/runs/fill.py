@@ -36,7 +36,7 @@ def atom_rows_of(format: RecordFormat) -> int:
     return ATOM_ROWS
 
 
-def uses_spark(plan: RunPlan, problem_of_spark: Callable[[], str | None], say: Callable[[str], None]) -> bool:
+def uses_spark(plan: RunPlan, problem_of_spark: Callable[[], str | None], report: Callable[[str], None]) -> bool:
     """Which generator a run takes; says why where Spark would have been the choice but is not there."""
     if plan.rate is not None or plan.dirty or plan.generator == "plain":
         return False
@@ -47,7 +47,7 @@ def uses_spark(plan: RunPlan, problem_of_spark: Callable[[], str | None], say: C
         return True
     if plan.generator == "spark":
         raise MissingDependency(problem)
-    say(f"no Spark here, going on with the plain generator: {problem}")
+    report(f"no Spark here, going on with the plain generator: {problem}")
     return False
 
 

@@ -12,13 +12,13 @@ from nodes.api import GivenOptions, LogError, Settings, drop_topics, local_kafka
 
 
 @contextmanager
-def run_settings(given: GivenOptions, say: Callable[[str], None], *definitions: str) -> Iterator[Settings]:
+def run_settings(given: GivenOptions, report: Callable[[str], None], *definitions: str) -> Iterator[Settings]:
     """The settings of a run. Without --log-dir, or on Kafka without ``log.prefix``, its log is a temporary one.
 
     So runs never meet the records of others. On Kafka without an address the broker of this machine is used, and
     started if need be.
     """
-    settings = given.settings(*definitions, find_broker=lambda: local_broker(say))
+    settings = given.settings(*definitions, find_broker=lambda: local_broker(report))
     if settings.log.kind != "kafka":
         with _embedded(given, settings) as settings:
             yield settings
@@ -31,14 +31,14 @@ def run_settings(given: GivenOptions, say: Callable[[str], None], *definitions: 
         try:
             yield settings
         finally:
-            _drop(settings, say)
+            _drop(settings, report)
 
 
-def local_broker(say: Callable[[str], None]) -> str:
+def local_broker(report: Callable[[str], None]) -> str:
     """The address of the broker of this machine, which is started if it does not run."""
     broker = local_kafka()
     how = "started" if broker.fresh else "which was up already"
-    say(f"on the Kafka broker of this machine, {broker.bootstrap}, {how} (holon kafka down stops it)")
+    report(f"on the Kafka broker of this machine, {broker.bootstrap}, {how} (holon kafka down stops it)")
     return broker.bootstrap
 
 
@@ -59,8 +59,8 @@ def _own_topics(settings: Settings, folder: Path) -> list[str]:
     return definitions
 
 
-def _drop(settings: Settings, say: Callable[[str], None]) -> None:
+def _drop(settings: Settings, report: Callable[[str], None]) -> None:
     try:
         drop_topics(settings)
     except LogError as error:
-        say(f"the topics {settings.log.prefix}* of this run stay on the broker: {error}")
+        report(f"the topics {settings.log.prefix}* of this run stay on the broker: {error}")

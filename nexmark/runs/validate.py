@@ -27,17 +27,17 @@ def spark_asker() -> Callable[[], str | None]:
 
 
 def chosen_validator(
-    asked: Validator | None, problem_of_spark: Callable[[], str | None], say: Callable[[str], None]
+    wanted: Validator | None, problem_of_spark: Callable[[], str | None], report: Callable[[str], None]
 ) -> str | None:
     """``spark`` or ``plain``. Raises ``MissingDependency`` where Spark was asked for by name and is not there."""
-    if asked is None or asked == "plain":
-        return asked
+    if wanted is None or wanted == "plain":
+        return wanted
     problem = problem_of_spark()
     if problem is None:
         return "spark"
-    if asked == "spark":
+    if wanted == "spark":
         raise MissingDependency(problem)
-    say(f"no Spark here, going on with the plain oracle: {problem}")
+    report(f"no Spark here, going on with the plain oracle: {problem}")
     return "plain"
 
 

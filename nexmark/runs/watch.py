@@ -24,7 +24,7 @@ class Progress:
 
 
 Show = Callable[[Progress], None]
-Say = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Ran:
         return max((self.ended_ms - self.started_ms) / 1000, 1e-3)
 
 
-def watch(plan: RunPlan, settings: Settings, log: Log, show: Show, say: Say) -> Ran:
+def watch(plan: RunPlan, settings: Settings, log: Log, show: Show, report: Report) -> Ran:
     """Run the fleet until all is answered; raises ``RunFailed`` if that does not come.
 
     The end of the input is declared after the last kill: a run that is over before a kill would not have tested it.
@@ -63,7 +63,7 @@ def watch(plan: RunPlan, settings: Settings, log: Log, show: Show, say: Say) -> 
     watched.maybe_declare_end()
     try:
         with fleet:
-            wait_for(fleet, watched.monitor.ownership.all_done, lambda: watched.tick(total, show, say))
+            wait_for(fleet, watched.monitor.ownership.all_done, lambda: watched.tick(total, show, report))
             ended_ms = _now_ms()
     finally:
         if watched.feed is not None:
@@ -88,7 +88,7 @@ class _Watch:
             self._declared = True
             self.declare_end()
 
-    def tick(self, total: int, show: Show, say: Say) -> None:
+    def tick(self, total: int, show: Show, report: Report) -> None:
         self.monitor.poll()
         if self.monitor.failure is not None:
             raise RunFailed(self.monitor.failure)
@@ -99,7 +99,7 @@ class _Watch:
                 self.feed.start()
         if self.feed is not None:
             self.feed.check()
-        self.kills.tick(self.monitor.consumed, self.fleet, say)
+        self.kills.tick(self.monitor.consumed, self.fleet, report)
         self.maybe_declare_end()
         show(Progress("running", self.monitor.consumed, total))
 
@@ -128,7 +128,7 @@ class _Kills:
         self.times_ms: list[int] = []
         self._restarts: list[tuple[float, int]] = []
 
-    def tick(self, consumed: int, fleet: Fleet, say: Say) -> None:
+    def tick(self, consumed: int, fleet: Fleet, report: Report) -> None:
         while self.due and consumed >= self.due[0].fraction * self.total:
             kill = self.due.pop(0)
             at_ms = _now_ms()
@@ -136,7 +136,7 @@ class _Kills:
                 raise RunFailed(f"node {kill.node} was to be killed at {kill.fraction:.0%}, but it does not run")
             self.killed.append(kill.node)
             self.times_ms.append(at_ms)
-            say(f"kill -9 of node {kill.node} after {consumed:,} of {self.total:,} records")
+            report(f"kill -9 of node {kill.node} after {consumed:,} of {self.total:,} records")
             if self.plan.restart_after_s is not None:
                 self._restarts.append((time.monotonic() + self.plan.restart_after_s, kill.node))
                 fleet.awaited += 1
@@ -144,7 +144,7 @@ class _Kills:
             _, number = self._restarts.pop(0)
             fleet.add(number)
             fleet.awaited -= 1
-            say(f"node {number} started again")
+            report(f"node {number} started again")
 
 
 def _now_ms() -> int:

@@ -48,7 +48,7 @@ class RedisBlobs:
                 both.sadd(self._index(_folder(name)), name)
                 return bool(both.execute()[0])
 
-        return self._ask(f"written at {name}", wish)
+        return self._call(f"written at {name}", wish)
 
     def read(self, name: str, max_bytes: int) -> bytes:
         """As ``Blobs.read``."""
@@ -61,7 +61,7 @@ class RedisBlobs:
                     raise CheckpointDamaged(f"checkpoint {name} in {self.where} is no string") from error
                 raise
 
-        data = self._ask(f"read at {name}", wish)
+        data = self._call(f"read at {name}", wish)
         if len(data) > max_bytes:
             raise CheckpointDamaged(f"checkpoint {name} has more than {max_bytes} bytes, which is the limit")
         if not data:  # no checkpoint is empty; Redis gives this for a missing key
@@ -70,7 +70,7 @@ class RedisBlobs:
 
     def names(self, folder: str) -> list[str]:
         """As ``Blobs.names``."""
-        found = self._ask(f"listed at {folder}", lambda: self._client.smembers(self._index(folder)))
+        found = self._call(f"listed at {folder}", lambda: self._client.smembers(self._index(folder)))
         return sorted(name.decode(errors="replace") for name in found)
 
     def delete(self, name: str) -> None:
@@ -82,7 +82,7 @@ class RedisBlobs:
                 both.srem(self._index(_folder(name)), name)
                 both.execute()
 
-        self._ask(f"cleared of {name}", wish)
+        self._call(f"cleared of {name}", wish)
 
     def secure(self, name: str) -> None:
         """Nothing to do: how durable an acknowledged write is is the server's own setting."""
@@ -97,9 +97,9 @@ class RedisBlobs:
     def _index(self, folder: str) -> str:
         return f"{self._server.prefix}:checkpoints:{{{folder}}}"
 
-    def _ask(self, verb: str, wish: Callable[[], T]) -> T:
+    def _call(self, verb: str, wish: Callable[[], T]) -> T:
         try:
-            return self._server.ask(verb, wish)
+            return self._server.call(verb, wish)
         except RedisUnavailable as error:
             raise StoreUnavailable(f"checkpoint store {error}") from error
 

@@ -52,13 +52,13 @@ class PatientCheckpoints:
         self._clock_s = clock_s
 
     def save(self, key: CheckpointKey, data: bytes) -> str:
-        return self._ask(f"a checkpoint of partition {key.partition} waits", lambda: self._store.save(key, data))
+        return self._retry(f"a checkpoint of partition {key.partition} waits", lambda: self._store.save(key, data))
 
     def load(self, name: str) -> bytes:
-        return self._ask(f"the partition of checkpoint {name} waits", lambda: self._store.load(name))
+        return self._retry(f"the partition of checkpoint {name} waits", lambda: self._store.load(name))
 
     def list(self, job: str, incarnation: int, partition: int) -> list[str]:
-        return self._ask(f"partition {partition} waits", lambda: self._store.list(job, incarnation, partition))
+        return self._retry(f"partition {partition} waits", lambda: self._store.list(job, incarnation, partition))
 
     def prune(self, job: str, incarnation: int, partition: int, keep: Collection[str] = ()) -> list[str]:
         try:
@@ -73,9 +73,9 @@ class PatientCheckpoints:
         except StoreUnavailable as error:
             logger.warning("old checkpoints of partition %d stay: %s", partition, error)
 
-    def _ask(self, waits: str, wish: Callable[[], T]) -> T:
+    def _retry(self, waits: str, wish: Callable[[], T]) -> T:
         began_s = self._clock_s()
-        said_s = left_s = gone_s = None
+        logged_s = left_s = gone_s = None
         for pause_s in chain(self._pauses_s, repeat(self._pauses_s[-1])):
             try:
                 answer = wish()
@@ -88,12 +88,12 @@ class PatientCheckpoints:
                 gone_s = None if not isinstance(error, StoreGone) else now_s if gone_s is None else gone_s
                 if gone_s is not None and now_s - gone_s >= GONE_S:
                     raise
-                if said_s is None or now_s - said_s >= REPORT_S:
-                    said_s = now_s
+                if logged_s is None or now_s - logged_s >= REPORT_S:
+                    logged_s = now_s
                     logger.warning("%s for %.0f s, the node works on: %s", waits, now_s - began_s, error)
                 self._sleep(pause_s)
                 continue
-            if said_s is not None:
+            if logged_s is not None:
                 logger.warning("the checkpoint store answers again after %.0f s", self._clock_s() - began_s)
             return answer
         raise AssertionError("pauses never end")

@@ -37,8 +37,8 @@ app = typer.Typer(
 )
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(wanted: bool) -> None:
+    if wanted:
         typer.echo(f"holon {distribution_version()}")
         raise typer.Exit
 
@@ -74,8 +74,8 @@ def run(arguments: Sequence[str], stops: StopSignals | None = None) -> int:
             from nodes.cli.errors import UNEXPECTED, classify
 
             exit_code, message = classify(error)
-            told_why = not message.startswith(UNEXPECTED) and error.__cause__ is None
-            if not told_why and logging.getLogger("holon").isEnabledFor(logging.DEBUG):
+            is_explained = not message.startswith(UNEXPECTED) and error.__cause__ is None
+            if not is_explained and logging.getLogger("holon").isEnabledFor(logging.DEBUG):
                 note("".join(traceback.format_exception(error)).rstrip())
         emit_error(exit_code, message, as_json=as_json)
         return exit_code

@@ -14,8 +14,8 @@ FRESH_MS = 3_000
 
 def held_frontier(monitor: Monitor, watermarks: Mapping[int, int]) -> HeldFrontier | None:
     """The contents of the nodes' heartbeats; ``watermarks`` are those that are known of partitions, in ms."""
-    newest_ms = max((view.heard_ms for view in monitor.nodes.values()), default=0)
-    fresh = [view for view in monitor.nodes.values() if newest_ms - view.heard_ms <= FRESH_MS]
+    newest_ms = max((view.last_heartbeat_ms for view in monitor.nodes.values()), default=0)
+    fresh = [view for view in monitor.nodes.values() if newest_ms - view.last_heartbeat_ms <= FRESH_MS]
     held = max(fresh, key=lambda view: view.stats.get(HELD_MS, 0), default=None)
     if held is None or not held.stats.get(HELD_MS) or monitor.done:
         return None
@@ -27,4 +27,4 @@ def held_frontier(monitor: Monitor, watermarks: Mapping[int, int]) -> HeldFronti
             found.append(held_partition(partition, watermark_ms, offset, max(0, end - offset)))
     held_ms = int(held.stats[HELD_MS])
     timeout_ms = monitor.run.job.source.idle_timeout_ms
-    return HeldFrontier(behind_first(found), held.heard_ms - held_ms, held_ms, timeout_ms)
+    return HeldFrontier(behind_first(found), held.last_heartbeat_ms - held_ms, held_ms, timeout_ms)

@@ -22,7 +22,7 @@ class NodeView:
 
     node: str
     number: int | None = None
-    heard_ms: int = 0
+    last_heartbeat_ms: int = 0
     stats: dict[str, float] = field(default_factory=dict)
 
 
@@ -180,7 +180,7 @@ class Monitor:
         """Number of a node -> the port at which its newest life serves metrics."""
         return {
             view.number: int(view.stats["metrics_port"])
-            for view in sorted(self.nodes.values(), key=lambda view: view.heard_ms)
+            for view in sorted(self.nodes.values(), key=lambda view: view.last_heartbeat_ms)
             if view.number is not None and "metrics_port" in view.stats
         }
 
@@ -219,7 +219,7 @@ class Monitor:
         if not isinstance(message, m.Heartbeat) or message.incarnation != self.run.incarnation:
             return
         view = self.nodes.setdefault(message.node, NodeView(message.node))
-        view.heard_ms = stamp_ms
+        view.last_heartbeat_ms = stamp_ms
         view.stats = {**view.stats, **message.stats}
         for partition, offset in message.progress.items():
             if partition < self.run.partitions:

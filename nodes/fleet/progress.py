@@ -154,14 +154,14 @@ class ProgressReader:
     def _node_rows(self, wall_ms: int) -> tuple[NodeRow, ...]:
         ownership = self.monitor.ownership
         newest: dict[object, NodeView] = {}  # of a number's lives the last one that spoke; without a number, all
-        for view in sorted(self.monitor.nodes.values(), key=lambda view: (view.heard_ms, view.node)):
+        for view in sorted(self.monitor.nodes.values(), key=lambda view: (view.last_heartbeat_ms, view.node)):
             if view.node in ownership.members:
                 number = ownership.members[view.node]
                 newest[number if number >= 0 else view.node] = view
         memory = {member.number: member.bytes_now for member in self.fleet.running()}
         rows = []
         for view in newest.values():
-            number, silent_ms = ownership.members[view.node], max(0, wall_ms - view.heard_ms)
+            number, silent_ms = ownership.members[view.node], max(0, wall_ms - view.last_heartbeat_ms)
             if silent_ms > GONE_AFTER_MS:
                 continue  # it is dead, and nobody said Goodbye for it
             rows.append(

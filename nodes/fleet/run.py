@@ -22,7 +22,7 @@ from nodes.machine.workload import PID
 from nodes.runtime.log_opening import check_at_next_opening
 from nodes.settings.settings import Settings
 
-LOOK_S = 0.05
+CHECK_INTERVAL_S = 0.05
 MEASURE_S = 1.0
 LEAVE_S = 5.0
 """How long nodes may take to leave by themselves once the job is over."""
@@ -85,7 +85,9 @@ class Run:
         self.lines: SimpleQueue[tuple[int, str]] = SimpleQueue()
         self.fleet = Fleet(options.reference, settings, options.nodes, options.accept_code, lines=self.lines)
         accused = lambda: monitor.ownership.accused()  # noqa: E731  # the fold changes with each look
-        self.supervisor = Supervisor(self.fleet, screen.say, self._has_begun, check_at_next_opening(settings), accused)
+        self.supervisor = Supervisor(
+            self.fleet, screen.print_line, self._has_begun, check_at_next_opening(settings), accused
+        )
         self.progress = ProgressReader(monitor, self.fleet, settings.node.failure_timeout_ms)
         self._measured_s = float("-inf")
         self._moved: tuple[object, float] = (None, 0.0)
@@ -97,13 +99,13 @@ class Run:
             try:
                 self.fleet.start()
                 while not (interrupts.count or self._is_over()):
-                    self._look()
+                    self._check()
                 self._leave(interrupts)
             except BaseException:
                 self.fleet.kill_all()
                 raise
             finally:
-                self._tell_last_lines()
+                self._print_last_lines()
         self._refuse_unsaved()
         if interrupts.first is not None and not self.monitor.done:
             return RunEnding.INTERRUPTED if interrupts.first == signal.SIGINT else RunEnding.STOPPED
@@ -133,7 +135,7 @@ class Run:
         if self.supervisor.exhausted and self.fleet.members:
             self.monitor.poll()  # what the last of them wrote
             if not self.monitor.over:
-                self._tell_last_lines()
+                self._print_last_lines()
                 how = ", ".join(f"node {member.number}: {member.ending}" for member in self.fleet.members)
                 raise RunFailed(
                     f"job {self.run.job.name!r}: no node is left ({how}); the reasons are above. Nothing is lost: "
@@ -157,20 +159,20 @@ class Run:
                 asked = True
                 self.fleet.ask_stop()
                 if interrupts.count:
-                    self.screen.say("stopping: the nodes finish what is in hand and save checkpoints; again: at once")
+                    self.screen.print_line("stopping: the nodes finish their work and save checkpoints; again: at once")
             if interrupts.count > 1:
-                self.screen.say("stopped at once; what was in hand is done again when the job resumes")
+                self.screen.print_line("stopped at once; what was in hand is done again when the job resumes")
                 raise KeyboardInterrupt
             if waited_s > STOP_TIMEOUT_S:
-                self.screen.say(f"after {STOP_TIMEOUT_S:.0f} s some nodes had not left; they were killed")
+                self.screen.print_line(f"after {STOP_TIMEOUT_S:.0f} s some nodes had not left; they were killed")
                 self.fleet.kill_all()
-            self._look(over=True)
-        self._look(over=True)
+            self._check(over=True)
+        self._check(over=True)
 
-    def _look(self, over: bool = False) -> None:
+    def _check(self, over: bool = False) -> None:
         now_s = time.monotonic()
-        self._tell_lines()
-        self.supervisor.look(now_s, lambda: self._knows_over() or over)
+        self._print_lines()
+        self.supervisor.check(now_s, lambda: self._knows_over() or over)
         if now_s - self._measured_s > MEASURE_S:
             self._measured_s = now_s
             self.fleet.measure()
@@ -178,7 +180,7 @@ class Run:
             self.screen.show(self.progress.read(now_s, wall_clock_ms()))
         if not over:
             self._watch_progress(now_s)
-        time.sleep(LOOK_S)
+        time.sleep(CHECK_INTERVAL_S)
 
     def _knows_over(self) -> bool:
         self.monitor.poll()
@@ -198,16 +200,16 @@ class Run:
                 if row.lag
             ]
             if waiting:
-                self.screen.say(f"no progress for {STUCK_S:.0f} s; waiting: partition {', '.join(waiting[:8])}")
+                self.screen.print_line(f"no progress for {STUCK_S:.0f} s; waiting: partition {', '.join(waiting[:8])}")
 
-    def _tell_last_lines(self) -> None:
+    def _print_last_lines(self) -> None:
         self.fleet.await_lines()
-        self._tell_lines()
+        self._print_lines()
 
-    def _tell_lines(self) -> None:
+    def _print_lines(self) -> None:
         while True:
             try:
                 number, line = self.lines.get_nowait()
             except Empty:
                 return
-            self.screen.say_of(number, line)
+            self.screen.print_node_line(number, line)

@@ -31,8 +31,8 @@ class Screen(Protocol):
     ) -> None: ...
     def due(self) -> bool: ...
     def show(self, progress: JobProgress) -> None: ...
-    def say(self, line: str) -> None: ...
-    def say_of(self, node: int, line: str) -> None: ...
+    def print_line(self, line: str) -> None: ...
+    def print_node_line(self, node: int, line: str) -> None: ...
 
 
 class LiveScreen:
@@ -60,11 +60,11 @@ class LiveScreen:
         rows = max(4, self._console.size.height - OTHER_ROWS - len(progress.nodes))
         self._live.update(render(progress, rows), refresh=True)
 
-    def say(self, line: str) -> None:
+    def print_line(self, line: str) -> None:
         self._console.print(Text(line))
 
-    def say_of(self, node: int, line: str) -> None:
-        self.say(f"node {node} | {line}")
+    def print_node_line(self, node: int, line: str) -> None:
+        self.print_line(f"node {node} | {line}")
 
 
 class LineScreen:
@@ -90,10 +90,10 @@ class LineScreen:
         self._shown_s = time.monotonic()
         self._write(one_line(progress))
 
-    def say(self, line: str) -> None:
+    def print_line(self, line: str) -> None:
         self._write(line)
 
-    def say_of(self, node: int, line: str) -> None:
+    def print_node_line(self, node: int, line: str) -> None:
         self._write(f"node {node} | {line}")
 
 
@@ -107,7 +107,7 @@ class JsonScreen(LineScreen):
         super().__init__(write)
         self._write_object = write_object
 
-    def say_of(self, node: int, line: str) -> None:
+    def print_node_line(self, node: int, line: str) -> None:
         if line:
             self._write_object(line if _is_object(line) else line_as_json(line, node=node) or line)
 

@@ -43,16 +43,16 @@ class Restarting(Protocol):
 
 @dataclass(slots=True)
 class Supervisor:
-    """Call ``look`` now and then.
+    """Call ``check`` now and then.
 
-    Args: ``say`` gets a line for each thing that happens. ``has_begun`` says whether a node of the fleet has joined its
+    Args: ``report`` gets a line for each event. ``has_begun`` returns whether a node of the fleet has joined its
     job: then log and store have answered. ``on_wrong_pages`` is called before a node is started again that may have
     met damaged pages of the log. ``accused``: how many records the log accuses of ending their process; crashes before
     a new one do not count. ``lasting``: a fleet that has begun is not given up, its pauses double.
     """
 
     fleet: Restarting
-    say: Callable[[str], None]
+    report: Callable[[str], None]
     has_begun: Callable[[], bool] = lambda: False
     on_wrong_pages: Callable[[], None] = lambda: None
     accused: Callable[[], int] = lambda: 0
@@ -68,7 +68,7 @@ class Supervisor:
     _seen: int = 0
     _watched: list[FleetProcess] = field(default_factory=list)
 
-    def look(self, now_s: float, is_over: Callable[[], bool]) -> None:
+    def check(self, now_s: float, is_over: Callable[[], bool]) -> None:
         """See who has ended, and start again who is due.
 
         ``is_over`` says whether the job has ended or its nodes were asked to leave. It is asked after the processes
@@ -106,19 +106,19 @@ class Supervisor:
             self.on_wrong_pages()
         if over:
             if not (member.asked and code < 0):  # asked before it had begun to listen
-                self.say(how)
+                self.report(how)
             return
         if code == 0:
             how += ", although the job is not done (does the job's code end the process?)"
         elif code == ENVIRONMENT:
             self._in_vain[number] = 0 if self._began else self._in_vain.get(number, 0) + 1
             if self._in_vain[number] > STARTS_IN_VAIN:
-                self.say(f"{how}; given up, as log or store have not answered any node since the start")
+                self.report(f"{how}; given up, as log or store have not answered any node since the start")
                 return
             self._start_again(number, now_s, self._pause_s(number, now_s), how)
             return
         elif code > 0 and code != UNFORESEEN:
-            self.say(f"{how}; not started again, as that would not help")
+            self.report(f"{how}; not started again, as that would not help")
             return
         if (accused := self.accused()) > self._accused:
             self._accused = accused
@@ -128,7 +128,7 @@ class Supervisor:
             if self.lasting and self._began:
                 self._start_again(number, now_s, self._pause_s(number, now_s), how)
                 return
-            self.say(f"{how}; given up after {len(times)} restarts within a minute")
+            self.report(f"{how}; given up after {len(times)} restarts within a minute")
             return
         self._times[number] = [*times, now_s]
         self._start_again(number, now_s, RESTART_AFTER_S, how)
@@ -143,4 +143,4 @@ class Supervisor:
 
     def _start_again(self, number: int, now_s: float, after_s: float, how: str) -> None:
         self._due.append((now_s + after_s, number))
-        self.say(f"{how}; starting it again in {after_s:.0f} s")
+        self.report(f"{how}; starting it again in {after_s:.0f} s")

@@ -22,7 +22,7 @@ from nodes.local_kafka.server_config import HOST, command_line
 START_TIMEOUT_S = 90.0
 STOP_TIMEOUT_S = 30.0
 _PORTS, _PORTS_TRIED = (20_000, 30_000), 100
-_LOOK_S = 0.02
+_POLL_INTERVAL_S = 0.02
 
 
 class BrokerState(msgspec.Struct):
@@ -101,15 +101,15 @@ def wait_until_ready(
     while not answers(state.bootstrap, cluster=cluster, brokers=brokers):
         ended = process.poll() is not None if process is not None else running(folder) is None
         if not ended and time.monotonic() < deadline:
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_INTERVAL_S)
             continue
-        said = _tail(folder)
-        if ended and "already in use" in said:
+        metadata = _tail(folder)
+        if ended and "already in use" in metadata:
             raise PortTaken
         if not ended:
             stop([state], timeout_s=5.0)
         what = "has ended" if ended else f"did not answer within {timeout_s:.0f} s"
-        raise RunFailed(f"the Kafka broker of {folder} {what}; the end of {folder / 'broker.log'}:\n{said}")
+        raise RunFailed(f"the Kafka broker of {folder} {what}; the end of {folder / 'broker.log'}:\n{metadata}")
 
 
 def answers(bootstrap: str, timeout_s: float = 1.0, cluster: str | None = None, brokers: int = 1) -> bool:
@@ -122,10 +122,10 @@ def answers(bootstrap: str, timeout_s: float = 1.0, cluster: str | None = None, 
 
     quick = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 100, "log_level": 0}
     try:
-        said = AdminClient({"bootstrap.servers": bootstrap, **quick}).list_topics(timeout=timeout_s)
+        metadata = AdminClient({"bootstrap.servers": bootstrap, **quick}).list_topics(timeout=timeout_s)
     except KafkaException:
         return False
-    return cluster in (None, said.cluster_id) and len(said.brokers) >= brokers
+    return cluster in (None, metadata.cluster_id) and len(metadata.brokers) >= brokers
 
 
 def cluster_id(folder: Path) -> str:

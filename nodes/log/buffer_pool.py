@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 Buffer = NDArray[np.uint8]
 
 
-class Lending:
+class BufferPool:
     """Buffers of ``size_bytes``, of which up to ``most`` are kept. Safe to use, and to let go of, from any thread."""
 
     def __init__(self, size_bytes: int, most: int) -> None:

@@ -21,7 +21,7 @@ from nodes.streams.jobs import Topics
 from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS
 
 MARKS = 4096
-LOOK_S = 0.02
+CHECK_INTERVAL_S = 0.02
 """How late it may be seen that this node works on another partition; windows move with what the replica gets."""
 
 
@@ -76,14 +76,14 @@ class Meter:
     _answered_ms: int = BEFORE_TIME_MS
     _seen_versions: dict[int, int] = field(default_factory=dict)
     _changes: int = -1
-    _looked_s: float = 0.0
+    _checked_s: float = 0.0
 
     def turn(self, node: Node) -> None:
         """After every turn of the loop."""
         now_s = self.turned_s = time.monotonic()
-        if node.replica.changes == self._changes and now_s - self._looked_s < LOOK_S:
+        if node.replica.changes == self._changes and now_s - self._checked_s < CHECK_INTERVAL_S:
             return
-        self._changes, self._looked_s = node.replica.changes, now_s
+        self._changes, self._checked_s = node.replica.changes, now_s
         newest = max((slot.record.watermark_ms for slot in node.replica.slots), default=BEFORE_TIME_MS)
         if BEFORE_TIME_MS < newest < END_OF_TIME_MS and (not self._marks or newest > self._marks[-1][0]):
             self._marks.append((newest, now_s))

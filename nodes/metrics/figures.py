@@ -61,7 +61,7 @@ class Desk(ABC):
                 self.last = figures
                 self._given.notify_all()
 
-    def ask(self, timeout_s: float = ANSWER_S) -> Figures:
+    def request(self, timeout_s: float = ANSWER_S) -> Figures:
         """From any other thread: the figures of now, or of the last request where the node's thread does not turn."""
         with self._given:
             before = self.last

@@ -111,15 +111,15 @@ class ServedMetrics:
                 target.unlink(missing_ok=True)
 
     def _metrics(self, accept: str) -> tuple[bytes, str]:
-        figures = self.desk.ask()
+        figures = self.desk.request()
         return exposition(figures, time.monotonic(), self.meter.turned_s, accept)
 
     def _live(self) -> Health:
-        stood_s = 0.0 if self._moving() else time.monotonic() - self.meter.turned_s
-        return live(stood_s, self._limits)
+        stalled_s = 0.0 if self._moving() else time.monotonic() - self.meter.turned_s
+        return live(stalled_s, self._limits)
 
     def _ready(self) -> Health:
-        figures = self.desk.ask()
+        figures = self.desk.request()
         return ready(self._live(), figures, time.monotonic() - self.meter.answered_s, self._limits)
 
     def _write_target(self, server: MetricsServer) -> Path | None:

@@ -90,16 +90,16 @@ class ViewFollower:
 
     def run(self, stop: Callable[[], bool], sleep: Callable[[float], object] = time.sleep) -> None:
         """Follow until ``stop()``. Redis may be away for any time, which is logged."""
-        failures, said_s = 0, float("-inf")
+        failures, logged_s = 0, float("-inf")
         while not stop():
             try:
                 moved = self.turn()
                 if failures:
                     logger.warning("%s answers again", self._view.where)
-                    failures, said_s = 0, float("-inf")
+                    failures, logged_s = 0, float("-inf")
             except RedisUnavailable as error:
-                if time.monotonic() - said_s > REPORT_S:
-                    said_s = time.monotonic()
+                if time.monotonic() - logged_s > REPORT_S:
+                    logged_s = time.monotonic()
                     logger.warning("the view waits: %s", error)
                 sleep(PAUSES_S[min(failures, len(PAUSES_S) - 1)])
                 failures += 1

@@ -92,7 +92,7 @@ class RedisView:
 
     def mark(self) -> RoundBarrier:
         """Where a follower has to go on."""
-        token, position = self._server.ask("read", lambda: self._client.hmget(self.base, "token", "position"))
+        token, position = self._server.call("read", lambda: self._client.hmget(self.base, "token", "position"))
         if token is None or position is None:
             return RoundBarrier(None, "")
         return RoundBarrier(json.loads(position), token.decode())
@@ -107,12 +107,12 @@ class RedisView:
         arguments: list[Any] = [token, following, json.dumps(position), keep_windows]
         for r in results:
             arguments += [r.job, r.incarnation, r.end_ms, r.field, r.n, r.partition, r.value]
-        done = self._server.ask("written", lambda: self._write(keys=[self.base], args=arguments))
+        done = self._server.call("written", lambda: self._write(keys=[self.base], args=arguments))
         return following if done else None
 
     def newest(self, count: int) -> list[WindowResults]:
         """As ``WindowTable.newest``."""
-        return self._server.ask("read", lambda: self._newest(count))
+        return self._server.call("read", lambda: self._newest(count))
 
     def _newest(self, count: int) -> list[WindowResults]:
         jobs = {job.decode(): int(number) for job, number in self._client.hgetall(f"{self.base}:jobs").items()}
@@ -132,7 +132,7 @@ class RedisView:
 
     def clear(self) -> None:
         """Forget everything, so that a follower builds the view again from the start of the topic."""
-        self._server.ask("cleared", self._clear)
+        self._server.call("cleared", self._clear)
 
     def _clear(self) -> None:
         self._client.delete(self.base)  # first the position: a follower that is at work begins anew

@@ -16,7 +16,7 @@ from nodes.machine import messages as m
 from nodes.machine.control_state import ControlCheckpoint, ControlState, decode_control_checkpoint
 
 _ATTEMPTS = 5
-_LOOK_S, _PATIENCE_S = 0.02, 10.0
+_POLL_INTERVAL_S, _PATIENCE_S = 0.02, 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class ControlTopic:
                 if time.monotonic() > deadline_s:
                     where = f"{self.checkpoints}[0]"
                     raise LogUnavailable(f"{where} is not read back from offset {offset} on in {_PATIENCE_S:g} s")
-                time.sleep(_LOOK_S)
+                time.sleep(_POLL_INTERVAL_S)
                 continue
             for at, value in zip(chunk.offsets.tolist(), chunk.values, strict=True):
                 try:

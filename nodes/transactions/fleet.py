@@ -51,7 +51,7 @@ class TransactionFleet:
 
 
 def stay(
-    fleet: TransactionFleet, say: Callable[[str], None], on_wrong_pages: Callable[[], None] = lambda: None
+    fleet: TransactionFleet, report: Callable[[str], None], on_wrong_pages: Callable[[], None] = lambda: None
 ) -> tuple[int, bool]:
     """Start the fleet and stay with it until all nodes have ended or SIGTERM or SIGINT asked them to.
 
@@ -67,12 +67,12 @@ def stay(
         asked = True
 
     before = [(each, signal.signal(each, stop)) for each in (signal.SIGTERM, signal.SIGINT)]
-    supervisor = Supervisor(fleet, say, on_wrong_pages=on_wrong_pages, lasting=True)
+    supervisor = Supervisor(fleet, report, on_wrong_pages=on_wrong_pages, lasting=True)
     try:
         fleet.start()
-        say(f"{len(fleet.members)} nodes: {', '.join(str(member.process.pid) for member in fleet.members)}")
+        report(f"{len(fleet.members)} nodes: {', '.join(str(member.process.pid) for member in fleet.members)}")
         while True:
-            supervisor.look(time.monotonic(), lambda: asked)
+            supervisor.check(time.monotonic(), lambda: asked)
             if asked:
                 fleet.ask_stop()  # one that was started just now
             if supervisor.exhausted:

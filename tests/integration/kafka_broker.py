@@ -22,7 +22,7 @@ from nodes.log.kafka.log import KafkaLog
 from tests.integration.kafka_patience import patient_log
 from tests.integration.processes import ROOT
 
-_LOOK_S = 0.2
+_POLL_INTERVAL_S = 0.2
 _START_S = 300.0
 USER, PASSWORD = "holon", "swordfish"
 """The user that may connect to ``session_sasl``."""
@@ -91,7 +91,7 @@ def guard(folder: Path, pid: int) -> None:
     try:
         print(kafka_broker.up(folder, properties=_with_sasl(), timeout_s=_START_S).bootstrap, flush=True)
         while session.is_running() and session.status() != psutil.STATUS_ZOMBIE:
-            time.sleep(_LOOK_S)
+            time.sleep(_POLL_INTERVAL_S)
     finally:
         kafka_broker.down(folder, delete=True, timeout_s=5.0)
         shutil.rmtree(folder)

@@ -32,7 +32,7 @@ from tests.integration.processes import PLENTY_S, ROOT, until
 
 ALTER_REASSIGNMENTS, ALTER_QUOTAS = 45, 49
 _TIMEOUT_MS = int(PLENTY_S * 1000)
-_ASK_S = 5.0
+_REQUEST_S = 5.0
 
 
 def holon_kafka(folder: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
@@ -55,7 +55,7 @@ class Quorum:
         common = {"bootstrap.servers": self.bootstrap, "reconnect.backoff.max.ms": 200}
         self._admin = AdminClient(common)
         # By its default it would wait 60 s for a broker that stands still, and ask no other one meanwhile.
-        self._looking = AdminClient({**common, "socket.timeout.ms": int(_ASK_S * 1000)})
+        self._looking = AdminClient({**common, "socket.timeout.ms": int(_REQUEST_S * 1000)})
 
     # --- what is so --------------------------------------------------------------------------------------------------
 
@@ -74,7 +74,7 @@ class Quorum:
 
     def _partitions(self, topic: str) -> dict[int, Any]:
         try:
-            return self._looking.list_topics(topic, timeout=_ASK_S).topics[topic].partitions
+            return self._looking.list_topics(topic, timeout=_REQUEST_S).topics[topic].partitions
         except KafkaException:
             return {}
 
@@ -106,7 +106,7 @@ class Quorum:
     def _is_led_for(self, address: str, topic: str, partitions: int) -> bool:
         """Whether the broker of that address knows leaders of them all."""
         host, _, port = address.rpartition(":")
-        wire = Wire.connect(host, int(port), "test", _ASK_S)
+        wire = Wire.connect(host, int(port), "test", _REQUEST_S)
         if isinstance(wire, Lost):
             return False
         found = leaders(wire, topic)

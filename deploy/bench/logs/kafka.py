@@ -63,11 +63,11 @@ def measure(bootstrap: str, records: int, size: int) -> dict[str, float]:
         for partition, end in enumerate(ends):
             log.read("t", partition, end)
 
-        def look(number: int) -> None:
+        def read_ends(number: int) -> None:
             for partition, end in enumerate(ends):
                 log.read("t", partition, end)
 
-        row |= latency(f"look_at_{FOLLOWED}_ends", look)
+        row |= latency(f"look_at_{FOLLOWED}_ends", read_ends)
         row |= latency("jump", lambda number: log.read("t", 0, number * (records // ROUNDS), max_records=1))
         row |= wake_up(log, other) | sending(log, records, size, "plain")
         if not compiled.ensure() or not other.use_columns():

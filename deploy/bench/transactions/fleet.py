@@ -66,7 +66,7 @@ class Fleet:
         self.answered_us: dict[str, float] = {}
         self.outcomes: dict[str, Any] = {}
         for number in range(nodes):
-            self.at(0.0, partial(self._look, number, idle=True))
+            self.at(0.0, partial(self._turn, number, idle=True))
 
     def close(self) -> None:
         """Nodes end when nobody speaks to them any more."""
@@ -109,12 +109,12 @@ class Fleet:
 
     # --- nodes ------------------------------------------------------------------------------------------------------
 
-    def _look(self, number: int, *, idle: bool = False) -> None:
+    def _turn(self, number: int, *, idle: bool = False) -> None:
         """A turn, if the node is free and something is there for it, or it has not looked for long."""
         member = self.members[number]
         if member.free_us > self.now_us:
             if idle:
-                self.at(member.free_us, partial(self._look, number, idle=True))
+                self.at(member.free_us, partial(self._turn, number, idle=True))
             return  # it looks when it is free
         if not idle and not member.has_changes:
             return
@@ -122,9 +122,9 @@ class Fleet:
         end_us = member.free_us
         for each in turned.sent:
             self.at(end_us + self.transit_us, partial(self._arrive, number, *each))
-        self.at(end_us, partial(self._look, number))
+        self.at(end_us, partial(self._turn, number))
         if idle:
-            self.at(end_us + IDLE_US, partial(self._look, number, idle=True))
+            self.at(end_us + IDLE_US, partial(self._turn, number, idle=True))
 
     def _arrive(self, sender: int | None, topic: str, partition: int, values: list[bytes], name: int) -> None:
         if topic == self.topics.replies:
@@ -140,17 +140,17 @@ class Fleet:
                 member.has_changes = True
                 member.read_records += len(values)
                 member.read_bytes += size
-                self._look(number)
+                self._turn(number)
 
     # --- clients ----------------------------------------------------------------------------------------------------
 
-    def ask(self, requests: Sequence[WireRequest], after_us: float = 0.0) -> None:
+    def send(self, requests: Sequence[WireRequest], after_us: float = 0.0) -> None:
         """They are on the log after the way there."""
         by_place: dict[int, list[WireRequest]] = {}
         for request in requests:
             by_place.setdefault(partition_of(request.id, self.nodes), []).append(request)
-        for place, asked in sorted(by_place.items()):
-            records = [request_record(asked[at : at + RECORD_REQUESTS]) for at in range(0, len(asked), RECORD_REQUESTS)]
+        for place, each in sorted(by_place.items()):
+            records = [request_record(each[at : at + RECORD_REQUESTS]) for at in range(0, len(each), RECORD_REQUESTS)]
             arrive = partial(self._arrive, None, self.topics.requests, place, records, CALLED_NOTHING)
             self.at(self.now_us + after_us + self.transit_us, arrive)
 

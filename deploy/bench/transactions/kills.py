@@ -53,8 +53,8 @@ def measured(log: str, workload: str, seconds: int) -> dict[str, Any]:
     command += ["--rate", str(RATE), "--seconds", str(seconds), "--kill", "0@0.4", "--warmup", "0"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     found = json.loads(done.stdout) if done.stdout else {"invariants": False}
-    said = {} if done.returncode == 0 else {"said": done.stderr}
-    return {**found, "log": log, "workload": workload, "load": load, "ok": done.returncode == 0, **said}
+    report = {} if done.returncode == 0 else {"said": done.stderr}
+    return {**found, "log": log, "workload": workload, "load": load, "ok": done.returncode == 0, **report}
 
 
 def line(row: dict[str, Any]) -> str:

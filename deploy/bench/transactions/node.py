@@ -172,10 +172,10 @@ class SimulatedNode:
         """Virtual."""
         return int(self.now_us / MS)
 
-    def turn(self, told: Turn) -> Turned:
+    def turn(self, message: Turn) -> Turned:
         """As a node's loop: where something has come, and the time."""
-        self.now_us = told.now_us
-        for each in told.come:
+        self.now_us = message.now_us
+        for each in message.come:
             self.log.come(*each)
         log, driver = self.log, self.driver
         ready = {where for where, offset in self._waits.items() if log.end_offset(*where) > offset}
@@ -205,8 +205,8 @@ def main() -> None:
     gc.collect()
     gc.freeze()  # as nodes do
     gc.set_threshold(*GC_THRESHOLDS)
-    while (told := read_frame(sys.stdin.buffer, Turn)) is not None:
-        write_frame(sys.stdout.buffer, node.turn(told))
+    while (message := read_frame(sys.stdin.buffer, Turn)) is not None:
+        write_frame(sys.stdout.buffer, node.turn(message))
 
 
 if __name__ == "__main__":

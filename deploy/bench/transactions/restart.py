@@ -52,18 +52,18 @@ class Nodes:
     count: int
     folder: str
     processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
-    lives: int = 0
+    starts: int = 0
 
     def start(self) -> None:
-        self.lives += 1
+        self.starts += 1
         options = [part for option in self.settings for part in ("-D", option)]
         for number in range(self.count):
-            command = [sys.executable, "-m", NODE, str(number), str(SEQUENCERS), self._said(number), *options]
+            command = [sys.executable, "-m", NODE, str(number), str(SEQUENCERS), self._report_path(number), *options]
             self.processes.append(subprocess.Popen(command))
 
-    def said(self) -> list[dict[str, Any]]:
+    def report(self) -> list[dict[str, Any]]:
         """Of those that have said something in this life."""
-        found = [Path(self._said(number)) for number in range(self.count)]
+        found = [Path(self._report_path(number)) for number in range(self.count)]
         return [json.loads(path.read_text()) for path in found if path.exists()]
 
     def end(self, signum: signal.Signals) -> None:
@@ -73,8 +73,8 @@ class Nodes:
             process.wait()
         self.processes.clear()
 
-    def _said(self, number: int) -> str:
-        return f"{self.folder}/said-{self.lives}-{number}.json"
+    def _report_path(self, number: int) -> str:
+        return f"{self.folder}/said-{self.starts}-{number}.json"
 
 
 def main() -> None:
@@ -112,7 +112,7 @@ def measured(transactions: int, options: argparse.Namespace) -> dict[str, Any]:
             ask_and_wait(client, workload.load(shape))
             for first in range(0, transactions, BURST):
                 burst = workload.requests(shape, first, min(BURST, transactions - first))
-                ask_each(client, burst) if options.single else ask_and_wait(client, burst)
+                send_each(client, burst) if options.single else ask_and_wait(client, burst)
             ran_s = time.monotonic() - began_s
             nodes.end(signal.SIGKILL)
             return {
@@ -124,7 +124,7 @@ def measured(transactions: int, options: argparse.Namespace) -> dict[str, Any]:
             nodes.end(signal.SIGTERM)
 
 
-def ask_each(client: TransactionClient, requests: Sequence[WireRequest]) -> None:
+def send_each(client: TransactionClient, requests: Sequence[WireRequest]) -> None:
     """A record for each of them."""
     for request in requests:
         client.ask(request)
@@ -147,10 +147,10 @@ def restarted(nodes: Nodes, client: TransactionClient, shape: Shape, first: int,
         client.receive(0.5)
         assert time.monotonic() < began_s + LIMIT_S, f"not all replies in {LIMIT_S:g} s"
     all_s = time.monotonic() - began_s
-    said = nodes.said()
-    read = {kind: sum(each["read"].get(kind, [0, 0])[0] for each in said) for kind in KINDS}
-    read_kb = {kind: round(sum(each["read"].get(kind, [0, 0])[1] for each in said) / 1e3) for kind in KINDS}
-    times = {name: max(each[name] for each in said) for name in ("first_reply_s", "begin_cpu_s", "cpu_s", "peak_mb")}
+    report = nodes.report()
+    read = {kind: sum(each["read"].get(kind, [0, 0])[0] for each in report) for kind in KINDS}
+    read_kb = {kind: round(sum(each["read"].get(kind, [0, 0])[1] for each in report) / 1e3) for kind in KINDS}
+    times = {name: max(each[name] for each in report) for name in ("first_reply_s", "begin_cpu_s", "cpu_s", "peak_mb")}
     return {"to_first_reply_s": round(first_s, 2), "to_all_replies_s": round(all_s, 2), "slowest_node": times,
             "read_records": read, "read_kb": read_kb}  # fmt: skip
 

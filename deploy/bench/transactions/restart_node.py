@@ -29,14 +29,14 @@ def main() -> None:
         for signum in (signal.SIGTERM, signal.SIGINT):
             signal.signal(signum, process.request_stop)
         turned, meter, job = process.metrics.turned, process.metrics.counted, process.topics.job
-        said, began_cpu_s = 0, time.process_time()
+        replied, began_cpu_s = 0, time.process_time()
 
-        def look() -> None:
-            nonlocal said
+        def check() -> None:
+            nonlocal replied
             turned()
             replies = process.driver.tally.replies
-            if replies != said and replies < MOST_REPLIES:
-                said = replies
+            if replies != replied and replies < MOST_REPLIES:
+                replied = replies
                 read = {topic.removeprefix(f"{job}-txn-"): (t.records, t.size_bytes) for topic, t in meter.read.items()}
                 found = {
                     "first_reply_s": round(time.monotonic() - began_s, 2),
@@ -46,7 +46,7 @@ def main() -> None:
                 found |= {"peak_mb": round(anonymous_mb()), "read": read}
                 Path(file).write_text(json.dumps(found), encoding="ascii")
 
-        process.metrics.turned = look  # type: ignore[method-assign]
+        process.metrics.turned = check  # type: ignore[method-assign]
         process.loop()
 
 

@@ -42,20 +42,20 @@ def measured(
     load = round(os.getloadavg()[0], 1)
     with fleet_of(nodes, transit_ms * MS) as fleet:
         inserts = ycsb_t.inserts(ACCOUNTS)
-        fleet.ask(inserts)
+        fleet.send(inserts)
         fleet.answer(inserts)
         counts = [round(rate * seconds) for rate in rates]
-        asked = ycsb_t.workload.requests(Shape(ACCOUNTS, zipf), 0, burst + sum(counts))
+        requests = ycsb_t.workload.requests(Shape(ACCOUNTS, zipf), 0, burst + sum(counts))
         before = Seen(fleet)
-        fleet.ask(asked[:burst])
-        fleet.answer(asked[:burst])
+        fleet.send(requests[:burst])
+        fleet.answer(requests[:burst])
         after, at = Seen(fleet), burst
         row = {"nodes": nodes, "burst": burst, "transit_ms": transit_ms} | after.since(before, burst)
         row["rates"] = []
         for rate, count in zip(rates, counts, strict=True):
-            row["rates"].append(_at_rate(fleet, asked[at : at + count], rate))
+            row["rates"].append(_at_rate(fleet, requests[at : at + count], rate))
             at += count
-        return row | {"wrong": wrong(fleet, asked), "load": load}
+        return row | {"wrong": wrong(fleet, requests), "load": load}
 
 
 class Seen:
@@ -88,29 +88,29 @@ class Seen:
         }
 
 
-def _at_rate(fleet: Fleet, asked: Sequence[WireRequest], rate: float) -> dict[str, Any]:
+def _at_rate(fleet: Fleet, requests: Sequence[WireRequest], rate: float) -> dict[str, Any]:
     sent: dict[str, float] = {}
     per, before = max(1, round(rate * TOGETHER_US / 1e6)), Seen(fleet)
-    for at in range(0, len(asked), per):
+    for at in range(0, len(requests), per):
         after_us = at / rate * 1e6
-        sent |= {request.id: before.now_us + after_us for request in asked[at : at + per]}
-        fleet.ask(asked[at : at + per], after_us)
-    fleet.answer(asked)
+        sent |= {request.id: before.now_us + after_us for request in requests[at : at + per]}
+        fleet.send(requests[at : at + per], after_us)
+    fleet.answer(requests)
     latency = np.array([fleet.answered_us[name] - us for name, us in sent.items()]) / MS
     row = {f"p{share}_ms": round(float(np.percentile(latency, share)), 1) for share in (50, 99)}
-    return {"rate": rate, "seconds": round(len(asked) / rate, 2)} | row | Seen(fleet).since(before, len(asked))
+    return {"rate": rate, "seconds": round(len(requests) / rate, 2)} | row | Seen(fleet).since(before, len(requests))
 
 
-def wrong(fleet: Fleet, asked: Sequence[WireRequest]) -> int:
+def wrong(fleet: Fleet, requests: Sequence[WireRequest]) -> int:
     """Accounts whose balance is not what the replies make of it."""
     expected = Counter({ycsb_t.account_key(number): ycsb_t.INITIAL_BALANCE for number in range(ACCOUNTS)})
-    for request in asked:
+    for request in requests:
         if not isinstance(fleet.outcomes[request.id], Aborted):
             to, amount = request.args
             expected[request.key] -= amount
             expected[to] += amount
     reads = ycsb_t.reads("end", ACCOUNTS)
-    fleet.ask(reads)
+    fleet.send(reads)
     fleet.answer(reads)
     return sum(fleet.outcomes[request.id] != expected[request.key] for request in reads)
 

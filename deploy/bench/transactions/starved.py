@@ -80,14 +80,14 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
             pids = [process.pid for process in nodes.processes]
             run = Run(client, shape, ControlFold(log, topics, sum(units)), nodes)
             with starved(pids, options.share):
-                run.ask(options.seconds, options.rate)
+                run.send(options.seconds, options.rate)
             while_starved = len(run.took_s)
             run.rest()
         finally:
             nodes.end(signal.SIGTERM)
     took_s = sorted(run.took_s)
     return {
-        "nodes": options.nodes, "share": options.share, "asked": run.asked, "replied while starved": while_starved,
+        "nodes": options.nodes, "share": options.share, "asked": run.sent, "replied while starved": while_starved,
         "replied": len(took_s), "p50 s": round(statistics.median(took_s), 2),
         "p99 s": round(took_s[int(0.99 * len(took_s))], 2), "moves": dict(run.moves),
         "most moves": max(run.moves.values(), default=0), "peak MB": round(run.peak_mb),
@@ -99,37 +99,37 @@ class Run:
     """Requests at a rate, their replies, the owners of partitions and the memory of nodes."""
 
     def __init__(self, client: TransactionClient, shape: Shape, fold: ControlFold, nodes: Nodes) -> None:
-        self.asked, self.peak_mb = 0, 0.0
+        self.sent, self.peak_mb = 0, 0.0
         self.took_s: list[float] = []
         self.moves: Counter[int] = Counter()
         self._client, self._shape, self._fold, self._nodes = client, shape, fold, nodes
-        self._asked_at: dict[str, float] = {}
+        self._sent_at: dict[str, float] = {}
         self._owners = fold.read().owners()
         self._line_s = time.monotonic()
 
-    def ask(self, seconds: float, rate: int) -> None:
+    def send(self, seconds: float, rate: int) -> None:
         """At this rate for so long."""
         began_s = time.monotonic()
         while (now_s := time.monotonic()) < began_s + seconds:
-            due = int((now_s - began_s) * rate) - self.asked
+            due = int((now_s - began_s) * rate) - self.sent
             if due > 0:
-                requests = workload.requests(self._shape, self.asked, due)
+                requests = workload.requests(self._shape, self.sent, due)
                 self._client.ask_all(requests)
-                self._asked_at |= dict.fromkeys((request.id for request in requests), now_s)
-                self.asked += due
-            self._look()
+                self._sent_at |= dict.fromkeys((request.id for request in requests), now_s)
+                self.sent += due
+            self._poll()
 
     def rest(self) -> None:
         """Until everything is replied to."""
         end_s = time.monotonic() + LIMIT_S
-        while self._asked_at:
-            assert time.monotonic() < end_s, f"{len(self._asked_at)} requests have no reply after {LIMIT_S:g} s"
-            self._look()
+        while self._sent_at:
+            assert time.monotonic() < end_s, f"{len(self._sent_at)} requests have no reply after {LIMIT_S:g} s"
+            self._poll()
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         self._client.receive(TICK_S)
         now_s = time.monotonic()
-        self.took_s += [now_s - self._asked_at.pop(name) for name, _ in self._client.take_all()]
+        self.took_s += [now_s - self._sent_at.pop(name) for name, _ in self._client.take_all()]
         owners = self._fold.read().owners()
         self.moves.update(unit for unit, owner in owners.items() if owner != self._owners.get(unit))
         self._owners = owners
@@ -139,7 +139,7 @@ class Run:
             assert not ended, f"nodes with the process ids {ended} have ended"
             memory_mb = [round(anonymous_mb(process.pid)) for process in self._nodes.processes]
             self.peak_mb = max(self.peak_mb, *memory_mb)
-            row = {"asked": self.asked, "waiting": len(self._asked_at), "moves": sum(self.moves.values())}
+            row = {"asked": self.sent, "waiting": len(self._sent_at), "moves": sum(self.moves.values())}
             print(json.dumps({**row, "memory_mb": memory_mb}), flush=True)
 
 

@@ -48,13 +48,13 @@ class Steady:
 
 def nodes(plan: Steady) -> dict[str, Any]:
     """p50 and p99 with a checkpoint each second, and with none, in turn, each on a log of its own; their medians."""
-    said: dict[str, list[dict[str, Any]]] = {name: [] for name in INTERVALS_MS}
+    report: dict[str, list[dict[str, Any]]] = {name: [] for name in INTERVALS_MS}
     for _ in range(plan.rounds):
         for name, interval_ms in INTERVALS_MS.items():
-            said[name].append(_measured(plan, interval_ms))
-            print(name, said[name][-1]["latency_ms"], said[name][-1]["cpu_us_per_transaction"], flush=True)
+            report[name].append(_measured(plan, interval_ms))
+            print(name, report[name][-1]["latency_ms"], report[name][-1]["cpu_us_per_transaction"], flush=True)
     found: dict[str, Any] = {}
-    for name, runs in said.items():
+    for name, runs in report.items():
         found |= {f"{each}, {name}, ms": median(run["latency_ms"][each] for run in runs) for each in ("p50", "p99")}
         found[f"CPU of the nodes, {name}, us each"] = median(run["cpu_us_per_transaction"] for run in runs)
     plain, saved = (found[f"p99, {name}, ms"] for name in INTERVALS_MS)
@@ -112,6 +112,6 @@ def _load(log: Log, store: ObjectCheckpoints, keys: int) -> None:
         made = Snapshot(PartitionState(FORMAT_VERSION, partition, 0, 0, 0, ledger, [], [], []), each)
         part = save_file(store, f"{program.name}-txn", unit, (0, 0), (), made.encoded())
         claim = m.Claim(FIRST_INCARNATION, "-", unit, 1)  # a checkpoint counts from who has the partition
-        said = m.CheckpointSaved(FIRST_INCARNATION, "-", unit, 1, part.name, 0, 0, answered, stage)
-        log.append(topics.control, 0, [m.encode(claim), m.encode(said)])
+        report = m.CheckpointSaved(FIRST_INCARNATION, "-", unit, 1, part.name, 0, 0, answered, stage)
+        log.append(topics.control, 0, [m.encode(claim), m.encode(report)])
     log.append(topics.control, 0, [m.encode(m.Goodbye(FIRST_INCARNATION, "-", 1))])

@@ -82,12 +82,12 @@ class Partition(StatefulSourcePartition[bytes, None]):
     def __init__(self, bootstrap: str, topic: str, number: int) -> None:
         self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bytewax", **CONSUMER})
         self._consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING)])
-        self._over = self._asked = False
+        self._over = self._was_polled = False
 
     def next_batch(self) -> list[bytes]:
         """Up to ``BATCH`` payloads."""
-        if not self._asked:
-            self._asked = True
+        if not self._was_polled:
+            self._was_polled = True
             print(f"began {time.time()}", flush=True)
         if self._over:
             raise StopIteration

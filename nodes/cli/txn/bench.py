@@ -149,10 +149,10 @@ def _judged(settings: Settings, workload: Workload, run: BenchRun) -> dict[str, 
         entities = write_state(open_checkpoints(settings), run.checkpoints, path)
         note(f"{entities} entities in {len(run.checkpoints)} checkpoints; Spark judges them")
         found = judge(workload.name, workload.program.name, log_address(settings), path)
-    told = run.figures["violations"]
-    assert isinstance(told, list)
+    violations = run.figures["violations"]
+    assert isinstance(violations, list)
     named = {"validated": not found.differences, "validator": "spark", "differences": found.differences}
-    return {**named, "entities": entities, "violations": [*told, *found.first]}
+    return {**named, "entities": entities, "violations": [*violations, *found.first]}
 
 
 def _session(settings: Settings) -> AbstractContextManager[object]:
@@ -172,14 +172,14 @@ def problem_of_spark() -> str | None:
     return spark_problem()
 
 
-def spark_does(asked: Who, what: str) -> bool:
+def spark_does(validator: Who, what: str) -> bool:
     """Raises ``MissingDependency`` where Spark was asked for by name and cannot run."""
-    if asked == "plain":
+    if validator == "plain":
         return False
     problem = problem_of_spark()
     if problem is None:
         return True
-    if asked == "spark":
+    if validator == "spark":
         raise MissingDependency(problem)
     note(f"no Spark here, going on with the plain {what}: {problem}")
     return False

@@ -102,16 +102,16 @@ def show_outcome(outcome: Any, as_json: bool) -> None:
     from transactional.state.values import fits_json
 
     aborted = isinstance(outcome, Aborted)
-    said: dict[str, Any] = {"result": outcome}
+    answer: dict[str, Any] = {"result": outcome}
     if aborted:
-        said = {"aborted": outcome.kind, "arguments": list(outcome.plain_arguments)}
-        said |= {"fields": outcome.fields} if outcome.fields else {}
-    why = fits_json(said)
+        answer = {"aborted": outcome.kind, "arguments": list(outcome.plain_arguments)}
+        answer |= {"fields": outcome.fields} if outcome.fields else {}
+    why = fits_json(answer)
     if as_json and why is not None:
         ended = f"was aborted ({outcome.kind})" if aborted else "has committed"
         fail(1, f"the transaction {ended}; JSON cannot say more, without --json it is shown: {why}")
     if as_json:
-        emit_json(said)
+        emit_json(answer)
     elif not aborted:
         typer.echo(json.dumps(outcome) if why is None else repr(outcome))
     if aborted and as_json:

@@ -52,16 +52,16 @@ def replay(
     if as_json:
         emit_json(found)
     elif found.deterministic:
-        told = f"{found.epochs:,} epochs with {found.replies:,} replies"
-        print(f"job {name}: {told}, run again twice, gave what the log says")
+        counts = f"{found.epochs:,} epochs with {found.replies:,} replies"
+        print(f"job {name}: {counts}, run again twice, gave what the log says")
     if found.divergence is not None:
-        raise RunFailed(_told(found, found.divergence))
+        raise RunFailed(_described(found, found.divergence))
 
 
-def _told(found: TransactionReplay, at: Parting) -> str:
+def _described(found: TransactionReplay, at: Parting) -> str:
     who = "no function is known" if at.function is None else f"{at.operator} {at.key!r} {at.function}"
     request = at.request
-    asked = (
+    requests = (
         ""
         if request is None
         else (
@@ -72,7 +72,7 @@ def _told(found: TransactionReplay, at: Parting) -> str:
     tid = "" if at.tid is None else f", TID {at.tid}"
     return (
         f"job {found.job!r} is not deterministic: {who}, epoch {at.epoch}{tid}; {found.epochs:,} epochs before were "
-        f"the same{asked}\nwhat:     {at.what}\nexpected: {at.expected}\nfound:    {at.found}\n"
+        f"the same{requests}\nwhat:     {at.what}\nexpected: {at.expected}\nfound:    {at.found}\n"
         f"Functions may depend on arguments, state and ctx alone: no clock (ctx.now), no random numbers (ctx.random), "
         f"no order of a set, no variable of the program. Or the program is not the one that the log was written with"
     )

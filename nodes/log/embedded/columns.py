@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from holon.columnar.payloads import PAD_BYTES, BinaryColumn
 from nodes.compiled import loading as compiled
-from nodes.log.buffer_pool import Buffer, Lending
+from nodes.log.buffer_pool import Buffer, BufferPool
 from nodes.log.embedded import block
 
 BUFFER_BYTES = (8 << 20) + (64 << 10)
@@ -37,7 +37,7 @@ class Gatherer:
     def __init__(self, *, small_bytes: int = SMALL_BYTES) -> None:
         self._small_bytes = small_bytes
         self._loops = compiled.loops()
-        self._memory = Lending(BUFFER_BYTES, _SPARE)
+        self._memory = BufferPool(BUFFER_BYTES, _SPARE)
 
     def gather(self, stored: Sequence[tuple[block.Head, memoryview]]) -> list[block.Block]:
         """The result of ``decode`` for each, with ``BinaryColumn`` where there is much, without headers and keys.

@@ -26,7 +26,7 @@ from nodes.log.checks import check_new_topic, check_same_partitions
 from nodes.log.contract import LogDamaged, LogUnavailable
 from nodes.log.embedded.damage.free_space_reserve import FreeSpaceReserve
 from nodes.log.embedded.errors import damaged, translate
-from nodes.log.embedded.notifier import create_doorbell
+from nodes.log.embedded.notifier import create_notifier_file
 
 FORMAT = "holon-embedded-log"
 VERSION = 1
@@ -150,7 +150,7 @@ class LogFolder:
             )
         for folder in (self._topics, self.root / "tmp"):
             folder.mkdir(mode=0o700, exist_ok=True)
-        create_doorbell(self.notifier)
+        create_notifier_file(self.notifier)
         self.reserve.fill()
         if not os.access(self.root, os.W_OK | os.X_OK):
             raise LogUnavailable(f"{self._where}: the folder is not writable; change its owner, mode or mount")

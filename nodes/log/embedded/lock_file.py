@@ -39,11 +39,11 @@ class LockFile:
         """Number of the last commit that any process has noted here, 0 if none: to be asked before LMDB opens it."""
         return self._words[_COMMITS] if self._halfs[0] == _MAGIC else 0
 
-    def check_commits(self, ask: Callable[[], int]) -> None:
+    def check_commits(self, last_commit: Callable[[], int]) -> None:
         """Compare with what LMDB says, once it is open."""
         for _ in range(100):  # others may commit between two looks
             before = self._words[_COMMITS]
-            self._commits_known = before == ask() and self._halfs[0] == _MAGIC
+            self._commits_known = before == last_commit() and self._halfs[0] == _MAGIC
             if self._commits_known or before == self._words[_COMMITS]:
                 return
 

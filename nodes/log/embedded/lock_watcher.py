@@ -9,10 +9,10 @@ import logging
 import threading
 import time
 
-from nodes.log.embedded.damage.stalled_writer import LOOK_S, StallWatch, find_owner, kill_owner
+from nodes.log.embedded.damage.stalled_writer import CHECK_INTERVAL_S, StalledWriterWatch, find_owner, kill_owner
 from nodes.log.embedded.lock_file import READER_LOCK, WRITER_LOCK, LockFile
 
-_IDLE_LOOKS = 20
+_IDLE_CHECKS = 20
 
 _log = logging.getLogger("holon.log")
 
@@ -27,7 +27,7 @@ class LockWatcher:
         self._go = threading.Event()
         self._stopping = False
         self._noticed = False
-        self._watches: dict[tuple[LockFile, int], StallWatch] = {}
+        self._watches: dict[tuple[LockFile, int], StalledWriterWatch] = {}
 
     def add(self, file: LockFile) -> None:
         """Look at this one too."""
@@ -61,10 +61,10 @@ class LockWatcher:
     def _run(self) -> None:
         idle = 0
         while not self._stopping:
-            idle = 0 if self._noticed or self._look() else idle + 1
+            idle = 0 if self._noticed or self._check() else idle + 1
             self._noticed = False
-            if idle < _IDLE_LOOKS:
-                time.sleep(LOOK_S)
+            if idle < _IDLE_CHECKS:
+                time.sleep(CHECK_INTERVAL_S)
                 continue
             self._go.clear()
             self._parked.set()
@@ -73,16 +73,16 @@ class LockWatcher:
             self._parked.clear()
             idle = 0
 
-    def _look(self) -> bool:
+    def _check(self) -> bool:
         """Look once; True if somebody waits."""
         now = time.monotonic()
         waits = [
             (file, lock)
             for file in list(self._files)
             for lock in (READER_LOCK, WRITER_LOCK)
-            if now - file.waiting.get(lock, float("inf")) >= LOOK_S
+            if now - file.waiting.get(lock, float("inf")) >= CHECK_INTERVAL_S
         ]
-        self._watches = {wait: self._watches.get(wait) or StallWatch() for wait in waits}
+        self._watches = {wait: self._watches.get(wait) or StalledWriterWatch() for wait in waits}
         for (file, lock), watch in self._watches.items():
             acquisition = file.acquisition(lock)
             owner = find_owner(acquisition[0]) if acquisition[0] else None

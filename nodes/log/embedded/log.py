@@ -68,13 +68,13 @@ class EmbeddedLog(Log):
         self._clock_ms = clock_ms
         self._folder = LogFolder(self.path)
         verify_once_a_boot(self._folder)
-        self._bell = Notifier(self._folder.notifier)
+        self._notifier = Notifier(self._folder.notifier)
         self._topics: dict[str, TopicMeta] = {}
         self._open: dict[tuple[str, int], Partition] = {}
         self._opening = threading.Lock()
         self._gatherer: Gatherer | None = None
         self._pid = OWN.id
-        self._finalizer = weakref.finalize(self, _release, self._open, self._bell, self._pid)
+        self._finalizer = weakref.finalize(self, _release, self._open, self._notifier, self._pid)
 
     def create_topic(self, topic: str, partitions: int, *, retention_ms: int | None = None) -> None:
         self._check()
@@ -108,7 +108,7 @@ class EmbeddedLog(Log):
                 store.expire(self._clock_ms() - retention_ms)
                 store.recycle()
             done = store.append(bodies, self._clock_ms, retention_ms)
-        self._bell.ring()
+        self._notifier.ring()
         return done
 
     def max_record_bytes(self, topic: str) -> int:
@@ -137,14 +137,14 @@ class EmbeddedLog(Log):
         watched = [(where, self._partition(*where), position) for where, position in positions.items()]
         woken = float("-inf")
         while True:
-            seen = self._bell.sample()  # before the look: what comes after it rings
+            seen = self._notifier.sample()  # before the look: what comes after it rings
             ready = [where for where, store, position in watched if store.bounds()[1] > position]
             now = time.monotonic()
             if ready or now >= deadline:
                 return ready
             if now - woken < _SPURIOUS_PAUSE_S:  # others are busy; do not run with each of their appends
                 time.sleep(_SPURIOUS_PAUSE_S)
-            self._bell.wait(seen, min(SLICE_S, deadline - now))
+            self._notifier.wait(seen, min(SLICE_S, deadline - now))
             woken = time.monotonic()
             self._check()
 
@@ -209,7 +209,7 @@ class EmbeddedLog(Log):
             raise LogError(f"embedded log {self.path}: it is closed; open it again")
 
 
-def _release(partitions: dict[tuple[str, int], Partition], bell: Notifier, pid: int) -> None:
+def _release(partitions: dict[tuple[str, int], Partition], notifier: Notifier, pid: int) -> None:
     if pid != OWN.id:
         return
     failed = None
@@ -219,6 +219,6 @@ def _release(partitions: dict[tuple[str, int], Partition], bell: Notifier, pid: 
         except LogError as error:  # a last sync that failed; the others are closed all the same
             failed = failed or error
     partitions.clear()
-    bell.close()
+    notifier.close()
     if failed is not None:
         raise failed

@@ -49,7 +49,7 @@ def _find_futex():
 _futex = _find_futex()
 
 
-def create_doorbell(path: Path) -> None:
+def create_notifier_file(path: Path) -> None:
     """Make the file. Its bytes are written, not left sparse: a store into a hole of a full disk would kill us."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
     try:

@@ -61,15 +61,15 @@ class Follower:
         tail = self._tail_at(where, offset)
         tail.drop_before(offset)
         taken = Taken(max(max_records, 1), max_bytes, self._columns)
-        deadline, looked = time.monotonic() + self._timeout_s, False
+        deadline, refreshed = time.monotonic() + self._timeout_s, False
         while not taken.fill(tail):
             if tail.fetched < tail.end:
                 self._fetch_more(tail, deadline)
-            elif taken.offsets or looked or time.monotonic() - tail.end_s < END_MAX_AGE_S:
+            elif taken.offsets or refreshed or time.monotonic() - tail.end_s < END_MAX_AGE_S:
                 break
             else:
-                self._look_at_ends(tail)
-                looked = True
+                self._fetch_ends(tail)
+                refreshed = True
         next_offset = tail.start if tail.has_some() else tail.fetched
         return taken.chunk(max(next_offset, offset))
 
@@ -224,18 +224,18 @@ class Follower:
             raise out_of_range(where, tail.fetched, start, end)
         raise self._connection.translated(problem, _reading(tail.where, tail.fetched))
 
-    def _look_at_ends(self, wanted: Tail) -> None:
+    def _fetch_ends(self, wanted: Tail) -> None:
         """Ask for the ends of all partitions that are followed: that costs no more than asking for one."""
         tails = [tail for tail in self._tails.values() if tail.problem is None]
-        asked_s = time.monotonic()
-        wanted.used_s = asked_s  # it may have waited long for the broker on its way here
+        requested_s = time.monotonic()
+        wanted.used_s = requested_s  # it may have waited long for the broker on its way here
         ends = self._topics.offsets([tail.where for tail in tails], at_end=True)
         for tail in tails:
-            tail.end, tail.end_s = ends[tail.where], asked_s
+            tail.end, tail.end_s = ends[tail.where], requested_s
         if wanted.end < wanted.fetched and self.end(wanted.where) < wanted.fetched:
             self.forget(wanted.where)
             raise self._lost_its_end(wanted.where, wanted.fetched, f"it ends at {wanted.end}")
-        self._sweep(asked_s)
+        self._sweep(requested_s)
 
     def _lost_its_end(self, where: TopicPartition, offset: int, how: str) -> LogTruncated:
         return LogTruncated(

@@ -57,45 +57,45 @@ class Connection:
 
     def unavailable(self, what: str) -> LogUnavailable:
         """The brokers do not answer, or not to us."""
-        said = (self.refused.str() if self.refused is not None else self._last).rstrip(".")
+        detail = (self.refused.str() if self.refused is not None else self._last).rstrip(".")
         advice = (
             "check log.kafka.security.protocol, sasl.* and ssl.*, and the rights of this user"
             if self.refused is not None
             else "check log.bootstrap and that the broker runs (holon kafka status)"
         )
-        return LogUnavailable(f"Kafka {self.bootstrap}: {what}{f' ({said})' if said else ''}; {advice}")
+        return LogUnavailable(f"Kafka {self.bootstrap}: {what}{f' ({detail})' if detail else ''}; {advice}")
 
     def translated(self, error: KafkaError, what: str) -> LogError:
         """The named error for what a client reports; ``what`` says what failed and where."""
-        code, said = error.code(), error.str().rstrip(".")
+        code, detail = error.code(), error.str().rstrip(".")
         where = f"Kafka {self.bootstrap}: {what}"
         match remedy(code):
             case Remedy.REFUSED:
                 self.refused = error
                 return self.unavailable(what)
             case Remedy.WAIT:
-                return self.unavailable(f"{what}: {said}")
+                return self.unavailable(f"{what}: {detail}")
             case Remedy.RENEW:
-                return LogInterrupted(f"{where}: {said} ({error.name()}); a new writer goes on from a checkpoint")
-            case Remedy.LOOK:
-                return UnknownTopic(f"{where}: {said}; was the topic deleted? See holon log ls")
+                return LogInterrupted(f"{where}: {detail} ({error.name()}); a new writer goes on from a checkpoint")
+            case Remedy.RECHECK:
+                return UnknownTopic(f"{where}: {detail}; was the topic deleted? See holon log ls")
             case Remedy.FINAL:
                 return self._final(error, where)
 
     def _final(self, error: KafkaError, where: str) -> LogError:
-        code, said = error.code(), error.str().rstrip(".")
+        code, detail = error.code(), error.str().rstrip(".")
         if code in OUT_OF_RANGE:
-            return OffsetOutOfRange(f"{where}: {said}")
+            return OffsetOutOfRange(f"{where}: {detail}")
         if code == KafkaError._LOG_TRUNCATION:
             return LogTruncated(
-                f"{where}: the log was truncated behind what had been read ({said}); a broker lost acknowledged "
+                f"{where}: the log was truncated behind what had been read ({detail}); a broker lost acknowledged "
                 f"records ({TRUNCATION_CAUSES}). Results may rest on them: start again with --reset"
             )
         if code in (KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.INVALID_MSG_SIZE):
-            return RecordTooLarge(f"{where}: {said}; raise max.message.bytes of the topic, or make records smaller")
+            return RecordTooLarge(f"{where}: {detail}; raise max.message.bytes of the topic, or make records smaller")
         if code in DAMAGED:
-            return LogDamaged(f"{where}: {said}; the stored record or the connection is damaged")
-        return LogError(f"{where}: {said} ({error.name()})")
+            return LogDamaged(f"{where}: {detail}; the stored record or the connection is damaged")
+        return LogError(f"{where}: {detail} ({error.name()})")
 
 
 def is_truncation(error: KafkaError) -> bool:

@@ -44,8 +44,8 @@ def inspect_cluster(address: LogAddress, timeout_s: float) -> Cluster:
         metadata = admin.list_topics(timeout=timeout_s)
         first = min(metadata.brokers)
         broker = _settings(admin, [ConfigResource(ResourceType.BROKER, str(first))], timeout_s)
-        asked = [ConfigResource(ResourceType.TOPIC, address.prefix + topic) for topic in topics]
-        found = _settings(admin, asked, timeout_s)
+        resources = [ConfigResource(ResourceType.TOPIC, address.prefix + topic) for topic in topics]
+        found = _settings(admin, resources, timeout_s)
     except KafkaException as error:
         raise connection.translated(reason(error), "looking at the cluster") from error
     return Cluster(

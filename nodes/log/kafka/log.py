@@ -25,7 +25,7 @@ from nodes.log.kafka.direct.chosen_sender import ChosenSender
 from nodes.log.kafka.direct.consumer import DirectReader
 from nodes.log.kafka.errors import Connection
 from nodes.log.kafka.producer import Sender
-from nodes.log.kafka.topics import LOOK_S, SPREAD_S, Topics
+from nodes.log.kafka.topics import POLL_INTERVAL_S, SPREAD_S, Topics
 from nodes.log.kafka.unacknowledged_writes import Unanswered
 from nodes.log.kafka.unordered_producer import LooseWriter, without_memory
 from nodes.log.own_process import OWN
@@ -218,8 +218,8 @@ class KafkaLog(Log):
         if values:
             loose = self._loose if topic in self._loose.topics else None
             sender = loose or self._transactional.get(topic) or self._sender_for(limit_bytes)
-            told = done if loose else self._unanswered.then(topic, done)
-            sender.send(self.prefix + topic, partition, values, headers, keys, told)
+            acknowledged = done if loose else self._unanswered.then(topic, done)
+            sender.send(self.prefix + topic, partition, values, headers, keys, acknowledged)
         else:
             done(self.end_offset(*where))
 
@@ -348,21 +348,21 @@ class KafkaLog(Log):
         self._check()
         count = self._known.get(topic, 0)
         if not 0 <= partition < count:  # unknown, or with more partitions than before
-            count = self._asked(topic)
+            count = self._fetch_partition_count(topic)
             if not 0 <= partition < count:
                 raise UnknownTopic(f"topic {topic!r} has no partition {partition}; it has 0 to {count - 1}")
         return TopicPartition(topic, partition)
 
-    def _asked(self, topic: str) -> int:
+    def _fetch_partition_count(self, topic: str) -> int:
         """Its partitions; raises ``UnknownTopic``, once it has had the time to reach each of several brokers."""
-        asked_s = time.monotonic()
+        requested_s = time.monotonic()
         while True:
             try:
                 return self.partitions(topic)
             except UnknownTopic:
                 if not self._topics.are_several or time.monotonic() - asked_s > self._topics.spread_s:
                     raise
-            time.sleep(LOOK_S)
+            time.sleep(POLL_INTERVAL_S)
 
     def _check(self) -> None:
         if self._pid != OWN.id:

@@ -18,7 +18,7 @@ class Remedy(Enum):
     RENEW = "renew"
     """The writer has lost its place at the broker, or has given up: only a new producer writes again. Batches on their
     way may be on the log, so where order or memory counts the writer goes on from a checkpoint."""
-    LOOK = "look"
+    RECHECK = "look"
     """The topic is not known. A broker that loads says so too; whether it is true shows when a node starts."""
     REFUSED = "refused"
     """The broker takes neither user nor protocol: others have to give rights back."""
@@ -82,7 +82,7 @@ _BY_REMEDY: dict[Remedy, tuple[int, ...]] = {
         KafkaError._INCONSISTENT,
         KafkaError._STATE,
     ),
-    Remedy.LOOK: (
+    Remedy.RECHECK: (
         KafkaError.UNKNOWN_TOPIC_OR_PART,
         KafkaError.UNKNOWN_TOPIC_ID,
         KafkaError._UNKNOWN_TOPIC,
@@ -101,7 +101,7 @@ _BY_REMEDY: dict[Remedy, tuple[int, ...]] = {
 }
 _REMEDIES = {code: remedy for remedy, codes in _BY_REMEDY.items() for code in codes}
 
-_REQUESTED = (KafkaError.INVALID_MSG, *_BY_REMEDY[Remedy.WAIT], *_BY_REMEDY[Remedy.LOOK])
+_REQUESTED = (KafkaError.INVALID_MSG, *_BY_REMEDY[Remedy.WAIT], *_BY_REMEDY[Remedy.RECHECK])
 SENT_AGAIN = frozenset(code for code in _REQUESTED if code >= KafkaError.UNKNOWN)  # the client's own are below
 """Errors of a batch that is to be sent once more: it was damaged on the way, or the cause passes."""
 

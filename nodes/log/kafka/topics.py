@@ -112,30 +112,30 @@ class Topics:
         known = self._limits.get(topic)
         if known is not None:
             return known
-        asked_s = time.monotonic()
-        deadline = asked_s + self._timeout_s
+        requested_s = time.monotonic()
+        deadline = requested_s + self._timeout_s
         while topic not in self._limits:
             resource = ConfigResource(ResourceType.TOPIC, self._prefix + topic)
-            left_s = min(max(deadline - time.monotonic(), 0.1), _ASK_S)
+            left_s = min(max(deadline - time.monotonic(), 0.1), _REQUEST_S)
             try:
-                asked = self._admin.describe_configs([resource], request_timeout=left_s)
-                self._limits[topic] = int(_answer(asked[resource], left_s + 1.0)["max.message.bytes"].value)
+                requested = self._admin.describe_configs([resource], request_timeout=left_s)
+                self._limits[topic] = int(_answer(requested[resource], left_s + 1.0)["max.message.bytes"].value)
             except KafkaException as error:
                 if reason(error).code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
                     self._limits[topic] = DEFAULT_MESSAGE_BYTES
                     break
                 problem = self._connection.translated(reason(error), f"asking for limits of {topic!r}")
-                if not self._may_pass(problem, asked_s) or time.monotonic() > deadline:
+                if not self._may_pass(problem, requested_s) or time.monotonic() > deadline:
                     raise problem from error
-                time.sleep(LOOK_S)
+                time.sleep(POLL_INTERVAL_S)
         return self._limits[topic]
 
     def delete_before(self, topic: str, partition: int, offset: int) -> int:
         """Drop what is below; gives the new start."""
         wish = KafkaPartition(self._prefix + topic, partition, offset)
         try:
-            asked = self._admin.delete_records([wish], request_timeout=self._timeout_s)
-            return _answer(asked[wish], self._timeout_s).low_watermark
+            requested = self._admin.delete_records([wish], request_timeout=self._timeout_s)
+            return _answer(requested[wish], self._timeout_s).low_watermark
         except KafkaException as error:
             what = f"deleting before offset {offset} in topic {topic!r} partition {partition}"
             raise self._connection.translated(reason(error), what) from error
@@ -149,20 +149,20 @@ class Topics:
         """
         isolation = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
         which = OffsetSpec.latest() if at_end else OffsetSpec.earliest()
-        asked = {where: KafkaPartition(self._prefix + where.topic, where.partition) for where in wheres}
-        asked_s = time.monotonic()
-        deadline = asked_s + self._timeout_s
+        requested = {where: KafkaPartition(self._prefix + where.topic, where.partition) for where in wheres}
+        requested_s = time.monotonic()
+        deadline = requested_s + self._timeout_s
         while True:
             try:
-                return self._offsets(asked, which, isolation, deadline)
+                return self._offsets(requested, which, isolation, deadline)
             except KafkaException as error:
                 problem = self._connection.translated(reason(error), "asking for offsets")
-                if not self._may_pass(problem, asked_s) or time.monotonic() > deadline:
+                if not self._may_pass(problem, requested_s) or time.monotonic() > deadline:
                     raise problem from error
-            time.sleep(LOOK_S)
+            time.sleep(POLL_INTERVAL_S)
             self._learn_leaders()
 
-    def _may_pass(self, problem: LogError, asked_s: float) -> bool:
+    def _may_pass(self, problem: LogError, requested_s: float) -> bool:
         """Whether to ask once more. A new topic reaches one broker after the other, so the next may not know it yet."""
         if isinstance(problem, UnknownTopic):
             return time.monotonic() - asked_s < self.spread_s
@@ -179,12 +179,12 @@ class Topics:
             self._admin.list_topics(timeout=1.0)
 
     def _offsets(
-        self, asked: Mapping[TopicPartition, KafkaPartition], which: Any, isolation: IsolationLevel, deadline: float
+        self, requested: Mapping[TopicPartition, KafkaPartition], which: Any, isolation: IsolationLevel, deadline: float
     ) -> dict[TopicPartition, int]:
         left_s = max(deadline - time.monotonic(), 0.1)
-        wishes: dict[Any, Any] = dict.fromkeys(asked.values(), which)
-        answers = self._admin.list_offsets(wishes, isolation_level=isolation, request_timeout=min(left_s, _ASK_S))
-        found = {where: _answer(answers[partition], left_s + 1.0).offset for where, partition in asked.items()}
+        wishes: dict[Any, Any] = dict.fromkeys(requested.values(), which)
+        answers = self._admin.list_offsets(wishes, isolation_level=isolation, request_timeout=min(left_s, _REQUEST_S))
+        found = {where: _answer(answers[partition], left_s + 1.0).offset for where, partition in requested.items()}
         if min(found.values(), default=0) < 0:  # where the connection breaks meanwhile, "no offset" comes as an answer
             raise KafkaException(KafkaError(KafkaError._TRANSPORT, "no offset was returned"))
         return found
@@ -201,12 +201,12 @@ class Topics:
                 return len(found.partitions)
             if time.monotonic() > deadline:
                 raise LogError(f"Kafka {self._connection.bootstrap}: topic {topic!r} was created and has no leader yet")
-            time.sleep(LOOK_S)
+            time.sleep(POLL_INTERVAL_S)
 
 
-def _answer(asked: Future[Any], timeout_s: float) -> Any:
+def _answer(requested: Future[Any], timeout_s: float) -> Any:
     """The broker's answer. Raises ``KafkaException`` also if it says nothing for so long."""
     try:
-        return asked.result(timeout_s)
+        return requested.result(timeout_s)
     except TimeoutError as error:
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT)) from error

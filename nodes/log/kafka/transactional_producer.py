@@ -50,8 +50,8 @@ class TransactionalSender(Sender):
         if self._open:
             self._commit()
             self._open = False
-            told, self._acknowledged = self._acknowledged, []
-            for done, end in told:
+            callbacks, self._acknowledged = self._acknowledged, []
+            for done, end in callbacks:
                 done(end)
 
     def close(self) -> None:

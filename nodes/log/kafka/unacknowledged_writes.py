@@ -74,11 +74,11 @@ class Unanswered:
         """For a write that does not wait: what is to be called with its answer instead of ``done``."""
         ended = self.begins(topic)
 
-        def told(end: int) -> None:
+        def acknowledged(end: int) -> None:
             ended()
             done(end)
 
-        return told
+        return acknowledged
 
     @property
     def in_vain(self) -> bool:

@@ -85,12 +85,12 @@ class LooseWriter:
                 done(self._ends.after(name, partition, message.offset(), len(values)))
 
         for number, value in enumerate(values):
-            told = reported_last if number == len(values) - 1 else reported
+            callback = reported_last if number == len(values) - 1 else reported
             header = headers[number] if headers is not None else b""
             named: Any = [(HEADER, header)] if header else None
             key = keys[number] if keys is not None else None
             try:
-                producer.produce(name, value, key, partition, headers=named, on_delivery=told)
+                producer.produce(name, value, key, partition, headers=named, on_delivery=callback)
             except BufferError:
                 self.dropped += 1
             except KafkaException as error:

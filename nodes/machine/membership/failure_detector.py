@@ -126,8 +126,8 @@ class Detector:
         self._members, self._suspects = list(members), []
         self._until_ms = self._running_ms + self.failure_timeout_ms
         for node in members:
-            heard_ms, _ = self._heard.setdefault(node, (self._running_ms, self._elapsed_ms))
-            due_ms = heard_ms + self.failure_timeout_ms
+            last_heartbeat_ms, _ = self._heard.setdefault(node, (self._running_ms, self._elapsed_ms))
+            due_ms = last_heartbeat_ms + self.failure_timeout_ms
             if due_ms <= self._running_ms:
                 self._suspects.append(node)
             else:
@@ -149,7 +149,7 @@ class Detector:
     def may_take(self, me: str, owner: str, now_ms: int) -> bool:
         """Whether this observer may take a suspect's work already."""
         self._step(now_ms)
-        heard_ms, elapsed_ms = self._heard.get(owner, (self._running_ms, self._elapsed_ms))
+        last_heartbeat_ms, elapsed_ms = self._heard.get(owner, (self._running_ms, self._elapsed_ms))
         if self._elapsed_ms - elapsed_ms < self.pace.patience_ms(self._elapsed_ms):
             return False
         times, usual_ms = (
@@ -157,7 +157,7 @@ class Detector:
             self.pace.usual_silence_ms(owner, self._running_ms),
         )
         wary_ms = 0 if times == 1 else times * self.failure_timeout_ms
-        return self._running_ms - heard_ms >= max(wary_ms, usual_ms)
+        return self._running_ms - last_heartbeat_ms >= max(wary_ms, usual_ms)
 
     def silence_ms(self, node: str, now_ms: int) -> int | None:
         """For display: how long the node has been silent in running time; None if it is not known."""

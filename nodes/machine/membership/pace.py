@@ -51,7 +51,7 @@ class _Case:
     mistakes: int = 0
     lives: bool = False  # it was heard since its work was taken
     proven: bool = False
-    heard_ms: int | None = None
+    last_heartbeat_ms: int | None = None
     in_time_since_ms: int = 0
 
 
@@ -74,7 +74,7 @@ class Pace:
         if case is None:
             self._cases[fact.previous] = _Case(now_ms)
         elif case.lives and case.proven:
-            case.taken_ms, case.lives, case.proven, case.heard_ms = now_ms, False, False, None
+            case.taken_ms, case.lives, case.proven, case.last_heartbeat_ms = now_ms, False, False, None
 
     def heard(self, node: str, now_ms: int) -> None:
         """A sign of life."""
@@ -85,9 +85,9 @@ class Pace:
             if now_ms - case.taken_ms >= REMEMBERED_TIMES * self._failure_timeout_ms:
                 case.mistakes = 0
             case.lives, case.mistakes, case.in_time_since_ms = True, case.mistakes + 1, now_ms
-        if case.heard_ms is None or 2 * (now_ms - case.heard_ms) > self._failure_timeout_ms:
+        if case.last_heartbeat_ms is None or 2 * (now_ms - case.last_heartbeat_ms) > self._failure_timeout_ms:
             case.in_time_since_ms = now_ms
-        case.heard_ms = now_ms
+        case.last_heartbeat_ms = now_ms
         proof_ms = PROOF_TIMES * PROOF_GROWTH ** min(case.mistakes - 1, 4) * self._failure_timeout_ms
         case.proven = now_ms - case.in_time_since_ms >= proof_ms
 

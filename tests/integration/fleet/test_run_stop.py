@@ -100,7 +100,7 @@ def test_ctrl_c_drains_and_a_second_one_ends_at_once(
         nodes = nodes_at_work(command, 2)
         until(lambda: bool(at_gate(gate)), "a node has something in hand")
         command.signal(signal.SIGINT)
-        command.says("stopping: the nodes finish what is in hand")
+        command.says("stopping: the nodes finish their work")
         command.signal(signal.SIGINT)
         code, out, err = command.finish()
     assert code == 130 and "stopped at once" in err and json.loads(out)["error"]["exit_code"] == 130

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from nodes.log.kafka.direct.connection import EpochEnd, Leader, Lost, Wire, ask_cluster, ask_epoch_ends, text
+from nodes.log.kafka.direct.connection import EpochEnd, Leader, Lost, Wire, fetch_cluster, fetch_epoch_ends, text
 from tests.unit.nodes.log.kafka.direct.test_connection import PLENTY_S, reply
 
 
@@ -29,7 +29,7 @@ def answered(ends: tuple[Wire, socket.socket], body: bytes) -> dict[int, Leader]
     wire, peer = ends
     thread = threading.Thread(target=lambda: (peer.recv(1000), peer.sendall(reply(1, body))))
     thread.start()
-    found = ask_cluster(wire, ["t"])
+    found = fetch_cluster(wire, ["t"])
     thread.join(PLENTY_S)
     return found if isinstance(found, Lost) else {number: leader for (_, number), leader in found.leaders.items()}
 
@@ -60,7 +60,7 @@ def test_ends_of_epochs_are_asked_for_and_told_by_partition(ends: tuple[Wire, so
     asked: list[bytes] = []
     thread = threading.Thread(target=lambda: (asked.append(peer.recv(1000)), peer.sendall(reply(1, body))))
     thread.start()
-    found = ask_epoch_ends(wire, {("t", 1): (5, 3), ("t", 0): (4, 2)})
+    found = fetch_epoch_ends(wire, {("t", 1): (5, 3), ("t", 0): (4, 2)})
     thread.join(PLENTY_S)
     assert found == {("t", 1): EpochEnd(0, 3, 150), ("t", 0): EpochEnd(74, -1, -1)}
     places = struct.pack(">iii", 0, 4, 2) + struct.pack(">iii", 1, 5, 3)

@@ -68,18 +68,18 @@ def all_seen(log: KafkaLog, *, committed: bool) -> list[list[bytes]]:
 def test_what_is_sent_together_shows_together(log: KafkaLog, tmp_path: Path) -> None:
     with session_log(tmp_path) as writer:
         writer.use_transactions([A, B], f"{log.prefix}writer", timeout_ms=PLENTY_MS)
-        told: list[tuple[str, int]] = []
+        callbacks: list[tuple[str, int]] = []
         for name, topic, partition in (("a0", A, 0), ("b0", B, 0), ("b1", B, 1)):
             value = name.encode()
-            writer.send(topic, partition, [value, value], done=lambda end, name=name: told.append((name, end)))
+            writer.send(topic, partition, [value, value], done=lambda end, name=name: callbacks.append((name, end)))
         until(lambda: all_seen(log, committed=False)[2] == [b"b1"] * 2, "all is on the broker")
         assert all_seen(log, committed=True) == [[], [], []]
-        assert told == [], "not committed is not acknowledged"
+        assert callbacks == [], "not committed is not acknowledged"
         writer.poll_acks()
         for topic in (A, B):
             await_decided(log, topic)
         assert all_seen(log, committed=True) == [[b"a0"] * 2, [b"b0"] * 2, [b"b1"] * 2]
-        assert sorted(told) == [("a0", 2), ("b0", 2), ("b1", 2)]
+        assert sorted(callbacks) == [("a0", 2), ("b0", 2), ("b1", 2)]
         writer.send(A, 0, [b"taken back"])
     assert all_seen(log, committed=True)[0] == [b"a0"] * 2, "a log that is closed takes back what is open"
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from nodes.log.embedded.notifier import Notifier, create_doorbell
+from nodes.log.embedded.notifier import Notifier, create_notifier_file
 from tests.integration.processes import PLENTY_S
 
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    create_doorbell(tmp_path / "bell")
+    create_notifier_file(tmp_path / "bell")
     return tmp_path / "bell"
 
 
@@ -39,35 +39,35 @@ def test_whoever_waits_is_woken_by_a_ring(path: Path, futex: bool) -> None:
         theirs.ring()
     thread.join()
     assert len(set(heard)) == 100
-    for bell in (ours, theirs):
-        bell.close()
+    for notifier in (ours, theirs):
+        notifier.close()
 
 
 @pytest.mark.parametrize("futex", [True, False])
 def test_a_ring_between_sample_and_wait_is_not_missed(path: Path, futex: bool) -> None:
-    bell = Notifier(path, futex=futex)
-    seen = bell.sample()
-    bell.ring()
+    notifier = Notifier(path, futex=futex)
+    seen = notifier.sample()
+    notifier.ring()
     began_s = time.monotonic()
-    bell.wait(seen, 3600)
+    notifier.wait(seen, 3600)
     assert time.monotonic() - began_s < PLENTY_S
-    bell.close()
+    notifier.close()
 
 
 @pytest.mark.parametrize("futex", [True, False])
 def test_nobody_waits_longer_than_told(path: Path, futex: bool) -> None:
-    bell = Notifier(path, futex=futex)
+    notifier = Notifier(path, futex=futex)
     began_s = time.monotonic()
-    bell.wait(bell.sample(), 0.01)
-    bell.wait(bell.sample(), 0.0)
+    notifier.wait(notifier.sample(), 0.01)
+    notifier.wait(notifier.sample(), 0.0)
     assert time.monotonic() - began_s < PLENTY_S
-    bell.close()
+    notifier.close()
 
 
 def test_a_closed_bell_may_be_rung_and_waited_for_by_late_threads(path: Path) -> None:
-    bell = Notifier(path)
-    bell.close()
-    bell.ring()
+    notifier = Notifier(path)
+    notifier.close()
+    notifier.ring()
     began_s = time.monotonic()
-    bell.wait(bell.sample(), 0.01)
+    notifier.wait(notifier.sample(), 0.01)
     assert time.monotonic() - began_s < PLENTY_S

@@ -123,7 +123,7 @@ def test_taken_port_is_a_named_error() -> None:
 
 
 @pytest.mark.parametrize(
-    ("figures", "stood_s", "log_silent_s", "problem"),
+    ("figures", "stalled_s", "log_silent_s", "problem"),
     [
         (Figures(joined=False), 0.0, 0.0, "joined"),
         (Figures(joined=True, loading=(3,)), 0.0, 0.0, "partitions 3"),
@@ -132,8 +132,10 @@ def test_taken_port_is_a_named_error() -> None:
         (GOOD, 10.0, 0.0, "not turned"),
     ],
 )
-def test_each_reason_makes_a_node_unready(figures: Figures, stood_s: float, log_silent_s: float, problem: str) -> None:
-    health = ready(live(stood_s, LIMITS), figures, log_silent_s, LIMITS)
+def test_each_reason_makes_a_node_unready(
+    figures: Figures, stalled_s: float, log_silent_s: float, problem: str
+) -> None:
+    health = ready(live(stalled_s, LIMITS), figures, log_silent_s, LIMITS)
     assert len(health.problems) == 1 and problem in health.problems[0]
 
 
@@ -152,7 +154,7 @@ def test_histogram_counts_a_bound_as_within() -> None:
 def test_node_that_does_not_turn_leaves_the_last_figures() -> None:
     desk = FigureDesk(None, None)  # type: ignore[arg-type]  # neither is looked at before the node's thread serves
     desk.last = GOOD
-    assert desk.ask(timeout_s=0.01) is GOOD
+    assert desk.request(timeout_s=0.01) is GOOD
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "holon.lan"])

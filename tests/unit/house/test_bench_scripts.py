@@ -69,7 +69,7 @@ def climbed(throughputs: list[float]) -> int:
     for number, throughput in enumerate(throughputs):
         if ramp.over:
             return number
-        ramp.told(throughput)
+        ramp.record(throughput)
     return len(throughputs)
 
 
@@ -82,8 +82,8 @@ def test_ramp_goes_on_while_throughput_grows_and_stops_after_two_steps_without()
 
 def test_ramp_doubles_the_rate_and_keeps_the_best() -> None:
     ramp = Ramp(1000.0)
-    ramp.told(900.0)
-    ramp.told(700.0)
+    ramp.record(900.0)
+    ramp.record(700.0)
     assert (ramp.rate, ramp.best) == (4000.0, 900.0)
 
 
@@ -95,10 +95,10 @@ def test_nodes_have_ended_a_ramp_only_if_more_has_arrived_than_they_took() -> No
     ramp = Ramp(1000.0)
     grows = [step(1e3, 1e3), step(2e3, 2e3)]
     for one in grows:
-        ramp.told(one["events_per_s"])
+        ramp.record(one["events_per_s"])
     assert ended_by(grows, ramp) == "events", "it could have gone on"
     for _ in range(2):
-        ramp.told(2e3)
+        ramp.record(2e3)
     assert ended_by([*grows, step(4e3, 2e3), step(8e3, 2e3)], ramp) == "nodes"
     assert ended_by([*grows, step(4e3, 2e3), step(2.1e3, 2e3)], ramp) == "producer"
     assert ended_by([*grows, step(2e3, 2e3), step(2e3, 2e3)], ramp) == "producer"

@@ -20,8 +20,8 @@ STOPPED_MS = 200
 """A stopped owner is killed after so long."""
 STUCK_MS = 10_000
 """An owner that merely makes no progress is given so long; one that waits for its disk is given all time."""
-LOOK_S = 0.05
-LONGEST_LOOK_MS = 100
+CHECK_INTERVAL_S = 0.05
+MAX_CHECK_INTERVAL_MS = 100
 
 _log = logging.getLogger("holon.log")
 _STOPPED = frozenset("Tt")
@@ -39,14 +39,14 @@ class Owner(NamedTuple):
 
 
 @dataclass(slots=True)
-class StallWatch:
+class StalledWriterWatch:
     """How long one acquisition of a lock has been seen stopped or stuck. Time is an argument."""
 
     acquisition: tuple[int, int] | None = None
     switches: int = 0
     stopped_ms: float = 0.0
     stuck_ms: float = 0.0
-    last_look_ms: float | None = None
+    checked_ms: float | None = None
 
     def must_kill(self, now_ms: float, acquisition: tuple[int, int], owner: Owner | None) -> bool:
         """True if the owner was seen stopped for ``STOPPED_MS``, or without progress for ``STUCK_MS``.
@@ -55,29 +55,29 @@ class StallWatch:
         looks counts as a short one, since it may be us who were stopped, and the owner with us. An owner that is
         stopped and continued again and again, as a limiter of CPU time does, is not stopped.
         """
-        seen_ms = 0.0 if self.last_look_ms is None else min(now_ms - self.last_look_ms, LONGEST_LOOK_MS)
-        self.last_look_ms = now_ms
+        seen_ms = 0.0 if self.checked_ms is None else min(now_ms - self.checked_ms, MAX_CHECK_INTERVAL_MS)
+        self.checked_ms = now_ms
         if owner is None or acquisition != self.acquisition:
             self.acquisition, self.stopped_ms, self.stuck_ms = acquisition, 0.0, 0.0
             self.switches = owner.switches if owner else 0
             return False
-        stood_still = owner.state in _STOPPED and owner.switches == self.switches
+        is_stopped = owner.state in _STOPPED and owner.switches == self.switches
         self.switches = owner.switches
-        self.stopped_ms = self.stopped_ms + seen_ms if stood_still else 0.0
+        self.stopped_ms = self.stopped_ms + seen_ms if is_stopped else 0.0
         self.stuck_ms = self.stuck_ms + seen_ms if owner.state != _ON_DISK else 0.0
         return self.stopped_ms >= STOPPED_MS or self.stuck_ms >= STUCK_MS
 
 
-def wait_until_free(look: Callable[[], tuple[int, int]], lock_file: Path, where: str) -> None:
+def wait_until_free(read_acquisition: Callable[[], tuple[int, int]], lock_file: Path, where: str) -> None:
     """Return once no other process holds a lock that is about to be taken where no thread of ours can watch."""
-    watch = StallWatch()
-    while (acquisition := look())[0]:
+    watch = StalledWriterWatch()
+    while (acquisition := read_acquisition())[0]:
         owner = find_owner(acquisition[0])
         if owner is None:
             return
         if watch.must_kill(time.monotonic() * 1000, acquisition, owner):
             kill_owner(acquisition[0], owner, lock_file, where)
-        time.sleep(LOOK_S)
+        time.sleep(CHECK_INTERVAL_S)
 
 
 def find_owner(thread: int) -> Owner | None:

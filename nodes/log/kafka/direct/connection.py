@@ -101,7 +101,7 @@ class Socket(Protocol):
 
 
 class Wire:
-    """One connection; belongs to one thread at a time. ``ask`` waits, the others never do after ``without_waiting``."""
+    """One connection, used by one thread at a time. After ``without_waiting`` only ``request`` waits."""
 
     def __init__(self, connected: Socket, client_id: str) -> None:
         self._socket = connected
@@ -225,7 +225,7 @@ class Wire:
             self._filled += count
         return True
 
-    def ask(self, api: int, version: int, *parts: bytes) -> bytes | Lost:
+    def request(self, api: int, version: int, *parts: bytes) -> bytes | Lost:
         """Send a request and wait for its answer; nothing else is on its way."""
         number = self.send(api, version, *parts)
         if isinstance(number, Lost):
@@ -237,7 +237,7 @@ class Wire:
 
     def versions(self) -> dict[int, tuple[int, int]] | Lost:
         """Lowest and highest version of each request that the broker takes; waits."""
-        answer = self.ask(API_VERSIONS, 0)
+        answer = self.request(API_VERSIONS, 0)
         if isinstance(answer, Lost):
             return answer
         cursor = Cursor(answer)
@@ -274,11 +274,11 @@ class Cluster(NamedTuple):
     brokers: tuple[Address, ...]
 
 
-def ask_cluster(wire: Wire, topics: Iterable[str]) -> Cluster | Lost:
+def fetch_cluster(wire: Wire, topics: Iterable[str]) -> Cluster | Lost:
     """Waits for the answer; makes no topic."""
     wanted = sorted(topics)
     body = struct.pack(">i", len(wanted)) + b"".join(text(topic) for topic in wanted) + b"\0"
-    answer = wire.ask(METADATA, METADATA_VERSION, body)
+    answer = wire.request(METADATA, METADATA_VERSION, body)
     if isinstance(answer, Lost):
         return answer
     cursor = Cursor(answer)
@@ -315,7 +315,7 @@ class EpochEnd(NamedTuple):
     offset: int
 
 
-def ask_epoch_ends(
+def fetch_epoch_ends(
     wire: Wire, epochs: Mapping[tuple[str, int], tuple[int, int]]
 ) -> dict[tuple[str, int], EpochEnd] | Lost:
     """Of each topic and partition, where the last record of an epoch lies; given the leader's epoch and that one.
@@ -328,7 +328,7 @@ def ask_epoch_ends(
     parts = [struct.pack(">ii", -1, len(by_topic))]
     for topic, rows in by_topic.items():
         parts += [text(topic), struct.pack(">i", len(rows)), *rows]
-    answer = wire.ask(EPOCH_ENDS, EPOCH_ENDS_VERSION, b"".join(parts))
+    answer = wire.request(EPOCH_ENDS, EPOCH_ENDS_VERSION, b"".join(parts))
     if isinstance(answer, Lost):
         return answer
     cursor, found = Cursor(answer), {}
@@ -343,5 +343,5 @@ def ask_epoch_ends(
 
 def leaders(wire: Wire, topic: str) -> dict[int, Leader] | Lost:
     """The leaders of a topic's partitions, as this broker knows them; waits."""
-    found = ask_cluster(wire, [topic])
+    found = fetch_cluster(wire, [topic])
     return found if isinstance(found, Lost) else {number: leader for (_, number), leader in found.leaders.items()}

@@ -36,13 +36,13 @@ logger = logging.getLogger(__name__)
 AGAIN_S = 5.0
 """How long confluent-kafka reads a partition before our own connection is tried again; each time twice as long."""
 _AGAIN_AT_MOST_S = 300.0
-LOOK_S = 30.0
+LEADER_SEARCH_S = 30.0
 """How long a leader is looked for here before confluent-kafka looks for it, and says why there is none."""
 GONE_S = 2.0
 """The same where brokers say that there is no such topic, or that it may not be read."""
 LIBRARY_ERRORS_S = 0.05
 """How often errors of confluent-kafka's own connections are polled where it has no partition."""
-LIBRARY_LOOK_S = 0.002
+LIBRARY_POLL_S = 0.002
 """The client of confluent-kafka cannot wake a wait for sockets, so where it has partitions it is looked at so often."""
 _LEAST_PAUSE_S, _MOST_PAUSE_S = 0.02, 1.0
 """Between two searches for leaders."""
@@ -51,7 +51,7 @@ _LEAST_PAUSE_S, _MOST_PAUSE_S = 0.02, 1.0
 class Phase(Enum):
     """How a partition is read. LOOKING: not at all, its leader is looked for."""
 
-    LOOKING = "looking"
+    SEARCHING = "looking"
     FETCHING = "fetching"
     LEFT = "left to confluent-kafka"
     ENDED = "ended by a truncation"
@@ -64,15 +64,15 @@ class _Own:
     where: Where
     offset: int
     epoch: int = -1
-    phase: Phase = Phase.LOOKING
+    phase: Phase = Phase.SEARCHING
     fetcher: Fetcher | None = None
     pause_s: float = AGAIN_S
     again_s: float = 0.0
     since_s: float = field(default_factory=time.monotonic)
 
-    def look(self) -> None:
+    def search_leader(self) -> None:
         """From now on its leader is looked for."""
-        self.phase, self.fetcher, self.since_s = Phase.LOOKING, None, time.monotonic()
+        self.phase, self.fetcher, self.since_s = Phase.SEARCHING, None, time.monotonic()
 
 
 class DirectReader:
@@ -88,14 +88,14 @@ class DirectReader:
         self._left: dict[Where, tuple[int, int]] = {}  # offset and epoch of what was read here before
         self._fetchers: dict[Address, Fetcher] = {}
         self._bootstrap = addresses(config["bootstrap.servers"])
-        self._ask = list(self._bootstrap)
+        self._brokers = list(self._bootstrap)
         # A socket, since what is sent on one that is closed goes nowhere else: a search may end after us.
-        self._bell, self._ring = socket.socketpair()
-        self._bell.setblocking(False)
-        self._ring.setblocking(False)
-        self._finder = Finder(Dialer(config), self._ring_bell)
+        self._wake_receiver, self._wake_sender = socket.socketpair()
+        self._wake_receiver.setblocking(False)
+        self._wake_sender.setblocking(False)
+        self._finder = Finder(Dialer(config), self._wake)
         self._pause_s, self._search_s = _LEAST_PAUSE_S, 0.0
-        self._asked_library_s = 0.0
+        self._polled_library_s = 0.0
         self._closed = False
 
     def close(self) -> None:
@@ -106,12 +106,12 @@ class DirectReader:
             fetcher.wire.close()
         self._finder.close()
         self._library.close()
-        self._bell.close()
-        self._ring.close()
+        self._wake_receiver.close()
+        self._wake_sender.close()
 
-    def _ring_bell(self) -> None:
+    def _wake(self) -> None:
         with contextlib.suppress(OSError):
-            self._ring.send(b"!")
+            self._wake_sender.send(b"!")
 
     # --- which partitions --------------------------------------------------------------------------------------------
 
@@ -125,7 +125,7 @@ class DirectReader:
             known_offset, known_epoch = self._left.pop(where, (-1, -1))
             self._owned[where] = _Own(where, one.offset, known_epoch if known_offset == one.offset else -1)
         self._search_s = 0.0
-        self._look(time.monotonic())
+        self._search_leaders(time.monotonic())
 
     def incremental_unassign(self, partitions: Sequence[KafkaPartition]) -> None:
         for one in partitions:
@@ -154,9 +154,9 @@ class DirectReader:
     def _taken(self) -> list[Arrived]:
         found: list[Arrived] = []
         now_s = time.monotonic()
-        if self._has(Phase.LEFT) or now_s - self._asked_library_s > LIBRARY_ERRORS_S:
-            self._asked_library_s = now_s
-            found += [one for one in self._library.take(0) if self._is_news(one)]
+        if self._has(Phase.LEFT) or now_s - self._polled_library_s > LIBRARY_ERRORS_S:
+            self._polled_library_s = now_s
+            found += [one for one in self._library.take(0) if self._is_current(one)]
         self._adopt(found)
         for address, fetcher in list(self._fetchers.items()):
             arrived = fetcher.take()
@@ -170,13 +170,13 @@ class DirectReader:
                     found.append(Event(*one.where, one.offset, AT_END))
                 else:
                     found.append(one)
-        self._look(now_s)
+        self._search_leaders(now_s)
         return found
 
     def _has(self, phase: Phase) -> bool:
         return any(own.phase is phase for own in self._owned.values())
 
-    def _is_news(self, one: Arrived) -> bool:
+    def _is_current(self, one: Arrived) -> bool:
         """Whether confluent-kafka still reads this partition; follows its position."""
         where = (one.topic() or "", one.partition()) if isinstance(one, Event) else one[:2]
         own = self._owned.get(where)
@@ -194,35 +194,38 @@ class DirectReader:
     def _wait(self, timeout_s: float) -> None:
         """For a socket, or for a moment where something has to be looked at that no socket tells of."""
         if self._has(Phase.LEFT):
-            timeout_s = min(timeout_s, LIBRARY_LOOK_S)
-        elif self._has(Phase.LOOKING) and not self._finder.busy:
+            timeout_s = min(timeout_s, LIBRARY_POLL_S)
+        elif self._has(Phase.SEARCHING) and not self._finder.busy:
             timeout_s = min(timeout_s, max(0.0, self._search_s - time.monotonic()) + 0.001)
         waiting = select.poll()
-        waiting.register(self._bell, select.POLLIN)
+        waiting.register(self._wake_receiver, select.POLLIN)
         for fetcher in self._fetchers.values():
             fetcher.wire.rouse_late()
             waiting.register(fetcher.wire, select.POLLIN | (select.POLLOUT if fetcher.wire.unsent else 0))
         for number, _ in waiting.poll(math.ceil(timeout_s * 1000)):
-            if number == self._bell.fileno():
+            if number == self._wake_receiver.fileno():
                 with contextlib.suppress(BlockingIOError):
-                    self._bell.recv(1024)
+                    self._wake_receiver.recv(1024)
 
     # --- leaders -----------------------------------------------------------------------------------------------------
 
-    def _look(self, now_s: float) -> None:
+    def _search_leaders(self, now_s: float) -> None:
         """Search for the leaders of what is not read, one search at a time."""
-        looking = [own for own in self._owned.values() if own.phase is Phase.LOOKING]
+        searching = [own for own in self._owned.values() if own.phase is Phase.SEARCHING]
         back = [own for own in self._owned.values() if own.phase is Phase.LEFT and own.again_s <= now_s]
-        if not (looking or back) or self._finder.busy or now_s < self._search_s:
+        if not (searching or back) or self._finder.busy or now_s < self._search_s:
             return
         self._search_s = now_s + self._pause_s
         self._pause_s = min(2 * self._pause_s, _MOST_PAUSE_S)
         for own in back:
             own.again_s = now_s + own.pause_s
-        wanted = {own.where: own.epoch for own in (*looking, *back)}
+        wanted = {own.where: own.epoch for own in (*searching, *back)}
         names = {topic for topic, _ in wanted}
-        self._finder.start(self._ask, Wanted(sorted(names), set(self._fetchers), {FETCH: VERSION}, wanted))
-        self._ask = [*self._ask[1:], *self._ask[:1]]  # a broker that stands still must not be the first each time
+        self._finder.start(self._brokers, Wanted(sorted(names), set(self._fetchers), {FETCH: VERSION}, wanted))
+        self._brokers = [
+            *self._brokers[1:],
+            *self._brokers[:1],
+        ]  # a broker that stands still must not be the first each time
 
     def _adopt(self, found: list[Arrived]) -> None:
         """Adopt the results of a search: connections, and whether what was read is on the new leaders."""
@@ -230,12 +233,12 @@ class DirectReader:
         if result is None:
             return
         if isinstance(result, Lost):
-            late = [own for own in self._owned.values() if own.phase is Phase.LOOKING]
+            late = [own for own in self._owned.values() if own.phase is Phase.SEARCHING]
             for own in late:
-                if time.monotonic() - own.since_s > LOOK_S:
+                if time.monotonic() - own.since_s > LEADER_SEARCH_S:
                     self._leave(own, f"no leaders found: {result.why}")
             return
-        self._ask = list(dict.fromkeys([*result.cluster.brokers, *self._bootstrap]))
+        self._brokers = list(dict.fromkeys([*result.cluster.brokers, *self._bootstrap]))
         for address, wire in result.wires.items():
             if address in self._fetchers:
                 wire.close()
@@ -244,15 +247,15 @@ class DirectReader:
         assert result.wanted.places is not None
         for where, epoch in result.wanted.places.items():
             own = self._owned.get(where)
-            if own is not None and own.epoch == epoch and own.phase in (Phase.LOOKING, Phase.LEFT):
+            if own is not None and own.epoch == epoch and own.phase in (Phase.SEARCHING, Phase.LEFT):
                 self._go_on(own, result, found)
 
     def _go_on(self, own: _Own, result: Found, found: list[Arrived]) -> None:
         leader = result.cluster.leaders.get(own.where)
         fetcher = None if leader is None else self._fetchers.get((leader.host, leader.port))
         if leader is None or fetcher is None or leader.error:
-            patience_s = GONE_S if own.where[0] in result.cluster.errors else LOOK_S
-            if own.phase is Phase.LOOKING and time.monotonic() - own.since_s > patience_s:
+            patience_s = GONE_S if own.where[0] in result.cluster.errors else LEADER_SEARCH_S
+            if own.phase is Phase.SEARCHING and time.monotonic() - own.since_s > patience_s:
                 self._leave(own, "no leader was found")
             return  # else it is looked for again
         if own.phase is Phase.LEFT:
@@ -264,7 +267,7 @@ class DirectReader:
 
     def _proved(self, own: _Own, end: EpochEnd | None, found: list[Arrived]) -> bool:
         """Whether the new leader has all that was read; a leader that has less has lost acknowledged records."""
-        own.look()
+        own.search_leader()
         if end is None or end.error:
             return False  # it was asked too early
         if end.offset < 0 or end.epoch > own.epoch:
@@ -291,7 +294,7 @@ class DirectReader:
 
     def _stop(self, own: _Own, place: Place) -> None:
         own.offset, own.epoch = place.offset, place.read_epoch
-        own.look()
+        own.search_leader()
 
     def _leave(self, own: _Own, why: str) -> None:
         """To confluent-kafka, with the epoch of the record before, so that it finds out what a leader has lost."""

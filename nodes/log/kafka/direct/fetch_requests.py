@@ -16,7 +16,7 @@ import numpy as np
 
 from holon.columnar.payloads import PAD_BYTES, BinaryColumn, Places
 from nodes.compiled.loading import Compiled
-from nodes.log.buffer_pool import Buffer, Lending
+from nodes.log.buffer_pool import Buffer, BufferPool
 from nodes.log.codecs.crc32c_tables import tables
 from nodes.log.kafka.append import HEADER
 from nodes.log.kafka.columns import Piece
@@ -75,7 +75,7 @@ class Place:
         if len(rest) >= _BATCH.size:
             self.batch_bytes = max(0, _BATCH.unpack_from(rest)[1]) + _BATCH.size
 
-    def ask_bytes(self, places: int) -> int:
+    def fetch_bytes(self, places: int) -> int:
         """How much to ask for, where it is one of so many partitions.
 
         A broker cuts where it was told to, whatever stands there, and what it gives of a batch that is cut off was
@@ -119,8 +119,8 @@ class Fetcher:
         self._loops = loops
         self._bare = bare
         self._wait_ms = wait_ms
-        self._memory = Lending(_BUFFER_BYTES, _SPARE)
-        self._asked: dict[Where, Place] | None = None
+        self._memory = BufferPool(_BUFFER_BYTES, _SPARE)
+        self._requested: dict[Where, Place] | None = None
         self._number = 0
         self._turn = 0
         self._buffer = np.empty(0, np.uint8)
@@ -142,30 +142,30 @@ class Fetcher:
         """The records that have arrived; asks for more."""
         found: list[Found] = []
         lost = self.wire.flush()
-        if lost is None and self._asked is not None:
+        if lost is None and self._requested is not None:
             answer = self.wire.receive(self._room)
             if isinstance(answer, Lost):
                 return answer
             if answer is not None:
-                asked, self._asked = self._asked, None
+                requested, self._requested = self._requested, None
                 if answer.number != self._number:
                     return Lost(f"answer {answer.number} to request {self._number}")
-                lost = self._read(answer, asked, found)
+                lost = self._read(answer, requested, found)
             elif time.monotonic() > self._until_s:
                 return Lost(f"no answer for {self._silent_s:.0f} s")
-        if lost is None and self._asked is None and self.places:
-            lost = self._ask()
+        if lost is None and self._requested is None and self.places:
+            lost = self._request()
         if lost is not None and not found:
             return lost
         return found  # where the connection was lost beside, the next call says so
 
-    def _ask(self) -> Lost | None:
+    def _request(self) -> Lost | None:
         """In turn another partition is the first: the broker gives at least a batch of that one, however large."""
         self._turn += 1
         first = self._turn % len(self.places)
         order = list(self.places.values())
-        self._asked = {place.where: place for place in order[first:] + order[:first]}
-        number = self.wire.send(FETCH, VERSION, fetch_request(list(self._asked.values()), self._wait_ms))
+        self._requested = {place.where: place for place in order[first:] + order[:first]}
+        number = self.wire.send(FETCH, VERSION, fetch_request(list(self._requested.values()), self._wait_ms))
         if isinstance(number, Lost):
             return number
         self._number = number
@@ -179,7 +179,7 @@ class Fetcher:
 
     # --- answers -----------------------------------------------------------------------------------------------------
 
-    def _read(self, answer: Answer, asked: dict[Where, Place], found: list[Found]) -> Lost | None:
+    def _read(self, answer: Answer, requested: dict[Where, Place], found: list[Found]) -> Lost | None:
         cursor = Cursor(answer.data)
         self._throttled_s = max(0, cursor.number(4)) / 1000  # the broker takes no request before that is over
         error = cursor.number(2)
@@ -200,7 +200,7 @@ class Fetcher:
                 cursor.take(size)
                 if cursor.broken:
                     return Lost("an answer that breaks off")
-                place = asked.get((topic, partition))
+                place = requested.get((topic, partition))
                 if place is not None and self.places.get(place.where) is place:
                     found += self._of(place, error, aborted, at, at + size)
         return Lost("an answer that breaks off") if cursor.broken else None
@@ -288,7 +288,7 @@ def fetch_request(places: list[Place], wait_ms: int) -> bytes:
     for topic, its in by_topic.items():
         parts += [text(topic), struct.pack(">i", len(its))]
         parts += [
-            struct.pack(">iiqqi", place.where[1], place.epoch, place.offset, -1, place.ask_bytes(len(places)))
+            struct.pack(">iiqqi", place.where[1], place.epoch, place.offset, -1, place.fetch_bytes(len(places)))
             for place in its
         ]
     return b"".join([*parts, struct.pack(">i", 0), text("")])

@@ -30,7 +30,7 @@ class Track:
         self.partition = partition
         self.pieces: deque[Piece] = deque()
         self.batches: deque[Batch] = deque()
-        self.asked = 0
+        self.in_flight = 0
         self.again = False
         self.last_error = 0
         self._sequence = 0
@@ -46,24 +46,24 @@ class Track:
         return bool(self.pieces) and not self.again
 
     def next_batch(self, write: Writer) -> Batch | None:
-        """The batch to be sent now, which is ``asked`` from then on; None if nothing is, or something is awaited."""
+        """The batch to send now, ``in_flight`` from then on; None if nothing is due, or an answer is awaited."""
         if self.again:
             return None
-        found = next((one for one in self.batches if not one.asked and one.first_offset is None), None)
+        found = next((one for one in self.batches if not one.in_flight and one.first_offset is None), None)
         if found is None:
             if not self.pieces or len(self.batches) >= MAX_BATCHES:
                 return None
             found = write(self.pieces, self._sequence)
             self._sequence = (self._sequence + found.count) % SEQUENCES
             self.batches.append(found)
-        found.asked = True
-        self.asked += 1
+        found.in_flight = True
+        self.in_flight += 1
         return found
 
     def answered(self, batch: Batch, error: int, first_offset: int) -> list[Batch] | None:
         """Those that have arrived with all before them; None if the error is one that sending again does not mend."""
-        batch.asked = False
-        self.asked -= 1
+        batch.in_flight = False
+        self.in_flight -= 1
         if error:
             if error not in SENT_AGAIN and not (error == OUT_OF_ORDER and self.again):
                 return None
@@ -80,13 +80,13 @@ class Track:
     def lost(self) -> None:
         """The connection is gone: nobody knows what of it has arrived."""
         for batch in self.batches:
-            batch.asked = False
-        self.asked = 0
+            batch.in_flight = False
+        self.in_flight = 0
         self.again = True
 
     def resumable(self) -> bool:
         """Whether it waits for somebody to say that its leader is found again."""
-        return self.again and not self.asked
+        return self.again and not self.in_flight
 
     def resume(self) -> None:
         """The leader is found; what is left goes out in the order that it had."""

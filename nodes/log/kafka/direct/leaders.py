@@ -16,8 +16,8 @@ from nodes.log.kafka.direct.connection import (
     EpochEnd,
     Lost,
     Wire,
-    ask_cluster,
-    ask_epoch_ends,
+    fetch_cluster,
+    fetch_epoch_ends,
 )
 from nodes.log.kafka.direct.security import Dialer
 
@@ -69,7 +69,7 @@ def addresses(bootstrap: str) -> list[Address]:
     return found
 
 
-def find(ask: Sequence[Address], wanted: Wanted, dialer: Dialer) -> Found | Lost:
+def find(brokers: Sequence[Address], wanted: Wanted, dialer: Dialer) -> Found | Lost:
     """Ask one broker after the other, until one says who leads these topics; then connect to the leaders."""
     why = Lost("no address of a broker")
     for address in ask:
@@ -101,7 +101,7 @@ def _connected(found: Found, dialer: Dialer) -> Found:
         versions = {**wanted.versions, EPOCH_ENDS: EPOCH_ENDS_VERSION} if epochs else wanted.versions
         ends = None
         if wire.lacks(versions) is None:
-            ends = ask_epoch_ends(wire, epochs) if epochs else {}
+            ends = fetch_epoch_ends(wire, epochs) if epochs else {}
         if ends is None or isinstance(ends, Lost):
             wire.close()
             continue
@@ -132,11 +132,11 @@ class Finder:
         self._closed = False
         self.busy = False
 
-    def start(self, ask: Sequence[Address], wanted: Wanted) -> None:
+    def start(self, brokers: Sequence[Address], wanted: Wanted) -> None:
         """Begin; ``result`` has it when it is over."""
         assert not self.busy
         self.busy = True
-        threading.Thread(target=self._find, args=(ask, wanted), name="kafka-leaders", daemon=True).start()
+        threading.Thread(target=self._find, args=(brokers, wanted), name="kafka-leaders", daemon=True).start()
 
     def result(self) -> Found | Lost | None:
         """The findings, once."""
@@ -153,8 +153,8 @@ class Finder:
             found, self._result = self._result, None
         _close(found)
 
-    def _find(self, ask: Sequence[Address], wanted: Wanted) -> None:
-        found = find(ask, wanted, self._dialer)
+    def _find(self, brokers: Sequence[Address], wanted: Wanted) -> None:
+        found = find(brokers, wanted, self._dialer)
         with self._lock:
             if not self._closed:
                 self._result = found

@@ -40,8 +40,8 @@ def ask_producer(wire: Wire, patience_s: float) -> Producer | int | Lost:
     return found
 
 
-def _ask_producer(wire: Wire) -> Producer | int | Lost:
-    answer = wire.ask(INIT_PRODUCER_ID, WANTED[INIT_PRODUCER_ID], struct.pack(">hi", -1, 0))
+def _request_producer_id(wire: Wire) -> Producer | int | Lost:
+    answer = wire.request(INIT_PRODUCER_ID, WANTED[INIT_PRODUCER_ID], struct.pack(">hi", -1, 0))
     if isinstance(answer, Lost):
         return answer
     cursor = Cursor(answer)

@@ -32,7 +32,7 @@ ANSWER_S = 30.0
 SILENT_S = 3.0
 """While a broker says nothing for so long, the others are asked whether it still leads."""
 _MOST_PAUSE_S, _LEAST_PAUSE_S = 1.0, 0.05
-_LOOK_S, _ASKED_MANY = 0.005, 3
+_POLL_INTERVAL_S, _MANY_REQUESTS = 0.005, 3
 """Answers are looked for so rarely, unless so many are out: more than five batches of a partition never are."""
 MAX_RECORDS = 100_000
 """Handed over and not yet acknowledged, as librdkafka has it."""
@@ -43,8 +43,8 @@ class _Line:
 
     def __init__(self, wire: Wire) -> None:
         self.wire = wire
-        self.asked: deque[tuple[int, list[tuple[Track, Batch]]]] = deque()
-        self.heard_s = 0.0
+        self.requests: deque[tuple[int, list[tuple[Track, Batch]]]] = deque()
+        self.received_s = 0.0
 
 
 class BatchSender(Sender):
@@ -72,7 +72,7 @@ class BatchSender(Sender):
         self._held_bytes = self._held_records = 0
         self._most_bytes = config["queue.buffering.max.kbytes"] << 10
         self._pause_s, self._pause_until_s = _LEAST_PAUSE_S, 0.0
-        self._look_s = 0.0
+        self._poll_s = 0.0
         self._gathered: dict[Place, Track] | None = None  # what waits for ``release``
         if isinstance(opened.found, Found):
             self._adopt(opened.found)
@@ -126,19 +126,19 @@ class BatchSender(Sender):
         if wait:
             self._let_go()
         if self._held_records and (wait or self._may_be_answered()):
-            self._hear(0)
+            self._receive(0)
             deadline = time.monotonic() + self._timeout_s + 1.0
             while wait and self._held_records and self._failed is None and time.monotonic() < deadline:
-                self._hear(SLICE_S)  # in slices, so that signals get their turn
+                self._receive(SLICE_S)  # in slices, so that signals get their turn
         self._raise_failure()
 
     def _may_be_answered(self) -> bool:
         """Whether to look: to ask the system at each turn costs more than what there is to learn."""
         now_s = time.monotonic()
-        busy = any(len(line.asked) >= _ASKED_MANY or line.wire.unsent for line in self._lines.values())
-        if now_s < self._look_s and not busy:
+        busy = any(len(line.requests) >= _MANY_REQUESTS or line.wire.unsent for line in self._lines.values())
+        if now_s < self._poll_s and not busy:
             return False
-        self._look_s = now_s + _LOOK_S
+        self._poll_s = now_s + _POLL_INTERVAL_S
         return True
 
     def close(self) -> None:
@@ -155,7 +155,7 @@ class BatchSender(Sender):
 
     def _adopt(self, found: Found) -> None:
         self._led |= found.led
-        self._ask = list(dict.fromkeys([*addresses(self._config["bootstrap.servers"]), *found.cluster.brokers]))
+        self._brokers = list(dict.fromkeys([*addresses(self._config["bootstrap.servers"]), *found.cluster.brokers]))
         for address, wire in found.wires.items():
             if address in self._lines:
                 wire.close()
@@ -180,9 +180,9 @@ class BatchSender(Sender):
         if self._lines.get(address) is not line:
             return
         self._lines.pop(address).wire.close()
-        asked = {(track.name, track.partition) for _, batches in line.asked for track, _ in batches}
+        requests = {(track.name, track.partition) for _, batches in line.requests for track, _ in batches}
         for place, track in self._tracks.items():
-            if place in asked or self._led.get(place) == address:
+            if place in requests or self._led.get(place) == address:
                 track.lost()
 
     def _search(self, names: Collection[str]) -> None:
@@ -193,16 +193,16 @@ class BatchSender(Sender):
 
     def _doubt(self, now_s: float) -> None:
         """Where a broker says nothing, look whether others lead by now what it was asked to take."""
-        silent = [line for line in self._lines.values() if line.asked and now_s - line.heard_s > SILENT_S]
+        silent = [line for line in self._lines.values() if line.requests and now_s - line.received_s > SILENT_S]
         if silent and not self._finder.busy and now_s >= self._pause_until_s:
             self._pause_until_s = now_s + _MOST_PAUSE_S
-            self._search({track.name for line in silent for _, batches in line.asked for track, _ in batches})
+            self._search({track.name for line in silent for _, batches in line.requests for track, _ in batches})
 
     def _drop_replaced(self) -> None:
         """Of brokers that do not lead any more what they were asked to take, no answer is waited for."""
         for address, line in list(self._lines.items()):
-            places = {(track.name, track.partition) for _, batches in line.asked for track, _ in batches}
-            silent = time.monotonic() - line.heard_s > SILENT_S
+            places = {(track.name, track.partition) for _, batches in line.requests for track, _ in batches}
+            silent = time.monotonic() - line.received_s > SILENT_S
             if silent and any(self._led.get(place, address) != address for place in places):
                 self._drop(address, line)
 
@@ -257,14 +257,14 @@ class BatchSender(Sender):
         line = self._lines.get(address)
         if line is None:
             return  # it was lost with the request before, and these batches with it
-        asked = [((track.name, track.partition), batch.data) for track, batch in batches]
-        number = send_batches(line.wire, asked, int(ANSWER_S * 1000))
+        requests = [((track.name, track.partition), batch.data) for track, batch in batches]
+        number = send_batches(line.wire, requests, int(ANSWER_S * 1000))
         if isinstance(number, Lost):
             self._drop(address, line)
             return
-        if not line.asked:
-            line.heard_s = time.monotonic()
-        line.asked.append((number, batches))
+        if not line.requests:
+            line.received_s = time.monotonic()
+        line.requests.append((number, batches))
 
     def _write(self, pieces: deque[Piece], sequence: int) -> Batch:
         return self._writer.write(pieces, self._numbered, sequence, time.time_ns() // 1_000_000)
@@ -281,55 +281,55 @@ class BatchSender(Sender):
                 self._failed = self._failure(KafkaError(KafkaError._QUEUE_FULL), name, partition)
             self._raise_failure()
 
-    def _hear(self, timeout_s: float) -> None:
+    def _receive(self, timeout_s: float) -> None:
         """Take answers, wait at most so long for the first, and send what has its turn then."""
         if timeout_s:
             poll = select.poll()
             for line in self._lines.values():
-                if line.asked:
+                if line.requests:
                     poll.register(line.wire, select.POLLIN | (select.POLLOUT if line.wire.unsent else 0))
             poll.poll(timeout_s * 1000)
         now_s = time.monotonic()
         for address, line in list(self._lines.items()):
-            if line.asked and self._failed is None:
+            if line.requests and self._failed is None:
                 lost = line.wire.flush() or self._answers(line, now_s)
-                if lost is not None or (line.asked and now_s - line.heard_s > ANSWER_S):
+                if lost is not None or (line.requests and now_s - line.received_s > ANSWER_S):
                     self._drop(address, line)
-        self._look_after(now_s)
+        self._check_connections(now_s)
         if self._failed is not None:
             self._hang_up()
 
     def _answers(self, line: _Line, now_s: float) -> Lost | None:
-        while line.asked and self._failed is None:
+        while line.requests and self._failed is None:
             answer = line.wire.receive(lambda size: memoryview(bytearray(size)))
             if answer is None or isinstance(answer, Lost):
                 return answer
-            line.heard_s = now_s
-            number, batches = line.asked.popleft()
+            line.received_s = now_s
+            number, batches = line.requests.popleft()
             found = taken(answer.data)
             if number != answer.number or isinstance(found, Lost) or not _answers_all(found, batches):
-                line.asked.appendleft((number, batches))
+                line.requests.appendleft((number, batches))
                 return Lost("an answer to something else")
             for track, batch in batches:
-                said = found[track.name, track.partition]
-                arrived = track.answered(batch, said.error, said.first_offset)
+                response = found[track.name, track.partition]
+                arrived = track.answered(batch, response.error, response.first_offset)
                 if arrived is None:
-                    self._fail(track, said.error)
+                    self._fail(track, response.error)
                     return None
-                self._tell(arrived)
+                self._acknowledge(arrived)
             self._push([track for track, _ in batches])
         return None
 
-    def _tell(self, arrived: list[Batch]) -> None:
+    def _acknowledge(self, arrived: list[Batch]) -> None:
         for batch in arrived:
             assert batch.first_offset is not None
             self._pause_s = _LEAST_PAUSE_S
             self._held_bytes -= batch.size
             self._held_records -= batch.count
-            for done, count in batch.told:
+            for done, count in batch.callbacks:
                 done(batch.first_offset + count)
 
-    def _look_after(self, now_s: float) -> None:
+    def _check_connections(self, now_s: float) -> None:
         """See to what has waited too long, and to what has lost its leader."""
         if self._failed is None:
             for track in self._tracks.values():

@@ -100,9 +100,9 @@ def count_records(at, end):
         behind = _batch_end(at, end)
         if behind < 0:
             return count
-        said = _big(at + _COUNT, 4)
-        if said > 0 and said * LEAST_RECORD_BYTES <= behind - at:
-            count += said
+        declared = _big(at + _COUNT, 4)
+        if declared > 0 and declared * LEAST_RECORD_BYTES <= behind - at:
+            count += declared
         at = behind
 
 

@@ -56,17 +56,17 @@ class Piece:
 
 @dataclass(slots=True, eq=False)
 class Batch:
-    """Records that go out together. ``told``: whom to tell, and how many of its records come before that.
+    """Records that go out together. ``callbacks``: whom to tell, and how many of its records come before that.
 
-    ``size``: bytes as they were handed over; ``asked``: whether it is on its way; ``first_offset``: where it lies.
+    ``size``: bytes as they were handed over; ``in_flight``: whether it is on its way; ``first_offset``: where it lies.
     """
 
     data: bytes
     count: int
     size: int
     since_s: float
-    told: list[tuple[Callable[[int], None], int]] = field(default_factory=list)
-    asked: bool = False
+    callbacks: list[tuple[Callable[[int], None], int]] = field(default_factory=list)
+    in_flight: bool = False
     first_offset: int | None = None
 
 
@@ -89,7 +89,7 @@ class BatchWriter:
         """Take as much from the pieces as fits into a batch: at least one record."""
         if _are_few(pieces, min(self._room, _FEW_BYTES)):
             return self._write_few(pieces, producer, sequence, now_ms)
-        since_s, size, count, at, told = pieces[0].since_s, 0, 0, HEAD_BYTES, []
+        since_s, size, count, at, callbacks = pieces[0].since_s, 0, 0, HEAD_BYTES, []
         self._make_room(self._room)
         while pieces:
             piece = pieces[0]
@@ -100,25 +100,25 @@ class BatchWriter:
             count, at, piece.row = count + end - piece.row, at + used, end
             if end < piece.records.count:
                 break
-            told.append((piece.done, count))
+            callbacks.append((piece.done, count))
             pieces.popleft()
         data = self._finished(at, count, producer, sequence, now_ms)
-        return Batch(data, count, size, since_s, told)
+        return Batch(data, count, size, since_s, callbacks)
 
     def _write_few(self, pieces: deque[Piece], producer: Producer, sequence: int, now_ms: int) -> Batch:
         """All of them, in Python. Not compressed: of so little that saves nobody anything."""
-        since_s, size, count, told = pieces[0].since_s, 0, 0, []
+        since_s, size, count, callbacks = pieces[0].since_s, 0, 0, []
         data = bytearray(HEAD_BYTES)
         for piece in pieces:
             for value, header, key in piece.records.rows():
                 data += _record(count, value, header, key)
                 count += 1
             size += piece.records.size
-            told.append((piece.done, count))
+            callbacks.append((piece.done, count))
         pieces.clear()
         _put_head(data, len(data), 0, count, producer, sequence, now_ms)
         _SUM.pack_into(data, _HEAD.size, self._sum(ctypes.addressof(ctypes.c_char.from_buffer(data)), len(data)))
-        return Batch(bytes(data), count, size, since_s, told)
+        return Batch(bytes(data), count, size, since_s, callbacks)
 
     def _alone(self, piece: Piece, at: int) -> tuple[int, int]:
         """One record that is larger than a batch should be."""

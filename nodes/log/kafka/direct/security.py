@@ -80,14 +80,14 @@ class Dialer:
             raise ValueError(str(error)) from error
 
     def _log_in(self, wire: Wire, mechanism: str) -> Lost | None:
-        answer = wire.ask(SASL_HANDSHAKE, _HANDSHAKE_VERSION, text(mechanism))
+        answer = wire.request(SASL_HANDSHAKE, _HANDSHAKE_VERSION, text(mechanism))
         if isinstance(answer, Lost):
             return answer
         error = Cursor(answer).number(2)
         if error:
             return Unserved(f"the broker does not take {mechanism} (error {error})")
         if mechanism == "PLAIN":
-            answer = _say(wire, f"\0{self._user}\0{self._password}".encode())
+            answer = _authenticate(wire, f"\0{self._user}\0{self._password}".encode())
             return answer if isinstance(answer, Lost) else None
         return scram(wire, _HASHES[mechanism], self._user, self._password)
 
@@ -140,9 +140,9 @@ def _context(properties: Mapping[str, Any]) -> ssl.SSLContext:
     return context
 
 
-def _say(wire: Wire, said: bytes) -> bytes | Lost:
+def _authenticate(wire: Wire, message: bytes) -> bytes | Lost:
     """A step of the log-in; what the broker answers."""
-    answer = wire.ask(SASL_AUTHENTICATE, _AUTHENTICATE_VERSION, struct.pack(">i", len(said)) + said)
+    answer = wire.request(SASL_AUTHENTICATE, _AUTHENTICATE_VERSION, struct.pack(">i", len(message)) + message)
     if isinstance(answer, Lost):
         return answer
     cursor = Cursor(answer)
@@ -159,7 +159,7 @@ def scram(wire: Wire, algorithm: str, user: str, password: str) -> Lost | None:
     """RFC 5802, without channel binding; the broker has to prove that it knows the password too."""
     nonce = base64.b64encode(secrets.token_bytes(24)).decode()
     bare = f"n={user.replace('=', '=3D').replace(',', '=2C')},r={nonce}"
-    first = _say(wire, b"n,," + bare.encode())
+    first = _authenticate(wire, b"n,," + bare.encode())
     if isinstance(first, Lost):
         return first
     fields = _fields(first)
@@ -176,7 +176,7 @@ def scram(wire: Wire, algorithm: str, user: str, password: str) -> Lost | None:
     key = hmac.digest(salted, b"Client Key", algorithm)
     signature = hmac.digest(hashlib.new(algorithm, key).digest(), signed, algorithm)
     proof = base64.b64encode(bytes(one ^ other for one, other in zip(key, signature, strict=True))).decode()
-    last = _say(wire, f"{without_proof},p={proof}".encode())
+    last = _authenticate(wire, f"{without_proof},p={proof}".encode())
     if isinstance(last, Lost):
         return last
     expected = hmac.digest(hmac.digest(salted, b"Server Key", algorithm), signed, algorithm)
@@ -185,6 +185,6 @@ def scram(wire: Wire, algorithm: str, user: str, password: str) -> Lost | None:
     return None
 
 
-def _fields(said: bytes) -> dict[str, str]:
-    rows = (row.partition("=") for row in said.decode("utf-8", "replace").split(","))
+def _fields(message: bytes) -> dict[str, str]:
+    rows = (row.partition("=") for row in message.decode("utf-8", "replace").split(","))
     return {name: value for name, _, value in rows}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nexmark.latency.load import Load
-from nexmark.latency.report import FailoverRow, sensitivity_ratios, told_ratios
+from nexmark.latency.report import FailoverRow, ratio_lines, sensitivity_ratios
 
 
 def row(engine: str, profile: str, sensitivity: float) -> FailoverRow:
@@ -19,7 +19,7 @@ def test_each_peer_is_compared_with_holon() -> None:
     rows = [row("flink", "default", 900.0), row("holon", "", 20.0), row("flink", "tuned:spare", 50.0)]
     ratios = sensitivity_ratios(rows)
     assert ratios == {"flink default": 45.0, "flink tuned:spare": 2.5}
-    assert told_ratios(ratios)[0] == "sensitivity of flink default: 45.0 times Holon's"
+    assert ratio_lines(ratios)[0] == "sensitivity of flink default: 45.0 times Holon's"
 
 
 def test_without_holon_or_without_an_effect_on_it_there_is_no_ratio() -> None:

@@ -122,7 +122,7 @@ def test_lines_of_the_nodes_stand_above_the_live_view(monkeypatch: pytest.Monkey
         assert screen.due()
         screen.show(progress())
         assert not screen.due()
-        screen.say("node 1 | [bold] is no markup")
+        screen.print_line("node 1 | [bold] is no markup")
     assert "node 1 | [bold] is no markup" in file.getvalue()
 
 
@@ -131,6 +131,6 @@ def test_without_a_terminal_there_is_a_line_now_and_then() -> None:
     with LineScreen(said.append, interval_s=0.0) as screen:
         assert screen.due()
         screen.show(progress())
-        screen.say("something")
+        screen.print_line("something")
     assert said == [one_line(progress()), "something"]
     assert not LineScreen(said.append).due()

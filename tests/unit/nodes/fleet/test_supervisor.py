@@ -44,12 +44,12 @@ class Watch:
         self.fleet = FakeFleet("m:j", load_settings(environ={}), 2)
         self.fleet.start()
         self.supervisor = Supervisor(self.fleet, self.said.append)
-        self.supervisor.look(0.0, is_over=never)
+        self.supervisor.check(0.0, is_over=never)
 
     def ends(self, member: int, code: int, at_s: float, over: bool = False) -> None:
         process: Any = self.fleet.members[member].process
         process.returncode = code
-        self.supervisor.look(at_s, lambda: over)
+        self.supervisor.check(at_s, lambda: over)
 
     @property
     def numbers(self) -> list[int]:
@@ -60,9 +60,9 @@ class Watch:
 def test_a_node_that_crashes_or_just_ends_is_started_again_after_a_second(code: int) -> None:
     watch = Watch()
     watch.ends(1, code, at_s=10.0)
-    watch.supervisor.look(10.9, is_over=never)
+    watch.supervisor.check(10.9, is_over=never)
     assert watch.numbers == [0, 1]
-    watch.supervisor.look(11.0, is_over=never)
+    watch.supervisor.check(11.0, is_over=never)
     assert watch.numbers == [0, 1, 1] and watch.supervisor.restarts == 1
     assert watch.said[0].startswith("node 1 has ended: ") and watch.said[0].endswith("starting it again in 1 s")
 
@@ -79,7 +79,7 @@ def test_the_log_is_to_be_checked_where_a_node_may_have_met_damaged_pages(code: 
 def test_a_node_that_has_said_why_it_cannot_go_on_is_not_started_again(code: int) -> None:
     watch = Watch()
     watch.ends(0, code, at_s=1.0)
-    watch.supervisor.look(60.0, is_over=never)
+    watch.supervisor.check(60.0, is_over=never)
     assert watch.numbers == [0, 1]
     assert watch.said == [f"node 0 has ended: exit code {code}; not started again, as that would not help"]
 
@@ -89,10 +89,10 @@ def test_three_restarts_a_minute_are_enough() -> None:
     member = 0
     for round in range(3):
         watch.ends(member, -6, at_s=round * 10.0)
-        watch.supervisor.look(round * 10.0 + 1, is_over=never)
+        watch.supervisor.check(round * 10.0 + 1, is_over=never)
         member = len(watch.fleet.members) - 1
     watch.ends(member, -6, at_s=30.0)
-    watch.supervisor.look(40.0, is_over=never)
+    watch.supervisor.check(40.0, is_over=never)
     assert watch.numbers == [0, 1, 0, 0, 0]
     assert watch.said[-1] == "node 0 has ended: killed by SIGABRT; given up after 3 restarts within a minute"
     assert not watch.supervisor.exhausted  # the other one runs
@@ -105,7 +105,7 @@ def crash_often(watch: Watch, times: int, every_s: float = 3.0) -> None:
     member = 0
     for number in range(times):
         watch.ends(member, -11, at_s=number * every_s)
-        watch.supervisor.look(number * every_s + 1.5, is_over=never)
+        watch.supervisor.check(number * every_s + 1.5, is_over=never)
         member = len(watch.fleet.members) - 1
 
 
@@ -128,7 +128,7 @@ def test_what_is_to_last_is_not_given_up_once_it_has_begun() -> None:
     for at_s, pause_s in ((13.0, 2), (20.0, 4), (30.0, 8)):
         watch.ends(len(watch.fleet.members) - 1, -11, at_s=at_s)
         assert watch.said[-1].endswith(f"starting it again in {pause_s} s")
-        watch.supervisor.look(at_s + pause_s, is_over=never)
+        watch.supervisor.check(at_s + pause_s, is_over=never)
     assert watch.numbers[2:] == [0] * 7
 
 
@@ -137,7 +137,7 @@ def test_after_a_quiet_minute_a_node_has_all_its_restarts_again() -> None:
     member = 0
     for round in range(8):
         watch.ends(member, -6, at_s=round * 25.0)
-        watch.supervisor.look(round * 25.0 + 1, is_over=never)
+        watch.supervisor.check(round * 25.0 + 1, is_over=never)
         member = len(watch.fleet.members) - 1
     assert watch.supervisor.restarts == 8
 
@@ -150,7 +150,7 @@ def test_a_node_whose_log_does_not_answer_is_started_again_as_often_as_it_takes(
         pause_s = 0.0
         while len(watch.fleet.members) == began:
             pause_s += 1.0
-            watch.supervisor.look(at_s + pause_s, is_over=never)
+            watch.supervisor.check(at_s + pause_s, is_over=never)
         pauses.append(pause_s)
         at_s, member = at_s + pause_s + 5.0, began
     assert pauses == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0, 30.0]
@@ -165,7 +165,7 @@ def in_vain(watch: Watch) -> None:
         for member in watch.fleet.members:
             process: Any = member.process
             process.returncode = 4
-        watch.supervisor.look(float(at_s), is_over=never)
+        watch.supervisor.check(float(at_s), is_over=never)
 
 
 def test_a_log_that_has_never_answered_is_given_up() -> None:
@@ -178,7 +178,7 @@ def test_a_log_that_has_never_answered_is_given_up() -> None:
 def test_a_log_that_has_answered_a_node_once_is_not_given_up() -> None:
     watch = Watch()
     watch.supervisor.has_begun = lambda: True
-    watch.supervisor.look(0.0, is_over=never)
+    watch.supervisor.check(0.0, is_over=never)
     watch.supervisor.has_begun = lambda: False
     in_vain(watch)
     assert not watch.supervisor.exhausted and len(watch.numbers) > 20
@@ -188,7 +188,7 @@ def test_restarts_for_want_of_the_log_do_not_use_up_those_for_crashes() -> None:
     watch, member = Watch(), 0
     for round, code in enumerate([4, -6, 4, -6, 4, -6]):
         watch.ends(member, code, at_s=round * 10.0)
-        watch.supervisor.look(round * 10.0 + 9, is_over=never)
+        watch.supervisor.check(round * 10.0 + 9, is_over=never)
         member = len(watch.fleet.members) - 1
     assert watch.supervisor.restarts == 6
 
@@ -197,7 +197,7 @@ def test_nothing_is_started_once_the_job_is_over() -> None:
     watch = Watch()
     watch.ends(0, -9, at_s=1.0)
     watch.ends(1, 0, at_s=1.5, over=True)
-    watch.supervisor.look(5.0, lambda: True)
+    watch.supervisor.check(5.0, lambda: True)
     assert watch.numbers == [0, 1] and watch.supervisor.exhausted
     assert len(watch.said) == 1
 
@@ -208,7 +208,7 @@ def test_what_a_node_wrote_before_it_ended_is_known_when_its_end_is_judged() -> 
     process: Any = watch.fleet.members[0].process
     asked: list[int | None] = []
     process.returncode = 0
-    watch.supervisor.look(1.0, lambda: not asked.append(process.poll()))  # polls the processes first
+    watch.supervisor.check(1.0, lambda: not asked.append(process.poll()))  # polls the processes first
     assert asked == [0] and watch.said == [] and watch.numbers == [0, 1]
 
 
@@ -216,5 +216,5 @@ def test_a_node_that_the_fleet_killed_stays_dead() -> None:
     watch = Watch()
     watch.fleet.members[0].killed = True
     watch.ends(0, -9, at_s=1.0)
-    watch.supervisor.look(5.0, is_over=never)
+    watch.supervisor.check(5.0, is_over=never)
     assert watch.numbers == [0, 1] and watch.said == []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nodes.log.embedded.damage.stalled_writer import STOPPED_MS, STUCK_MS, Owner, StallWatch
+from nodes.log.embedded.damage.stalled_writer import STOPPED_MS, STUCK_MS, Owner, StalledWriterWatch
 
 LOOK_MS = 50
 
@@ -11,7 +11,7 @@ def killed_after(
     states: list[str], *, acquisitions: list[tuple[int, int]] | None = None, look_ms: float = LOOK_MS
 ) -> int | None:
     """The look at which the owner is killed, or None."""
-    watch = StallWatch()
+    watch = StalledWriterWatch()
     for at, state in enumerate(states):
         owner = Owner(1, 1, state) if state else None
         acquisition = acquisitions[at] if acquisitions else (7, 100)
@@ -31,7 +31,7 @@ def test_an_owner_that_goes_on_in_between_starts_again() -> None:
 
 def test_an_owner_that_is_stopped_and_continued_in_turns_is_not_stopped() -> None:
     """A limiter of CPU time: each look finds it stopped, and it has run a little since the one before."""
-    watch = StallWatch()
+    watch = StalledWriterWatch()
     assert not any(watch.must_kill(at * LOOK_MS, (7, 100), Owner(1, 1, "T", at)) for at in range(100))
     assert any(watch.must_kill((100 + at) * LOOK_MS, (7, 100), Owner(1, 1, "T", 100)) for at in range(10))
 
@@ -56,7 +56,7 @@ def test_an_owner_that_is_unknown_or_our_own_is_left_alone() -> None:
 
 def test_time_in_which_we_did_not_look_hardly_counts() -> None:
     """All processes were stopped together, and go on together: the first look shows the owner still stopped."""
-    watch = StallWatch()
+    watch = StalledWriterWatch()
     assert not watch.must_kill(0, (7, 100), Owner(1, 1, "T"))
     assert not watch.must_kill(60_000, (7, 100), Owner(1, 1, "T"))
     assert not watch.must_kill(60_050, (7, 100), Owner(1, 1, "R"))

@@ -30,14 +30,14 @@ CODES = {
     "COORDINATOR_NOT_AVAILABLE NOT_COORDINATOR KAFKA_STORAGE_ERROR UNKNOWN",
     Remedy.RENEW: "OUT_OF_ORDER_SEQUENCE_NUMBER UNKNOWN_PRODUCER_ID INVALID_PRODUCER_EPOCH _PURGE_QUEUE "
     "_PURGE_INFLIGHT _FATAL _GAPLESS_GUARANTEE _FENCED",
-    Remedy.LOOK: "UNKNOWN_TOPIC_OR_PART _UNKNOWN_TOPIC _UNKNOWN_PARTITION",
+    Remedy.RECHECK: "UNKNOWN_TOPIC_OR_PART _UNKNOWN_TOPIC _UNKNOWN_PARTITION",
     Remedy.REFUSED: "TOPIC_AUTHORIZATION_FAILED SASL_AUTHENTICATION_FAILED",
     Remedy.FINAL: "MSG_SIZE_TOO_LARGE POLICY_VIOLATION OFFSET_OUT_OF_RANGE",
 }
 ERRORS: dict[Remedy, type[LogError]] = {
     Remedy.WAIT: LogUnavailable,
     Remedy.RENEW: LogInterrupted,
-    Remedy.LOOK: UnknownTopic,
+    Remedy.RECHECK: UnknownTopic,
     Remedy.REFUSED: LogUnavailable,
     Remedy.FINAL: LogError,
 }
@@ -163,7 +163,7 @@ def test_our_own_batches_are_sent_again_where_waiting_helps(help: Remedy, code: 
     batch = track.next_batch(lambda pieces, sequence: Batch(b"", pieces.popleft().records.count, 1, 0.0, []))
     assert batch is not None
     again = track.answered(batch, code, -1) == []
-    assert again is (help in (Remedy.WAIT, Remedy.LOOK)) is (code in SENT_AGAIN)
+    assert again is (help in (Remedy.WAIT, Remedy.RECHECK)) is (code in SENT_AGAIN)
 
 
 @pytest.mark.parametrize("code", [code for help, code in EACH if help is Remedy.RENEW])

@@ -29,7 +29,7 @@ class Broker(Wire):
     """Gives from each partition as many bytes as it is asked for, as brokers do, batch or not."""
 
     def __init__(self, logs: list[bytes]) -> None:
-        self.logs, self.at, self.asked = logs, [0] * len(logs), list[int]()
+        self.logs, self.at, self.limits = logs, [0] * len(logs), list[int]()
         self._body = b""
 
     def flush(self) -> None:
@@ -39,10 +39,10 @@ class Broker(Wire):
         request = b"".join(parts)
         behind = struct.calcsize(">iiiibiii") + len(text(TOPIC)) + 4
         found = [struct.unpack_from(">iiqqi", request, behind + 28 * k) for k in range(len(self.logs))]
-        self.asked = [asked for *_, asked in found]
+        self.limits = [limits for *_, limits in found]
         parts = [struct.pack(">ihii", 0, 0, 0, 1), text(TOPIC), struct.pack(">i", len(found))]
-        for partition, _, _, _, asked in found:
-            data = self.logs[partition][self.at[partition] :][:asked]
+        for partition, _, _, _, limits in found:
+            data = self.logs[partition][self.at[partition] :][:limits]
             parts += [struct.pack(">ihqqqiii", partition, 0, 0, 0, 0, 0, -1, len(data)), data]
             self.at[partition] += len(data) - len(cut_off(data))
         self._body = b"".join(parts)
@@ -82,37 +82,37 @@ def test_once_the_size_of_batches_is_known_little_is_sent_in_vain(
             assert not isinstance(one, Passed | Refused)
             if one[1] == 0:
                 offsets += one[2].offsets.tolist()
-        given.append((broker.asked[0], broker.at[0] - before))
+        given.append((broker.limits[0], broker.at[0] - before))
     offsets += [n for one in cast("list[Any]", fetcher.take()) if one[1] == 0 for n in one[2].offsets.tolist()]
     assert offsets == list(range(30))
     assert given[0] == (56_000, sum(map(len, batches[:2])))  # 17,000 bytes of the third are sent for nothing
-    for asked, used in given[1:-1]:
-        assert 0.9 * asked < used <= asked <= 56_000
+    for limits, used in given[1:-1]:
+        assert 0.9 * limits < used <= limits <= 56_000
 
 
 def answered(place: Place, size: int, partitions: int) -> tuple[int, int]:
     """How much is asked for next, and how many batches of that size fit, once an answer broke off in one."""
     place.cut_off(memoryview(_HEAD.pack(7, size - _HEAD.size)))
-    return place.ask_bytes(partitions), place.ask_bytes(partitions) // size
+    return place.fetch_bytes(partitions), place.fetch_bytes(partitions) // size
 
 
 @pytest.mark.parametrize("partitions", [1, 2, 4, 30])
 @pytest.mark.parametrize("size", [70, 16_000, 1_370_000, 5_000_000, 6_200_000, 15_000_000])
 def test_what_is_asked_for_has_room_for_whole_batches_and_is_no_more_than_a_share(size: int, partitions: int) -> None:
-    asked, fit = answered(Place((TOPIC, 0), 0, 0), size, partitions)
+    limits, fit = answered(Place((TOPIC, 0), 0, 0), size, partitions)
     assert fit >= 1
-    assert asked - fit * size <= max(asked // 30, size // 30 + 1)
-    assert asked <= max(PARTITION_BYTES, size + size // 30)
-    assert partitions * asked <= ANSWER_BYTES or asked <= max(2 << 20, size + size // 30)
+    assert limits - fit * size <= max(limits // 30, size // 30 + 1)
+    assert limits <= max(PARTITION_BYTES, size + size // 30)
+    assert partitions * limits <= ANSWER_BYTES or limits <= max(2 << 20, size + size // 30)
 
 
 @pytest.mark.parametrize("length", [-(1 << 31), -12, -1, 0, (1 << 31) - 1])
 def test_a_length_that_is_none_leads_to_no_strange_request(length: int) -> None:
     place = Place((TOPIC, 0), 0, 0)
     place.cut_off(memoryview(_HEAD.pack(0, length)))
-    assert 1 << 20 < place.ask_bytes(2) <= ANSWER_BYTES
+    assert 1 << 20 < place.fetch_bytes(2) <= ANSWER_BYTES
     place.cut_off(memoryview(b"short"))
-    assert 1 << 20 < place.ask_bytes(2) <= ANSWER_BYTES
+    assert 1 << 20 < place.fetch_bytes(2) <= ANSWER_BYTES
 
 
 class Silent(Broker):

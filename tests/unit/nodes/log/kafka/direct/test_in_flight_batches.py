@@ -54,32 +54,32 @@ FATES = ("taken", "taken", "taken", "lost before", "lost after", "not leader", "
 
 @given(sizes=st.lists(st.integers(1, 3), min_size=1, max_size=12), fates=st.lists(st.sampled_from(FATES), max_size=40))
 def test_each_record_arrives_once_and_in_order_whatever_becomes_of_requests(sizes: list[int], fates: list[str]) -> None:
-    track, broker, asked, numbers = Track("t", 0), Broker(), deque[Batch](), iter(range(200))
-    handed, told, unlucky = b"", 0, iter(fates)
+    track, broker, in_flight, numbers = Track("t", 0), Broker(), deque[Batch](), iter(range(200))
+    handed, callbacks, unlucky = b"", 0, iter(fates)
     for size in sizes:
         data = bytes(next(numbers) for _ in range(size))
         handed += data
         some(track, data)
-    while told < len(handed):
+    while callbacks < len(handed):
         if track.resumable():
             track.resume()
         while (batch := track.next_batch(write)) is not None:
-            asked.append(batch)
+            in_flight.append(batch)
         assert len(track.batches) <= MAX_BATCHES
-        batch, fate = asked.popleft(), next(unlucky, "taken")
+        batch, fate = in_flight.popleft(), next(unlucky, "taken")
         error, offset = (NOT_LEADER, -1) if fate in ("not leader", "lost before") else broker.take(batch.data)
         if fate.startswith("lost"):
             if fate == "lost after":
-                for one in asked:
+                for one in in_flight:
                     broker.take(one.data)
             track.lost()
-            asked.clear()
+            in_flight.clear()
             continue
         arrived = track.answered(batch, TOO_LATE if fate == "late but taken" and not error else error, offset)
         assert arrived is not None
         for one in arrived:
-            assert one.first_offset == told
-            told += one.count
+            assert one.first_offset == callbacks
+            callbacks += one.count
     assert b"".join(broker.log) == handed
     assert track.oldest_s() is None
 

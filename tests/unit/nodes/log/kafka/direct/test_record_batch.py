@@ -96,19 +96,19 @@ def rows_of(data: bytes, sequence: int) -> list[Row]:
     return rows
 
 
-def piece(rows: Sequence[Row], told: list[int], name: int, listed: bool = False) -> Piece:
+def piece(rows: Sequence[Row], callbacks: list[int], name: int, listed: bool = False) -> Piece:
     """``listed``: as a list of values, of which few are written without the loops."""
     values, headers, keys = zip(*rows, strict=True)
     records = Records(list(values) if listed else BinaryColumn.of(values), headers, keys)
-    return Piece(records, lambda end: told.append(name), 0.0)
+    return Piece(records, lambda end: callbacks.append(name), 0.0)
 
 
 def written(
     compiled: Compiled, parts: Sequence[Sequence[Row]], batch_bytes: int, packed: bool, listed: bool = False
 ) -> list[Batch]:
     """All of these, as batches."""
-    writer, told, batches, sequence = BatchWriter(compiled, batch_bytes, packed), [], [], 0
-    waiting = deque(piece(rows, told, number, listed) for number, rows in enumerate(parts))
+    writer, callbacks, batches, sequence = BatchWriter(compiled, batch_bytes, packed), [], [], 0
+    waiting = deque(piece(rows, callbacks, number, listed) for number, rows in enumerate(parts))
     while waiting:
         batches.append(writer.write(waiting, WRITTEN_BY, sequence, 1234))
         sequence += batches[-1].count
@@ -128,8 +128,8 @@ def test_few_records_are_written_in_python_as_the_loops_write_them(compiled: Com
     assert [(batch.data, batch.count, batch.size) for batch in listed] == [
         (batch.data, batch.count, batch.size) for batch in plain
     ]
-    assert [[count for _, count in batch.told] for batch in listed] == [
-        [count for _, count in batch.told] for batch in plain
+    assert [[count for _, count in batch.callbacks] for batch in listed] == [
+        [count for _, count in batch.callbacks] for batch in plain
     ]
 
 
@@ -161,17 +161,17 @@ def test_what_was_handed_over_stays_what_it_was(compiled: Compiled, count: int) 
 
 
 def test_who_handed_over_is_told_where_his_last_record_lies(compiled: Compiled) -> None:
-    writer, told = BatchWriter(compiled, 1_000, False), []
-    waiting = deque([piece([(b"a" * 300, b"", None)] * 5, told, 1), piece([(b"b", b"", None)], told, 2)])
+    writer, callbacks = BatchWriter(compiled, 1_000, False), []
+    waiting = deque([piece([(b"a" * 300, b"", None)] * 5, callbacks, 1), piece([(b"b", b"", None)], callbacks, 2)])
     batches = []
     while waiting:
         batches.append(writer.write(waiting, WRITTEN_BY, 0, 1234))
     assert [batch.count for batch in batches] == [3, 3]
-    assert [[count for _, count in batch.told] for batch in batches] == [[], [2, 3]]
+    assert [[count for _, count in batch.callbacks] for batch in batches] == [[], [2, 3]]
     for batch in batches:
-        for done, count in batch.told:
+        for done, count in batch.callbacks:
             done(count)
-    assert told == [1, 2]
+    assert callbacks == [1, 2]
 
 
 def test_a_record_above_the_batch_goes_alone(compiled: Compiled) -> None:

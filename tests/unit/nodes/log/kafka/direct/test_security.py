@@ -27,7 +27,7 @@ class Broker:
         self.said: list[str] = []
         self.challenge = ""
 
-    def ask(self, api: int, version: int, request: bytes) -> bytes:
+    def request(self, api: int, version: int, request: bytes) -> bytes:
         said = request[4:].decode()
         self.said.append(said)
         if len(self.said) == 1:
@@ -65,7 +65,7 @@ def test_the_example_of_the_rfc_gives_its_proof(monkeypatch: pytest.MonkeyPatch)
     class Example:
         said: list[bytes] = []  # noqa: RUF012
 
-        def ask(self, api: int, version: int, request: bytes) -> bytes:
+        def request(self, api: int, version: int, request: bytes) -> bytes:
             self.said.append(request[4:])
             nonce = "rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
             first = f"r={nonce},s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
@@ -103,8 +103,8 @@ class Garbled(Broker):
         super().__init__()
         self.first, self.last = first, last
 
-    def ask(self, api: int, version: int, request: bytes) -> bytes:
-        right = super().ask(api, version, request)
+    def request(self, api: int, version: int, request: bytes) -> bytes:
+        right = super().request(api, version, request)
         nonce = self.challenge.partition(",")[0].encode()
         if len(self.said) > 1:
             garbled: bytes | None = self.last
