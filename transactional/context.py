@@ -102,13 +102,13 @@ class Context:
     __slots__ = (
         "_call_chain",
         "_calls",
-        "_chance",
         "_entity",
         "_home",
         "_left",
         "_operator",
         "_path",
         "_place",
+        "_random",
         "issued",
         "key",
     )  # fmt: skip
@@ -122,7 +122,7 @@ class Context:
         self._path = path
         self._calls = 0
         self._left = place.program.limits.max_steps
-        self._chance: DeterministicRandom | None = None
+        self._random: DeterministicRandom | None = None
         self._home: Context | None = None
         self.issued: dict[Issued, None] | None = None
         """Calls that the function has begun and not awaited."""
@@ -145,9 +145,9 @@ class Context:
     @property
     def random(self) -> DeterministicRandom:
         """Random numbers that a rerun draws again, decided by transaction and call."""
-        if self._chance is None:
-            self._chance = DeterministicRandom(encode((self._place.seed, self._call_chain, self._path)))
-        return self._chance
+        if self._random is None:
+            self._random = DeterministicRandom(encode((self._place.seed, self._call_chain, self._path)))
+        return self._random
 
     def uuid(self) -> str:
         """A random UUID (version 4) that a rerun draws again."""

@@ -104,12 +104,12 @@ def describe(error: BaseException, declared: Mapping[str, type[Exception]] | Non
         fields = error.aborted.fields
         return Aborted(_text(kind), (*map(_plain, arguments[:MOST_ARGUMENTS]), *([fields] if fields else [])))
     kind, arguments = type(error).__name__, _ARGUMENTS.__get__(error)
-    said = tuple(map(_plain, arguments[:MOST_ARGUMENTS]))
+    plain = tuple(map(_plain, arguments[:MOST_ARGUMENTS]))
     if declared is not None and declared.get(kind) is type(error):
         fields = _fields(error, arguments)
         if fields:
-            return Aborted(_text(kind), (*said, fields))
-    return Aborted(_text(kind), said)
+            return Aborted(_text(kind), (*plain, fields))
+    return Aborted(_text(kind), plain)
 
 
 _ARGUMENTS: Any = vars(BaseException)["args"]

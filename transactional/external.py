@@ -68,7 +68,7 @@ class Asking(msgspec.Struct, array_like=True, frozen=True):
         return Answer(self.call_chain, self.path, self.function, digest(self.arguments), result, failure)
 
 
-def look_up(asking: Asking, continued: Continued | None, max_answers: int) -> bytes | Aborted:
+def find_answer(asking: Asking, continued: Continued | None, max_answers: int) -> bytes | Aborted:
     """The finding of ``ctx.external``: a result, or the outcome of the transaction.
 
     ``Answered`` holds what the call itself failed with; else the call has to be made, has changed, or is one too many.

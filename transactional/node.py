@@ -165,7 +165,7 @@ class TransactionNode:
                 break
         for unit in sorted(self.standing_by):
             self.standing_by[unit].forget(self.ledger.done)
-        said = (*self.ledger.hanging.to_say(), *self.ledger.crashing.to_say())
+        said = (*self.ledger.hanging.take_unpublished(), *self.ledger.crashing.take_unpublished())
         out += [AppendEpochs(to_bytes(each)) for each in said]
         out = self._without_early_commits(out)
         return together(travelling(out, self.config.compress_bytes, self.config.piece_bytes))

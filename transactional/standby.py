@@ -124,6 +124,6 @@ def _is_missing(kept: _Kept, ledger: Ledger) -> bool:
         case ReadSetSnapshot():
             return message.partition not in ledger.epoch(message.epoch).read_sets
         case TimeoutAcknowledgement():
-            return ledger.hanging.agreed(message.epoch, message.partition) < message.count
+            return ledger.hanging.acknowledged(message.epoch, message.partition) < message.count
         case _:  # a standby holds records as they are before they are cut into pieces
             return False

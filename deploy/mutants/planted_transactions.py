@@ -257,7 +257,7 @@ TRANSACTIONS = (
     Mutant(
         "a declared exception loses its fields",
         "transactional/errors.py",
-        "        if fields:\n            return Aborted(_text(kind), (*said, fields))\n",
+        "        if fields:\n            return Aborted(_text(kind), (*plain, fields))\n",
         "",
         tests=(CALLS + "test_a_declared_exception_comes_back_with_its_type_and_fields",),
     ),

@@ -61,10 +61,10 @@ class Mix:
     def _check(self, name: str, shape: Shape, done: History, execute: Execute) -> list[str]:
         start = len(name) + 1
         mine = History()
-        for request in done.asked:
+        for request in done.requests:
             if request.id.startswith(f"{name}:"):
                 bare = request.id[start:]
-                mine.asked.append(replace(request, id=bare))
+                mine.requests.append(replace(request, id=bare))
                 mine.outcomes[bare] = done.outcomes[request.id]
                 mine.sent[bare] = done.sent[request.id]
                 mine.answered[bare] = done.answered[request.id]

@@ -29,7 +29,7 @@ class SerialRun:
     def measure(self, count: int) -> None:
         """The first requests, kept in the history."""
         for request in self.workload.requests(self.shape, 0, count):
-            self.history.asked.append(request)
+            self.history.requests.append(request)
             self.history.sent[request.id] = self.clock
             self.history.outcomes[request.id] = self.run(request)
             self.history.answered[request.id] = self.clock - 0.5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from operator import itemgetter
 
-from transactional.conflicts.detection import Settled, Share
+from transactional.conflicts.detection import Revalidation, Share
 from transactional.epochs.messages import Contribution, RoundBarrier
 from transactional.execution.execution import Execution
 
@@ -21,12 +21,12 @@ def dropped_by(earlier: Iterable[RoundBarrier]) -> set[int]:
     return dropped
 
 
-def contribution_of(by_tid: dict[int, Execution], settled: Settled, share: Share) -> Contribution:
+def contribution_of(by_tid: dict[int, Execution], revalidation: Revalidation, share: Share) -> Contribution:
     """Of executions that are settled."""
     executions = [by_tid[tid] for tid in sorted(by_tid)]
     return Contribution(
-        conflicts=settled.conflicts,
-        reads_from=settled.reads_from,
+        conflicts=revalidation.conflicts,
+        reads_from=revalidation.reads_from,
         races=[each.tid for each in executions if each.race or share.is_exceeded_by(each)],
         over=[each.tid for each in executions if each.over and each.calls > each.program.limits.max_calls],
         failures=[

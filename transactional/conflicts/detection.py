@@ -43,7 +43,7 @@ class Share:
 
 
 @dataclass(slots=True)
-class Settled:
+class Revalidation:
     """``conflicts`` ascend; ``reads_from``: (TID, lower TID whose write it has read), in order.
 
     ``writers``: by key, the highest TID that has written it, of those that may.
@@ -77,13 +77,13 @@ class Arriving:
         return execution
 
 
-def settle(
+def revalidate(
     executions: dict[int, Execution],
     dropped: Collection[int],
     share: Share,
     redo: Redo | None,
     arriving: Arriving | None = None,
-) -> Settled:
+) -> Revalidation:
     """Replaces what was run once more in ``executions``, and adds what arrives, in TID order.
 
     So what arrives runs on what lower TIDs have written by now, and need not be run once more for that. ``dropped``:
@@ -92,7 +92,7 @@ def settle(
     writes are kept in TID order (deviation from Aria and Styx, which let the lower one win).
     """
     versions = Versions()
-    found = Settled(writers=versions.writers)
+    found = Revalidation(writers=versions.writers)
     written, tids = versions.writers, executions.keys()
     items, lost = _NOTHING, _NOBODY
     if arriving is not None:
@@ -100,20 +100,20 @@ def settle(
         arriving.site.versions, arriving.site.written = versions, written
         tids = tids | items.keys()
     for tid in sorted(tids):
-        execution, stands = executions.get(tid), tid not in lost
-        if execution is not None and stands:
+        execution, is_valid = executions.get(tid), tid not in lost
+        if execution is not None and is_valid:
             unread = not execution.sources and not execution.scans and written.keys().isdisjoint(execution.reads)
-            if not unread and not _stands(execution, versions):
+            if not unread and not _is_valid(execution, versions):
                 again = redo(execution, versions) if redo is not None and may_write(execution, share) else None
-                stands = again is not None
+                is_valid = again is not None
                 if again is not None:
                     executions[tid] = execution = again
         if arriving is not None and tid in items:
-            if not stands:
+            if not is_valid:
                 arriving.lost.add(tid)
             executions[tid] = execution = arriving.take(tid, execution)
         assert execution is not None
-        if not stands:
+        if not is_valid:
             found.conflicts.append(tid)
             continue
         if execution.sources:
@@ -128,7 +128,7 @@ def may_write(execution: Execution, share: Share) -> bool:
     return not (execution.failures or execution.race or execution.over or share.is_exceeded_by(execution))
 
 
-def _stands(execution: Execution, versions: Versions) -> bool:
+def _is_valid(execution: Execution, versions: Versions) -> bool:
     """Whether it has read what the highest lower TID that may write has written."""
     sources, written = execution.sources or _NONE, versions.writers
     for key, (tid, value) in sources.items():

@@ -153,9 +153,9 @@ def _item(item: WireCall | WireResult) -> str:
 
 def _suspects(tids: tuple[int, ...], roots: Mapping[int, Request], sent: Sent) -> str:
     """The known origin of these transactions: the request where it began here, else a call it made."""
-    told = [_told(tid, roots.get(tid), sent) for tid in tids[:_NAMED]]
+    named = [_transaction_text(tid, roots.get(tid), sent) for tid in tids[:_NAMED]]
     more = f" and {len(tids) - _NAMED} more" if len(tids) > _NAMED else ""
-    return f"in {' or '.join(told)}{more}" if told else "in one of the epoch's transactions"
+    return f"in {' or '.join(named)}{more}" if named else "in one of the epoch's transactions"
 
 
 def _cut(value: object) -> str:
@@ -163,7 +163,7 @@ def _cut(value: object) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
-def _told(tid: int, root: Request | None, sent: Sent) -> str:
+def _transaction_text(tid: int, root: Request | None, sent: Sent) -> str:
     if root is not None:
         return (
             f"transaction {tid} ({root.operator} {root.key!r} {root.function}, request {root.id!r}, "

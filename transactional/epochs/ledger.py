@@ -143,9 +143,9 @@ class Ledger:
             return
         self._expected.add(_name(message))
         if isinstance(message, RoundBarrier):
-            self._take_mark(message)
+            self._take_barrier(message)
         else:
-            self._take_shipment(message)
+            self._take_read_set(message)
 
     def _came(self, message: RoundBarrier | ReadSetSnapshot) -> bool:
         """True for one that was expected. Raises ``Nondeterministic`` if it is another one."""
@@ -210,9 +210,9 @@ class Ledger:
         made._next_cut, made._cut_to = list(state.next_cut), list(state.cut_to)
         made._number(number)
         for barrier in state.barriers:
-            made._mark(barrier)
+            made._receive_barrier(barrier)
         for read_set in state.read_sets:
-            made._shipment(read_set)
+            made._receive_read_set(read_set)
         return made
 
     def forget(self, before: int) -> None:
@@ -257,16 +257,16 @@ class Ledger:
             case Cut():
                 self._cut(message)
             case RoundBarrier():
-                self._mark(message)
+                self._receive_barrier(message)
             case ReadSetSnapshot():
-                self._shipment(message)
+                self._receive_read_set(message)
             case TimeoutProposal():
                 self.changes += 1
                 self.hanging.take(message, self.done)
                 self._finish()
             case TimeoutAcknowledgement():
                 self.changes += 1
-                self.hanging.agree(message)
+                self.hanging.acknowledge(message)
                 self._finish()
             case Attempt():
                 self.changes += 1
@@ -321,15 +321,15 @@ class Ledger:
             following.base = epoch.base + max(each.count for each in epoch.cuts.values())
             number += 1
 
-    def _mark(self, barrier: RoundBarrier) -> None:
+    def _receive_barrier(self, barrier: RoundBarrier) -> None:
         if self.hanging.close(barrier.epoch - 1) and self.position < self.history_end:
             self.changes += 1
             self._finish()  # which did not go on for what might be said of these epochs
         if not self._came(barrier):
             self.changes += 1
-            self._take_mark(barrier)
+            self._take_barrier(barrier)
 
-    def _take_mark(self, barrier: RoundBarrier) -> None:
+    def _take_barrier(self, barrier: RoundBarrier) -> None:
         if barrier.epoch <= self.done or not 0 <= barrier.partition < self.partitions:
             self.repeats += 1
             return
@@ -347,12 +347,12 @@ class Ledger:
                 epoch.outcome = Rerun()
                 self._finish()
 
-    def _shipment(self, read_set: ReadSetSnapshot) -> None:
+    def _receive_read_set(self, read_set: ReadSetSnapshot) -> None:
         if not self._came(read_set):
             self.changes += 1
-            self._take_shipment(read_set)
+            self._take_read_set(read_set)
 
-    def _take_shipment(self, read_set: ReadSetSnapshot) -> None:
+    def _take_read_set(self, read_set: ReadSetSnapshot) -> None:
         if read_set.epoch <= self.done or not 0 <= read_set.partition < self.partitions:
             self.repeats += 1
             return

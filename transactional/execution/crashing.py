@@ -18,7 +18,7 @@ from transactional.errors import Aborted
 
 EVERYWHERE = -1
 """In place of a state partition: the rerun of an epoch, which every node makes."""
-LIVES = 2
+SUSPICIOUS_ATTEMPTS = 2
 """So many lives have to try an epoch until its steps are tried apart."""
 _NOBODY: Mapping[int, Crashes] = {}
 
@@ -36,12 +36,12 @@ Apart = Callable[[Callable[[], object]], Died | None]
 
 @dataclass(frozen=True, slots=True)
 class Trying:
-    """How a node tries. ``life``: its name, empty: it says nothing of attempts. ``apart`` None: it tries nothing so.
+    """How a node tries. ``node``: its name, empty: it says nothing of attempts. ``apart`` None: it tries nothing so.
 
     ``follows``: it runs nothing of which the log does not have the barrier.
     """
 
-    life: str = ""
+    node: str = ""
     apart: Apart | None = None
     follows: bool = False
 
@@ -55,11 +55,11 @@ class Crashing:
 
     def __init__(self, records: Iterable[Attempt | Crashes] = ()) -> None:
         self.trying = Trying()
-        self._lives: dict[int, dict[int, set[str]]] = {}  # by epoch and partition: who has tried
+        self._attempts: dict[int, dict[int, set[str]]] = {}  # by epoch and partition: who has tried
         self._verdicts: dict[tuple[int, int], dict[int, Crashes]] = {}  # by epoch and partition, then TID
         self._void: set[tuple[int, int, int]] = set()  # epoch, partition, TID
         self._due: int | None = None  # an epoch whose rerun was due when this node began
-        self._unsaid: list[Attempt] = []
+        self._unpublished: list[Attempt] = []
         for each in records:
             if isinstance(each, Attempt):
                 self.tried(each)
@@ -70,37 +70,37 @@ class Crashing:
 
     def tried(self, attempt: Attempt) -> None:
         """Of the log."""
-        self._lives.setdefault(attempt.epoch, {}).setdefault(attempt.partition, set()).add(attempt.node)
+        self._attempts.setdefault(attempt.epoch, {}).setdefault(attempt.partition, set()).add(attempt.node)
 
     def has_tried(self, epoch: int, partition: int) -> bool:
         """Whether the log has the attempt of this life."""
-        return self.trying.life in self._lives.get(epoch, {}).get(partition, ())
+        return self.trying.node in self._attempts.get(epoch, {}).get(partition, ())
 
     def is_tried(self, epoch: int) -> bool:
         """Whether somebody has begun with this epoch anew."""
-        return epoch in self._lives
+        return epoch in self._attempts
 
     def is_suspicious(self, epoch: int) -> bool:
         """Whether it was tried so often that its steps are tried apart."""
-        lives = self._lives.get(epoch)
-        return lives is not None and max(map(len, lives.values())) >= LIVES
+        attempts = self._attempts.get(epoch)
+        return attempts is not None and max(map(len, attempts.values())) >= SUSPICIOUS_ATTEMPTS
 
     def find_due(self, epoch: int) -> None:
         """This node has read all that was there, and the rerun of this epoch is due."""
-        if self.trying.life and not self.has_tried(epoch, EVERYWHERE):
+        if self.trying.node and not self.has_tried(epoch, EVERYWHERE):
             self._due = epoch
-            self._unsaid.append(Attempt(EVERYWHERE, epoch, self.trying.life))
+            self._unpublished.append(Attempt(EVERYWHERE, epoch, self.trying.node))
 
     def holds_back(self, epoch: int) -> bool:
         """Whether the attempt of this life to run the epoch again is not on the log yet."""
         return epoch == self._due and not self.has_tried(epoch, EVERYWHERE)
 
-    def to_say(self) -> list[Attempt]:
+    def take_unpublished(self) -> list[Attempt]:
         """The messages for the epochs topic."""
-        if not self._unsaid:
+        if not self._unpublished:
             return []
-        said, self._unsaid = self._unsaid, []
-        return said
+        unpublished, self._unpublished = self._unpublished, []
+        return unpublished
 
     def try_apart(self, epoch: int, step: Callable[[], object]) -> Died | None:
         """The transaction that ends the process in this step of a suspicious epoch; None: the step can be made."""
@@ -134,19 +134,19 @@ class Crashing:
 
     def forget(self, before: int) -> None:
         """Drop what is known of epochs before this one."""
-        if self._lives or self._verdicts or self._void:
-            self._lives = {epoch: each for epoch, each in self._lives.items() if epoch >= before}
+        if self._attempts or self._verdicts or self._void:
+            self._attempts = {epoch: each for epoch, each in self._attempts.items() if epoch >= before}
             self._verdicts = {name: each for name, each in self._verdicts.items() if name[0] >= before}
             self._void = {name for name in self._void if name[0] >= before}
 
     def records(self, done: int) -> list[Attempt | Crashes]:
         """All of this that is on the log of epochs after ``done``, for a snapshot."""
         attempts = [
-            Attempt(partition, epoch, life)
-            for epoch in sorted(self._lives)
+            Attempt(partition, epoch, node)
+            for epoch in sorted(self._attempts)
             if epoch > done
-            for partition in sorted(self._lives[epoch])
-            for life in sorted(self._lives[epoch][partition])
+            for partition in sorted(self._attempts[epoch])
+            for node in sorted(self._attempts[epoch][partition])
         ]
         named = [name for name in sorted(self._verdicts) if name[0] > done]
         return [*attempts, *(each for name in named for each in self._verdicts[name].values())]
@@ -172,7 +172,7 @@ class Caution:
     def __init__(self, crashing: Crashing, partition: int) -> None:
         self._crashing = crashing
         self._partition = partition
-        self._said: int | None = None  # the epoch of which it has said that it tries
+        self._attempted_epoch: int | None = None  # the epoch of which it has said that it tries
         self._until: int | None = None  # the last epoch that an owner before this one can have run; None: not known yet
         self._accuses: tuple[int, int] | None = None  # epoch and TID of a verdict that is on its way
 
@@ -207,13 +207,13 @@ class Caution:
     def _waits_for_attempt(self, coming: NextRound, out: list[Append]) -> bool:
         """This life has just taken the partition over, and says first that it tries an epoch that is not over."""
         crashing, epoch = self._crashing, coming.epoch
-        if not crashing.trying.life or epoch <= coming.done:
+        if not crashing.trying.node or epoch <= coming.done:
             return False
         if self._until is not None and epoch > self._until:
             return False
-        if self._said != epoch:
-            self._said = epoch
-            out.append(AppendEpochs(to_bytes(Attempt(self._partition, epoch, crashing.trying.life))))
+        if self._attempted_epoch != epoch:
+            self._attempted_epoch = epoch
+            out.append(AppendEpochs(to_bytes(Attempt(self._partition, epoch, crashing.trying.node))))
         if not crashing.has_tried(epoch, self._partition):
             return True
         if self._until is None:

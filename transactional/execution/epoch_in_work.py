@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from transactional.conflicts.contributing import contribution_of, dropped_by
-from transactional.conflicts.detection import Arriving, Reexecution, Settled, Share, settle
+from transactional.conflicts.detection import Arriving, Reexecution, Revalidation, Share, revalidate
 from transactional.epochs.decision import Decision
 from transactional.epochs.ledger import Epoch
 from transactional.epochs.messages import Contribution, Crashes, Request, WireCall, WireResult
@@ -21,7 +21,7 @@ class Running:
     """``round``: the last one that ran here."""
 
     site: Site
-    redoing: Reexecution
+    reexecution: Reexecution
     round: int = 0
     executions: dict[int, Execution] = field(default_factory=dict)
     roots: dict[int, Request] = field(default_factory=dict)
@@ -30,8 +30,8 @@ class Running:
     writes: dict[StateKey, bytes | None] = field(default_factory=dict)
     committed: bool = False
     shipped: bool = False
-    agreed: int = 0  # to how many that hang
-    settled: Settled | None = None
+    acknowledged: int = 0  # to how many that hang
+    revalidation: Revalidation | None = None
     dropped: set[int] = field(default_factory=set)  # when they were settled
     lost: set[int] = field(default_factory=set)
     without: int = 0  # verdicts that it goes by
@@ -42,31 +42,31 @@ class Running:
             if crashes.round == self.round + 1:
                 self.executions.setdefault(tid, Execution(self.site, tid, 0)).end_with(crashes.failure)
 
-    def settle(self, epoch: Epoch, share: Share, arriving: Mapping[int, Sequence[WireCall | WireResult]]) -> None:
+    def revalidate(self, epoch: Epoch, share: Share, arriving: Mapping[int, Sequence[WireCall | WireResult]]) -> None:
         """After the last round, and with what the others have sent in it; without that, only if it may matter."""
         rounds = range(1, self.round + 1)
         dropped = dropped_by(barrier for round_ in rounds for barrier in epoch.barriers[round_].values())
-        if arriving or self.settled is None or dropped != self.dropped:
+        if arriving or self.revalidation is None or dropped != self.dropped:
             self.dropped = dropped
-            self.settled = settle(
-                self.executions, dropped, share, self.redoing, Arriving(self.site, arriving, self.lost)
+            self.revalidation = revalidate(
+                self.executions, dropped, share, self.reexecution, Arriving(self.site, arriving, self.lost)
             )
 
     def contribution(self, share: Share) -> Contribution:
         """The partition's contribution to the epoch where it sends nothing in a round."""
-        if self.settled is None:
-            self.settled = settle(self.executions, self.dropped, share, self.redoing)
-        return contribution_of(self.executions, self.settled, share)
+        if self.revalidation is None:
+            self.revalidation = revalidate(self.executions, self.dropped, share, self.reexecution)
+        return contribution_of(self.executions, self.revalidation, share)
 
     def commit(self, decision: Decision) -> None:
         """The writes of what is decided, and its outcomes, both in TID order."""
         again, failed, executions = frozenset(decision.rerun), decision.failed, self.executions
-        if again or failed or self.settled is None:
+        if again or failed or self.revalidation is None:
             for tid in sorted(executions):
                 if tid not in again and tid not in failed:
                     self.writes.update(executions[tid].writes)
         else:  # all commit
-            self.writes.update((key, writer.writes[key]) for key, writer in self.settled.writers.items())
+            self.writes.update((key, writer.writes[key]) for key, writer in self.revalidation.writers.items())
         for tid, request in self.roots.items():
             if tid not in again:
                 result = failed.get(tid) if tid in failed else executions[tid].result

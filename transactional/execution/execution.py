@@ -27,7 +27,7 @@ from transactional.errors import (
 )
 from transactional.execution.interrupting import RUNNING
 from transactional.execution.site import PARKED, Called, Handing, Segment, Site
-from transactional.external import Answered, Asking, Continued, look_up
+from transactional.external import Answered, Asking, Continued, find_answer
 from transactional.operators import Program, Target, bind
 from transactional.state.values import PACK_ERRORS, BadValue, decode, is_plain, pack, travelling, unpack
 
@@ -316,7 +316,7 @@ class Execution(Accesses):
         step = 0 if self.continued is None else len(self.continued.answers)
         asking = Asking(step, call_chain, path, function, arguments, timeout_ms, self.seed, self.time_ms)
         try:
-            found = look_up(asking, self.continued, self.program.limits.max_externals)
+            found = find_answer(asking, self.continued, self.program.limits.max_externals)
         except Answered as answered:
             raise restore(answered.aborted, self.program.errors) from None
         if isinstance(found, Aborted):

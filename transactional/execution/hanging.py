@@ -37,29 +37,29 @@ class Hanging:
         self.closed = closed
         self._begin = begin
         self._hung: dict[int, dict[int, Aborted]] = {}  # by epoch and TID, as the log has it
-        self._agreed: dict[int, dict[int, int]] = {}  # by epoch and partition: to how many of these
+        self._acknowledged: dict[int, dict[int, int]] = {}  # by epoch and partition: to how many of these
         self._found: dict[int, Hung] = {}  # here, by epoch; its record has not come back
-        self._unsaid: list[TimeoutProposal] = []
+        self._unpublished: list[TimeoutProposal] = []
         for each in records:
             if isinstance(each, TimeoutProposal):
                 self._hung.setdefault(each.epoch, {})[each.tid] = each.failure
             else:
-                self.agree(each)
+                self.acknowledge(each)
 
     def of(self, epoch: int) -> Mapping[int, Aborted]:
         """The transactions that are not run again in this epoch, and their replies."""
         return self._hung.get(epoch, _NOTHING) if self._hung else _NOTHING
 
-    def agreed(self, epoch: int, partition: int) -> int:
+    def acknowledged(self, epoch: int, partition: int) -> int:
         """With how many of them the partition does without, by the log."""
-        return self._agreed.get(epoch, {}).get(partition, 0)
+        return self._acknowledged.get(epoch, {}).get(partition, 0)
 
     def holds_back(self, epoch: int, partitions: int) -> bool:
         """Whether the epoch may not be run again yet: for want of agreement, or since it hung here."""
         if epoch in self._found:
             return True
         count = len(self.of(epoch))
-        return count > 0 and any(self.agreed(epoch, p) < count for p in range(partitions))
+        return count > 0 and any(self.acknowledged(epoch, p) < count for p in range(partitions))
 
     def close(self, epoch: int) -> bool:
         """A barrier of the epoch after it is on the log; True if that is new."""
@@ -71,37 +71,37 @@ class Hanging:
     def found(self, epoch: int, hung: Hung) -> None:
         """A function was interrupted here."""
         self._found[epoch] = hung
-        self._unsaid.append(TimeoutProposal(hung.tid, epoch, hung.failure))
+        self._unpublished.append(TimeoutProposal(hung.tid, epoch, hung.failure))
 
-    def to_say(self) -> list[TimeoutProposal]:
+    def take_unpublished(self) -> list[TimeoutProposal]:
         """The messages for the epochs topic."""
-        if not self._unsaid:
+        if not self._unpublished:
             return []
-        said, self._unsaid = self._unsaid, []
-        return said
+        proposal, self._unpublished = self._unpublished, []
+        return proposal
 
-    def take(self, said: TimeoutProposal, done: int) -> None:
+    def take(self, proposal: TimeoutProposal, done: int) -> None:
         """Raises ``Nondeterministic`` where it has returned here, ``RerunHangs`` where it has elsewhere."""
-        hung = self._hung.get(said.epoch, {})
-        if said.tid not in hung:
-            if said.epoch <= self.closed:
-                self._void(said)
+        hung = self._hung.get(proposal.epoch, {})
+        if proposal.tid not in hung:
+            if proposal.epoch <= self.closed:
+                self._void(proposal)
                 return
-            if said.epoch <= done:
+            if proposal.epoch <= done:
                 raise Nondeterministic(
-                    f"epoch {said.epoch}: {said.failure} in transaction {said.tid} when it was run again on another "
-                    "node, and here it has ended in time. It takes about as long as it may: raise "
+                    f"epoch {proposal.epoch}: {proposal.failure} in transaction {proposal.tid} when it was run again "
+                    "on another node, and here it has ended in time. It takes about as long as it may: raise "
                     "node.function_timeout_ms on all nodes",
-                    (said.tid,),
+                    (proposal.tid,),
                 )
-            self._hung[said.epoch] = {**hung, said.tid: said.failure}
-        found = self._found.get(said.epoch)
-        if found is not None and found.tid == said.tid:
-            del self._found[said.epoch]
+            self._hung[proposal.epoch] = {**hung, proposal.tid: proposal.failure}
+        found = self._found.get(proposal.epoch)
+        if found is not None and found.tid == proposal.tid:
+            del self._found[proposal.epoch]
 
-    def _void(self, said: TimeoutProposal) -> None:
-        found = self._found.get(said.epoch)
-        if found is not None and found.tid == said.tid:
+    def _void(self, proposal: TimeoutProposal) -> None:
+        found = self._found.get(proposal.epoch)
+        if found is not None and found.tid == proposal.tid:
             request = found.request
             raise RerunHangs(
                 f"{found.failure.arguments[0]} when transaction {found.tid} was run again, and on other nodes it has "
@@ -109,10 +109,11 @@ class Hanging:
                 "Mend the function, or raise node.function_timeout_ms on all nodes if it only takes long"
             )
 
-    def agree(self, said: TimeoutAcknowledgement) -> None:
+    def acknowledge(self, acknowledgement: TimeoutAcknowledgement) -> None:
         """Of the log."""
-        agreed = self._agreed.setdefault(said.epoch, {})
-        agreed[said.partition] = max(said.count, agreed.get(said.partition, 0))
+        acknowledged = self._acknowledged.setdefault(acknowledgement.epoch, {})
+        partition, known = acknowledgement.partition, acknowledged.get(acknowledgement.partition, 0)
+        acknowledged[partition] = max(acknowledgement.count, known)
 
     def check(self, commit: Commit, done: int) -> None:
         """Whether a commit on the log goes with what hangs. Raises ``Nondeterministic`` if not."""
@@ -144,19 +145,21 @@ class Hanging:
 
     def forget(self, before: int) -> None:
         """Drop what is known of epochs before this one, but for those of which something may still be said."""
-        if self._hung or self._agreed:
+        if self._hung or self._acknowledged:
             last = min(before - 1, self.closed)
             self._hung = {epoch: each for epoch, each in self._hung.items() if epoch > last}
-            self._agreed = {epoch: each for epoch, each in self._agreed.items() if epoch > last}
+            self._acknowledged = {epoch: each for epoch, each in self._acknowledged.items() if epoch > last}
 
     def records(self) -> list[TimeoutProposal | TimeoutAcknowledgement]:
         """All of this that is on the log, for a snapshot."""
-        hangs = [
-            TimeoutProposal(tid, epoch, told) for epoch in sorted(self._hung) for tid, told in self._hung[epoch].items()
+        proposals = [
+            TimeoutProposal(tid, epoch, failure)
+            for epoch in sorted(self._hung)
+            for tid, failure in self._hung[epoch].items()
         ]
-        agrees = [
+        acknowledgements = [
             TimeoutAcknowledgement(p, epoch, n)
-            for epoch in sorted(self._agreed)
-            for p, n in sorted(self._agreed[epoch].items())
+            for epoch in sorted(self._acknowledged)
+            for p, n in sorted(self._acknowledged[epoch].items())
         ]
-        return [*hangs, *agrees]
+        return [*proposals, *acknowledgements]

@@ -23,7 +23,7 @@ from transactional.external import ASKING
 MOST_A_SECOND = 2
 """Of one function and one type of exception, by the time of the transactions."""
 MOST_NOTES = 100
-MOST_TOLD = 100
+MAX_REPORTS = 100
 PATIENCE = 2
 """So often is ``take`` called before an exception is told whose request only another node knows."""
 _SHOWN = 200
@@ -36,7 +36,7 @@ _NOT_RAISED = frozenset(
 """Kinds of failures that say themselves what was wrong, and where."""
 
 
-class Told(NamedTuple):
+class RaisedReport(NamedTuple):
     """For people, with the user's ``own`` frames, or with the ``whole`` traceback."""
 
     own: str
@@ -80,7 +80,7 @@ class Raised:
 
     def __init__(self) -> None:
         self._notes: dict[int, _Note] = {}
-        self._told: list[Told] = []
+        self._reports: list[RaisedReport] = []
         self._seconds: dict[tuple[str, str, str], tuple[int, int]] = {}
         self._here: dict[str, int] = {}
 
@@ -116,12 +116,12 @@ class Raised:
             return  # it was caught, or raised in a run that does not count
         aborted = f"transaction {tid}, request {_request(request)}"
         if note is not None and note.kind == outcome.kind:
-            self._tell(note, outcome, aborted)
+            self._report(note, outcome, aborted)
         elif outcome.kind in declared or outcome.kind in _NOT_RAISED or self._here.get(outcome.kind) == time_ms // 1000:
             return  # the same was raised here so often that no more of it is kept
         elif self._may(request, outcome.kind, time_ms):
             line = f"{aborted}, was aborted by {_short(str(outcome))}; the node that ran what raised it shows where"
-            self._append(Told(line, line))
+            self._append(RaisedReport(line, line))
 
     def _call_ended(self, tid: int, outcome: Aborted | None) -> None:
         note = self._notes[tid]
@@ -130,22 +130,22 @@ class Raised:
         else:
             note.aborted = outcome
 
-    def take(self) -> list[Told]:
+    def take(self) -> list[RaisedReport]:
         """The exceptions to report since the last call."""
         for tid, note in list(self._notes.items()):
             note.looks += note.aborted is not None
             if note.aborted is not None and note.looks >= PATIENCE:
                 del self._notes[tid]
-                self._tell(note, note.aborted, f"transaction {tid}")
-        taken, self._told = self._told, []
+                self._report(note, note.aborted, f"transaction {tid}")
+        taken, self._reports = self._reports, []
         return taken
 
-    def _tell(self, note: _Note, outcome: Aborted, aborted: str) -> None:
+    def _report(self, note: _Note, outcome: Aborted, aborted: str) -> None:
         head = encodable(f"{note.where} raised {_short(str(outcome))}, which aborts {aborted}")
-        self._append(Told(f"{head}\n{note.own}".rstrip(), f"{head}\n{note.whole}".rstrip()))
+        self._append(RaisedReport(f"{head}\n{note.own}".rstrip(), f"{head}\n{note.whole}".rstrip()))
 
-    def _append(self, told: Told) -> None:
-        self._told = [*self._told[-MOST_TOLD + 1 :], told]
+    def _append(self, report: RaisedReport) -> None:
+        self._reports = [*self._reports[-MAX_REPORTS + 1 :], report]
 
     def _may(self, target: Called, kind: str, time_ms: int) -> bool:
         """Whether it is no more of the same than a person would read."""

@@ -18,7 +18,7 @@ from transactional.errors import (
     describe,
     restore,
 )
-from transactional.external import Answered, Asking, Continued, is_asking, look_up, perform
+from transactional.external import Answered, Asking, Continued, find_answer, is_asking, perform
 from transactional.operators import Operator, Program, StateKey, Target, bind
 from transactional.state.values import BadValue, decode, travelling
 
@@ -157,7 +157,7 @@ class _Transaction:
         step = 0 if self.continued is None else len(self.continued.answers)
         asking = Asking(step, call_chain, path, function, arguments, timeout_ms, self.seed, self.time_ms)
         try:
-            found = look_up(asking, self.continued, self.program.limits.max_externals)
+            found = find_answer(asking, self.continued, self.program.limits.max_externals)
         except Answered as answered:
             raise restore(answered.aborted, self.program.errors) from None
         if isinstance(found, bytes):

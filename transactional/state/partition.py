@@ -13,7 +13,7 @@ from operator import itemgetter
 
 from transactional.conflicts.detection import Received, Reexecution, Share
 from transactional.conflicts.nondeterminism import parted, timed_out_alone
-from transactional.conflicts.shipping import shipment_of
+from transactional.conflicts.read_set_snapshots import read_set_snapshot_of
 from transactional.epochs.appends import Append, AppendCalls, AppendCommit, AppendEpochs, AppendReply
 from transactional.epochs.ledger import FIRST_EPOCH, Epoch, Ledger
 from transactional.epochs.messages import (
@@ -273,7 +273,7 @@ class StatePartition:
         arriving: dict[int, list[WireCall | WireResult]] = {}
         for tid, item in items:
             arriving.setdefault(tid, []).append(item)
-        self._running.settle(epoch, self._share, arriving)
+        self._running.revalidate(epoch, self._share, arriving)
         self._end_round(epoch, items, out)
 
     def _end_round(self, epoch: Epoch, received: Iterable[tuple[int, Received]], out: list[Append]) -> None:
@@ -281,7 +281,7 @@ class StatePartition:
         round_ = self._running.round
         self._running.without = without = self.ledger.crashing.count(self.epoch, self.number, round_)
         sent, self._running.site.sent = self._running.site.sent, {}
-        self._running.redoing.add(received, sent)
+        self._running.reexecution.add(received, sent)
         records = [(to, to_bytes(Calls(self.number, self.epoch, round_, items))) for to, items in sorted(sent.items())]
         sends, inline = addressed(records, self._inline_bytes)
         if not inline:  # what has a next barrier was read there
@@ -311,21 +311,23 @@ class StatePartition:
 
     def _ship(self, epoch: Epoch, out: list[Append]) -> bool:
         if self._running.shipped:
-            return self._agree(out)
+            return self._acknowledge_timeouts(out)
         self._running.shipped = True
         if self.number not in epoch.read_sets:
             running = self._running
-            read_set = shipment_of(self.number, epoch, self.store, running.executions, running.roots, self.program)
+            read_set = read_set_snapshot_of(
+                self.number, epoch, self.store, running.executions, running.roots, self.program
+            )
             out.append(AppendEpochs(to_bytes(read_set)))
             if self.expects:
                 self.ledger.expect(read_set)
         return True
 
-    def _agree(self, out: list[Append]) -> bool:
+    def _acknowledge_timeouts(self, out: list[Append]) -> bool:
         count = len(self.ledger.hanging.of(self.epoch))
-        if count == self._running.agreed:
+        if count == self._running.acknowledged:
             return False
-        self._running.agreed = count
+        self._running.acknowledged = count
         out.append(AppendEpochs(to_bytes(TimeoutAcknowledgement(self.number, self.epoch, count))))
         return True
 

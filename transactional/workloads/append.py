@@ -11,7 +11,7 @@ from transactional.context import Context
 from transactional.errors import Aborted
 from transactional.operators import Operator, Program
 from transactional.requests.requests import WireRequest
-from transactional.workloads.contract import Ask, History, Shape, Workload
+from transactional.workloads.contract import History, Send, Shape, Workload
 from transactional.workloads.draws import Draws
 from transactional.workloads.histories import Append, Observed, Read, Step, anomalies
 
@@ -70,7 +70,7 @@ def requests(shape: Shape, first: int, count: int) -> list[WireRequest]:
 def observed(history: History) -> list[Observed]:
     """The history as the checker takes it."""
     made = []
-    for request in history.asked:
+    for request in history.requests:
         outcome = history.outcomes[request.id]
         committed = not isinstance(outcome, Aborted)
         steps: list[Step] = []
@@ -85,9 +85,9 @@ def observed(history: History) -> list[Observed]:
     return made
 
 
-def check(shape: Shape, history: History, ask: Ask) -> list[str]:
+def check(shape: Shape, history: History, send: Send) -> list[str]:
     """Nothing that a serializable history in real time would not show; all lists are read at the end."""
-    found = ask([WireRequest(f"read-{n}", "register", f"l{n}", "read") for n in range(shape.size)])
+    found = send([WireRequest(f"read-{n}", "register", f"l{n}", "read") for n in range(shape.size)])
     end = max(history.answered.values(), default=0.0)
     last = [Observed(name, (Read(f"l{name[5:]}", tuple(values)),), end + 1, end + 2) for name, values in found.items()]
     return [f"{kind}: {what}" for kind, what in anomalies([*observed(history), *last])]

@@ -12,7 +12,7 @@ import msgspec
 from transactional.context import Context
 from transactional.operators import Operator, Program
 from transactional.requests.requests import WireRequest
-from transactional.workloads.contract import Ask, History, Shape, Workload, different
+from transactional.workloads.contract import History, Send, Shape, Workload, different
 from transactional.workloads.draws import Draws
 
 INITIAL_STOCK = 20
@@ -154,11 +154,11 @@ def requests(shape: Shape, first: int, count: int) -> list[WireRequest]:
     return made
 
 
-def check(shape: Shape, history: History, ask: Ask) -> list[str]:
+def check(shape: Shape, history: History, send: Send) -> list[str]:
     """Goods are in stock, in carts or sold, and carts hold and have paid what their replies say."""
     kinds, carts = range(shape.size), range(CARTS_EACH * shape.size)
-    shown = ask([WireRequest(f"show-{n}", "goods", f"g{n}", "show") for n in kinds])
-    looked = ask([WireRequest(f"look-{n}", "cart", f"c{n}", "look") for n in carts])
+    shown = send([WireRequest(f"show-{n}", "goods", f"g{n}", "show") for n in kinds])
+    looked = send([WireRequest(f"look-{n}", "cart", f"c{n}", "look") for n in carts])
     paid, held = _from_replies(history)
     in_carts = {f"g{n}": 0 for n in kinds}
     wrong: list[str] = []

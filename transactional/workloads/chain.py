@@ -14,7 +14,7 @@ from functools import partial
 from transactional.context import Context
 from transactional.operators import Operator, Program
 from transactional.requests.requests import WireRequest
-from transactional.workloads.contract import Ask, History, Shape, Workload, different
+from transactional.workloads.contract import History, Send, Shape, Workload, different
 from transactional.workloads.draws import Draws
 
 GROUPS = 1_000
@@ -63,7 +63,7 @@ def requests(shape: Shape, first: int, count: int) -> list[WireRequest]:
     return made
 
 
-def check(shape: Shape, history: History, ask: Ask) -> list[str]:
+def check(shape: Shape, history: History, send: Send) -> list[str]:
     """Every entity that was touched is what the replies make of it."""
     expected: dict[str, int] = {}
     wrong: list[str] = []
@@ -73,9 +73,9 @@ def check(shape: Shape, history: History, ask: Ask) -> list[str]:
         expected[request.key] = expected.get(request.key, 0) - len(keys)
         for key in keys:
             expected[key] = expected.get(key, 0) + 1
-    asked = [WireRequest(f"read-{key}", "link", key, "read") for key in expected]
-    found = ask(asked)
-    return wrong + [each for r in asked for each in different(f"entity {r.key}", found[r.id], expected[r.key])]
+    reads = [WireRequest(f"read-{key}", "link", key, "read") for key in expected]
+    found = send(reads)
+    return wrong + [each for r in reads for each in different(f"entity {r.key}", found[r.id], expected[r.key])]
 
 
 def _workload(name: str, program_: Program, attribute: str) -> Workload:

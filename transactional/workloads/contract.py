@@ -10,7 +10,7 @@ from transactional.errors import Aborted
 from transactional.operators import Program
 from transactional.requests.requests import WireRequest
 
-Ask: TypeAlias = Callable[[Sequence[WireRequest]], dict[str, Any]]
+Send: TypeAlias = Callable[[Sequence[WireRequest]], dict[str, Any]]
 """Runs requests, and gives their outcomes by id."""
 
 
@@ -38,7 +38,7 @@ class History:
     late hides nothing.
     """
 
-    asked: list[WireRequest] = field(default_factory=list)
+    requests: list[WireRequest] = field(default_factory=list)
     outcomes: dict[str, Any] = field(default_factory=dict)
     sent: dict[str, float] = field(default_factory=dict)
     answered: dict[str, float] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class History:
         """Requests of these functions (none named: of all) that were not aborted, with their results."""
         return [
             (request, outcome)
-            for request in self.asked
+            for request in self.requests
             if (not functions or request.function in functions)
             and not isinstance(outcome := self.outcomes[request.id], Aborted)
         ]
@@ -75,7 +75,7 @@ class Workload:
     counts: str
     load: Callable[[Shape], list[WireRequest]]
     requests: Callable[[Shape, int, int], list[WireRequest]]
-    check: Callable[[Shape, History, Ask], list[str]]
+    check: Callable[[Shape, History, Send], list[str]]
     expected_aborts: tuple[str, ...] = ()
     smallest: int = 1
 

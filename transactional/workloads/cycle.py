@@ -8,7 +8,7 @@ from __future__ import annotations
 from transactional.context import Context
 from transactional.operators import Operator, Program
 from transactional.requests.requests import WireRequest
-from transactional.workloads.contract import Ask, History, Shape, Workload
+from transactional.workloads.contract import History, Send, Shape, Workload
 from transactional.workloads.draws import Draws
 
 ring = Operator("ring", partitions=4)
@@ -60,9 +60,9 @@ def requests(shape: Shape, first: int, count: int) -> list[WireRequest]:
     ]
 
 
-def check(shape: Shape, history: History, ask: Ask) -> list[str]:
+def check(shape: Shape, history: History, send: Send) -> list[str]:
     """One ring through all nodes."""
-    found = ask([WireRequest(f"read-{n}", "ring", node_key(n), "following") for n in range(shape.size)])
+    found = send([WireRequest(f"read-{n}", "ring", node_key(n), "following") for n in range(shape.size)])
     at, seen = 0, [0]
     while (at := found[f"read-{at}"]) not in seen[:1] and len(seen) <= shape.size:
         seen.append(at)

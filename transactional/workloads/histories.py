@@ -74,7 +74,7 @@ class _Inference:
         for each in history:
             for step in each.steps:
                 if isinstance(step, Append) and self.writer.setdefault((step.key, step.value), each) is not each:
-                    self._say("duplicate append", f"{step.value} is appended to {step.key} twice")
+                    self._report("duplicate append", f"{step.value} is appended to {step.key} twice")
         seen = {
             (step.key, value)
             for each in history
@@ -102,7 +102,7 @@ class _Inference:
         self._cycles()
         return self.found
 
-    def _say(self, kind: str, what: str) -> None:
+    def _report(self, kind: str, what: str) -> None:
         if Anomaly(kind, what) not in self.found:
             self.found.append(Anomaly(kind, what))
 
@@ -120,9 +120,9 @@ class _Inference:
                 continue
             mine = own.get(step.key, ())
             if known.setdefault(step.key, step.values) != step.values:
-                self._say("internal", f"{each.name} read {step.values} of {step.key} after {known[step.key]}")
+                self._report("internal", f"{each.name} read {step.values} of {step.key} after {known[step.key]}")
             elif mine and step.values[-len(mine) :] != mine:
-                self._say("internal", f"{each.name} read {step.values} of {step.key} after it appended {mine}")
+                self._report("internal", f"{each.name} read {step.values} of {step.key} after it appended {mine}")
 
     def _orders(self) -> None:
         """Of each list the longest read; the others have to begin it."""
@@ -130,25 +130,25 @@ class _Inference:
             for step in each.steps:
                 if isinstance(step, Read):
                     if len(set(step.values)) < len(step.values):
-                        self._say("duplicate", f"{each.name} read {step.values} of {step.key}")
+                        self._report("duplicate", f"{each.name} read {step.values} of {step.key}")
                     if len(step.values) > len(self.order.get(step.key, ())):
                         self.order[step.key] = step.values
         for each in self.settled:
             for step in each.steps:
                 if isinstance(step, Read) and self.order.get(step.key, ())[: len(step.values)] != step.values:
                     what = f"{each.name} read {step.values} of {step.key}, others {self.order[step.key]}"
-                    self._say("incompatible order", what)
+                    self._report("incompatible order", what)
 
     def _dirty(self, each: Observed, read: Read, rest: tuple[int, ...]) -> None:
         for value in rest:
             writer = self.writer.get((read.key, value))
             if writer is None:
-                self._say("unknown value", f"{each.name} read {value} of {read.key}, which nobody appended")
+                self._report("unknown value", f"{each.name} read {value} of {read.key}, which nobody appended")
             elif writer.committed is False:
-                self._say("G1a", f"{each.name} read {value} of {read.key}, which {writer.name} appended and aborted")
+                self._report("G1a", f"{each.name} read {value} of {read.key}, which {writer.name} appended and aborted")
         writer = self.writer.get((read.key, rest[-1])) if rest else None
         if writer is not None and writer is not each and _appended(writer, read.key)[-1] != rest[-1]:
-            self._say("G1b", f"{each.name} read {rest[-1]} of {read.key}, and {writer.name} went on appending to it")
+            self._report("G1b", f"{each.name} read {rest[-1]} of {read.key}, and {writer.name} went on appending to it")
 
     # --- cycles -----------------------------------------------------------------------------------------------------
 
@@ -159,7 +159,7 @@ class _Inference:
             for component in graph.components(labels):
                 if done.isdisjoint(component):
                     done.update(component)
-                    self._say(*self._cycle(graph, kind, labels, component))
+                    self._report(*self._cycle(graph, kind, labels, component))
 
     def _graph(self) -> Graph:
         graph = Graph(2 * len(self.settled))

@@ -14,7 +14,7 @@ import msgspec
 from transactional.context import Context
 from transactional.operators import Operator, Program
 from transactional.requests.requests import WireRequest
-from transactional.workloads.contract import Ask, History, Shape, Workload, different
+from transactional.workloads.contract import History, Send, Shape, Workload, different
 from transactional.workloads.draws import Draws
 
 NEWEST = 10
@@ -147,7 +147,7 @@ def requests(shape: Shape, first: int, count: int) -> list[WireRequest]:
     return made
 
 
-def check(shape: Shape, history: History, ask: Ask) -> list[str]:
+def check(shape: Shape, history: History, send: Send) -> list[str]:
     """Pages count each acknowledged review once and with its stars, and hold the newest whole."""
     pages = {(kind, n): [0, 0] for kind in "um" for n in range(shape.size)}
     written: dict[str, tuple[str, str, str, int]] = {}
@@ -159,11 +159,11 @@ def check(shape: Shape, history: History, ask: Ask) -> list[str]:
             pages[page][1] += stars
         written[name] = f"u{numbers[0][1]}", f"m{numbers[1][1]}", " ".join(words.split()), stars
     wrong = different("how many reviews have ids of their own", len(written), len(history.committed("write")))
-    asked = [
+    reads = [
         WireRequest(f"show-{kind}{n}", "user_page" if kind == "u" else "movie_page", f"{kind}{n}", "show")
         for kind, n in pages
     ]
-    shown = ask(asked)
+    shown = send(reads)
     for (kind, n), (count, stars) in pages.items():
         found = shown[f"show-{kind}{n}"]
         wrong += different(f"count and stars of page {kind}{n}", found[:2], [count, stars])

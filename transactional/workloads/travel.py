@@ -14,7 +14,7 @@ import msgspec
 from transactional.context import Context
 from transactional.operators import Operator, Program
 from transactional.requests.requests import WireRequest
-from transactional.workloads.contract import Ask, History, Shape, Workload, different
+from transactional.workloads.contract import History, Send, Shape, Workload, different
 from transactional.workloads.draws import Draws
 
 CELL = 5
@@ -186,7 +186,7 @@ def requests(shape: Shape, first: int, count: int, *, booking: float) -> list[Wi
     return made
 
 
-def check(shape: Shape, history: History, ask: Ask) -> list[str]:
+def check(shape: Shape, history: History, send: Send) -> list[str]:
     """Nothing is overbooked, and hotels, flights and travellers agree with the replies."""
     booked: dict[str, int] = {}
     expected: dict[str, list[list[str]]] = {}
@@ -199,10 +199,10 @@ def check(shape: Shape, history: History, ask: Ask) -> list[str]:
         due = _price(int(room_in[1:])) + _price(int(seat_on[1:]) + 1)
         wrong += different(f"the price of {request.id}", price, due)
     numbers = range(shape.size)
-    asked = [WireRequest(f"look-h{n}", "hotel", f"h{n}", "look") for n in numbers]
-    asked += [WireRequest(f"look-f{n}", "flight", f"f{n}", "look") for n in numbers]
-    asked += [WireRequest(f"trips-{n}", "traveller", f"t{n}", "trips") for n in numbers]
-    found: dict[str, Any] = ask(asked)
+    reads = [WireRequest(f"look-h{n}", "hotel", f"h{n}", "look") for n in numbers]
+    reads += [WireRequest(f"look-f{n}", "flight", f"f{n}", "look") for n in numbers]
+    reads += [WireRequest(f"trips-{n}", "traveller", f"t{n}", "trips") for n in numbers]
+    found: dict[str, Any] = send(reads)
     for n in numbers:
         for key in (f"h{n}", f"f{n}"):
             capacity, _, _, taken = found[f"look-{key}"]

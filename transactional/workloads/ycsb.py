@@ -17,7 +17,7 @@ from transactional.context import Context
 from transactional.errors import Aborted
 from transactional.operators import Operator, Program
 from transactional.requests.requests import WireRequest
-from transactional.workloads.contract import Ask, History, Shape, Workload, different
+from transactional.workloads.contract import History, Send, Shape, Workload, different
 from transactional.workloads.draws import Draws
 
 FIELDS = 10
@@ -197,11 +197,11 @@ class _Past:
         return []
 
 
-def check(shape: Shape, history: History, ask: Ask) -> list[str]:
+def check(shape: Shape, history: History, send: Send) -> list[str]:
     """Every record has had every update once, and whoever read one saw a version that was, none too old."""
     past = _Past(shape, history)
     wrong = past.wrong
-    for request in history.asked:
+    for request in history.requests:
         outcome = history.outcomes[request.id]
         if isinstance(outcome, Aborted):
             continue
@@ -211,7 +211,7 @@ def check(shape: Shape, history: History, ask: Ask) -> list[str]:
         elif request.function in ("read", "modify"):
             wrong += past.check(request.id, request.key, outcome, sent)
     keys = sorted(past.versions)
-    found = ask([WireRequest(f"read-{key}", "record", key, "read") for key in keys])
+    found = send([WireRequest(f"read-{key}", "record", key, "read") for key in keys])
     for key in keys:
         wrong += past.check("the last read", key, found[f"read-{key}"], None)
     return wrong

@@ -10,7 +10,7 @@ import numpy as np
 from transactional.context import Context
 from transactional.operators import Operator, Program
 from transactional.requests.requests import WireRequest
-from transactional.workloads.contract import Ask, History, Shape, Workload, different
+from transactional.workloads.contract import History, Send, Shape, Workload, different
 from transactional.workloads.draws import uniform
 
 ACCOUNTS = 10_000
@@ -85,16 +85,16 @@ def transfers(first: int, count: int, *, zipf: float, seed: int, accounts: int =
     ]
 
 
-def check(shape: Shape, history: History, ask: Ask) -> list[str]:
+def check(shape: Shape, history: History, send: Send) -> list[str]:
     """Every balance is what the acknowledged transfers make of it."""
     expected = {account_key(number): INITIAL_BALANCE for number in range(shape.size)}
     for request, _ in history.committed("transfer"):
         to, amount = request.args
         expected[request.key] -= amount
         expected[to] += amount
-    asked = reads("read", shape.size)
-    found = ask(asked)
-    wrong = [each for r in asked for each in different(f"the balance of {r.key}", found[r.id], expected[r.key])]
+    balances = reads("read", shape.size)
+    found = send(balances)
+    wrong = [each for r in balances for each in different(f"the balance of {r.key}", found[r.id], expected[r.key])]
     return wrong + different("the sum of all balances", sum(found.values()), shape.size * INITIAL_BALANCE)
 
 

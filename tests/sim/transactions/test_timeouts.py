@@ -116,7 +116,7 @@ def test_who_reads_the_log_anew_runs_nothing_again_that_it_says_hangs() -> None:
             for offset, value in enumerate(values):
                 ledger.apply(value)
                 ledger.has_read(offset + 1)
-                interrupted[told] += len(ledger.hanging.to_say())
+                interrupted[told] += len(ledger.hanging.take_unpublished())
             ends.append((ledger.done, ledger.epoch(ledger.done).outcome))
         assert ends[0] == ends[1], f"seed {seed}"
     assert interrupted[0] and not interrupted[1]

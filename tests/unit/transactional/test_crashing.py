@@ -129,6 +129,6 @@ def test_a_rerun_that_is_due_when_a_node_begins_waits_for_its_attempt() -> None:
     crashing.trying = Trying("life")
     crashing.find_due(4)
     assert crashing.holds_back(4) and not crashing.holds_back(5)
-    assert crashing.to_say() == [Attempt(EVERYWHERE, 4, "life")] and not crashing.to_say()
+    assert crashing.take_unpublished() == [Attempt(EVERYWHERE, 4, "life")] and not crashing.take_unpublished()
     crashing.tried(Attempt(EVERYWHERE, 4, "life"))
     assert not crashing.holds_back(4)

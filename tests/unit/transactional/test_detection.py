@@ -9,7 +9,7 @@ import pytest
 
 from transactional import Aborted, Context, Operator, Program
 from transactional.conflicts.contributing import contribution_of
-from transactional.conflicts.detection import Arriving, Reexecution, Settled, Share, settle
+from transactional.conflicts.detection import Arriving, Reexecution, Revalidation, Share, revalidate
 from transactional.epochs.ledger import decide
 from transactional.epochs.messages import Contribution, Kind, Request, WireCall
 from transactional.execution.execution import Execution
@@ -65,7 +65,7 @@ class Here:
 
     def __init__(self) -> None:
         self.site = Site(program, Store({("it", "x"): encode(10)}), HERE)
-        self.redoing = Reexecution(self.site)
+        self.reexecution = Reexecution(self.site)
         self.by_tid: dict[int, Execution] = {}
         self.lost: set[int] = set()
 
@@ -78,17 +78,17 @@ class Here:
             execution.start(item)
         self._end_round(received)
 
-    def arrive(self, *calls: tuple[int, str, str, list[object]]) -> Settled:
+    def arrive(self, *calls: tuple[int, str, str, list[object]]) -> Revalidation:
         """A round of what other partitions have sent."""
         received = [
             (tid, WireCall(tid, 0, ((0,),), (), "it", key, function, encode(arguments), None))
             for tid, key, function, arguments in calls
         ]
-        found = settle(
+        found = revalidate(
             self.by_tid,
             (),
             SHARE,
-            self.redoing,
+            self.reexecution,
             Arriving(self.site, {tid: [item] for tid, item in received}, self.lost),
         )
         self._end_round(received)
@@ -96,10 +96,10 @@ class Here:
 
     def _end_round(self, received: Sequence[tuple[int, Request | WireCall]]) -> None:
         sent, self.site.sent = self.site.sent, {}
-        self.redoing.add(received, sent)
+        self.reexecution.add(received, sent)
 
-    def settle(self, *dropped: int) -> Settled:
-        return settle(self.by_tid, dropped, SHARE, self.redoing)
+    def revalidate(self, *dropped: int) -> Revalidation:
+        return revalidate(self.by_tid, dropped, SHARE, self.reexecution)
 
     def results(self) -> dict[int, object]:
         return {tid: decode(each.result) for tid, each in sorted(self.by_tid.items()) if each.result is not None}
@@ -108,7 +108,7 @@ class Here:
 def test_who_reads_what_a_lower_one_has_written_stands_as_long_as_that_stands() -> None:
     here = Here()
     here.round((1, "x", "add", [5]), (2, "x", "add", [5]), (3, "x", "add", [5]))
-    assert here.settle() == Settled([], [(2, 1), (3, 2)])
+    assert here.revalidate() == Revalidation([], [(2, 1), (3, 2)])
     assert here.results() == {1: 15, 2: 20, 3: 25}
     chained = Contribution([], [], [], [], [], [(2, 1), (3, 2)])
     assert decide(program, [chained]).rerun == ()
@@ -121,7 +121,7 @@ def test_who_reads_what_a_lower_one_has_written_stands_as_long_as_that_stands() 
 def test_who_has_run_before_a_lower_one_came_runs_once_more_here() -> None:
     here = Here()
     here.round((5, "x", "pay", [AWAY]), (7, "x", "pay", [AWAY]))
-    assert here.arrive((3, "x", "add", [100])) == Settled([], [(5, 3), (7, 5)])
+    assert here.arrive((3, "x", "add", [100])) == Revalidation([], [(5, 3), (7, 5)])
     assert here.results() == {5: 109, 7: 108}
     assert not here.site.sent, "what it has sent once is not sent again"
 
@@ -129,8 +129,8 @@ def test_who_has_run_before_a_lower_one_came_runs_once_more_here() -> None:
 def test_who_would_send_something_else_is_run_again_everywhere() -> None:
     here = Here()
     here.round((5, "x", "tell", [AWAY]), (7, "x", "pay", [AWAY]))
-    assert here.arrive((3, "x", "add", [100])) == Settled([5], [(7, 3)])
-    assert here.arrive((4, "x", "add", [100])) == Settled([5], [(4, 3), (7, 4)]), "and is not tried again"
+    assert here.arrive((3, "x", "add", [100])) == Revalidation([5], [(7, 3)])
+    assert here.arrive((4, "x", "add", [100])) == Revalidation([5], [(4, 3), (7, 4)]), "and is not tried again"
     assert here.results() == {5: None, 7: 209}
 
 
@@ -138,14 +138,14 @@ def test_who_would_send_something_else_is_run_again_everywhere() -> None:
 def test_nobody_reads_what_a_failed_one_has_written(elsewhere: bool) -> None:
     here = Here()
     here.round((1, "x", "add" if elsewhere else "refuse", [1] if elsewhere else []), (2, "x", "add", [1]))
-    assert here.settle(*([1] if elsewhere else [])) == Settled([], [])
+    assert here.revalidate(*([1] if elsewhere else [])) == Revalidation([], [])
     assert here.results()[2] == 11
 
 
 def test_who_scans_sees_what_lower_ones_have_written_below_the_prefix() -> None:
     here = Here()
     here.round((1, "x/1", "add", [1]), (2, "x/", "total", []), (3, "x/2", "add", [2]), (4, "x/", "total", []))
-    assert here.settle() == Settled([], [(2, 1), (4, 1), (4, 3)])
+    assert here.revalidate() == Revalidation([], [(2, 1), (4, 1), (4, 3)])
     assert here.results() == {1: 1, 2: 1, 3: 2, 4: 3}
 
 
@@ -153,11 +153,11 @@ def test_what_arrives_runs_on_what_lower_ones_have_written_by_then() -> None:
     here = Here()
     here.round((4, "x", "pay", [AWAY]), (8, "x", "pay", [AWAY]))
     ran = here.by_tid[8]
-    settled = here.arrive((3, "x", "add", [100]), (6, "x", "add", [100]), (9, "x", "add", [100]))
-    assert settled == Settled([], [(4, 3), (6, 4), (8, 6), (9, 8)])
+    revalidation = here.arrive((3, "x", "add", [100]), (6, "x", "add", [100]), (9, "x", "add", [100]))
+    assert revalidation == Revalidation([], [(4, 3), (6, 4), (8, 6), (9, 8)])
     assert here.results() == {4: 109, 8: 208} and here.by_tid[8] is not ran
     arrived = [here.by_tid[tid] for tid in (3, 6, 9)]
-    assert here.settle() == settled
+    assert here.revalidate() == revalidation
     assert [here.by_tid[tid] for tid in (3, 6, 9)] == arrived, "once is enough"
 
 
@@ -183,5 +183,5 @@ def test_the_share_of_calls_and_time_outs_let_nobody_read() -> None:
     here = Here()
     here.round((1, "x", "pay", [AWAY]), (2, "x", "add", [1]))
     for share in (Share(0, 100_000), Share(100, 1)):
-        said = contribution_of(here.by_tid, settle(here.by_tid, (), share, here.redoing), share)
+        said = contribution_of(here.by_tid, revalidate(here.by_tid, (), share, here.reexecution), share)
         assert 1 in said.races and (said.conflicts, said.reads_from) == ([], []) and here.results()[2] == 11

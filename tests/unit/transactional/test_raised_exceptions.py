@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.txn_stage import Stage
 from transactional import Aborted, Context, Operator, Program
-from transactional.execution.raised_exceptions import MOST_A_SECOND, Told
+from transactional.execution.raised_exceptions import MOST_A_SECOND, RaisedReport
 from transactional.requests.requests import WireRequest
 
 
@@ -72,9 +72,9 @@ def stage() -> Stage:
     return stage
 
 
-def told(stage: Stage) -> list[Told]:
+def told(stage: Stage) -> list[RaisedReport]:
     """By all nodes, after some more turns."""
-    found: list[Told] = []
+    found: list[RaisedReport] = []
     for _ in range(6):
         stage.turn()
         for driver, _ in stage.nodes.values():

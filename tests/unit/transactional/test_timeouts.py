@@ -11,7 +11,7 @@ from tests.unit.txn_hanging import HANGS, interrupt, it, program
 from tests.unit.txn_stage import Stage
 from transactional import Aborted, Context, Operator, Program
 from transactional.conflicts.contributing import contribution_of
-from transactional.conflicts.detection import Settled, Share
+from transactional.conflicts.detection import Revalidation, Share
 from transactional.conflicts.nondeterminism import Nondeterministic
 from transactional.epochs.appends import AppendEpochs
 from transactional.epochs.ledger import decide
@@ -80,7 +80,9 @@ def test_how_far_it_came_shows_in_no_record() -> None:
         arguments = program.target("it", key, "hang", [stubborn]).arguments
         execution.take(WireCall(7, 0, (), (1,), "it", key, "hang", arguments, there))
         assert site.sent == {}, "neither its call of c, nor a result"
-        assert contribution_of({7: execution}, Settled(), Share(0, 0)) == Contribution([], [], [], [], [(7, HANGS)])
+        assert contribution_of({7: execution}, Revalidation(), Share(0, 0)) == Contribution(
+            [], [], [], [], [(7, HANGS)]
+        )
 
 
 def test_who_alone_finds_that_it_hangs_stops() -> None:
@@ -135,7 +137,7 @@ def test_what_is_said_after_a_later_epoch_has_begun_is_void_and_stops_who_said_i
     request = Request(Kind.RUN, "r1", "it", "a", "hang_if", b"", 0, 0, 0)
     one, other = Hanging(3), Hanging(3)
     one.found(4, Hung(7, request, HANGS))
-    (said,) = one.to_say()
+    (said,) = one.take_unpublished()
     assert one.holds_back(4, 3) and not other.holds_back(4, 3)
     for each in (one, other):
         assert each.close(4)
@@ -149,11 +151,11 @@ def test_an_epoch_waits_until_all_partitions_do_without_what_hangs() -> None:
     hanging = Hanging(3)
     for tid in (7, 8):
         hanging.take(TimeoutProposal(tid, 4, HANGS), done=3)
-    hanging.agree(TimeoutAcknowledgement(0, 4, 2))
-    hanging.agree(TimeoutAcknowledgement(1, 4, 1))
+    hanging.acknowledge(TimeoutAcknowledgement(0, 4, 2))
+    hanging.acknowledge(TimeoutAcknowledgement(1, 4, 1))
     assert hanging.holds_back(4, 2)
-    hanging.agree(TimeoutAcknowledgement(1, 4, 2))
-    hanging.agree(TimeoutAcknowledgement(1, 4, 1))  # of another owner, late
+    hanging.acknowledge(TimeoutAcknowledgement(1, 4, 2))
+    hanging.acknowledge(TimeoutAcknowledgement(1, 4, 1))  # of another owner, late
     assert not hanging.holds_back(4, 2)
     assert not Hanging(3, hanging.records()).holds_back(4, 2)
 

@@ -63,7 +63,7 @@ def test_one_more_in_an_entity_of_a_chain_is_found(name: str) -> None:
     run = SerialRun(WORKLOADS[name], Shape(5, 0.9, seed=3, depth=4, remote=0.5))
     run.measure(50)
     assert run.wrong() == []
-    run.run(WireRequest("x", "link", run.history.asked[7].args[0][2], "take", [[]]))
+    run.run(WireRequest("x", "link", run.history.requests[7].args[0][2], "take", [[]]))
     assert len(run.wrong()) == 1
 
 
@@ -80,7 +80,7 @@ def test_an_acknowledged_write_that_is_lost_is_found(name: str) -> None:
     run = ran(name, 40)
     before = dict(run.serial.state)
     for request in run.workload.requests(run.shape, 40, 100):
-        run.history.asked.append(request)
+        run.history.requests.append(request)
         run.history.sent[request.id] = run.clock
         run.history.outcomes[request.id] = run.run(request)
         run.history.answered[request.id] = run.clock - 0.5
@@ -103,14 +103,14 @@ def test_any_slice_of_the_requests_can_be_made_alone(name: str) -> None:
 
 def test_an_abort_that_the_rules_do_not_explain_is_a_violation() -> None:
     run = ran("ycsb-t")
-    run.history.outcomes[run.history.asked[0].id] = Aborted("KeyError", ("x",))
+    run.history.outcomes[run.history.requests[0].id] = Aborted("KeyError", ("x",))
     assert any("KeyError" in each for each in run.wrong())
 
 
 def test_a_stale_read_is_found() -> None:
     run = SerialRun(WORKLOADS["ycsb-a"], Shape(1, 0.0, seed=3))
     run.measure(REQUESTS)
-    reads = [r for r in run.history.asked if r.function == "read"]
+    reads = [r for r in run.history.requests if r.function == "read"]
     assert run.history.outcomes[reads[-1].id][0] > 0
     run.history.outcomes[reads[-1].id] = run.history.outcomes[reads[0].id]
     assert any("was acknowledged" in each for each in run.wrong())

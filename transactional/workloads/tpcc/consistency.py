@@ -8,7 +8,7 @@ from typing import Any
 
 from transactional.context import Context
 from transactional.requests.requests import WireRequest
-from transactional.workloads.contract import Ask, History, Shape, different
+from transactional.workloads.contract import History, Send, Shape, different
 from transactional.workloads.tpcc import model as m
 from transactional.workloads.tpcc.loading import cardinalities
 
@@ -51,30 +51,30 @@ class Tables:
     """Operator -> district -> key -> row; the stock is under district 0."""
 
 
-def read_all(shape: Shape, ask: Ask) -> Tables:
+def read_all(shape: Shape, send: Send) -> Tables:
     """Page by page."""
     tables, warehouses = Tables(), range(1, shape.size + 1)
     districts = [(w, d) for w in warehouses for d in range(1, m.DISTRICTS + 1)]
-    found = ask([WireRequest(f"row-{w}", "warehouse", str(w), "row") for w in warehouses])
+    found = send([WireRequest(f"row-{w}", "warehouse", str(w), "row") for w in warehouses])
     tables.warehouses = {w: found[f"row-{w}"] for w in warehouses}
-    found = ask([WireRequest(f"row-{w}-{d}", "district", m.district_key(w, d), "row") for w, d in districts])
+    found = send([WireRequest(f"row-{w}-{d}", "district", m.district_key(w, d), "row") for w, d in districts])
     tables.districts = {(w, d): found[f"row-{w}-{d}"] for w, d in districts}
     for name in ("customer", "payment_history", "order", "new_order"):
-        tables.rows[name] = _pages(ask, name, {(w, d): f"{w}/{d}/" for w, d in districts})
-    tables.rows["stock"] = _pages(ask, "stock", {(w, 0): f"{w}/" for w in warehouses})
+        tables.rows[name] = _pages(send, name, {(w, d): f"{w}/{d}/" for w, d in districts})
+    tables.rows["stock"] = _pages(send, "stock", {(w, 0): f"{w}/" for w in warehouses})
     return tables
 
 
-def _pages(ask: Ask, operator: str, keys: dict[tuple[int, int], str]) -> dict[tuple[int, int], dict[str, Any]]:
+def _pages(send: Send, operator: str, keys: dict[tuple[int, int], str]) -> dict[tuple[int, int], dict[str, Any]]:
     rows: dict[tuple[int, int], dict[str, Any]] = {place: {} for place in keys}
     start, left = 0, dict(keys)
     while left:
-        asked = {
+        reads = {
             place: WireRequest(f"{operator}-{place}-{start}", operator, key, "page", [start, PAGE])
             for place, key in left.items()
         }
-        found = ask(list(asked.values()))
-        for place, request in asked.items():
+        found = send(list(reads.values()))
+        for place, request in reads.items():
             rows[place].update(found[request.id])
             if len(found[request.id]) < PAGE:
                 del left[place]
@@ -82,12 +82,12 @@ def _pages(ask: Ask, operator: str, keys: dict[tuple[int, int], str]) -> dict[tu
     return rows
 
 
-def check(shape: Shape, history: History, ask: Ask) -> list[str]:
+def check(shape: Shape, history: History, send: Send) -> list[str]:
     """Conditions 1 to 10 and 12 of clause 3.3.2, and that each acknowledged transaction is there once.
 
     Condition 11 speaks of the first state alone.
     """
-    tables = read_all(shape, ask)
+    tables = read_all(shape, send)
     wrong: list[str] = []
     for w, (_, ytd) in tables.warehouses.items():
         mine = [place for place in tables.districts if place[0] == w]

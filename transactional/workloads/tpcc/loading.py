@@ -38,26 +38,26 @@ def last_name(number: int) -> str:
     return "".join(SYLLABLES[number // 10**place % 10] for place in (2, 1, 0))
 
 
-def name_of(c: int, customers: int, chance: DeterministicRandom) -> str:
+def name_of(c: int, customers: int, rng: DeterministicRandom) -> str:
     """The last name of customer ``c``: the first thousand have all names in turn."""
-    return last_name((c - 1) if c <= NAMES else chance.randrange(min(NAMES, customers)))
+    return last_name((c - 1) if c <= NAMES else rng.randrange(min(NAMES, customers)))
 
 
-def _text(chance: DeterministicRandom, low: int, high: int) -> str:
-    return chance.bytes((high + 1) // 2).hex()[: chance.randint(low, high)]
+def _text(rng: DeterministicRandom, low: int, high: int) -> str:
+    return rng.bytes((high + 1) // 2).hex()[: rng.randint(low, high)]
 
 
-def _chance(seed: int, *what: object) -> DeterministicRandom:
+def _rng(seed: int, *what: object) -> DeterministicRandom:
     return DeterministicRandom(encode((seed, *what)))
 
 
 @m.warehouse.register
 async def load_warehouse(ctx: Context, seed: int, customers: int) -> None:
     """The warehouse with its districts; money received is what the first payments sum up to."""
-    chance = _chance(seed, ctx.key)
-    ctx.put(m.Warehouse(chance.randint(0, 2_000), m.DISTRICTS * customers * INITIAL_PAYMENT))
+    rng = _rng(seed, ctx.key)
+    ctx.put(m.Warehouse(rng.randint(0, 2_000), m.DISTRICTS * customers * INITIAL_PAYMENT))
     for d in range(1, m.DISTRICTS + 1):
-        fields = [chance.randint(0, 2_000), customers * INITIAL_PAYMENT, customers + 1]
+        fields = [rng.randint(0, 2_000), customers * INITIAL_PAYMENT, customers + 1]
         ctx.call_async(m.district, m.district_key(int(ctx.key), d), load_district, [fields])
 
 
@@ -72,12 +72,12 @@ async def load_customers(ctx: Context, seed: int, first: int, stop: int, custome
     """Customers ``first`` to ``stop``, each with a payment and, in the index, a name."""
     w, d = m.numbers(ctx.key)
     for c in range(first, stop):
-        chance = _chance(seed, ctx.key, c)
-        last, given = name_of(c, customers, chance), _text(chance, 8, 16)
-        grade = "BC" if chance.randrange(10) == 0 else "GC"
-        fields = [given, last, grade, chance.randint(0, 5_000), -INITIAL_PAYMENT, INITIAL_PAYMENT, 1, 0]
+        rng = _rng(seed, ctx.key, c)
+        last, given = name_of(c, customers, rng), _text(rng, 8, 16)
+        grade = "BC" if rng.randrange(10) == 0 else "GC"
+        fields = [given, last, grade, rng.randint(0, 5_000), -INITIAL_PAYMENT, INITIAL_PAYMENT, 1, 0]
         key = m.customer_key(w, d, c)
-        ctx.call_async(m.customer, key, load_customer, [*fields, _text(chance, 300, 500)])
+        ctx.call_async(m.customer, key, load_customer, [*fields, _text(rng, 300, 500)])
         ctx.call_async(m.customers_by_name, f"{w}/{d}/{last}", load_name, [given, c])
         ctx.call_async(m.payment_history, f"{w}/{d}/{ctx.uuid()}", m.keep, [[w, d, c, INITIAL_PAYMENT, ctx.now_ms]])
 
@@ -101,14 +101,14 @@ async def load_orders(ctx: Context, seed: int, first: int, stop: int, customers:
     if first == 1:
         ctx.call_async(m.oldest_open, ctx.key, m.keep, [customers - open_ + 1])
     for o in range(first, stop):
-        chance = _chance(seed, ctx.key, "order", o)
+        rng = _rng(seed, ctx.key, "order", o)
         c, done = customers + 1 - o, o <= customers - open_
         lines = []
-        for _ in range(chance.randint(5, 15)):
-            amount = 0 if done else chance.randint(1, 999_999)
+        for _ in range(rng.randint(5, 15)):
+            amount = 0 if done else rng.randint(1, 999_999)
             delivered = ctx.now_ms if done else None
-            lines.append(m.Line(1 + chance.randrange(items), w, 5, amount, delivered, _text(chance, 24, 24)))
-        carrier = chance.randint(1, 10) if done else None
+            lines.append(m.Line(1 + rng.randrange(items), w, 5, amount, delivered, _text(rng, 24, 24)))
+        carrier = rng.randint(1, 10) if done else None
         key = m.order_key(w, d, o)
         ctx.call_async(m.order, key, m.enter, [m.Order(c, ctx.now_ms, carrier, len(lines), True, lines)])
         ctx.call_async(m.last_order, m.customer_key(w, d, c), m.keep, [o])
@@ -120,11 +120,11 @@ async def load_orders(ctx: Context, seed: int, first: int, stop: int, customers:
 async def load_items(ctx: Context, seed: int, first: int, stop: int) -> None:
     """Items ``first`` to ``stop``: alike in all warehouses; and their stock here."""
     for i in range(first, stop):
-        alike, chance = _chance(seed, "item", i), _chance(seed, ctx.key, "stock", i)
+        alike, rng = _rng(seed, "item", i), _rng(seed, ctx.key, "stock", i)
         key = m.item_key(int(ctx.key), i)
         ctx.call_async(m.item, key, m.keep, [[_text(alike, 14, 24), alike.randint(100, 10_000), _text(alike, 26, 50)]])
-        infos = [_text(chance, 24, 24) for _ in range(m.DISTRICTS)]
-        ctx.call_async(m.stock, key, load_stock, [chance.randint(10, 100), 0, 0, 0, infos, _text(chance, 26, 50)])
+        infos = [_text(rng, 24, 24) for _ in range(m.DISTRICTS)]
+        ctx.call_async(m.stock, key, load_stock, [rng.randint(10, 100), 0, 0, 0, infos, _text(rng, 26, 50)])
 
 
 @m.stock.register

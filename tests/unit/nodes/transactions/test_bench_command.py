@@ -9,7 +9,7 @@ import pytest
 
 from deploy.bench.transactions.curves import added, points
 from deploy.transaction_caching import messages
-from deploy.transaction_costs import look_into, stage_of
+from deploy.transaction_costs import count_in, stage_of
 from nodes.cli.main import run
 from nodes.cli.txn import bench as txn_bench_command
 from tests.integration.txn_replay import records
@@ -108,7 +108,7 @@ def test_calls_are_counted_in_compressed_records_too() -> None:
     whole = to_bytes(Calls(0, 2, 1, list(calls)))
     (sent,) = travelling([AppendCalls(1, whole)])
     found: Counter[str] = Counter()
-    look_into(found, "calls", sent.value)
+    count_in(found, "calls", sent.value)
     assert found["calls and results in messages"] == 500
     assert found["bytes, all, without compression"] == len(whole) > 2 * len(sent.value)
 

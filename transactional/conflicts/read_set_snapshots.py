@@ -11,7 +11,7 @@ from transactional.execution.site import Base
 from transactional.operators import Program, StateKey
 
 
-def shipment_of(
+def read_set_snapshot_of(
     number: int,
     epoch: Epoch,
     store: Base,
