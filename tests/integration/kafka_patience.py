@@ -51,4 +51,4 @@ def await_decided(log: Log, topic: str) -> None:
 def connect_patiently(patch: pytest.MonkeyPatch) -> None:
     """Direct connections are waited for; what a slow broker leads would be read by the library for a while."""
     patch.setattr(leaders, "CONNECT_S", PLENTY_S)
-    patch.setattr(direct_consumer, "LOOK_S", PLENTY_S)
+    patch.setattr(direct_consumer, "LEADER_SEARCH_S", PLENTY_S)

@@ -360,7 +360,7 @@ class KafkaLog(Log):
             try:
                 return self.partitions(topic)
             except UnknownTopic:
-                if not self._topics.are_several or time.monotonic() - asked_s > self._topics.spread_s:
+                if not self._topics.are_several or time.monotonic() - requested_s > self._topics.spread_s:
                     raise
             time.sleep(POLL_INTERVAL_S)
 

@@ -18,7 +18,7 @@ class Remedy(Enum):
     RENEW = "renew"
     """The writer has lost its place at the broker, or has given up: only a new producer writes again. Batches on their
     way may be on the log, so where order or memory counts the writer goes on from a checkpoint."""
-    RECHECK = "look"
+    RECHECK = "recheck"
     """The topic is not known. A broker that loads says so too; whether it is true shows when a node starts."""
     REFUSED = "refused"
     """The broker takes neither user nor protocol: others have to give rights back."""

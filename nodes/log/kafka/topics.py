@@ -28,8 +28,8 @@ DEFAULT_MESSAGE_BYTES = 1_048_588
 """Kafka's own limit of a batch, taken where a topic's may not be asked for."""
 SPREAD_S = 2.0
 """So long at least a broker may not know a topic that another one has made."""
-LOOK_S = 0.02
-_ASK_S = 5.0
+POLL_INTERVAL_S = 0.02
+_REQUEST_S = 5.0
 """A question that no broker answers for so long is asked again, of another one."""
 
 
@@ -165,7 +165,7 @@ class Topics:
     def _may_pass(self, problem: LogError, requested_s: float) -> bool:
         """Whether to ask once more. A new topic reaches one broker after the other, so the next may not know it yet."""
         if isinstance(problem, UnknownTopic):
-            return time.monotonic() - asked_s < self.spread_s
+            return time.monotonic() - requested_s < self.spread_s
         return isinstance(problem, LogUnavailable) and self._connection.refused is None
 
     @property

@@ -79,7 +79,7 @@ def run_bench(log: Log, plan: BenchPlan, requests: Sequence[WireRequest] | None 
         if any(isinstance(outcome, Aborted) for outcome in loaded.outcomes.values()):
             raise RunFailed(f"{workload.name} was loaded in vain: {unexpected(workload, loaded)}; is its log new?")
         whole = _warmed(client, plan)
-        warmed = len(whole.asked)
+        warmed = len(whole.requests)
         cpu = _cpu_s(processes)
         asked = _ask(client, requests, plan.rate, processes, plan.kills)
         cpu_s = _cpu_s(processes) - cpu
@@ -93,7 +93,7 @@ def run_bench(log: Log, plan: BenchPlan, requests: Sequence[WireRequest] | None 
         wrong += [] if plan.loaded else workload.check(plan.shape, whole, ask)
         epochs = [replied.epochs[request.id] for request in requests]
         if plan.saved:
-            last = max(replied.epochs[request.id] for request in whole.asked)
+            last = max(replied.epochs[request.id] for request in whole.requests)
             wait_for_checkpoints(log, program, plan.sequencers, last, ANSWER_S)
     checkpoints = newest_checkpoints(log, program, plan.sequencers) if plan.saved else {}
     by_log = spread(log_latencies_ms(log, program, replied, requests))
@@ -120,7 +120,7 @@ def _warmed(client: TransactionClient, plan: BenchPlan) -> History:
 
 
 def _add(whole: History, part: History) -> None:
-    whole.asked += part.asked
+    whole.requests += part.requests
     whole.outcomes |= part.outcomes
     whole.sent |= part.sent
     whole.due |= part.due

@@ -51,7 +51,7 @@ _LEAST_PAUSE_S, _MOST_PAUSE_S = 0.02, 1.0
 class Phase(Enum):
     """How a partition is read. LOOKING: not at all, its leader is looked for."""
 
-    SEARCHING = "looking"
+    SEARCHING = "searching"
     FETCHING = "fetching"
     LEFT = "left to confluent-kafka"
     ENDED = "ended by a truncation"

@@ -72,12 +72,12 @@ def addresses(bootstrap: str) -> list[Address]:
 def find(brokers: Sequence[Address], wanted: Wanted, dialer: Dialer) -> Found | Lost:
     """Ask one broker after the other, until one says who leads these topics; then connect to the leaders."""
     why = Lost("no address of a broker")
-    for address in ask:
+    for address in brokers:
         wire = dialer.connect(address, wanted.patience_s)
         if isinstance(wire, Lost):
             why = wire
             continue
-        cluster = wire.lacks({METADATA: METADATA_VERSION}) or ask_cluster(wire, wanted.names)
+        cluster = wire.lacks({METADATA: METADATA_VERSION}) or fetch_cluster(wire, wanted.names)
         wire.close()
         if isinstance(cluster, Cluster):
             return _connected(Found(cluster, {}, {}, wanted), dialer)

@@ -16,7 +16,7 @@ from typing import Any
 from nodes.log.kafka.direct import leaders
 from nodes.log.kafka.direct.connection import Address, Lost, Unserved
 from nodes.log.kafka.direct.leaders import Found, Wanted
-from nodes.log.kafka.direct.produce_requests import WANTED, ask_producer
+from nodes.log.kafka.direct.produce_requests import WANTED, request_producer_id
 from nodes.log.kafka.direct.record_batch import Producer
 from nodes.log.kafka.direct.security import KNOWN as SECURITY
 from nodes.log.kafka.direct.security import Dialer, can_dial
@@ -58,7 +58,7 @@ def open_once(ask: Sequence[Address], name: str, dialer: Dialer, patience_s: flo
         if isinstance(wire, Lost):
             why = _plainest(why, wire)
             continue
-        producer: Producer | int | Lost = wire.lacks(WANTED) or ask_producer(wire, patience_s)
+        producer: Producer | int | Lost = wire.lacks(WANTED) or request_producer_id(wire, patience_s)
         wire.close()
         if isinstance(producer, int):
             waits = remedy(producer) is Remedy.WAIT

@@ -32,10 +32,10 @@ class Taken:
     first_offset: int
 
 
-def ask_producer(wire: Wire, patience_s: float) -> Producer | int | Lost:
+def request_producer_id(wire: Wire, patience_s: float) -> Producer | int | Lost:
     """A new producer's number, or the error; waits, also for a broker that has none just now."""
     until_s = time.monotonic() + patience_s
-    while (found := _ask_producer(wire)) in _NOT_YET and time.monotonic() < until_s:
+    while (found := _request_producer_id(wire)) in _NOT_YET and time.monotonic() < until_s:
         time.sleep(_PAUSE_S)
     return found
 

@@ -65,7 +65,7 @@ class BatchSender(Sender):
         self._dialer = dialer
         self._finder = Finder(dialer)
         self._patience_s = 0.0
-        self._ask = addresses(config["bootstrap.servers"])
+        self._brokers = addresses(config["bootstrap.servers"])
         self._lines: dict[Address, _Line] = {}
         self._tracks: dict[Place, Track] = {}
         self._led: dict[Place, Address] = {}
@@ -149,7 +149,7 @@ class BatchSender(Sender):
     # --- connections -------------------------------------------------------------------------------------------------
 
     def _learn(self, name: str) -> None:
-        found = find(self._ask, Wanted([name], set(self._lines), WANTED), self._dialer)
+        found = find(self._brokers, Wanted([name], set(self._lines), WANTED), self._dialer)
         if isinstance(found, Found):
             self._adopt(found)
 
@@ -188,8 +188,8 @@ class BatchSender(Sender):
     def _search(self, names: Collection[str]) -> None:
         """Look for leaders; another broker is the first to be asked each time, as one that stands still costs time."""
         patience_s = max(leaders.CONNECT_S, min(self._patience_s, self._timeout_s))
-        self._finder.start(self._ask, Wanted(sorted(names), set(self._lines), WANTED, patience_s=patience_s))
-        self._ask = [*self._ask[1:], *self._ask[:1]]
+        self._finder.start(self._brokers, Wanted(sorted(names), set(self._lines), WANTED, patience_s=patience_s))
+        self._brokers = [*self._brokers[1:], *self._brokers[:1]]
 
     def _doubt(self, now_s: float) -> None:
         """Where a broker says nothing, look whether others lead by now what it was asked to take."""
@@ -274,7 +274,7 @@ class BatchSender(Sender):
         if self._held_bytes > self._most_bytes or self._held_records > MAX_RECORDS:
             self._let_go()
         while self._held_bytes > self._most_bytes or self._held_records > MAX_RECORDS:
-            self._hear(SLICE_S)
+            self._receive(SLICE_S)
             if self._held_records < held:
                 held, deadline = self._held_records, time.monotonic() + self._timeout_s + 1.0
             elif time.monotonic() > deadline and self._failed is None:

@@ -44,7 +44,7 @@ class Brokers:
 
 @pytest.fixture(autouse=True)
 def asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opening, "ask_producer", lambda wire, patience_s: wire.producer)
+    monkeypatch.setattr(opening, "request_producer_id", lambda wire, patience_s: wire.producer)
     monkeypatch.setattr(leaders, "find", lambda ask, wanted, dialer: FOUND)
 
 
