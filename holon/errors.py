@@ -6,8 +6,8 @@ from typing import NoReturn
 
 from holon.tracebacks import all_frames, encodable, own_frames, shortened, shown_record
 
-USER_ERRORS = (Exception, SystemExit)
-"""Exceptions of the user's own code that do not end the node."""
+USER_ERRORS = BaseException
+"""Exceptions of the user's own code: all. None ends the node; signals reach nodes by handlers, which raise nothing."""
 
 
 class HolonError(Exception):

@@ -17,6 +17,7 @@ import typer
 from nodes.cli.options import ConfigOption, DefineOption, LogLevelOption, Options
 from nodes.cli.output import emit_error, json_only_stdout, note
 from nodes.cli.registry import LazyGroup, distribution_version
+from nodes.cli.stopping import interruptible
 
 if TYPE_CHECKING:
     from nodes.runtime.stop_signals import StopSignals
@@ -61,7 +62,7 @@ def run(arguments: Sequence[str], stops: StopSignals | None = None) -> int:
     ``stops``: what listens to signals already, in the process of a node.
     """
     as_json = "--json" in arguments[: arguments.index("--")] if "--" in arguments else "--json" in arguments
-    with json_only_stdout() if as_json else nullcontext():
+    with json_only_stdout() if as_json else nullcontext(), interruptible(as_json=as_json):
         try:
             command = typer.main.get_command(app)
             result = command.main(args=list(arguments), prog_name="holon", standalone_mode=False, obj=stops)

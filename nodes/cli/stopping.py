@@ -1,12 +1,19 @@
-"""How the command of a node ends that a signal has asked to leave: 0, or 130 after Ctrl-C."""
+"""How commands end that a signal has asked to leave: of a node with 0, or 130 after Ctrl-C; of others with 130."""
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import NoReturn
 
 import typer
 
-from nodes.cli.output import note
+from nodes.cli.output import emit_error, note
 from nodes.runtime.stop_signals import INTERRUPTED_EXIT, StopSignals
 
 
@@ -21,3 +28,30 @@ def end_if_interrupted(stops: StopSignals | None) -> None:
     """After Ctrl-C, however orderly the node has left."""
     if stops is not None and stops.interrupted:
         raise typer.Exit(INTERRUPTED_EXIT)
+
+
+@contextmanager
+def interruptible(*, as_json: bool) -> Iterator[None]:
+    """Ctrl-C ends the command, also where it runs a job's function: all that this raises is the record's failure."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    if before is not signal.default_int_handler:
+        yield
+        return
+
+    def interrupted(number: int, frame: FrameType | None) -> None:
+        job_code = sys.modules.get("holon.tracks.job_code")
+        if job_code is None or job_code.JOB_CODE.track is None:
+            raise KeyboardInterrupt
+        emit_error(INTERRUPTED_EXIT, "interrupted", as_json=as_json)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(INTERRUPTED_EXIT)
+
+    signal.signal(signal.SIGINT, interrupted)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)

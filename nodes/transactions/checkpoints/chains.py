@@ -204,11 +204,21 @@ def _segments(rows: Iterable[Row], segment_bytes: int) -> Iterator[list[Row]]:
 # --- deleting ---------------------------------------------------------------------------------------------------------
 
 
-def not_rested_on(names: Sequence[str], kept: Collection[str], rested_on: Collection[str]) -> list[str]:
-    """Files that may go: older than all of ``kept``, the checkpoints that may be begun with, and under none of them."""
-    if not kept:
+def not_rested_on(
+    names: Sequence[str], announced: Collection[str], kept: Collection[str], rested_on: Collection[str]
+) -> list[str]:
+    """Files that may go: older than all of ``announced``, the checkpoints that may be begun with, and under none.
+
+    ``kept``: beside these, the file that was just saved. It is no bound, since only its maker knows it: another owner,
+    which has begun without it, has made older files meanwhile. Every owner begins with an announced checkpoint, and
+    all that it makes is newer.
+    """
+    if not announced:
         return []
-    oldest = min(parse_name(name).age_order for name in kept)
-    return [
-        name for name in names if name not in kept and name not in rested_on and parse_name(name).age_order < oldest
-    ]
+    oldest = min(_position(name) for name in announced)
+    return [name for name in names if name not in kept and name not in rested_on and _position(name) < oldest]
+
+
+def _position(name: str) -> tuple[int, int]:
+    """Epoch, and number of a merged file. Two owners may have made one of the same epoch: neither is older."""
+    return parse_name(name).key.record_position

@@ -193,18 +193,23 @@ class TransactionCheckpoints:
         for number, partition in sorted(partitions.items()):
             life = self._life(number, partition, now_ms)
             if life.chain.is_idle:
-                self._maybe_ask(life, now_ms)
+                self._maybe_ask(number, life, now_ms)
             if life.chain.is_wanted and (made := partition.take_snapshot()) is not None:
                 epoch, snapshot = made
                 if life.chain.made(epoch, snapshot.since) is not Effect.DROP:
                     life.held = epoch, snapshot, self._replies_sent.get(number, 0)
-            if life.held is not None and self._replies_acked.get(number, 0) >= life.held[2]:
+            acked = life.held is not None and self._replies_acked.get(number, 0) >= life.held[2]
+            if acked and self._owns(number):
                 said += self._hand_over(number, life)
         for saved in self._saver.finished():
             said += self._keep(saved)
         for merged in self._merger.finished():
             self._replace(merged)
         return said
+
+    def _owns(self, number: int) -> bool:
+        """As far as this node has read: so a save that deletes knows no checkpoint of an owner after it."""
+        return self.ownership.owner(self.sequencers + number) == self.node
 
     def _life(self, number: int, partition: StatePartition, now_ms: int) -> _Life:
         life = self._lives.get(number)
@@ -218,9 +223,12 @@ class TransactionCheckpoints:
         """So much earlier in the interval its checkpoints are than those of partition 0: not all at one moment."""
         return self.interval_ms * number // (self.ownership.partitions - self.sequencers)
 
-    def _maybe_ask(self, life: _Life, now_ms: int) -> None:
+    def _maybe_ask(self, number: int, life: _Life, now_ms: int) -> None:
         """Where the interval is over and there is something to save, or the chain has to begin anew."""
         partition, due = life.partition, False
+        newest = self.ownership.checkpoint(self.sequencers + number)
+        if newest is not None and partition.epoch < newest.offset:
+            return  # it would count for nothing, and others could take it for an old one that may go
         if (intervals := (now_ms - life.looked_ms) // max(1, self.interval_ms)) > 0:
             life.looked_ms += intervals * self.interval_ms
             life.idle += 1
@@ -265,7 +273,7 @@ class TransactionCheckpoints:
         self._under[unit] = {name: parts for name, parts in under.items() if parts is not None}
         if not merging:
             rested_on = {each.name for parts in self._under[unit].values() for each in parts}
-            store.discard(self.job, FIRST_INCARNATION, unit, chains.not_rested_on(names, under, rested_on))
+            store.discard(self.job, FIRST_INCARNATION, unit, chains.not_rested_on(names, known, under, rested_on))
         return _Saved(number, life, epoch, part)
 
     def _is_intact(self, parts: Iterable[Part]) -> bool:

@@ -107,6 +107,39 @@ def test_a_window_handler_that_fails_names_its_window_and_shows_its_own_frames()
     assert caught.value.details.endswith("ValueError: no such window")
 
 
+class Own(BaseException):
+    """A program's own exception that is no ``Exception``."""
+
+
+@pytest.mark.parametrize("error", [SystemExit("x"), KeyboardInterrupt("x"), GeneratorExit("x"), Own("x")])
+def test_whatever_a_function_raises_is_a_failure_like_any_other(error: BaseException) -> None:
+    class Leaves(Base):
+        def process(self, event: Event, ctx: Context) -> None:
+            if event["ts"] == 3:
+                raise error
+            ctx.emit(event["ts"])
+
+    class Awaits(Base):
+        async def process(self, event: Event, ctx: Context) -> None:
+            if event["ts"] == 3:
+                raise error
+            ctx.emit(event["ts"])
+
+    class Answers(Base):
+        @on_window(Base.count)
+        def answer(self, window: Window, ctx: Context) -> None:
+            raise error
+
+    said = f"{type(error).__name__}: x on partition 0 at"
+    for function in (Leaves, Awaits):
+        with pytest.raises(UserFunctionError, match=f"{said} offset 1"):
+            feeding(function, {"ts": 1}, {"ts": 3})
+        test = feeding(function, {"ts": 1}, {"ts": 3}, {"ts": 4}, on_error="dead-letter")
+        assert test.outputs() == [1, 4] and [record["offset"] for record in test.dead()] == [1]
+    with pytest.raises(UserFunctionError, match=f"{said} window"):
+        feeding(Answers, {"ts": 1}, {"ts": 25})
+
+
 def test_leaving_the_interpreter_is_a_failure_like_any_other() -> None:
     class Leaves(Base):
         def process(self, event: Event, ctx: Context) -> None:
