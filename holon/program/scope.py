@@ -63,6 +63,7 @@ class Scope:
         self.row_watermarks: NDArray[np.int64] | None = None
         self.awaits = 0
         self.late_inserts = 0  # of the record track, since they were taken last
+        self.handler_late_inserts = 0  # of on_window handlers, in all
         self.now: tuple[Window, int] = (Window(BEFORE_TIME_MS, BEFORE_TIME_MS), 0)
         self._taint = ""
         self.reads: dict[SafeRead[Any], None] = {}
@@ -114,7 +115,7 @@ class Scope:
         for window in decl.windows.windows_for(checked_time(name, ts_ms)):
             if self._is_closed(name, window):
                 taken = False
-                self.late_inserts += self.track_name == "record"
+                self._count_late(1)
             else:
                 track.insert(name, window, element, actor)
         return taken
@@ -134,8 +135,14 @@ class Scope:
                 if len(taken) == 0:
                     continue
             track.insert_many(name, window, take_rows(elements, taken, len(times)), actor)
-        self.late_inserts += late * (self.track_name == "record")
+        self._count_late(late)
         return late
+
+    def _count_late(self, count: int) -> None:
+        if self.track_name == "record":
+            self.late_inserts += count
+        else:
+            self.handler_late_inserts += count
 
     def take_late_inserts(self) -> int:
         """How many there were since the last call."""

@@ -29,7 +29,7 @@ class AdmissionCounts(msgspec.Struct, array_like=True):
     """How many records became what; ``taken`` = accepted + filtered + late + dead + duplicates.
 
     ``late_inserts``: how often a closed window of one state refused what an accepted record inserted, since another
-    state has windows that take it.
+    state has windows that take it; and an answered one what an ``on_window`` handler inserted.
     """
 
     accepted: int = 0
@@ -42,6 +42,10 @@ class AdmissionCounts(msgspec.Struct, array_like=True):
     @property
     def taken(self) -> int:
         return self.accepted + self.filtered + self.late + self.dead + self.duplicates
+
+    def with_late_inserts(self, more: int) -> AdmissionCounts:
+        """A copy in which so many more inserts were late."""
+        return msgspec.structs.replace(self, late_inserts=self.late_inserts + more) if more else self
 
 
 WHOLE_LETTER_BYTES = 1 << 19

@@ -43,6 +43,8 @@ class WindowPart(msgspec.Struct, array_like=True, frozen=True):
     emitted: dict[str, int]
     later: list[TrackDelta] = []
     held: list[HeldPart] = []
+    late_inserts: int = 0
+    """Of handlers, into windows that were answered already; an older release has left it out."""
 
     @property
     def answered_ms(self) -> list[int]:
@@ -87,6 +89,11 @@ class Snapshot(msgspec.Struct, array_like=True, frozen=True):
     punctuations: int
     output_ends: dict[str, dict[int, int]] = {}
     known_ends: dict[str, dict[int, int]] = {}
+
+    @property
+    def counts(self) -> AdmissionCounts:
+        """The fates of the records, and the late inserts of both tracks."""
+        return self.record.counts.with_late_inserts(self.window.late_inserts)
 
     def closing(self) -> int | None:
         """The end (ms) of the last window that the end of the input has closed; None if that is not known."""

@@ -82,7 +82,7 @@ class PartitionTask:
 
     @property
     def counts(self) -> AdmissionCounts:
-        return self.records.counts
+        return self.records.counts.with_late_inserts(self.scope.handler_late_inserts)
 
     @property
     def has_changes(self) -> bool:
@@ -172,6 +172,7 @@ class PartitionTask:
             dict(sorted(self.outbox.window_counts.items())),
             later,
             self.outbox.held_parts(),
+            self.scope.handler_late_inserts,
         )
         return Snapshot(self.partition, self._record_part(), answers, self.punctuations)
 
@@ -186,6 +187,7 @@ class PartitionTask:
         self.outbox.window_end_ms = window.emitted_end_ms
         self.outbox.window_counts = dict(window.emitted)
         self.outbox.hold_again(window.held)
+        self.scope.handler_late_inserts = window.late_inserts
         self.punctuations = snapshot.punctuations
 
     def _record_part(self) -> RecordPart:

@@ -9,7 +9,7 @@ from nodes.fleet.event_counts import EventCounts
 from nodes.log.contract import Log, OffsetOutOfRange
 from nodes.machine import messages as m
 from nodes.machine.config import JobRun
-from nodes.machine.facts import CheckpointRecorded, JobFailed, PartitionClaimed, StopAsked
+from nodes.machine.facts import CheckpointRecorded, JobFailed, StopAsked
 from nodes.machine.membership.heartbeats import GROUPS
 from nodes.machine.ownership.ownership import Ownership
 from nodes.streams.control_history import History
@@ -40,12 +40,12 @@ class Monitor:
         self.topics = Topics.of(run)
         self.progress: dict[int, int] = dict(enumerate(run.start_offsets))
         self.nodes: dict[str, NodeView] = {}
-        self.steals = 0
         self.failure: str | None = None
         self.stop_asked = False
         self.superseded = False
         self._events = EventCounts(log, run.job, run.start_offsets)
         self._begin()
+        self._steals_at = self.ownership.steals()
         self._heartbeats_at: dict[tuple[str, int], int] = {}
         self._heartbeat_places()
 
@@ -100,6 +100,11 @@ class Monitor:
                 self._control(value)
 
     @property
+    def steals(self) -> int:
+        """See the class; records that were trimmed before this monitor has read them count too."""
+        return max(0, self.ownership.steals() - self._steals_at)
+
+    @property
     def consumed(self) -> int:
         """Input records that the fleet has processed, as far as it has said so."""
         return sum(offset - start for offset, start in zip(self._offsets(), self.run.start_offsets, strict=True))
@@ -144,7 +149,7 @@ class Monitor:
         """True if in every partition taken is what the counts add up to, and all of a bounded input is taken."""
         for partition, start in enumerate(self.run.start_offsets):
             saved, end = self.ownership.checkpoint(partition), self.ownership.end_offset(partition)
-            counted = 0 if saved is None else sum(saved.counts)
+            counted = 0 if saved is None else saved.taken
             if not self._holds(partition, start if saved is None else saved.offset, counted):
                 return False
             if self.done and end is not None and not self._holds(partition, end, counted):
@@ -204,8 +209,6 @@ class Monitor:
     def _learn(self, fact: object) -> None:
         if isinstance(fact, CheckpointRecorded):
             self.progress[fact.partition] = max(self.progress[fact.partition], fact.checkpoint.offset)
-        elif isinstance(fact, PartitionClaimed):
-            self.steals += int(fact.previous is not None)
         elif isinstance(fact, JobFailed) and fact.failure.code_hash == self._failure_key:
             self.failure = fact.failure.error
         elif isinstance(fact, StopAsked):

@@ -26,6 +26,7 @@ class PartitionState(msgspec.Struct, array_like=True):
     end_reached: bool = False
     deaths: int = 0  # owners that were taken over from without a release since the last checkpoint that got on
     crashed: list[m.Crashed] = []  # in log order
+    steals: int = 0  # claims of it while another had it
 
     def copied(self) -> PartitionState:
         """One that goes its own way."""

@@ -176,6 +176,11 @@ class CheckpointSaved(Message, frozen=True, tag="saved"):
         return 2 if len(self.counts) > 4 else FIRST_VERSION
 
     @property
+    def taken(self) -> int:
+        """The records that the counts add up to; late inserts are inserts of some of these."""
+        return sum(self.counts[:5])
+
+    @property
     def late_inserts(self) -> int:
         """Inserts into closed windows that were dropped."""
         return self.counts[5] if len(self.counts) > 5 else 0

@@ -237,7 +237,7 @@ class Workload:
         pending = runner.checkpoint_stored()
         offset, step = pending.snapshot.record.slot.to
         answered_ms, stage = pending.snapshot.window.position
-        counts = pending.snapshot.record.counts
+        counts = pending.snapshot.counts
         self.control(
             m.CheckpointSaved(
                 self.run.incarnation,

@@ -49,7 +49,7 @@ METRICS: dict[str, Metric] = {
         ("partition", "outcome"),
     ),
     "holon_partition_late_inserts": Metric(
-        "gauge", "inserts of accepted records that a closed window of one state has refused", PARTITION
+        "gauge", "inserts of accepted records and of handlers that a closed window of one state has refused", PARTITION
     ),
     "holon_duplicates_suppressed": Metric("counter", "results made again and found on the log already, so not written"),
     # --- event time ---

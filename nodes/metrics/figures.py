@@ -183,7 +183,7 @@ def _of_partitions(running: list[Runner], meter: Meter, now_s: float) -> dict[st
         "holon_checkpoint_age_seconds": {},
     }
     for runner in running:
-        label, counts = (str(runner.partition),), runner.task.records.counts
+        label, counts = (str(runner.partition),), runner.task.counts
         values["holon_partition_records_taken"][label] = float(runner.taken)
         for outcome in OUTCOMES:
             values["holon_partition_records"][(*label, outcome)] = float(getattr(counts, outcome))

@@ -122,9 +122,7 @@ class Ownership:
     def _job_started(self, job: m.JobStarted) -> list[Fact]:
         if job.incarnation <= self.incarnation:
             return []
-        made: list[Fact] = []
-        if self.incarnation != NO_INCARNATION:
-            made.append(f.JobSuperseded(job.incarnation))
+        made: list[Fact] = [] if self.incarnation == NO_INCARNATION else [f.JobSuperseded(job.incarnation)]
         self._begin(job.incarnation, job, job.partitions)
         return [*made, f.JobBegan(job.incarnation, job.fingerprint, job.partitions)]
 
@@ -182,6 +180,7 @@ class Ownership:
             made.append(self._joins(claim.node, -1, self.life(claim.node) + 1))
         previous, state.owner, state.version, state.released_to = state.owner, claim.node, claim.version, None
         state.deaths += previous not in (None, claim.node)
+        state.steals += previous is not None
         return [*made, f.PartitionClaimed(claim.partition, claim.node, claim.version, previous)]
 
     def _release(self, release: m.Release) -> list[Fact]:
@@ -210,9 +209,8 @@ class Ownership:
         return [f.CheckpointRecorded(saved)]
 
     def _merged_saved(self, saved: m.MergedSaved) -> list[Fact]:
-        if len(saved.broadcast_offsets) != len(self._partitions):
-            return []
-        if not is_merged_name(saved.name, saved.incarnation, saved.control_offset):
+        named = is_merged_name(saved.name, saved.incarnation, saved.control_offset)
+        if not named or len(saved.broadcast_offsets) != len(self._partitions):
             return []
         if any(saved.name == each.name for each in self._merged):
             return []
@@ -337,12 +335,15 @@ class Ownership:
 
     def failures(self, code_hash: str) -> list[m.Failed]:
         """All failures of this code, by partition."""
-        found = (self.failure(partition, code_hash) for partition in range(self.partitions))
-        return [failure for failure in found if failure is not None]
+        return [found for p in range(self.partitions) if (found := self.failure(p, code_hash)) is not None]
 
     def deaths(self, partition: int) -> int:
         """How many owners in a row have gone without a word, and without a checkpoint that got on."""
         return self._partitions[partition].deaths
+
+    def steals(self) -> int:
+        """How many claims of a partition that another node had."""
+        return sum(state.steals for state in self._partitions)
 
     def accused(self) -> int:
         """Records of the input that are accused of ending their process, by any code: a number that only grows."""

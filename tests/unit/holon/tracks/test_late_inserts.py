@@ -18,10 +18,13 @@ from holon import (
     ProcessingFunction,
     Source,
     Tumbling,
+    Window,
     WLocal,
+    on_window,
 )
 from holon.testing import JobTestDriver
 from holon.tracks.admission import AdmissionCounts
+from nodes.machine.messages import CheckpointSaved, counted
 from tests.unit.holon_jobs import Reading
 from wcrdt import GCounter
 
@@ -98,3 +101,33 @@ def test_one_state_refuses_whole_records_and_none_is_an_insert() -> None:
     test = trial(One)
     test.feed(0, *RECORDS)
     assert test.counts == AdmissionCounts(accepted=4, late=LATE)
+
+
+class Answers(ProcessingFunction[Reading]):
+    count = WCRDT(GCounter(), Tumbling(10))
+    later = WCRDT(GCounter(), Tumbling(10), stage=1)
+
+    def process(self, event: Reading, ctx: Context) -> None:
+        self.count.insert(1, ctx.timestamp_ms)
+
+    @on_window(count)
+    def answer(self, window: Window, ctx: Context) -> None:
+        taken = self.later.insert(1, window.start_ms), self.later.insert(1, window.start_ms - 10)
+        assert taken == (True, False), "the window before is answered"
+
+
+def test_those_of_a_handler_into_a_window_that_is_answered_are_counted_and_part_of_the_state() -> None:
+    test = trial(Answers)
+    test.feed(0, {"ts": 1, "level": 0}, {"ts": 11, "level": 0}, {"ts": 25, "level": 0})
+    assert test.counts == AdmissionCounts(accepted=3, late_inserts=2)
+    assert test.counts.taken == 3
+    test.checkpoint(0)
+    test.feed(0, {"ts": 45, "level": 0})
+    assert test.counts == AdmissionCounts(accepted=4, late_inserts=3)
+    test.fail(0)
+    assert test.counts == AdmissionCounts(accepted=4, late_inserts=3)
+
+
+def test_late_inserts_are_no_records_in_what_a_checkpoint_says() -> None:
+    said = CheckpointSaved(1, "n", 0, 1, "x", 4, 0, 0, counts=counted(AdmissionCounts(accepted=4, late_inserts=3)))
+    assert (said.taken, said.late_inserts) == (4, 3)
