@@ -25,6 +25,9 @@ MAX_DECIMAL_EXPONENT = 6144
 EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact, InvalidOperation])
 """Arithmetic that never rounds."""
 
+INTS, NUMBERS = frozenset({int}), frozenset({int, float})
+"""Types of elements that a column of NumPy holds as they are."""
+
 _ACCEPTED = "None, bool, int, float, str, bytes, Decimal or a tuple of these"
 _PLAIN_TYPES = frozenset({int, bytes, bool, type(None)})
 _SELF_IDENTICAL = frozenset({int, str, bytes, type(None)})

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from math import inf
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 E = TypeVar("E")  # what is inserted
@@ -36,6 +37,24 @@ class Lattice(ABC, Generic[E, V]):
 
     compact: ClassVar[bool] = False
     """True where the whole value is about as small as a delta, so that the whole is broadcast."""
+
+    gathers: ClassVar[bool] = False
+    """True where ``check`` looks at the element alone: elements may be checked when they come and inserted later, as a
+    column."""
+
+    kinds: ClassVar[frozenset[type]] = frozenset()
+    """Types of which every element that is at least ``least`` is accepted, so that nobody needs to ask ``check``."""
+
+    least: ClassVar[float] = -inf
+
+    def __init_subclass__(cls) -> None:
+        """What is inherited of these two says nothing about inserts and checks of one's own."""
+        super().__init_subclass__()
+        own = vars(cls)
+        if not {"insert", "fold", "check"}.isdisjoint(own) and "kinds" not in own:
+            cls.kinds = frozenset()
+        if not {"insert", "insert_many"}.isdisjoint(own) and "gathers" not in own:
+            cls.gathers = False
 
     @abstractmethod
     def bottom(self) -> Self:

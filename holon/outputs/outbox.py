@@ -76,10 +76,12 @@ class Outbox:
         self._record_stamp = IdentityStamp(job.name, incarnation, partition, Track.RECORD)
         self._window_stamp = IdentityStamp(job.name, incarnation, partition, Track.WINDOW)
         self._stamp = self._record_stamp
-        self._position = 0
+        self.position = 0
+        """The record in hand, or the end of the window in hand."""
         self._counts: dict[str, int] = {}
         self._record_at = _NOWHERE
         self._record_counts: dict[str, int] = {}
+        self._record_runs: list[Run] = []
         self.last_stage = job.program.last_stage
         self.window_end_ms = -(2**63)
         self.window_counts: dict[str, int] = {}
@@ -94,8 +96,27 @@ class Outbox:
     def enter_record(self, offset: int) -> None:
         self._into = self.runs
         if offset != self._record_at:  # else it is the next event of an atom
-            self._record_at, self._record_counts = offset, {}
-        self._stamp, self._position, self._counts, self._batch = self._record_stamp, offset, self._record_counts, None
+            self._begin_record(offset)
+        self._stamp, self.position, self._counts, self._batch = self._record_stamp, offset, self._record_counts, None
+
+    def _begin_record(self, offset: int) -> None:
+        self._record_at, self._record_counts, self._record_runs = offset, {}, []
+        self._counts = self._record_counts
+
+    def _in_record(self) -> bool:
+        """Whether a record is in hand. Behind one that was entered, only ``position`` is set for each."""
+        if self._stamp is not self._record_stamp or self._batch is not None:
+            return False
+        if self.position != self._record_at:
+            self._begin_record(self.position)
+        return True
+
+    def undo_record(self) -> None:
+        """Forget what the record in hand has emitted; nothing of it may have been taken."""
+        if self.position == self._record_at:
+            for run in reversed(self._record_runs):
+                run.keep(len(run) - 1)
+            self._record_at = _NOWHERE
 
     def resume_record(self, offset: int, counts: dict[str, int]) -> None:
         self._record_at, self._record_counts = offset, dict(counts)
@@ -103,6 +124,7 @@ class Outbox:
 
     def record_counts(self) -> dict[str, int]:
         """How much the record in hand has emitted, by output."""
+        self._in_record()
         return dict(self._counts)
 
     def enter_batch(self, offsets: NDArray[np.int64]) -> None:
@@ -118,7 +140,7 @@ class Outbox:
         else:
             held = self.held.get(end_ms) or self._hold(end_ms)
             self._into, counts = held.runs, held.counts
-        self._stamp, self._position, self._counts, self._batch = self._window_stamp, end_ms, counts, None
+        self._stamp, self.position, self._counts, self._batch = self._window_stamp, end_ms, counts, None
 
     def release_windows(self, through_ms: int) -> None:
         """All stages have answered the windows through this end: their results leave in the order of their ends.
@@ -199,9 +221,12 @@ class Outbox:
             return
         if row is not None:
             raise JobError("row= names a row of a batch; here the result comes from the record or window in hand")
+        in_record = self._in_record()
         n = self._counts.get(output, 0)
         self._counts[output] = n + 1
-        self._add(self._into, output, declared.encode(value), self._stamp(self._position, n), key)
+        run = self._add(self._into, output, declared.encode(value), self._stamp(self.position, n), key)
+        if in_record:
+            self._record_runs.append(run)
 
     def _collect(self, output: str, row: int, value: bytes, key: bytes | None) -> None:
         pieces = self._pieces.setdefault(output, [])
@@ -237,14 +262,17 @@ class Outbox:
     def emit_nondeterministic(self, value: Any) -> None:
         run = self.runs.setdefault((UNSTABLE, self.partition), Run())
         run.add(self.outputs[UNSTABLE].encode(value), b"", None)
+        if self._in_record():
+            self._record_runs.append(run)
 
     def divert(self, output: str, offset: int, n: int, value: bytes) -> None:
         """A late or dead event, the n-th of its record."""
         self._add(self.runs, output, value, self._record_stamp(offset, n), None)
 
-    def _add(self, into: Runs, output: str, value: bytes, header: bytes, key: bytes | None) -> None:
+    def _add(self, into: Runs, output: str, value: bytes, header: bytes, key: bytes | None) -> Run:
         run = into.setdefault((output, self._route(output, key)), Run())
         run.add(value, header, key)
+        return run
 
     def _route(self, output: str, key: bytes | None) -> int:
         if not self.outputs[output].route_by_key or key is None:

@@ -27,8 +27,16 @@ class UsedLocals(Protocol):
 
 
 class PartitionAccess(Protocol):
-    """State of one partition by name, read and written under the rules of the track that runs."""
+    """State of one partition by name, read and written under the rules of the track that runs.
 
+    ``open_from_ms``: an insert for this time or a later one is late for no window, and is allowed here and now.
+    ``touched``: the function in hand has left something to look at when it ends.
+    """
+
+    touched: bool
+
+    @property
+    def open_from_ms(self) -> int: ...
     @property
     def partition(self) -> int: ...
     @property

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from holon.errors import JobError
 from holon.time.units import MAX_TS_MS
 
 
@@ -44,6 +45,27 @@ def check_heights(what: str, elements: Any, count: int) -> None:
         raise ValueError(f"{what}.insert_many: a column of {len(elements)} elements for {count} times")
 
 
+def watermarks_of(
+    what: str, watermarks: NDArray[np.int64] | None, count: int, rows: NDArray[np.intp] | None
+) -> NDArray[np.int64] | None:
+    """The watermark before each element's row of the batch; None where there is no batch."""
+    if watermarks is None or (rows is None and count == len(watermarks)):
+        return watermarks
+    height = len(watermarks)
+    if rows is None or len(rows) != count or (count and not 0 <= int(np.min(rows)) <= int(np.max(rows)) < height):
+        raise JobError(
+            f"{what!r}.insert_many: {count} times for a batch of {height} rows; pass rows= with the batch row of "
+            f"each element (lateness is decided row by row)"
+        )
+    return watermarks[rows]
+
+
+def open_rows(taken: Any, watermarks: NDArray[np.int64] | None, count: int, closes_ms: int) -> NDArray[np.intp]:
+    """Of these rows those for which a window that closes at this watermark is open; none without watermarks."""
+    rows = np.arange(count)[taken] if isinstance(taken, slice) else taken
+    return rows[:0] if watermarks is None else rows[watermarks[rows] < closes_ms]
+
+
 def count_rows(rows: Any, count: int) -> int:
     """How many of ``count`` rows an index or a slice takes."""
     return len(range(*rows.indices(count))) if isinstance(rows, slice) else len(rows)
@@ -57,4 +79,6 @@ def take_rows(elements: Any, rows: Any, count: int) -> Any:
         return tuple(take_rows(column, rows, count) for column in elements)
     if isinstance(elements, np.ndarray) or isinstance(rows, slice):
         return elements[rows]
+    if hasattr(elements, "take"):
+        return elements.take(rows)
     return [elements[row] for row in rows.tolist()]

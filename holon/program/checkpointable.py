@@ -41,9 +41,19 @@ class CheckpointableLocals:
     def __init__(self, declared: Mapping[str, Local[Any]]) -> None:
         self._declared = declared
         self._types = {name: decl.type for name, decl in declared.items()}
+        self.zeros = {name: decl.zero for name, decl in declared.items()}
         self._pauses = dict.fromkeys(declared, 0)
         self._restored = dict.fromkeys(declared, 0)  # the size at which it was last decoded for a check
         self.used: dict[str, None] = {}
+
+    def encode(self, values: Mapping[str, Any], track: str) -> dict[str, bytes]:
+        """Those of one track as checkpoints hold them. Raises ``UnserializableState``."""
+        chosen = (name for name, decl in self._declared.items() if decl.track == track)
+        return {name: encoded(name, values[name]) for name in chosen}
+
+    def decode(self, encoded: Mapping[str, bytes]) -> dict[str, Any]:
+        """Values of encoded ones; a name that is not declared is an error of the caller."""
+        return {name: msgspec.msgpack.decode(value, type=self._types[name]) for name, value in encoded.items()}
 
     def check(self, values: Mapping[str, Any]) -> None:
         """Of what was used, check what is due. Raises ``UnserializableState``."""

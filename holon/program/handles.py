@@ -10,11 +10,20 @@ from numpy.typing import NDArray
 
 from holon.errors import TrackError
 from holon.program.access import DeclaredTrack, PartitionAccess
-from wcrdt.windows.assigners import Window
+from holon.program.gathering import GatheredPairs, GatheredRows
+from holon.time.units import MAX_TS_MS
+from wcrdt.lattice import Lattice
+from wcrdt.lattices.maps import MapOf
+from wcrdt.windows.assigners import Assigner, GlobalWindow, Sliding, Tumbling, Window
 
 E = TypeVar("E")
 V = TypeVar("V")
 T = TypeVar("T")
+
+_KEYS = frozenset({int, str})
+"""Keys that are their own identities, and equal no other ones."""
+_LASTING = (Tumbling, Sliding, GlobalWindow)
+"""Assigners whose windows end after each event that they take."""
 
 
 class SafeRead(Generic[V]):
@@ -26,6 +35,7 @@ class SafeRead(Generic[V]):
         self._handle = handle
         self.window = window
         handle._scope.reads[self] = None
+        handle._scope.touched = True
 
     @property
     def state(self) -> str:
@@ -97,6 +107,69 @@ class WindowedHandle(Generic[E, V]):
         return self._scope.global_watermark()
 
 
+class NumberHandle(WindowedHandle[E, V]):
+    """The handle of a state of numbers while elements are gathered: most inserts end in two lists.
+
+    Whatever is unusual about an insert goes to ``Scope.insert``, which knows all the rules.
+    """
+
+    __slots__ = ("_append", "_append_time", "_kinds", "_least")
+
+    def __init__(self, scope: PartitionAccess, name: str, kinds: frozenset[type], least: float, rows: Any) -> None:
+        super().__init__(scope, name)
+        self._kinds, self._least = kinds, least
+        self._append, self._append_time = rows.elements.append, rows.times.append
+
+    def insert(self, element: E, ts_ms: int) -> bool:
+        if (
+            type(element) in self._kinds
+            and element >= self._least  # type: ignore[operator]  # NaN is not
+            and type(ts_ms) is int
+            and self._scope.open_from_ms <= ts_ms < MAX_TS_MS
+        ):
+            self._append(element)
+            self._append_time(ts_ms)
+            return True
+        return self._scope.insert(self.name, element, ts_ms)
+
+
+class NumbersByKeyHandle(NumberHandle[E, V]):
+    """The same for a map from texts or ints to numbers."""
+
+    __slots__ = ("_append_code", "_numbers")
+
+    def __init__(self, scope: PartitionAccess, name: str, kinds: frozenset[type], least: float, rows: Any) -> None:
+        super().__init__(scope, name, kinds, least, rows)
+        self._append_code, self._numbers = rows.codes.append, rows.numbers
+
+    def insert(self, element: E, ts_ms: int) -> bool:
+        if (
+            type(element) is tuple
+            and len(element) == 2
+            and type(element[1]) in self._kinds
+            and element[1] >= self._least
+            and type(element[0]) in _KEYS
+            and type(ts_ms) is int
+            and self._scope.open_from_ms <= ts_ms < MAX_TS_MS
+        ):
+            self._append_code(self._numbers[element[0]])  # first, since it refuses a text without bytes
+            self._append(element[1])
+            self._append_time(ts_ms)
+            return True
+        return self._scope.insert(self.name, element, ts_ms)
+
+
+def windowed_handle(
+    scope: PartitionAccess, name: str, zero: Lattice[Any, Any], windows: Assigner, rows: GatheredRows | None
+) -> WindowedHandle[Any, Any]:
+    """The quickest handle of a state, of which ``rows`` gathers elements (None: nothing does)."""
+    inner = zero.inner if isinstance(rows, GatheredPairs) and isinstance(zero, MapOf) else zero
+    if rows is None or not inner.kinds or type(windows) not in _LASTING:
+        return WindowedHandle(scope, name)
+    kind = NumbersByKeyHandle if isinstance(rows, GatheredPairs) else NumberHandle
+    return kind(scope, name, inner.kinds, inner.least, rows)
+
+
 class LocalHandle(Generic[T]):
     """A Local of the partition that is being processed; read or assign ``value``, or change it in place."""
 
@@ -120,6 +193,7 @@ class LocalHandle(Generic[T]):
 
     def _check(self) -> None:
         self._scope.checkpointable.used[self.name] = None
+        self._scope.touched = True
         if self._decl.track != self._scope.track_name:
             raise TrackError(
                 f"Local {self.name!r} belongs to the {self._decl.track} track and was used on the "

@@ -224,6 +224,11 @@ def _builtins(packed: bytes) -> Any:
     return msgspec.json.decode(msgspec.json.encode(msgspec.msgpack.decode(packed)))
 
 
+def own_states(function: ProcessingFunction[Any]) -> list[tuple[str, State]]:
+    """The states that are attributes of this one, by name."""
+    return [(name, member) for name, member in _members(type(function)) if isinstance(member, State)]
+
+
 def nested(function: ProcessingFunction[Any]) -> list[tuple[str, ProcessingFunction[Any]]]:
     """Processing functions that are attributes of this one, by name, sorted."""
     found = {name: m for name, m in _members(type(function)) if isinstance(m, ProcessingFunction)}

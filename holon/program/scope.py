@@ -5,22 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from holon.errors import (
-    JobError,
     NondeterminismError,
     TrackError,
-    WindowExpired,
     WindowNotAwaited,
     WindowReadDeadlock,
     refuse_returned,
 )
-from holon.program.arguments import check_heights, checked_time, checked_times, count_rows, take_rows
-from holon.program.checkpointable import CheckpointableLocals, encoded
+from holon.program.arguments import (
+    check_heights,
+    checked_time,
+    checked_times,
+    count_rows,
+    open_rows,
+    take_rows,
+    watermarks_of,
+)
+from holon.program.checkpointable import CheckpointableLocals
+from holon.program.gathering import GatheredRows, gathering, is_lasting
 from holon.program.program import Program
+from holon.program.refusals import refuse_later_window, refuse_old, refuse_write
+from holon.time.units import MAX_TS_MS
 from wcrdt.lattice import Lattice
 from wcrdt.replica.replica import Replica, actor_of
 from wcrdt.replica.slots import RECORD_START, OwnTrack, start_of_stage
@@ -31,6 +39,8 @@ if TYPE_CHECKING:
 
 Standing = tuple[int, int, int, int]
 """Where a record stands at a safe read: entered_ms, watermark_ms, next_watermark_ms, awaits."""
+LOWEST_MS, NEVER_MS = 1 - MAX_TS_MS, END_OF_TIME_MS
+"""The first time that an event can have, and one that is later than any."""
 
 
 class Scope:
@@ -38,6 +48,9 @@ class Scope:
 
     ``entered_ms`` is the watermark before the record in hand, ``next_watermark_ms`` the one after it, and
     ``watermark_ms`` the one that lateness is judged by: an await inside of the record moves it from one to the other.
+
+    ``gathered`` are the inserts of records since they were applied last. ``wrote``: the record in hand has written into
+    a window itself. ``open_from_ms`` and ``touched`` are those of ``PartitionAccess``.
     """
 
     def __init__(self, program: Program, partition: int, replica: Replica, window_retention_ms: int) -> None:
@@ -53,6 +66,11 @@ class Scope:
             for stage in range(program.last_stage + 1)
         ]
         self.private = OwnTrack(RECORD_START, _only(zeros, [n for n, d in self.windowed.items() if not d.shared]))
+        first = [name for name, decl in self.windowed.items() if decl.stage == 0]
+        found = {name: gathering(zeros[name]) for name in first}
+        self.gathered: dict[str, GatheredRows] = {name: rows for name, rows in found.items() if rows is not None}
+        self.open_from_ms = NEVER_MS
+        self.touched = self.wrote = True
         self.locals: dict[str, Any] = {}
         self.checkpointable = CheckpointableLocals(program.locals())
         self.reset_locals({})
@@ -81,6 +99,14 @@ class Scope:
         self.row_watermarks = None
         self.awaits = 0
         self._taint = ""
+        self.touched = self.wrote = False
+        self.open_from_ms = self.always_open_from(watermark_ms)
+
+    def always_open_from(self, watermark_ms: int) -> int:
+        """An event of this time or a later one is late for no window: each ends after the event."""
+        if watermark_ms >= END_OF_TIME_MS:
+            return NEVER_MS
+        return max(watermark_ms - self.replica.lateness_ms, LOWEST_MS)
 
     def leave_record(self) -> Standing:
         """The values that ``resume_record`` needs to go on with the record in hand."""
@@ -92,11 +118,14 @@ class Scope:
         self.enter_record(standing[0], standing[2])
         self.reads.update(reads)
         _, self.watermark_ms, _, self.awaits = standing
+        self.open_from_ms = self.always_open_from(self.watermark_ms)
+        self.touched = True
 
     def enter_rows(self, watermarks: NDArray[np.int64], next_watermark_ms: int) -> None:
         """A batch is in hand; ``watermarks`` are those before each of its rows."""
         self.enter_record(int(watermarks[0]), next_watermark_ms)
         self.row_watermarks = watermarks
+        self._insert_at_once()
 
     def enter_window(self, window: Window, stage: int) -> None:
         """A completed window is in hand."""
@@ -105,44 +134,89 @@ class Scope:
         self.reads = {}
         self.row_watermarks = None
         self._taint = ""
+        self._insert_at_once()
+
+    def _insert_at_once(self) -> None:
+        """What runs now is no record."""
+        self.open_from_ms, self.touched = NEVER_MS, True
 
     # --- writing --------------------------------------------------------------------------------------------------
 
     def insert(self, name: str, element: Any, ts_ms: int) -> bool:
         decl = self.windowed[name]
         track, actor = self._writable(name)
-        taken = True
-        for window in decl.windows.windows_for(checked_time(name, ts_ms)):
+        ts = checked_time(name, ts_ms)
+        rows = self.gathered.get(name)
+        if rows is not None and (self.track_name == "window" or self.row_watermarks is not None):
+            rows = None
+        if rows is not None and not is_lasting(element):
+            self.apply(name)
+            rows = None
+        late = taken = 0
+        for window in decl.windows.windows_for(ts):
             if self._is_closed(name, window):
-                taken = False
+                late += 1
                 self._count_late(1)
-            else:
+                continue
+            taken += 1
+            if rows is None:
+                self.wrote = self.touched = True
                 track.insert(name, window, element, actor)
-        return taken
+            elif taken == 1:
+                decl.zero.check(element)
+        if rows is not None and taken:
+            rows.add(element, ts, self.watermark_ms if late else None)
+        return not late
 
     def insert_many(self, name: str, elements: Any, ts_ms: NDArray[np.int64], rows: NDArray[np.intp] | None) -> int:
-        decl = self.windowed[name]
         track, actor = self._writable(name)
         times = checked_times(name, ts_ms)
         check_heights(name, elements, len(times))
-        watermarks = self._watermarks_of(name, len(times), rows)
+        watermarks = watermarks_of(name, self.row_watermarks, len(times), rows)
+        self.apply(name)
+        late = self._insert_rows(name, track, actor, elements, times, watermarks)
+        self._count_late(late)
+        return late
+
+    def _insert_rows(
+        self, name: str, track: OwnTrack, actor: int, elements: Any, times: Any, watermarks: NDArray[np.int64] | None
+    ) -> int:
+        """Insert into the windows that are open at each row's watermark; returns how many are not."""
+        self.wrote = self.touched = True
         late = 0
-        for window, taken in decl.windows.split(times):
+        for window, taken in self.windowed[name].windows.split(times):
             if self._is_closed(name, window, highest=True):
-                in_time = self._open_rows(window, taken, watermarks, len(times))
+                in_time = open_rows(taken, watermarks, len(times), window.end_ms + self.replica.lateness_ms)
                 late += count_rows(taken, len(times)) - len(in_time)
                 taken = in_time
                 if len(taken) == 0:
                     continue
             track.insert_many(name, window, take_rows(elements, taken, len(times)), actor)
-        self._count_late(late)
         return late
 
     def _count_late(self, count: int) -> None:
         if self.track_name == "record":
             self.late_inserts += count
+            self.touched = True
         else:
             self.handler_late_inserts += count
+
+    def apply(self, name: str) -> None:
+        """Put what was gathered of a state into its windows."""
+        rows = self.gathered.get(name)
+        if rows is not None and rows.times:
+            track = self.record if self.windowed[name].shared else self.private
+            self._insert_rows(name, track, actor_of(self.partition, None), *rows.take())
+
+    def forget_gathered(self) -> None:
+        """Those inserts have not been."""
+        for rows in self.gathered.values():
+            rows.cut_back(0)
+
+    def apply_all(self) -> None:
+        """The same for all states."""
+        for name in self.gathered:
+            self.apply(name)
 
     def take_late_inserts(self) -> int:
         """How many there were since the last call."""
@@ -154,11 +228,7 @@ class Scope:
         self.refuse_if_tainted(f"inserting into {name!r}")
         in_window = self.track_name == "window"
         if in_window != (decl.stage > 0) or (in_window and decl.stage <= self.now[1]):
-            runs = f"an on_window handler of stage {self.now[1]}" if in_window else "process"
-            raise TrackError(
-                f"{name!r} has stage {decl.stage}, so {_writer(decl.stage)} writes it, not {runs}: declare it with the "
-                f"stage that fits, or keep two states (what is written at one time must not be read as if at another)"
-            )
+            refuse_write(name, decl.stage, self.now[1] if in_window else None)
         if in_window:
             stage = self.now[1]
             return self.answers[stage], actor_of(self.partition, stage)
@@ -179,25 +249,6 @@ class Scope:
             return True
         return window.end_ms + self.replica.lateness_ms <= watermark_ms
 
-    def _watermarks_of(self, name: str, count: int, rows: NDArray[np.intp] | None) -> NDArray[np.int64] | None:
-        if self.row_watermarks is None or (rows is None and count == len(self.row_watermarks)):
-            return self.row_watermarks
-        height = len(self.row_watermarks)
-        if rows is None or len(rows) != count or (count and not 0 <= int(np.min(rows)) <= int(np.max(rows)) < height):
-            raise JobError(
-                f"{name!r}.insert_many: {count} times for a batch of {height} rows; pass rows= with the batch row of "
-                f"each element (lateness is decided row by row)"
-            )
-        return self.row_watermarks[rows]
-
-    def _open_rows(
-        self, window: Window, taken: Any, watermarks: NDArray[np.int64] | None, count: int
-    ) -> NDArray[np.intp]:
-        rows = np.arange(count)[taken] if isinstance(taken, slice) else taken
-        if watermarks is None:
-            return rows[:0]
-        return rows[watermarks[rows] < window.end_ms + self.replica.lateness_ms]
-
     # --- reading --------------------------------------------------------------------------------------------------
 
     def begin_await(self, name: str, window: Window) -> None:
@@ -206,7 +257,9 @@ class Scope:
         if self.track_name == "record":
             self.refuse_if_tainted("an await")  # whether it stands still here would depend on timing
             self.awaits += 1
+            self.touched = True
             self.watermark_ms = self.next_watermark_ms  # what is promised by waiting holds for the rest of the record
+            self.open_from_ms = self.always_open_from(self.watermark_ms)
 
     def refuse_forgotten_reads(self, function: str) -> None:
         """A function has ended, and has not awaited some of its ``reads``."""
@@ -233,6 +286,7 @@ class Scope:
             return self.final_value(name, window)
         self.taint("peek")
         if not shared:
+            self.apply(name)
             readable = self._closed_at(window, self.watermark_ms) and window in self.private.contributions.get(name, {})
             return self._private_value(name, window) if readable else None
         if not self.replica.is_complete(name, window) or window.end_ms <= self.replica.dropped_through_ms:
@@ -240,6 +294,7 @@ class Scope:
         return self.replica.final_value(name, window).value
 
     def _private_value(self, name: str, window: Window) -> Any:
+        self.apply(name)
         own: Lattice[Any, Any] | None = self.private.contributions.get(name, {}).get(window)
         return (self.windowed[name].zero.bottom() if own is None else own).value
 
@@ -274,18 +329,10 @@ class Scope:
         now, stage = self.now
         if self.windowed[name].stage <= stage and window.end_ms <= now.end_ms:
             self._refuse_old(name, window, f"window {tuple(now)}")
-        raise WindowReadDeadlock(
-            f"a handler of window {tuple(now)} (stage {stage}) on partition {self.partition} awaits window "
-            f"{tuple(window)} of {name!r} (stage {self.windowed[name].stage}), which is answered later: handlers run "
-            f"in the order of window ends, so it would wait for itself; put it in on_window of that state"
-        )
+        refuse_later_window(self.partition, self.now, name, self.windowed[name].stage, window)
 
     def _refuse_old(self, name: str, window: Window, at: str) -> None:
-        raise WindowExpired(
-            f"partition {self.partition} at {at} reads window {tuple(window)} of {name!r}, which is older than "
-            f"window_retention_ms={self.window_retention_ms} and may be dropped: raise Job.window_retention_ms, or "
-            f"keep the value in a Local"
-        )
+        refuse_old(self.partition, at, name, window, self.window_retention_ms)
 
     # --- watermarks and taint -------------------------------------------------------------------------------------
 
@@ -297,6 +344,7 @@ class Scope:
             )
         self.refuse_if_tainted("increment_watermark")
         self.next_watermark_ms = max(self.next_watermark_ms, checked_time("increment_watermark", ts_ms))
+        self.touched = True
 
     def known_watermark(self) -> int:
         """The watermark of ``Context.watermark_ms``: a value that a replay shows too."""
@@ -316,6 +364,7 @@ class Scope:
     def taint(self, source: str) -> None:
         """From here to the end of the record, batch or window nothing may flow into state or results."""
         self._taint = source
+        self.open_from_ms, self.touched = NEVER_MS, True  # inserts are refused
 
     def refuse_if_tainted(self, what: str) -> None:
         if self._taint:
@@ -328,18 +377,15 @@ class Scope:
 
     def reset_locals(self, encoded: Mapping[str, bytes]) -> None:
         """Set every Local from its encoded value, or to its zero."""
-        zeros = {name: decl.zero for name, decl in self.program.locals().items()}
-        self.locals = self.decode_locals({**zeros, **encoded})
+        self.locals = self.decode_locals({**self.checkpointable.zeros, **encoded})
 
     def decode_locals(self, encoded: Mapping[str, bytes]) -> dict[str, Any]:
         """Values of encoded Locals; a name that the program does not have is an error of the caller."""
-        types = {name: decl.type for name, decl in self.program.locals().items()}
-        return {name: msgspec.msgpack.decode(value, type=types[name]) for name, value in encoded.items()}
+        return self.checkpointable.decode(encoded)
 
     def encode_locals(self, track: str) -> dict[str, bytes]:
         """Encoded values of the Locals of one track. Raises ``UnserializableState``."""
-        chosen = (name for name, decl in self.program.locals().items() if decl.track == track)
-        return {name: encoded(name, self.locals[name]) for name in chosen}
+        return self.checkpointable.encode(self.locals, track)
 
     def left(self, function: str, outcome: Any = None) -> None:
         """A function has ended: it awaits nothing any more, returns nothing, and leaves what can be checkpointed."""
@@ -357,7 +403,3 @@ def _at(decl: Any, stage: int) -> bool:
 
 def _only(zeros: dict[str, Any], names: list[str]) -> dict[str, Any]:
     return {name: zeros[name] for name in names}
-
-
-def _writer(stage: int) -> str:
-    return "process" if stage == 0 else f"an on_window handler of stage {stage - 1}"

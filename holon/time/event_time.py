@@ -22,6 +22,9 @@ _REFUSALS = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError
 
 def times_of_events(extract: Callable[[Any], Any], events: Sequence[Any], unit: str | None = None) -> tuple[Times, Bad]:
     """Event time of each event, 0 where there is none."""
+    common = _whole_ms(extract, events) if unit in (None, "ms") else None
+    if common is not None:
+        return common, []
     times: list[int] = []
     bad: Bad = []
     for position, event in enumerate(events):
@@ -33,6 +36,18 @@ def times_of_events(extract: Callable[[Any], Any], events: Sequence[Any], unit: 
             continue
         times.append(_checked(ts, position, bad, unit))
     return np.array(times, dtype=np.int64), bad
+
+
+def _whole_ms(extract: Callable[[Any], Any], events: Sequence[Any]) -> Times | None:
+    """The common case without a look at each: all times are ints in range. None: one of them is something else."""
+    try:
+        found = list(map(extract, events))
+        if set(map(type, found)) != {int}:
+            return None
+        times = np.array(found, np.int64)
+    except (*_REFUSALS, StopIteration):
+        return None
+    return times if -MAX_TS_MS < int(times.min()) <= int(times.max()) < MAX_TS_MS else None
 
 
 def times_of_columns(

@@ -6,8 +6,8 @@ of others do not come here): where the run was cut means nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -111,7 +111,8 @@ class Admitted:
 
     ``batch`` are the accepted rows; ``watermarks_ms`` the watermark before each of them, ``next_watermarks_ms`` after.
     ``index`` are the places of their records in the run. ``watermark_ms`` is the one after the whole run, ``events``
-    how many events it holds.
+    how many events it holds. What becomes of rows while they are processed: a promise made before turned it late
+    (``turned_late``), or the function failed (``failed``).
     """
 
     batch: Batch[Any]
@@ -123,6 +124,32 @@ class Admitted:
     filtered: int
     watermark_ms: int
     events: int
+    turned_late: list[Refused] = field(default_factory=list)
+    failed: list[Refused] = field(default_factory=list)
+
+    def rows(self) -> Iterable[tuple[int, Any, int, int, int, int]]:
+        """(row, event, offset, event time, watermark before, watermark after) of each."""
+        columns = self.batch.offsets, self.batch.ts_ms, self.watermarks_ms, self.next_watermarks_ms
+        return zip(range(len(self.batch)), self.batch.events, *(column.tolist() for column in columns), strict=True)
+
+    def cut_before(self, row: int) -> Admitted:
+        """What comes before this row's record, of which the rows are decided, where each record is one event."""
+        index, rows = int(self.index[row]), np.arange(row)
+        late, turned_late, dead, failed = (
+            [one for one in found if one.record < index]
+            for found in (self.late, self.turned_late, self.dead, self.failed)
+        )
+        filtered = index - row - len(late) - len(dead)
+        before, after = self.watermarks_ms[:row], self.next_watermarks_ms[:row]
+        watermark_ms = int(self.watermarks_ms[row])
+        return Admitted(self.batch.take(rows), before, after, self.index[:row], late, dead, filtered, watermark_ms,
+                        index, turned_late, failed)  # fmt: skip
+
+    def alone(self, row: int) -> Admitted:
+        """The same, of this row's record alone."""
+        one, watermark_ms = slice(row, row + 1), int(self.next_watermarks_ms[row])
+        batch, before, after = self.batch.take(np.array([row])), self.watermarks_ms[one], self.next_watermarks_ms[one]
+        return Admitted(batch, before, after, np.zeros(1, np.intp), [], [], 0, watermark_ms, 1)
 
     def refused(self, row: int, reason: str) -> Refused:
         """The fate of a row of the batch that is not taken after all."""

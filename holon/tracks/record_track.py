@@ -14,7 +14,7 @@ import msgspec
 from holon.errors import USER_ERRORS, HolonError, JobError, UnserializableState, UpstreamReset, UserFunctionError
 from holon.formats.formats import AtomFormat, count_events
 from holon.formats.input_run import Input
-from holon.job import DEAD, LATE, Job, encode_json
+from holon.job import DEAD, LATE, Job
 from holon.outputs.outbox import Outbox
 from holon.program.context import Context
 from holon.program.function import Functions
@@ -25,18 +25,19 @@ from holon.tracks.admission import (
     Admission,
     AdmissionCounts,
     Admitted,
-    Diverted,
     Refused,
-    late_reason,
-    place_in_run,
 )
+from holon.tracks.diversion import Diversion
 from holon.tracks.failed_records import Failed, parted
 from holon.tracks.job_code import FunctionCall, runs_job_code
+from holon.tracks.record_loop import RecordLoop
 from holon.tracks.snapshot import RecordPart
 from holon.tracks.undo import Undo
 from holon.tracks.upstream_duplicates import Duplicates
-from holon.tracks.waiting_record import WaitingRecord
+from holon.tracks.waiting_record import InHand, WaitingRecord
 from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS
+
+NOT_AWAITED = "process may only await window_value, not {!r}: I/O and timers are not deterministic"
 
 
 class RecordTrack:
@@ -72,12 +73,14 @@ class RecordTrack:
         self.buries = job.on_error == "dead-letter"
         self.next_offset = scope.record.position[0]
         self._undo = Undo(scope, outbox)
+        self._loop = RecordLoop(functions, scope, outbox, ctx, self.admission, self._undo if self.buries else None)
+        self._diversion = Diversion(job, scope.partition, outbox)
+        self._awaits_in_atoms = functions.is_async and isinstance(job.source.format, AtomFormat)
         self._waiting: WaitingRecord | None = None
         self._rest: list[Input | Failed] = []
         self._end_asked = False
         self.events = 0
         self.unusual_time = ""
-        self._awaited = False
         self.crashed: Mapping[int, str] = {}
         """Offsets of records that end the process, and how: they go to the dead-letter output, and nobody sees them."""
 
@@ -136,17 +139,12 @@ class RecordTrack:
         if waiting is None or not waiting.read.ready:
             return False
         self._waiting = None
-        admitted, row = waiting.admitted, waiting.row
+        hand = waiting.hand
+        batch = hand.admitted.batch
+        self.ctx.offset, self.ctx.timestamp_ms = int(batch.offsets[hand.row]), int(batch.ts_ms[hand.row])
         self.scope.resume_record(waiting.standing)
-        self._set_context(admitted, row)
         self.outbox.resume_record(self.ctx.offset, waiting.counts)
-        try:
-            done = self._drive(waiting.coroutine, waiting.run, admitted, row, waiting.first_step)
-        except USER_ERRORS as error:
-            raise self._error(waiting.run, int(admitted.index[row]), error) from error
-        if done:
-            self._record_done(admitted, row)
-            self._feed_records(waiting.run, admitted, row + 1)
+        if self._go_through(hand, waiting.loop):
             self._go_on()
         return True
 
@@ -170,8 +168,8 @@ class RecordTrack:
                 self._bury(item)
             elif not len(item):
                 self._move(item)
-            elif self.buries and self.functions.is_async and len(item) > 1:
-                # A record that awaits publishes its prefix, so a roll-back must not reach into the record before it.
+            elif self.buries and self._awaits_in_atoms and len(item) > 1:
+                # As in _wait; the events of an atom are one record, which cannot be parted when one of them waits.
                 self._rest[:0] = [item.cut(row, row + 1) for row in range(len(item))]
             else:
                 self._feed(item)
@@ -192,7 +190,6 @@ class RecordTrack:
         except USER_ERRORS as error:  # the job's timestamp or filter function
             self._admission_failed(run, error)
             return
-        self._awaited = False
         if self.events < FIRST_RECORDS and not self.unusual_time:
             self.unusual_time = self.admission.unusual_time(admitted.batch, self.scope.partition)
         if self.buries:
@@ -203,7 +200,8 @@ class RecordTrack:
         if self.functions.batch is not None:
             self._feed_batch(run, admitted)
         else:
-            self._feed_records(run, admitted, 0)
+            hand = InHand(run, admitted)
+            self._go_through(hand, self._loop.run(hand, self.counts))
 
     def _admit(self, run: Input) -> Admitted:
         watermark_ms = self.scope.record.watermark_ms
@@ -225,79 +223,43 @@ class RecordTrack:
         self.counts.late_inserts += self.scope.take_late_inserts()
         self._settle(run, admitted)
 
-    def _feed_records(self, run: Input, admitted: Admitted, row: int) -> None:
-        function, is_async = self.functions.record, self.functions.is_async
-        assert function is not None
-        events = admitted.batch.events
-        while row < len(admitted.batch):
-            if self._enter(admitted, row):
-                try:
-                    outcome = function(events[row], self.ctx)
-                    if is_async:
-                        if not self._drive(outcome, run, admitted, row, self._first_step()):
-                            return
-                    else:
-                        self.scope.left("process", outcome)
-                except USER_ERRORS as error:
-                    self._record_failed(run, int(admitted.index[row]), error)
-                    return
-                self._record_done(admitted, row)
-            row += 1
-        self._settle(run, admitted)
-
-    def _enter(self, admitted: Admitted, row: int) -> bool:
-        """Make the row the record in hand; False if a promise made earlier in this run turned it late."""
-        promised = self.scope.record.watermark_ms
-        before = int(admitted.watermarks_ms[row])
-        if promised > before:
-            before = promised
-            ts = int(admitted.batch.ts_ms[row])
-            if self.admission.is_late(ts, promised):
-                admitted.late.append(admitted.refused(row, late_reason(ts)))
-                return False
-        self._set_context(admitted, row)
-        self.scope.enter_record(before, max(int(admitted.next_watermarks_ms[row]), promised))
-        self.outbox.enter_record(self.ctx.offset)
-        return True
-
-    def _set_context(self, admitted: Admitted, row: int) -> None:
-        self.ctx.offset = int(admitted.batch.offsets[row])
-        self.ctx.timestamp_ms = int(admitted.batch.ts_ms[row])
-
-    def _record_done(self, admitted: Admitted, row: int) -> None:
-        self.counts.accepted += 1
-        if self.scope.late_inserts:
-            self.counts.late_inserts += self.scope.take_late_inserts()
-        if self.scope.next_watermark_ms > admitted.next_watermarks_ms[row]:  # increment_watermark was called
-            self.scope.record.watermark_ms = max(self.scope.record.watermark_ms, self.scope.next_watermark_ms)
-
-    def _first_step(self) -> int:
-        """The step from which awaits of the record in hand count: punctuations may stand before it."""
-        offset, step = self.scope.record.position
-        return step if offset == self.ctx.offset else 0
-
-    def _drive(
-        self, coroutine: Coroutine[Any, Any, Any], run: Input, admitted: Admitted, row: int, first_step: int
-    ) -> bool:
-        """Run an async ``process`` to its end (True) or to a safe read that is not complete yet (False)."""
+    def _go_through(self, hand: InHand, loop: Coroutine[Any, Any, BaseException | None]) -> bool:
+        """Process what is in hand, as far as it goes: False if a record waits."""
         try:
-            read = coroutine.send(None)
+            read = loop.send(None)
         except StopIteration as done:
-            self.scope.left("process", done.value)
+            if done.value is not None:
+                self._record_failed(hand, done.value)
+                return True
+            self.counts.accepted += hand.accepted_before(len(hand.admitted.batch))
+            self._settle(hand.run, hand.admitted)
             return True
         if not isinstance(read, SafeRead):
-            coroutine.close()
-            raise JobError(f"process may only await window_value, not {read!r}: I/O and timers are not deterministic")
-        counts = self.outbox.record_counts()
-        self._awaited = True
-        self._waiting = WaitingRecord(
-            coroutine, read, run, admitted, row, first_step, self.scope.leave_record(), counts
-        )
+            loop.close()
+            raise self._error(hand.run, hand.index, JobError(NOT_AWAITED.format(read)))
+        self._wait(hand, loop, read)
+        return False
+
+    def _wait(self, hand: InHand, loop: Coroutine[Any, Any, Any], read: SafeRead[Any]) -> None:
+        """Stand still at a safe read that is not complete yet."""
+        standing, counts = self.scope.leave_record(), self.outbox.record_counts()
+        if hand.stood_at != hand.row:
+            # Punctuations may stand before the first step of the record.
+            offset, step = self.scope.record.position
+            hand.first_step = step if offset == self.ctx.offset else 0
+        self.counts.accepted += hand.accepted_before(hand.row)
+        if self.buries and len(hand.run) > 1:
+            # A record that awaits publishes its prefix, so a roll-back must not reach into the record before it.
+            before, behind = hand.part()
+            self._rest.insert(0, behind)
+            self._settle(before.run, before.admitted)
+        hand.stood_at = hand.row
+        self._waiting = WaitingRecord(loop, read, hand, standing, counts)
         # The effects of this record before the await are part of the prefix that others must read, or no partition
         # would move on.
-        self.scope.record.position = (self.ctx.offset, first_step + self.scope.awaits)
+        self.scope.apply_all()
+        self.scope.record.position = (self.ctx.offset, hand.first_step + self.scope.awaits)
         self.scope.record.watermark_ms = max(self.scope.record.watermark_ms, self.scope.next_watermark_ms)
-        return False
 
     # --- failures of the user's code ------------------------------------------------------------------------------
 
@@ -328,9 +290,10 @@ class RecordTrack:
         half = len(run) // 2
         self._rest[:0] = [run.cut(0, half), run.cut(half, len(run))] if half else [Failed(run, error)]
 
-    def _record_failed(self, run: Input, index: int, error: BaseException) -> None:
+    def _record_failed(self, hand: InHand, error: BaseException) -> None:
         """Do everything from the start of the run again, without the record: the function is deterministic."""
-        if not self._is_buried(error) or self.scope.awaits or self._awaited:
+        run, index = hand.run, hand.index
+        if not self._is_buried(error) or self.scope.awaits or hand.stood_at >= 0:
             raise self._error(run, index, error) from error
         self.counts = self._undo.roll_back()
         bad = Failed(run.cut(index, index + 1), error)
@@ -342,7 +305,7 @@ class RecordTrack:
 
     def _bury(self, failed: Failed) -> None:
         """The record goes to the dead-letter output; it moves nothing but the position."""
-        self._divert(DEAD, failed.run, [Refused(0, None, failed.reason)])
+        self._diversion.divert(DEAD, failed.run, [Refused(0, None, failed.reason)])
         events = count_events(self.job.source.format, failed.run.payloads)
         self.counts.dead += events
         self.events += events
@@ -351,9 +314,8 @@ class RecordTrack:
     def unserializable(self, error: UnserializableState) -> UserFunctionError:
         """A Local that was large when it was checked last, so that the record is not known that has changed it."""
         offset = max(self.scope.record.position[0] - 1, 0)
-        return UserFunctionError(
-            self.job.name, self.scope.partition, f"offset {offset} or before", error, offset=offset
-        )
+        at = f"offset {offset} or before"
+        return UserFunctionError(self.job.name, self.scope.partition, at, error, offset=offset)
 
     def _error(
         self, run: Input, index: int, error: BaseException, what: str = "the processing function", last: int = -1
@@ -369,31 +331,16 @@ class RecordTrack:
     def _settle(self, run: Input, admitted: Admitted) -> None:
         """Late and dead records to their outputs, counts, position and watermark."""
         self.events += admitted.events
-        self._divert(LATE, run, sorted(admitted.late, key=place_in_run))
-        self._divert(DEAD, run, admitted.dead)
+        self.counts.late += self._diversion.divert(LATE, run, admitted.late, admitted.turned_late)
+        self.counts.dead += self._diversion.divert(DEAD, run, admitted.dead, admitted.failed)
         self.counts.filtered += admitted.filtered
-        self.counts.late += len(admitted.late)
-        self.counts.dead += len(admitted.dead)
         self.scope.record.watermark_ms = max(self.scope.record.watermark_ms, admitted.watermark_ms)
         self._move(run)
         if self.buries:
             self._undo.forget()
+        self.scope.apply_all()
 
     def _move(self, run: Input) -> None:
         if run.last >= 0:  # offsets without a record are no part of the position
             self.scope.record.position = (run.last + 1, 0)
         self.next_offset = run.next_offset
-
-    def _divert(self, output: str, run: Input, refused: list[Refused]) -> None:
-        """In the order of their places; several events of one atom are numbered."""
-        last, n, record = -1, 0, b""
-        source, format = (self.job.source.topic, self.scope.partition), self.job.source.format
-        for index, place, reason in refused:
-            n, record = (n + 1, record) if index == last else (0, run.payloads[index])
-            last = index
-            offset, ts, payload = int(run.offsets[index]), int(run.timestamps_ms[index]), record
-            if place is not None:
-                assert isinstance(format, AtomFormat), "places, but no atoms"
-                payload = format.single(record, place)
-            letter = Diverted(*source, offset, ts, reason, payload, place)
-            self.outbox.divert(output, offset, n, encode_json(letter.shortened()))

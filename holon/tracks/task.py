@@ -17,8 +17,8 @@ from holon.outputs.outbox import Outbox
 from holon.outputs.runs import Run
 from holon.program.context import Context
 from holon.program.function import Functions
-from holon.program.handles import LocalHandle, WindowedHandle
-from holon.program.program import WindowHandler, instantiate, paths
+from holon.program.handles import LocalHandle, WindowedHandle, windowed_handle
+from holon.program.program import WindowHandler, instantiate, own_states, paths
 from holon.program.scope import Scope
 from holon.program.states import State, Windowed
 from holon.tracks.admission import AdmissionCounts
@@ -220,6 +220,8 @@ class PartitionTask:
         by_path = dict(paths(root))
         for path, function in by_path.items():
             own = {b.decl: self._handle(b.name, b.decl) for b in program.bound.values() if b.path == path}
+            # In the instance itself too: found there without a call of the declaration's __get__.
+            function.__dict__.update({name: own[decl] for name, decl in own_states(function) if decl in own})
             function.__dict__["_handles"] = own
             handles.update(own)
         windows = {h: getattr(by_path[h.path], h.method) for h in program.handlers}
@@ -229,5 +231,5 @@ class PartitionTask:
 
     def _handle(self, name: str, decl: State) -> WindowedHandle[Any, Any] | LocalHandle[Any]:
         if isinstance(decl, Windowed):
-            return WindowedHandle(self.scope, name)
+            return windowed_handle(self.scope, name, decl.zero, decl.windows, self.scope.gathered.get(name))
         return LocalHandle(self.scope, name, decl)  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from wcrdt.elements import exact_number
+from wcrdt.elements import INTS, exact_number
 from wcrdt.lattices.columns import Groups, int_column
 from wcrdt.lattices.tallies import Row, Tallies
 
@@ -25,6 +25,8 @@ class GCounter(Tallies[int, int]):
     __slots__ = ()
     tag: ClassVar[str] = "gcounter"
     compact: ClassVar[bool] = True
+    kinds = INTS
+    least = 0
     width = 1
 
     def fold(self, element: int) -> Row:
@@ -52,6 +54,7 @@ class PNCounter(Tallies[int, int]):
     __slots__ = ()
     tag: ClassVar[str] = "pncounter"
     compact: ClassVar[bool] = True
+    kinds = INTS
     width = 2
 
     def fold(self, element: int) -> Row:

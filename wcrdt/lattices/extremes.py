@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from wcrdt.codec import element_from_wire, element_to_wire
-from wcrdt.elements import plain, precedes
+from wcrdt.elements import NUMBERS, plain, precedes
 from wcrdt.lattice import type_of_wire
 from wcrdt.lattices.columns import Groups, number_column
 from wcrdt.lattices.folding import Folding, require_same
@@ -18,6 +18,7 @@ class _Extreme(Folding[T, T | None], Generic[T]):
     """One element, None at the bottom. A partial is an element."""
 
     __slots__ = ("_best",)
+    kinds = NUMBERS
 
     def __init__(self) -> None:
         self._best: T | None = None

@@ -7,7 +7,7 @@ elements one by one. That is what lets a map add thousands of rows with one step
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from wcrdt.lattice import E, Lattice, V
 from wcrdt.lattices.columns import Groups, height, rows_of
@@ -20,6 +20,7 @@ class Folding(Lattice[E, V]):
     """
 
     __slots__ = ()
+    gathers: ClassVar[bool] = True
 
     @property
     def folds(self) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from wcrdt.codec import element_to_wire
-from wcrdt.elements import plain
+from wcrdt.elements import NUMBERS, plain
 from wcrdt.lattice import type_of_wire
 from wcrdt.lattices.columns import Groups, number_column
 from wcrdt.lattices.tallies import Row, Tallies
@@ -29,6 +29,7 @@ class Histogram(Tallies[Bound, tuple[int, ...]]):
 
     __slots__ = ("_bounds", "_shape", "_vector", "width")
     tag: ClassVar[str] = "histogram"
+    kinds = NUMBERS
 
     def __init__(self, bounds: Sequence[Bound]) -> None:
         checked = tuple(map(_number, bounds))

@@ -42,6 +42,10 @@ class MapOf(Lattice[tuple[K, IE], dict[K, IV]], Generic[K, IE, IV]):
     def shape(self) -> type_of_wire:
         return self._shape
 
+    @property
+    def gathers(self) -> bool:  # type: ignore[override]  # narrower than the class's default
+        return self.inner.gathers
+
     def check(self, element: tuple[K, IE]) -> None:
         key, part = element
         self._entries.get(_key(key), self.inner).check(part)

@@ -83,6 +83,7 @@ class ORSet(Lattice[tuple[Literal["add", "remove"], T], tuple[T, ...]], Generic[
 
     __slots__ = ("_at", "_context", "_dots")
     tag: ClassVar[str] = "orset"
+    gathers: ClassVar[bool] = True
 
     def __init__(self) -> None:
         self._dots: dict[Hashable, frozenset[Dot]] = {}

@@ -19,11 +19,12 @@ BV = TypeVar("BV")
 class Product(Folding[E, V]):
     """Parts in a fixed order; an element is a tuple with one part's element each. A partial is a tuple of partials."""
 
-    __slots__ = ("_parts", "compact")
+    __slots__ = ("_parts", "compact", "gathers")
 
     def __init__(self, parts: tuple[Lattice[Any, Any], ...]) -> None:
         self._parts = parts
         self.compact = all(part.compact for part in parts)  # type: ignore[misc]  # narrower than the class's default
+        self.gathers = all(part.gathers for part in parts)  # type: ignore[misc]
 
     def bottom(self) -> Self:
         return self._with(tuple(part.bottom() for part in self._parts))

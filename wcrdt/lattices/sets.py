@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from wcrdt.codec import element_from_wire, element_to_wire, require
-from wcrdt.elements import element_of, identity, ordered, plain, precedes
+from wcrdt.elements import NUMBERS, element_of, identity, ordered, plain, precedes
 from wcrdt.lattice import Lattice, type_of_wire
 from wcrdt.lattices.columns import int_column, rows_of
 from wcrdt.lattices.folding import require_same
@@ -19,6 +19,8 @@ class GSet(Lattice[T, tuple[T, ...]], Generic[T]):
 
     __slots__ = ("_members",)
     tag: ClassVar[str] = "gset"
+    gathers: ClassVar[bool] = True
+    kinds = NUMBERS
 
     def __init__(self) -> None:
         self._members: set[Hashable] = set()

@@ -8,7 +8,7 @@ from operator import gt
 from typing import Any, ClassVar
 
 from wcrdt.codec import element_to_wire, require
-from wcrdt.elements import exact_add, exact_number
+from wcrdt.elements import NUMBERS, exact_add, exact_number
 from wcrdt.lattice import E, V, type_of_wire
 from wcrdt.lattices.columns import Groups, int_column
 from wcrdt.lattices.exact_sums import float_sums
@@ -146,6 +146,7 @@ class Sum(ExactSums[Number, Number]):
     __slots__ = ()
     tag: ClassVar[str] = "sum"
     compact: ClassVar[bool] = True
+    kinds = NUMBERS
     width = 2
 
     def fold(self, element: Number) -> Row:
@@ -168,6 +169,7 @@ class Average(ExactSums[Number, Fraction | float | None]):
     __slots__ = ()
     tag: ClassVar[str] = "average"
     compact: ClassVar[bool] = True
+    kinds = NUMBERS
     width = 3
 
     def fold(self, element: Number) -> Row:

@@ -47,7 +47,7 @@ def test_an_exception_names_job_topic_partition_offset_and_record_and_shows_the_
     assert lines[:2] == ['record at offset 1: {"ts":3}', "Traceback (most recent call last):"]
     assert f'File "{__file__}"' in lines[2] and lines[2].endswith("in process")
     assert lines[3:] == ['    raise KeyError("nothing there")', "KeyError: 'nothing there'"]
-    assert "tracks/record_track.py" in caught.value.trace and lines[3] in caught.value.trace
+    assert "tracks/record_loop.py" in caught.value.trace and lines[3] in caught.value.trace
 
 
 def test_frames_of_libraries_are_left_out_behind_the_users_own_and_kept_where_there_are_none() -> None:

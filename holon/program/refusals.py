@@ -1,0 +1,36 @@
+"""The words in which reads and writes of windows are refused."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from holon.errors import TrackError, WindowExpired, WindowReadDeadlock
+from wcrdt.windows.assigners import Window
+
+
+def refuse_write(name: str, stage: int, at_stage: int | None) -> NoReturn:
+    """Of a state of ``stage``; ``at_stage`` is that of the handler that runs, None: of ``process``."""
+    runs = "process" if at_stage is None else f"an on_window handler of stage {at_stage}"
+    writer = "process" if stage == 0 else f"an on_window handler of stage {stage - 1}"
+    raise TrackError(
+        f"{name!r} has stage {stage}, so {writer} writes it, not {runs}: declare it with the "
+        f"stage that fits, or keep two states (what is written at one time must not be read as if at another)"
+    )
+
+
+def refuse_later_window(partition: int, now: tuple[Window, int], name: str, stage: int, window: Window) -> NoReturn:
+    """Of a handler that would wait for itself."""
+    raise WindowReadDeadlock(
+        f"a handler of window {tuple(now[0])} (stage {now[1]}) on partition {partition} awaits window "
+        f"{tuple(window)} of {name!r} (stage {stage}), which is answered later: handlers run "
+        f"in the order of window ends, so it would wait for itself; put it in on_window of that state"
+    )
+
+
+def refuse_old(partition: int, at: str, name: str, window: Window, retention_ms: int) -> NoReturn:
+    """Of a window that may be dropped."""
+    raise WindowExpired(
+        f"partition {partition} at {at} reads window {tuple(window)} of {name!r}, which is older than "
+        f"window_retention_ms={retention_ms} and may be dropped: raise Job.window_retention_ms, or "
+        f"keep the value in a Local"
+    )

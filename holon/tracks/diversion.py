@@ -1,0 +1,36 @@
+"""Late and dead events on their way to their outputs."""
+
+from __future__ import annotations
+
+from holon.formats.formats import AtomFormat
+from holon.formats.input_run import Input
+from holon.job import Job, encode_json
+from holon.outputs.outbox import Outbox
+from holon.tracks.admission import Diverted, Refused, place_in_run
+
+
+class Diversion:
+    """Writes the letters of one partition."""
+
+    def __init__(self, job: Job, partition: int, outbox: Outbox) -> None:
+        self._source = job.source.topic, partition
+        self._format = job.source.format
+        self._outbox = outbox
+
+    def divert(self, output: str, run: Input, *refused: list[Refused]) -> int:
+        """Of each event a letter, in the order of their places; several events of one atom are numbered.
+
+        Returns how many there were.
+        """
+        last, n, record = -1, 0, b""
+        found = sorted((one for each in refused for one in each), key=place_in_run)
+        for index, place, reason in found:
+            n, record = (n + 1, record) if index == last else (0, run.payloads[index])
+            last = index
+            offset, ts, payload = int(run.offsets[index]), int(run.timestamps_ms[index]), record
+            if place is not None:
+                assert isinstance(self._format, AtomFormat), "places, but no atoms"
+                payload = self._format.single(record, place)
+            letter = Diverted(*self._source, offset, ts, reason, payload, place)
+            self._outbox.divert(output, offset, n, encode_json(letter.shortened()))
+        return len(found)
