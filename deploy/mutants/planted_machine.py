@@ -251,7 +251,7 @@ MACHINE = (
     Mutant(
         "inserts into closed windows are not counted",
         "holon/program/scope.py",
-        '        self.late_inserts += late * (self.track_name == "record")\n',
+        "            self.late_inserts += count\n",
         "",
         tests=("tests/unit/holon/tracks/test_late_inserts.py::test_they_are_counted_wherever_a_batch_is_cut",),
     ),

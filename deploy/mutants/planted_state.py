@@ -6,6 +6,7 @@ from deploy.mutants.model import Mutant
 
 SLOTS = "tests/laws/test_slots.py::"
 PREFIX = SLOTS + "test_a_slot_is_always_exactly_the_prefix_at_its_position"
+GATHERING = "tests/unit/holon/tracks/test_gathering.py"
 COMPLETE = SLOTS + "test_a_window_is_complete_when_the_last_partition_has_passed_end_and_lateness"
 ADMISSION = "tests/unit/holon/time/test_admission.py::"
 READER = "tests/integration/results/test_reader.py::"
@@ -158,10 +159,32 @@ STATE = (
     Mutant(
         "late records are counted twice",
         "holon/tracks/record_track.py",
-        "self.counts.late += len(admitted.late)",
-        "self.counts.late += 2 * len(admitted.late)",
+        "self.counts.late += self._diversion.divert(",
+        "self.counts.late += 2 * self._diversion.divert(",
         tests=(ADMISSION + "test_lateness_begins_exactly_at_the_end_of_the_window",),
         case="late",
+    ),
+    Mutant(
+        "a peek does not see what is gathered",
+        "holon/program/scope.py",
+        """            self.apply(name)
+            readable""",
+        """            readable""",
+        tests=(GATHERING,),
+    ),
+    Mutant(
+        "what a record inserted before it failed stays",
+        "holon/tracks/undo.py",
+        "rows.cut_back(count)",
+        "rows.cut_back(count + 1)",
+        tests=(GATHERING,),
+    ),
+    Mutant(
+        "a record that moved event time is taken back as if it had not",
+        "holon/tracks/record_loop.py",
+        "or admitted.next_watermarks_ms[row] > admitted.watermarks_ms[row]",
+        "",
+        tests=(GATHERING,),
     ),
     Mutant(
         "private windows are answered before they are replayed",

@@ -263,9 +263,9 @@ TRANSACTIONS = (
     ),
     Mutant(
         "a window that is not awaited goes unnoticed behind one that is",
-        "holon/tracks/record_track.py",
-        '            self.scope.left("process", done.value)\n',
-        '            if not self._awaited:\n                self.scope.left("process", done.value)\n',
+        "holon/tracks/record_loop.py",
+        "if outcome is not None or scope.touched:",
+        "if (outcome is not None or scope.touched) and not scope.awaits:",
         tests=("tests/unit/holon/program/test_forgotten_awaits.py",),
     ),
     Mutant(

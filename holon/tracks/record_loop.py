@@ -39,7 +39,7 @@ class RecordLoop:
 
         One coroutine for all rows: an async function that never stands still costs no more than a call.
         """
-        function, is_async, admitted, marks_of = self.functions.record, self.functions.is_async, hand.admitted, None
+        function, is_async, admitted = self.functions.record, self.functions.is_async, hand.admitted
         assert function is not None
         scope, outbox, ctx, record = self.scope, self.outbox, self.ctx, self.scope.record
         lateness_ms = scope.replica.lateness_ms

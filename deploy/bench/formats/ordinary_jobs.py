@@ -1,6 +1,6 @@
 """One node on ordinary JSON: global and keyed aggregates, by columns and record by record, on the embedded log.
 
-    python deploy/bench/formats/ordinary_jobs.py [--records N] [--rounds N] [--json]
+    python deploy/bench/formats/ordinary_jobs.py [--records N] [--rounds N] [--job NAME] [--json]
 
 Records of 130 bytes: a text key of 1,000, a float, an epoch time, a text that is not ASCII, an optional field, a nested
 object. Windows of 10 s of event time. Events a CPU-second of the node's process after its imports, medians. Run it in
@@ -85,10 +85,33 @@ class GlobalByRecord(Global):
     process_batch = None  # type: ignore[assignment]
 
 
+class AsyncByRecord(GlobalByRecord):
+    async def process(self, event: Reading, ctx: Context) -> None:  # type: ignore[override]
+        self.count.insert(1, event.ts)
+        self.top.insert(event.value, event.ts)
+
+
+class KeyedByRecord(ProcessingFunction[Reading]):
+    count, top = WCRDT(MapOf(GCounter()), Tumbling(WINDOW_MS)), WCRDT(MapOf(Max()), Tumbling(WINDOW_MS))
+
+    def process(self, event: Reading, ctx: Context) -> None:
+        self.count.insert((event.sensor, 1), event.ts)
+        self.top.insert((event.sensor, event.value), event.ts)
+
+    @on_window(count, scope="global")
+    async def report(self, window: Window, ctx: Context) -> None:
+        values = [await state.window_value(window) for state in (self.count, self.top)]
+        ctx.emit([window.start_ms, *map(len, values)])
+
+
 JOBS: dict[str, tuple[Any, Any]] = {
     "global": (Global, JsonColumns(Reading)),
     "keyed": (Keyed, JsonColumns(Reading)),
     "global by record": (GlobalByRecord, Json(Reading)),
+    "global by record, dead-letter": (GlobalByRecord, Json(Reading)),
+    "global by record, async": (AsyncByRecord, Json(Reading)),
+    "keyed by record": (KeyedByRecord, Json(Reading)),
+    "keyed by record, dead-letter": (KeyedByRecord, Json(Reading)),
 }
 
 
@@ -96,6 +119,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--job", action="append", choices=list(JOBS), help="these alone")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--child", nargs=2, metavar=("JOB", "FOLDER"), help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -105,7 +129,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="ordinary-jobs-") as name:
         fill(name, options.records)
         compiled.ensure()
-        rows = [measured(job, name, options) for job in JOBS]
+        rows = [measured(job, name, options) for job in options.job or JOBS]
     for row in rows:
         print(json.dumps(row) if options.json else "  ".join(f"{key} {value}" for key, value in row.items()))
 
@@ -145,13 +169,14 @@ def measured(job: str, folder: str, options: Any) -> dict[str, Any]:
 
 def node(name: str, folder: str) -> dict[str, float]:
     """Process all with one node."""
-    own = f"{name.replace(' ', '-')}-{os.getpid()}"
+    own = f"{name.replace(',', '').replace(' ', '-')}-{os.getpid()}"
     settings = load_settings(
         definitions=[f"log.path={folder}/log", f"checkpoints.url={folder}/saved-{own}"], environ={}
     )
     function, form = JOBS[name]
     at = "ts" if isinstance(form, JsonColumns) else (lambda event: event.ts)
-    job = Job(own, Source("readings", form, timestamp=at), function, output=f"{own}-out")
+    policy = "dead-letter" if name.endswith("dead-letter") else "fail"
+    job = Job(own, Source("readings", form, timestamp=at), function, output=f"{own}-out", on_error=policy)
     with open_job_log(settings) as log:
         opened = open_job(log, job)
         declare_end(log, opened)

@@ -17,6 +17,7 @@ from holon import (
     WLocal,
     on_window,
 )
+from holon.errors import NondeterminismError
 from wcrdt import GCounter, MapOf, Max, ORSet, RecordOf, Sum, TopK
 from wcrdt.lattices.topk import TopK as Ranked
 
@@ -44,11 +45,8 @@ class Obedient(ProcessingFunction[Event]):
 
     def do(self, step: list[Any], ctx: Context) -> None:
         name, *rest = step
-        if name == "caught":
-            try:
-                self.do(rest[0], ctx)
-            except (TypeError, ValueError) as error:
-                ctx.emit(["caught", str(error)])
+        if name in ("caught", "refused"):
+            self.attempt(rest[0], ctx)
         elif name == "fail":
             raise ArithmeticError(rest[0])
         elif name == "many":
@@ -71,10 +69,20 @@ class Obedient(ProcessingFunction[Event]):
             state, back = rest
             ctx.emit_nondeterministic([state, _plain(getattr(self, state).peek(closed(ctx.watermark_ms, back)))])
         else:
-            element, shift = rest
-            taken = getattr(self, name).insert(_element(element), ctx.timestamp_ms + shift)
-            if not taken:
-                ctx.emit(["closed", name])
+            self.insert(name, *rest, ctx)
+
+    def attempt(self, step: list[Any], ctx: Context) -> None:
+        """Errors are caught: what was done before them stays."""
+        try:
+            self.do(step, ctx)
+        except NondeterminismError:
+            ctx.emit_nondeterministic("refused")
+        except (TypeError, ValueError) as error:
+            ctx.emit(["caught", str(error)])
+
+    def insert(self, name: str, element: Any, shift: int, ctx: Context) -> None:
+        if not getattr(self, name).insert(_element(element), ctx.timestamp_ms + shift):
+            ctx.emit(["closed", name])
 
     @on_window(count)
     async def report(self, window: Window, ctx: Context) -> None:
@@ -119,6 +127,7 @@ def records(draw: random.Random, count: int, *, fails: bool, peeks: bool) -> lis
             steps.insert(draw.randrange(len(steps) + 1), draw.choice((["fail", "here"], ["count", -1, 0])))
         if peeks and draw.random() < 0.1:
             steps.append(["peek", draw.choice(("count", "best", "sums")), draw.randrange(3)])
+            steps += [["refused", ["count", 1, 0]], ["refused", ["sums", ["a", 1], 0]]] * draw.randrange(2)
         found.append({"ts": at_ms - draw.choice((0, 0, 0, 5, 12, 25)), "do": steps})
     return found
 
