@@ -48,7 +48,7 @@ class Lattice(ABC, Generic[E, V]):
     least: ClassVar[float] = -inf
 
     def __init_subclass__(cls) -> None:
-        """What is inherited of these two says nothing about inserts and checks of one's own."""
+        """Inherited ``kinds`` and ``gathers`` say nothing about inserts and checks of one's own."""
         super().__init_subclass__()
         own = vars(cls)
         if not {"insert", "fold", "check"}.isdisjoint(own) and "kinds" not in own:

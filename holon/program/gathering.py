@@ -155,7 +155,7 @@ def is_lasting(element: Any) -> bool:
 def as_columns(elements: list[Any]) -> Any:
     """Ints, floats or bools as an array; tuples of one length as a tuple of such columns; others as they are."""
     kinds = set(map(type, elements))
-    kind = kinds.pop() if len(kinds) == 1 else None
+    (kind,) = kinds if len(kinds) == 1 else (None,)
     if kind is tuple:
         width = len(elements[0])
         if width and all(len(element) == width for element in elements):

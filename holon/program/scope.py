@@ -29,7 +29,6 @@ from holon.program.gathering import GatheredRows, gathering, is_lasting
 from holon.program.program import Program
 from holon.program.refusals import refuse_later_window, refuse_old, refuse_write
 from holon.time.units import MAX_TS_MS
-from wcrdt.lattice import Lattice
 from wcrdt.replica.replica import Replica, actor_of
 from wcrdt.replica.slots import RECORD_START, OwnTrack, start_of_stage
 from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS, Window
@@ -49,8 +48,8 @@ class Scope:
     ``entered_ms`` is the watermark before the record in hand, ``next_watermark_ms`` the one after it, and
     ``watermark_ms`` the one that lateness is judged by: an await inside of the record moves it from one to the other.
 
-    ``gathered`` are the inserts of records since they were applied last. ``wrote``: the record in hand has written into
-    a window itself. ``open_from_ms`` and ``touched`` are those of ``PartitionAccess``.
+    ``gathered``: the inserts of records since they were applied last. ``wrote``: the record in hand has written into a
+    window itself.
     """
 
     def __init__(self, program: Program, partition: int, replica: Replica, window_retention_ms: int) -> None:
@@ -137,7 +136,7 @@ class Scope:
         self._insert_at_once()
 
     def _insert_at_once(self) -> None:
-        """What runs now is no record."""
+        """No record is in hand."""
         self.open_from_ms, self.touched = NEVER_MS, True
 
     # --- writing --------------------------------------------------------------------------------------------------
@@ -295,8 +294,7 @@ class Scope:
 
     def _private_value(self, name: str, window: Window) -> Any:
         self.apply(name)
-        own: Lattice[Any, Any] | None = self.private.contributions.get(name, {}).get(window)
-        return (self.windowed[name].zero.bottom() if own is None else own).value
+        return self.private.contributions.get(name, {}).get(window, self.windowed[name].zero.bottom()).value
 
     def _check_readable(self, name: str, window: Window) -> None:
         decl = self.windowed[name]

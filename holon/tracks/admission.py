@@ -111,8 +111,8 @@ class Admitted:
 
     ``batch`` are the accepted rows; ``watermarks_ms`` the watermark before each of them, ``next_watermarks_ms`` after.
     ``index`` are the places of their records in the run. ``watermark_ms`` is the one after the whole run, ``events``
-    how many events it holds. What becomes of rows while they are processed: a promise made before turned it late
-    (``turned_late``), or the function failed (``failed``).
+    how many events it holds. While rows are processed a promise may turn one late (``turned_late``), or the function
+    may fail (``failed``).
     """
 
     batch: Batch[Any]
@@ -133,7 +133,7 @@ class Admitted:
         return zip(range(len(self.batch)), self.batch.events, *(column.tolist() for column in columns), strict=True)
 
     def cut_before(self, row: int) -> Admitted:
-        """What comes before this row's record, of which the rows are decided, where each record is one event."""
+        """The part before this row's record, of which the rows are processed, where each record is one event."""
         index, rows = int(self.index[row]), np.arange(row)
         late, turned_late, dead, failed = (
             [one for one in found if one.record < index]
