@@ -68,8 +68,7 @@ class Scope:
         first = [name for name, decl in self.windowed.items() if decl.stage == 0]
         found = {name: gathering(zeros[name]) for name in first}
         self.gathered: dict[str, GatheredRows] = {name: rows for name, rows in found.items() if rows is not None}
-        self.open_from_ms = NEVER_MS
-        self.touched = self.wrote = True
+        self.open_from_ms, self.touched, self.wrote = NEVER_MS, True, True
         self.locals: dict[str, Any] = {}
         self.checkpointable = CheckpointableLocals(program.locals())
         self.reset_locals({})
@@ -145,9 +144,7 @@ class Scope:
         decl = self.windowed[name]
         track, actor = self._writable(name)
         ts = checked_time(name, ts_ms)
-        rows = self.gathered.get(name)
-        if rows is not None and (self.track_name == "window" or self.row_watermarks is not None):
-            rows = None
+        rows = self.gathered.get(name) if self.row_watermarks is None else None
         if rows is not None and not is_lasting(element):
             self.apply(name)
             rows = None

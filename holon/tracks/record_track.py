@@ -7,6 +7,7 @@ partitions or the window track did, except through awaited, completed windows.
 from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -235,7 +236,9 @@ class RecordTrack:
             self._settle(hand.run, hand.admitted)
             return True
         if not isinstance(read, SafeRead):
-            loop.close()
+            hand.stood_at = hand.row  # or the loop would go on behind it
+            with suppress(RuntimeError):  # the function may ignore it
+                loop.close()
             raise self._error(hand.run, hand.index, JobError(NOT_AWAITED.format(read)))
         self._wait(hand, loop, read)
         return False
