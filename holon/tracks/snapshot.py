@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
+
 import msgspec
 
 from holon.outputs.outbox import HeldPart
@@ -15,11 +17,16 @@ VERSION = 2
 """Format of an encoded snapshot; a later release reads all earlier ones. 1: all stages in one track."""
 
 
+def record_digest(timestamp_ms: int, payload: bytes) -> bytes:
+    """Names a record of the input, so that another one at its offset is noticed."""
+    return blake2b(timestamp_ms.to_bytes(8, "big", signed=True) + payload, digest_size=8).digest()
+
+
 class RecordPart(msgspec.Struct, array_like=True, frozen=True):
     """The record track: shared and private windows, Locals (encoded), counts, whether the input has ended.
 
     ``seen``: the newest outputs of other jobs in the input. ``closing``: the watermark just before the input ended, and
-    the end of the last window that was open then. An older release has left both out.
+    the end of the last window that was open then. An older release has left out what has a default.
     """
 
     slot: TrackDelta
@@ -29,6 +36,8 @@ class RecordPart(msgspec.Struct, array_like=True, frozen=True):
     ended: bool
     seen: Seen = Seen()
     closing: tuple[int, int] | None = None
+    last: bytes = b""
+    """``record_digest`` of the record before the position; empty where there is none, or none is known."""
 
 
 class WindowPart(msgspec.Struct, array_like=True, frozen=True):

@@ -23,7 +23,7 @@ from holon.program.scope import Scope
 from holon.program.states import State, Windowed
 from holon.tracks.admission import AdmissionCounts
 from holon.tracks.record_track import Input, RecordTrack
-from holon.tracks.snapshot import RecordPart, Snapshot, WindowPart
+from holon.tracks.snapshot import RecordPart, Snapshot, WindowPart, record_digest
 from holon.tracks.window_track import WindowTrack
 from wcrdt.replica.replica import Replica, SlotDelta
 from wcrdt.replica.slots import Position
@@ -62,6 +62,9 @@ class PartitionTask:
         self.ctx = Context(self.scope, self.outbox, handles, partitions)
         functions, window_functions = self._bind(handles)
         self.records = RecordTrack(job, self.scope, self.outbox, self.ctx, functions, upstream, live_guard_ms)
+        self._last: tuple[int, bytes] | None = None
+        self.began_behind = -1, b""
+        """Offset and digest of the record before the snapshot that was restored; the digest is empty: not known."""
         self.windows = WindowTrack(job.name, program, self.scope, replica, self.outbox, self.ctx, window_functions)
         self.punctuations = 0
 
@@ -101,6 +104,8 @@ class PartitionTask:
 
     def feed(self, run: Input) -> None:
         """Process a run of input records."""
+        if len(run):
+            self._last = int(run.timestamps_ms[-1]), bytes(run.payloads[-1])
         self.records.feed(run)
 
     def punctuate(self, watermark_ms: int) -> None:
@@ -200,12 +205,14 @@ class PartitionTask:
             self.records.ended,
             self.records.duplicates.seen(),
             self.records.closing,
+            self.began_behind[1] if self._last is None else record_digest(*self._last),
         )
 
     def _load_record_part(self, part: RecordPart) -> None:
         self.scope.record.restore(part.slot)
         self.scope.private.restore(part.private)
         self.records.restore(part)
+        self.began_behind = part.slot.to[0] - 1, part.last
 
     # --- binding --------------------------------------------------------------------------------------------------
 

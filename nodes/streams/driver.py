@@ -263,6 +263,7 @@ class Driver:
         for wanted in self._wanted():
             if ready is not None and self._source[wanted.partition] not in ready:
                 continue
+            self.truncation.verify_begin(wanted)
             chunk = self._read_input(wanted)
             if chunk.next_offset > wanted.offset:
                 self.crashpoint("after-read")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from holon.tracks.snapshot import record_digest
 from nodes.log.contract import TRUNCATION_CAUSES, Log, LogError, LogTruncated, OffsetOutOfRange, TopicPartition
 from nodes.machine import messages as m
 from nodes.machine.config import Wanted
@@ -35,6 +36,7 @@ class Truncation:
         self._looked_ms: int | None = None
         self._tails: dict[int, int] = {}
         self._begun: dict[int, int] = {}
+        self._verified: dict[int, int] = {}
 
     def check(self) -> None:
         """Raise what an acknowledgement has shown."""
@@ -130,6 +132,27 @@ class Truncation:
             if end < runner.task.next_offset:
                 how = f"ends at {end}; the job goes on at offset {runner.task.next_offset}"
                 raise self.input_lost(Wanted(runner.partition, runner.key, runner.task.next_offset, None), how)
+
+    def verify_begin(self, wanted: Wanted) -> None:
+        """Before a partition is read on from a checkpoint: the record before it is the one that it was made behind.
+
+        The end may have been lost, and grown again past that place, while no node ran. Compaction may have removed the
+        record; where the log does not reach to it at all, the next read says why.
+        """
+        if self._verified.get(wanted.partition) == wanted.version:
+            return
+        self._verified[wanted.partition] = wanted.version
+        runner = self.node.work.runners.get(wanted.partition)
+        offset, digest = (-1, b"") if runner is None else runner.task.began_behind
+        if not digest:
+            return
+        try:
+            found = self.log.read(self.topics.source, wanted.partition, offset, max_records=1)
+        except (OffsetOutOfRange, LogTruncated):
+            return
+        here = len(found) > 0 and int(found.offsets[0]) == offset
+        if here and record_digest(int(found.timestamps_ms[0]), bytes(found.values[0])) != digest:
+            raise self.input_lost(wanted, f"holds another record at offset {offset}, which the job has read")
 
     def _known_offset(self, partition: int) -> int:
         """How far the input went, by outputs, the broadcast, the checkpoints and the declared end."""

@@ -1,8 +1,8 @@
 """A broker that comes back without acknowledged records at the end of a topic, once in a run.
 
 While nodes run, those that had read further hear of it at their next read, as by the leaders' epochs; the topic grows
-again at once. While none runs, nothing is appended before they had time to look: a loss that was overgrown while nobody
-was there cannot be seen (``faults.md``).
+again at once. So it does while none runs where an input has lost what a checkpoint was made from. Otherwise nothing is
+appended before nodes had time to look: an overgrown loss behind the newest checkpoint cannot be seen (``faults.md``).
 """
 
 from __future__ import annotations
@@ -76,8 +76,15 @@ class Truncating:
                 world.kill(life)
             if world.folded().all_done():
                 return  # by what the killed had sent, which arrived: the job was done before the loss
+        place = world.rng.choice(places)
+        end = self._cut(place)
+        if not options.truncation_alive and not self._is_checkpointed(place, end):
             self._hold_until_ms = world.now_ms + HOLD_MS
-        self._cut(world.rng.choice(places))
+
+    def _is_checkpointed(self, place: TopicPartition, end: int) -> bool:
+        """Whether an input has lost what the newest checkpoint was made from, which names its last record."""
+        saved = self.world.folded().checkpoint(place.partition)
+        return place.topic == self._topics.source and saved is not None and saved.offset > end
 
     def _places(self, kind: str) -> list[TopicPartition]:
         """Of outputs only those that one input partition writes to: another's results would hide the loss."""
@@ -99,7 +106,7 @@ class Truncating:
     def _floor(self, place: TopicPartition) -> int:
         return max(self._least.get(place.topic, 0), self.world.trimmed.get((place.topic, place.partition), 0))
 
-    def _cut(self, place: TopicPartition) -> None:
+    def _cut(self, place: TopicPartition) -> int:
         world = self.world
         had = world.log.end_offset(*place)
         end = world.log.truncate(*place, max(self._floor(place), had - world.rng.randint(1, MOST)))
@@ -116,3 +123,4 @@ class Truncating:
             world.forget_fold()
             if world.input_ended:  # whoever has asked for something that nobody remembers asks again
                 declare_end(world.log, world.run)
+        return end

@@ -121,3 +121,24 @@ def test_nodes_whose_input_lost_its_end_stop_and_name_it(
         until(lambda: any(m.process.poll() is not None for m in fleet.members), "a node stops")
         assert {m.process.poll() for m in fleet.members} <= {None, 1}
     assert "lost acknowledged records" in capfd.readouterr().err
+
+
+def test_an_input_that_lost_its_end_and_grew_again_while_no_node_ran_is_named(
+    stage: KafkaStage, broker: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = stage.open()
+    monitor = stage.monitor(run)
+    with stage.fleet(2) as fleet:
+        stage.feed(2000)
+        stage.until(monitor, lambda: monitor.counts().taken == 2000, "all is in checkpoints", fleet)
+    kill(broker)
+    segment = broker / "data" / f"{stage.prefix}{INPUT}-2" / "00000000000000000000.log"
+    os.truncate(segment, segment.stat().st_size // 2)
+    kafka_broker.up(broker, heap_mb=HEAP_MB)
+    with open_settings_log(stage.settings) as other:
+        other.append(INPUT, 2, jobs_mixed.payloads(0, 1500, 1)[0])
+        assert other.end_offset(INPUT, 2) > len(stage.events[2]), "beyond what the nodes have read"
+    with stage.fleet(2) as fleet:
+        until(lambda: any(m.process.poll() is not None for m in fleet.members), "a node stops")
+        assert {m.process.poll() for m in fleet.members} <= {None, 1}
+    assert "holds another record at offset" in capfd.readouterr().err

@@ -136,6 +136,27 @@ def test_an_input_that_lost_its_end_while_no_node_ran_is_named_where_the_checkpo
         fleet.turn(fleet.node(), lambda: False)
 
 
+def test_an_input_that_lost_its_end_and_grew_again_while_no_node_ran_is_named(fleet: Fleet) -> None:
+    driver = worked(fleet)
+    assert driver.node.left is None
+    fleet.log.truncate("in", 0, 20)
+    fleet.feed(50)
+    before = fleet.log.end_offset(fleet.topics.outputs["main"], 0)
+    with pytest.raises(LogTruncated, match=r"in\[0\] has lost its end, and holds another record at offset 29.*--reset"):
+        fleet.turn(fleet.node(), lambda: False)
+    assert fleet.log.end_offset(fleet.topics.outputs["main"], 0) == before, "nothing is made from the other records"
+    assert "holds another record at offset 29" in refused_again(fleet)
+
+
+def test_an_input_that_is_whole_is_gone_on_with_also_where_its_beginning_was_deleted(fleet: Fleet) -> None:
+    worked(fleet)
+    fleet.log.append("in", 0, [b'{"ts": 1000}'])
+    fleet.turn(fleet.node(), fleet.saved(31))
+    fleet.log.delete_before("in", 0, 31)
+    fleet.log.append("in", 0, [b'{"ts": 2000}'])
+    fleet.turn(fleet.node(), fleet.saved(32))
+
+
 def test_an_input_that_lost_its_end_is_named_at_once_though_it_waits_for_another_partition() -> None:
     """A node that waited read nothing, and went on behind the records that had overgrown the loss."""
     fleet = Fleet(partitions=2)
