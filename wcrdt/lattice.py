@@ -108,6 +108,10 @@ class Lattice(ABC, Generic[E, V]):
     def from_wire(self, wire: type_of_wire) -> Self:
         """A new value of this shape; raises ``wcrdt.codec.DecodeError`` on anything that ``to_wire`` cannot give."""
 
+    def former_wire(self) -> type_of_wire:
+        """The wire of this value that earlier releases wrote, where that was another one; ``from_wire`` reads both."""
+        return self.to_wire()
+
     def shape(self) -> type_of_wire:
         """Parameters that two values must share to be merged (part of the encoded form)."""
         return None

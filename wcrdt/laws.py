@@ -230,7 +230,7 @@ def _check_mutation(before: AnyLattice, delta: AnyLattice, after: AnyLattice) ->
 
 
 def check_wire(state: AnyLattice, where: int, what: int) -> None:
-    """A damaged wire is refused with ``DecodeError``, or is one that some value writes."""
+    """A damaged wire is refused with ``DecodeError``, or is one that some value writes, or wrote in other releases."""
     damaged = copy.deepcopy(state.to_wire())
     damaged = _damage(damaged, where, what)
     try:
@@ -239,8 +239,8 @@ def check_wire(state: AnyLattice, where: int, what: int) -> None:
         return
     except (*REFUSALS, AttributeError, ArithmeticError) as error:
         raise LawBroken(f"{state.tag}: from_wire raises only DecodeError, not {error!r}: {damaged!r}") from error
-    envelope = [state.tag, damaged]
-    _demand(_exact([taken.tag, taken.to_wire()]) == _exact(envelope), f"no other wire is taken: {damaged!r}", taken)
+    written = [_exact(taken.to_wire()), _exact(taken.former_wire())]
+    _demand(_exact(damaged) in written, f"no other wire is taken: {damaged!r}", taken)
 
 
 def _damage(wire: Any, where: int, what: int) -> Any:

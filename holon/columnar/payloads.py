@@ -160,8 +160,17 @@ class Texts(Spans, Sequence[str]):
             self._list = [value.decode("utf-8", "surrogatepass") for value in self._all_bytes()]
         return self._list
 
+    def utf8(self) -> tuple[NDArray[np.uint8], Places, Places]:
+        """The buffer, and where in it each text begins and ends."""
+        return self.buffer, self.starts, self.ends
+
     def numbered(self) -> tuple[NDArray[np.int64], list[str]] | None:
         """A number from 0 for each row, and the distinct texts by number, as they first come; None without loops."""
+        found = self.numbered_rows()
+        return None if found is None else (found[0], self.take(found[1]).tolist())
+
+    def numbered_rows(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """A number from 0 for each row, and the first row of each number; None without loops."""
         loops = installed()
         if loops is None or len(self) < _MANY:
             return None
@@ -175,7 +184,7 @@ class Texts(Spans, Sequence[str]):
                 numbers.ctypes.data, firsts.ctypes.data, loops.secret,
             )  # fmt: skip
             slots *= 8
-        return numbers, self.take(firsts[:distinct]).tolist()
+        return numbers, firsts[:distinct]
 
     def replaced(self, rows: NDArray[np.intp], values: Sequence[str]) -> Texts:
         """With other texts at some rows; copies the buffer."""

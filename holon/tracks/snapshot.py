@@ -13,8 +13,9 @@ from wcrdt.codec import DecodeError
 from wcrdt.replica.slots import Position, TrackDelta
 from wcrdt.windows.assigners import BEFORE_TIME_MS
 
-VERSION = 2
-"""Format of an encoded snapshot; a later release reads all earlier ones. 1: all stages in one track."""
+VERSION = 3
+"""Format of an encoded snapshot; a later release reads all earlier ones. 1: all stages in one track. 2: keyed state row
+by row."""
 
 
 def record_digest(timestamp_ms: int, payload: bytes) -> bytes:

@@ -8,8 +8,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nexmark.queries.narrow import narrow, widened
 from wcrdt import DecodeError, Lattice
+from wcrdt.lattices.keyed.packing import narrow, widened
 
 
 class Columns(tuple[NDArray[np.int64], ...]):

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nexmark.queries.bag import Columns
-from nexmark.queries.narrow import narrow, widened
 from wcrdt import DecodeError, Lattice
+from wcrdt.lattices.keyed.packing import narrow, widened
 
 Rows = NDArray[np.int64]
 """Of shape (3, rows): two keys, by which the columns ascend, each pair once, and the highest value."""

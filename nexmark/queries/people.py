@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
-from nexmark.queries.narrow import narrow, widened
 from wcrdt import DecodeError, Lattice
+from wcrdt.lattices.keyed.packing import narrow, widened
 
 T = TypeVar("T")
 V = TypeVar("V")

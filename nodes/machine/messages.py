@@ -23,11 +23,13 @@ from holon.tracks.admission import AdmissionCounts
 from wcrdt.replica.replica import Punctuation, SlotDelta
 from wcrdt.replica.slots import Position
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 """The newest that this release reads. It writes the oldest that can say what a message says (``Message.format``)."""
 FIRST_VERSION = 1
 NUMBERED_VERSION = 3
 """Since this one lives of nodes and commands are told apart, so that none counts twice."""
+COLUMNS_VERSION = 4
+"""Since this one nodes write keyed state as columns into deltas and checkpoints, which a node before it cannot read."""
 MAX_CONTROL_BYTES = 1 << 20
 MAX_BROADCAST_BYTES = 64 << 20
 MAX_PARTITIONS = 100_000
@@ -92,7 +94,7 @@ class Hello(Message, frozen=True, tag="hello"):
 
     @property
     def format(self) -> int:
-        return NUMBERED_VERSION
+        return COLUMNS_VERSION
 
 
 class Heartbeat(Message, frozen=True, tag="beat"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import secrets
 import signal
 import threading
 import uuid
@@ -39,6 +40,7 @@ from nodes.streams.driver import Driver
 from nodes.streams.io.joining import FellBehind
 from nodes.streams.jobs import heartbeat_topic, open_history, with_policy
 from nodes.streams.topic_watch import TopicWatch
+from wcrdt.lattices.keyed.int_index import install_secret
 
 logger = logging.getLogger(__name__)
 
@@ -89,6 +91,7 @@ class NodeProcess(NodeShell):
         history: History | None = None,
     ) -> None:
         super().__init__()
+        install_secret(secrets.randbits(64))
         if getattr(run.job.source.format, "compiled", False) and compiled.ensure():
             log.use_columns()
         self.run = run

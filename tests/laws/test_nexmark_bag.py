@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from nexmark.queries.bag import Bag
 from nexmark.queries.best import Best
 from nexmark.queries.counts import KeyCounts
-from nexmark.queries.narrow import narrow
 from nexmark.queries.people import Named, Numbers
 from wcrdt import DecodeError, check_laws
+from wcrdt.lattices.keyed.packing import narrow
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
 

@@ -2,7 +2,9 @@
 
 A column is a sequence or a numpy array; where an element is a tuple, a tuple of columns of equal length. A sequence
 may have ``tolist()``, ``take(rows)``, and ``numbered()`` (a number for each row, from 0 as they first come, and the
-distinct elements by number, which are texts; or None). These are used where they are quicker than row after row.
+distinct elements by number, which are texts; or None). These are used where they are quicker than row after row. So
+are ``numbered_rows()`` (with the first row of each number in place of the elements), and ``utf8()``: a buffer, and
+where in it each text begins and ends; the buffer goes on for eight bytes at least behind them.
 """
 
 from __future__ import annotations
@@ -134,16 +136,17 @@ def group_by(keys: Any, *, stable: bool = True) -> tuple[list[Hashable], Groups]
     """
     column = int_column(keys)
     if column is not None:
-        groups = _group_ints(column, stable)
+        groups = group_ints(column, stable)
         return groups.arranged(column)[groups.starts].tolist(), groups
     if isinstance(keys, tuple):
         return _group_tuple([_factor(part) for part in keys], stable)
     codes, labels = _factor(keys)
-    groups = _group_ints(codes, stable)
+    groups = group_ints(codes, stable)
     return [labels[code] for code in groups.arranged(codes)[groups.starts].tolist()], groups
 
 
-def _group_ints(column: Ints, stable: bool) -> Groups:
+def group_ints(column: Ints, stable: bool) -> Groups:
+    """The groups of equal rows, ascending; rows of a group stay in their order if ``stable``."""
     low = int(column.min())
     if int(column.max()) - low < 65536:
         order = np.argsort((column - low).astype(np.uint16), kind="stable")  # numpy sorts 16 bits by radix
@@ -186,7 +189,7 @@ def _group_tuple(parts: list[tuple[Ints, Sequence[Hashable]]], stable: bool) -> 
             size = len(values)
         combined = combined * len(labels) + codes
         size *= len(labels)
-    groups = _group_ints(combined, stable)
+    groups = group_ints(combined, stable)
     columns = [
         [element_of(labels[code]) for code in groups.arranged(codes)[groups.starts].tolist()] for codes, labels in parts
     ]

@@ -10,10 +10,18 @@ from wcrdt.elements import Distinct, element_of, identity, ordered, plain, prece
 from wcrdt.lattice import Lattice, type_of_wire
 from wcrdt.lattices.columns import Groups, group_by, height, int_column, rows_of, take
 from wcrdt.lattices.folding import Folding, require_same
+from wcrdt.lattices.keyed.columns import KeyedColumns, columns_from_wire
+from wcrdt.lattices.keyed.keys import KeyIndex, Keys, Unfit, grouped
+from wcrdt.lattices.keyed.records import leaf_of
 
 K = TypeVar("K")
 IE = TypeVar("IE")
 IV = TypeVar("IV")
+
+LEAST_KEYS = 64
+"""A map with fewer keys stays one of objects, which is quicker then."""
+LEAST_KEYS_ON_WIRE = 16
+"""With so many keys a map is written as columns, whatever form it has."""
 
 
 class MapOf(Lattice[tuple[K, IE], dict[K, IV]], Generic[K, IE, IV]):
@@ -22,21 +30,31 @@ class MapOf(Lattice[tuple[K, IE], dict[K, IV]], Generic[K, IE, IV]):
     A key is there once something was inserted under it, also where its value is still at the bottom. Keys are None,
     ints, text, bytes and tuples of these. Bools, floats and Decimals are refused: the value is a dict, to which
     ``True``, ``1.0`` and ``1`` are one key.
+
+    Where the values under the keys can be columns (``keyed/records.py``), and many columns of elements come, the map is
+    arrays in place of an object a key. Its entries then hold the keys that came one by one since, and stand above the
+    columns. The form changes neither values nor bytes.
     """
 
-    __slots__ = ("_entries", "_shape", "inner")
+    __slots__ = ("_columns", "_entries", "_leaf", "_mixed", "_shape", "inner")
     tag: ClassVar[str] = "map"
 
     def __init__(self, inner: Lattice[IE, IV]) -> None:
         self.inner = inner.bottom()
         self._shape = [inner.tag, inner.shape()]
+        self._leaf = leaf_of(self.inner)
         self._entries: dict[Hashable, Lattice[IE, IV]] = {}
+        self._columns: KeyedColumns | None = None
+        self._mixed = False  # has held what columns cannot hold
 
     def bottom(self) -> Self:
         fresh = type(self).__new__(type(self))
         fresh.inner = self.inner  # never inserted into, so it may be shared
         fresh._shape = self._shape
+        fresh._leaf = self._leaf
         fresh._entries = {}
+        fresh._columns = None
+        fresh._mixed = False
         return fresh
 
     def shape(self) -> type_of_wire:
@@ -46,6 +64,8 @@ class MapOf(Lattice[tuple[K, IE], dict[K, IV]], Generic[K, IE, IV]):
     def gathers(self) -> bool:  # type: ignore[override]  # narrower than the class's default
         return self.inner.gathers
 
+    # --- inserting ------------------------------------------------------------------------------------------------
+
     def check(self, element: tuple[K, IE]) -> None:
         key, part = element
         self._entries.get(_key(key), self.inner).check(part)
@@ -53,7 +73,7 @@ class MapOf(Lattice[tuple[K, IE], dict[K, IV]], Generic[K, IE, IV]):
     def insert(self, element: tuple[K, IE], *, actor: int = 0) -> Self:
         raw, part = element
         key = _key(raw)
-        entry = self._entries.get(key)
+        entry = self._found(key)
         if entry is None:
             entry = self.inner.bottom()
         delta = self.bottom()
@@ -70,17 +90,43 @@ class MapOf(Lattice[tuple[K, IE], dict[K, IV]], Generic[K, IE, IV]):
         key_column, parts = _two_columns(elements)
         if height((key_column, parts)) == 0:
             return self.bottom()
+        known = grouped(key_column) if self._leaf is not None and not self._mixed else None
+        if known is not None and (self._columns or len(self._entries) + known[0].rows >= LEAST_KEYS):
+            delta = self._insert_columns(*known, parts, actor)
+            if delta is not None:
+                return delta
+            self.check_many((key_column, parts))
+        if self._columns is not None:
+            self._to_objects()
+        return self._insert_objects(key_column, parts, known, actor)
+
+    def _insert_columns(self, keys: Keys, groups: Groups, parts: Any, actor: int) -> Self | None:
+        """The delta; None where columns cannot hold that, or refuse it."""
+        try:
+            columns = self._settled()
+            if columns is None:
+                assert self._leaf is not None
+                columns = KeyedColumns(KeyIndex(keys.form), self._leaf.empty(), 0)
+            changes = columns.insert_many(keys, groups, parts, actor)
+        except Unfit:
+            return None
+        self._columns = columns
+        delta = self.bottom()
+        delta._columns = changes if changes.height else None
+        return delta
+
+    def _insert_objects(self, key_column: Any, parts: Any, known: tuple[Keys, Groups] | None, actor: int) -> Self:
         folds = isinstance(self.inner, Folding) and self.inner.folds
-        keys, groups = _group(key_column, stable=not folds)
+        keys, groups = _group(key_column, stable=not folds) if known is None else (known[0].tolist(), known[1])
         if isinstance(self.inner, Folding) and folds:
             partials = self.inner.fold_groups(parts, groups)
             if partials is not None:
                 return self._absorb(zip(keys, partials, strict=True), actor)
-        grouped = [(key, take(parts, rows)) for key, rows in zip(keys, groups.members(), strict=True)]
-        for key, part in grouped:
+        grouped_parts = [(key, take(parts, rows)) for key, rows in zip(keys, groups.members(), strict=True)]
+        for key, part in grouped_parts:
             self._entries.get(key, self.inner).check_many(part)
         delta = self.bottom()
-        for key, part in grouped:
+        for key, part in grouped_parts:
             delta._entries[key] = self._entry(key).insert_many(part, actor=actor)
         return delta
 
@@ -112,10 +158,70 @@ class MapOf(Lattice[tuple[K, IE], dict[K, IV]], Generic[K, IE, IV]):
             entry = self._entries[key] = self.inner.bottom()
         return entry
 
+    # --- forms ----------------------------------------------------------------------------------------------------
+
+    @property
+    def held_as_columns(self) -> bool:
+        """Whether arrays hold it, but for keys that came one by one since."""
+        return self._columns is not None
+
+    def _found(self, key: Hashable) -> Lattice[IE, IV] | None:
+        """The entry of a key, a new one where it stands in columns."""
+        entry = self._entries.get(key)
+        if entry is None and self._columns is not None:
+            rows = self._columns.row_of(key)
+            return self._columns.leaf.lattices(rows)[0] if len(rows) else None
+        return entry
+
+    def _settled(self) -> KeyedColumns | None:
+        """All that the map holds, as columns, which it goes on with; None while empty. Raises ``Unfit``."""
+        if not self._entries:
+            return self._columns
+        if self._leaf is None or self._mixed:
+            raise Unfit
+        try:
+            above = KeyedColumns.of_objects(self._entries, self._leaf)
+            if self._columns is None:
+                self._columns = above
+            else:
+                self._columns.merge(above)
+        except Unfit:
+            self._mixed = True
+            raise
+        self._entries = {}
+        return self._columns
+
+    def _as_columns(self) -> KeyedColumns | None:
+        """All that the map holds, as columns; a small map stays one of objects. None while empty; raises ``Unfit``."""
+        if self._columns is not None or self._leaf is None or not self._entries:
+            return self._settled()
+        return KeyedColumns.of_objects(self._entries, self._leaf)
+
+    def _objects(self) -> dict[Any, Lattice[IE, IV]]:
+        """All that the map holds, as objects; those of columns are new ones."""
+        return self._entries if self._columns is None else {**self._columns.objects(), **self._entries}
+
+    def _to_objects(self) -> None:
+        self._entries, self._columns = self._objects(), None
+
+    # --- joining --------------------------------------------------------------------------------------------------
+
     def merge(self, other: Self) -> bool:
         require_same(self, other)
+        if self._columns is not None or other._columns is not None:
+            try:
+                theirs = other._as_columns()
+                if theirs is None:
+                    return False
+                mine = self._settled()
+                if mine is not None:
+                    return mine.merge(theirs)
+                self._columns = theirs.copy()
+                return True
+            except Unfit:
+                self._to_objects()
         changed = False
-        for key, theirs in other._entries.items():
+        for key, theirs in other._objects().items():
             mine = self._entries.get(key)
             if mine is None:
                 self._entries[key] = theirs.copy()
@@ -125,42 +231,79 @@ class MapOf(Lattice[tuple[K, IE], dict[K, IV]], Generic[K, IE, IV]):
         return changed
 
     def leq(self, other: Self) -> bool:
-        for key, mine in self._entries.items():
-            theirs = other._entries.get(key)
+        if self._columns is not None or other._columns is not None:
+            try:
+                mine, theirs = self._as_columns(), other._as_columns()
+                return mine is None or (theirs is not None and mine.leq(theirs))
+            except Unfit:
+                pass
+        others = other._objects()
+        for key, mine in self._objects().items():
+            theirs = others.get(key)
             if theirs is None or not mine.leq(theirs):
                 return False
         return True
 
+    # --- reading --------------------------------------------------------------------------------------------------
+
     @property
     def value(self) -> dict[K, IV]:
         """Key -> value, in the order of keys."""
-        return {key: self._entries[key].value for key in ordered(self._entries)}
+        entries = self._entries
+        if self._columns is not None:
+            try:
+                columns = self._settled()
+                return {} if columns is None else columns.value()
+            except Unfit:
+                entries = self._objects()
+        return {key: entries[key].value for key in ordered(entries)}
 
     def get(self, key: K) -> IV | None:
         """The value under a key, None if there is none."""
-        entry = self._entries.get(_key(key))
+        entry = self._found(_key(key))
         return None if entry is None else entry.value
 
     def __len__(self) -> int:
-        return len(self._entries)
+        if self._columns is None:
+            return len(self._entries)
+        return self._columns.height + sum(not len(self._columns.row_of(key)) for key in self._entries)
 
     def __contains__(self, key: object) -> bool:
-        return _key(key) in self._entries
+        return self._found(_key(key)) is not None
 
     def restricted(self, keys: Iterable[K]) -> Self:
         """An independent map with those of these keys that are there."""
         part = self.bottom()
         for key in keys:
-            entry = self._entries.get(_key(key))
+            entry = self._found(_key(key))
             if entry is not None:
                 part._entries[_key(key)] = entry.copy()
         return part
 
+    # --- wire -----------------------------------------------------------------------------------------------------
+
     def to_wire(self) -> type_of_wire:
-        return [[element_to_wire(key), self._entries[key].to_wire()] for key in ordered(self._entries)]
+        """Columns where there are many keys and columns can hold them, else a list of keys with their values."""
+        if self._leaf is not None and (self._columns or len(self._entries) >= LEAST_KEYS_ON_WIRE):
+            try:
+                columns = self._as_columns()
+                if columns is not None and columns.height >= LEAST_KEYS_ON_WIRE:
+                    return columns.to_wire()
+            except Unfit:
+                pass
+        entries = self._objects()
+        return [[element_to_wire(key), entries[key].to_wire()] for key in ordered(entries)]
+
+    def former_wire(self) -> type_of_wire:
+        entries = self._objects()
+        return [[element_to_wire(key), entries[key].former_wire()] for key in ordered(entries)]
 
     def from_wire(self, wire: type_of_wire) -> Self:
         fresh = self.bottom()
+        if self._leaf is not None and type(wire) is list and len(wire) > 0 and type(wire[0]) is int:
+            fresh._columns = columns_from_wire(wire, self._leaf)
+            require(fresh._columns.height >= LEAST_KEYS_ON_WIRE, "so few keys are no columns")
+            return fresh
         keys: list[Any] = []
         for key, value in rows_from_wire(wire, 2):
             keys.append(element_from_wire(key))

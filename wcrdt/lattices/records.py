@@ -114,6 +114,9 @@ class Product(Folding[E, V]):
     def to_wire(self) -> type_of_wire:
         return [part.to_wire() for part in self._parts]
 
+    def former_wire(self) -> type_of_wire:
+        return [part.former_wire() for part in self._parts]
+
     def from_wire(self, wire: type_of_wire) -> Self:
         require(type(wire) is list and len(wire) == len(self._parts), f"{len(self._parts)} parts were expected")
         return self._with(tuple(part.from_wire(one) for part, one in zip(self._parts, wire, strict=True)))

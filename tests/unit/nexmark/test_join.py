@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nexmark.queries.averages import DENSE, best_bids
 from nexmark.queries.bag import Columns
-from nexmark.queries.narrow import narrow, widened
+from wcrdt.lattices.keyed.packing import narrow, widened
 
 SMALL = st.integers(-3, 8)
 SPREAD = st.sampled_from([1, DENSE, 2**50])

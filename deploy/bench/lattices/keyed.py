@@ -1,0 +1,139 @@
+"""Keyed state: inserts a CPU-second, bytes a key in memory, and bytes of deltas and of the whole, by key and aggregate.
+
+    python deploy/bench/lattices/keyed.py [--rows N] [--batch N] [--keys N ...] [--json]
+
+One ``MapOf`` of each aggregate takes ``--rows`` rows in batches, as a partition's window does. The delta of a batch is
+joined with those before it. After every tenth batch the deltas become bytes, are read at a peer, and joined there.
+Keys of text are columns of ``Texts``, numbered by the compiled loop. Bytes a key: what tracemalloc counts after the
+last batch; ``own`` are the bytes of a key and of its numbers alone. Run it in two checkouts in turn to compare them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import sys
+import time
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[3]))
+
+from holon.columnar.payloads import Texts
+from nodes.compiled import loading as compiled
+from wcrdt import Average, GCounter, MapOf, Max, RecordOf, Sum
+
+DELTA_BATCHES = 10
+INT_BYTES = 8
+
+
+def inner_of(name: str) -> tuple[Any, int]:
+    """The aggregate, and how many numbers a key has."""
+    return {
+        "count": (GCounter(), 1),
+        "sum": (Sum(), 1),
+        "sum of floats": (Sum(), 1),
+        "max": (Max(), 1),
+        "average of floats": (Average(), 2),
+        "record": (RecordOf(count=GCounter(), top=Max(), sum=Sum()), 3),
+    }[name]
+
+
+AGGREGATES = ("count", "sum", "sum of floats", "max", "average of floats", "record")
+
+
+def columns(name: str, kind: str, keys: int, rows: int, batch: int) -> list[tuple[Any, Any]]:
+    draw = np.random.default_rng(3)
+    names = Texts.of([f"sensor-{number}" for number in range(keys)]) if kind == "text" else None
+    found = []
+    for _ in range(max(1, rows // batch)):
+        numbers = draw.integers(0, keys, batch)
+        prices = draw.integers(1, 50_000, batch)
+        part: Any = prices
+        if "float" in name:
+            part = prices / 100
+        elif name == "record":
+            part = (np.ones(batch, np.int64), prices, prices)
+        elif name == "count":
+            part = np.ones(batch, np.int64)
+        # A batch has a buffer of its own, as one of decoded records has.
+        key = numbers if names is None else Texts.of(names.take(numbers).tolist())
+        found.append((key, part))
+    return found
+
+
+def measured(name: str, kind: str, keys: int, rows: int, batch: int) -> dict[str, Any]:
+    inner, numbers = inner_of(name)
+    batches = columns(name, kind, keys, rows, batch)
+    state, peer, pending = MapOf(inner), MapOf(inner), MapOf(inner)
+    insert_s = delta_s = 0.0
+    delta_bytes = deltas = 0
+    for number, column in enumerate(batches, 1):
+        began_s = time.process_time()
+        delta = state.insert_many(column, actor=2)
+        insert_s += time.process_time() - began_s
+        began_s = time.process_time()
+        pending.merge(delta)
+        if number % DELTA_BATCHES == 0 or number == len(batches):
+            data = msgspec.msgpack.encode(pending.to_wire())
+            peer.merge(peer.from_wire(msgspec.msgpack.decode(data)))
+            delta_bytes, deltas, pending = delta_bytes + len(data), deltas + 1, MapOf(inner)
+        delta_s += time.process_time() - began_s
+    assert peer == state
+    began_s = time.process_time()
+    whole = msgspec.msgpack.encode(state.to_wire())
+    whole_s = time.process_time() - began_s
+    began_s = time.process_time()
+    value = state.value
+    value_s = time.process_time() - began_s
+    key_bytes = INT_BYTES if kind == "int" else sum(map(len, value)) / len(value)
+    count, memory = len(value), memory_of(name, kind, keys, rows, batch)
+    taken = len(batches) * batch
+    return {
+        "aggregate": name, "keys": kind, "distinct": count,
+        "inserts_a_cpu_second": round(taken / insert_s), "with_deltas": round(taken / (insert_s + delta_s)),
+        "bytes_a_key": round(memory / count, 1), "own": round(key_bytes + INT_BYTES * numbers, 1),
+        "delta_bytes_a_row": round(delta_bytes / taken, 2), "whole_bytes_a_key": round(len(whole) / count, 1),
+        "whole_ns_a_key": round(whole_s / count * 1e9), "value_ns_a_key": round(value_s / count * 1e9),
+    }  # fmt: skip
+
+
+def memory_of(name: str, kind: str, keys: int, rows: int, batch: int) -> int:
+    batches = columns(name, kind, keys, rows, batch)
+    gc.collect()
+    tracemalloc.start()
+    state = MapOf(inner_of(name)[0])
+    for column in batches:
+        state.insert_many(column, actor=2)
+        if isinstance(column[0], Texts):
+            column[0]._list = None
+    gc.collect()
+    found = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert len(state)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, default=2_000_000)
+    parser.add_argument("--batch", type=int, default=20_000)
+    parser.add_argument("--keys", type=int, nargs="+", default=[1_000, 1_000_000])
+    parser.add_argument("--only", nargs="+", default=AGGREGATES, choices=AGGREGATES)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    compiled.ensure()
+    for keys in options.keys:
+        for kind in ("int", "text"):
+            for name in options.only:
+                row = measured(name, kind, keys, options.rows, options.batch)
+                print(json.dumps(row) if options.json else "  ".join(f"{key} {value}" for key, value in row.items()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+"""Maps as columns keep the laws, and hold what maps of objects hold, in every form in which elements come."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import wcrdt.lattices.keyed.keys as keys_module
+from tests.laws.test_lattices import ADDED, INTS, NUMBERS, SMALL, TIED
+from wcrdt import (
+    Average,
+    GCounter,
+    Lattice,
+    MapOf,
+    Max,
+    Min,
+    PairOf,
+    PNCounter,
+    RecordOf,
+    Sum,
+    check_laws,
+    decode,
+    encode,
+)
+from wcrdt.lattices import maps
+from wcrdt.laws import REFUSALS, columns_of
+
+pytestmark = pytest.mark.laws
+
+TEXTS = st.sampled_from(["", "a", "b", "é", "a\0", "longer than eight bytes", "longer than eight bytez", "x" * 40])
+BYTES = st.sampled_from([b"", b"\0", b"\0\0", b"a", b"12345678", b"123456789"])
+PAIRS = st.one_of(st.tuples(SMALL, TEXTS), st.tuples(SMALL, SMALL), st.tuples(TEXTS))
+BIG = st.sampled_from([-(2**63), 2**63 - 1, 2**62, 0, 1])
+KEYS = st.sampled_from([SMALL, BIG, TEXTS, BYTES, PAIRS, TIED]).flatmap(lambda kind: kind)
+ONE_KIND = {"ints": SMALL, "big ints": BIG, "texts": TEXTS, "bytes": BYTES, "pairs": PAIRS, "all": KEYS}
+COUNTS = st.one_of(st.integers(0, 3), st.sampled_from([2**62, 2**63 - 1, -1]))
+RECORD = RecordOf(count=GCounter(), top=Max(), mean=Average())
+
+INNER: dict[str, tuple[Lattice[Any, Any], Any]] = {
+    "gcounter": (GCounter(), COUNTS),
+    "pncounter": (PNCounter(), INTS),
+    "sum": (Sum(), NUMBERS),
+    "sum of ints": (Sum(), INTS),
+    "sum of floats": (Sum(), ADDED),
+    "sum of all": (Sum(), st.one_of(ADDED, NUMBERS)),
+    "average": (Average(), INTS),
+    "average of floats": (Average(), ADDED),
+    "average of both": (Average(), st.one_of(ADDED, SMALL)),
+    "max": (Max(), INTS),
+    "max of floats": (Max(), st.floats(allow_nan=True)),
+    "min": (Min(), st.one_of(SMALL, ADDED)),
+    "record": (RECORD, st.tuples(COUNTS, INTS, SMALL)),
+    "pair": (PairOf(Min(), Sum()), st.tuples(SMALL, ADDED)),
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def columns_of_few_keys() -> Iterator[None]:
+    """Maps of one key are columns here; and one key in four has the number of another one."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(maps, "LEAST_KEYS", 1)
+    patch.setattr(maps, "LEAST_KEYS_ON_WIRE", 1)
+    patch.setattr(keys_module, "hashes", lambda spans, factor: spans.lengths & 3)
+    yield
+    patch.undo()
+
+
+@pytest.mark.parametrize("name", INNER)
+def test_columns_keep_the_laws(name: str) -> None:
+    inner, elements = INNER[name]
+    check_laws(MapOf(inner), st.tuples(SMALL, elements))
+
+
+@pytest.mark.parametrize("keys", ONE_KIND)
+def test_columns_of_every_kind_of_key_keep_the_laws(keys: str) -> None:
+    check_laws(MapOf(PairOf(GCounter(), Max())), st.tuples(ONE_KIND[keys], st.tuples(COUNTS, SMALL)))
+
+
+def as_objects(inner: Lattice[Any, Any]) -> Lattice[Any, Any]:
+    """A lattice of the same kind, of which a map holds objects alone: columns are for the types themselves."""
+    if isinstance(inner, RecordOf):
+        return RecordOf({name: as_objects(inner[name]) for name in inner.value})
+    if isinstance(inner, PairOf):
+        return PairOf(as_objects(Min()), as_objects(Sum()))
+    return type(f"{type(inner).__name__}Object", (type(inner),), {"__slots__": ()})()
+
+
+def rows(state: MapOf[Any, Any, Any]) -> Any:
+    """The wire of a map of objects."""
+    return state.former_wire()
+
+
+@pytest.mark.parametrize("name", INNER)
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None)
+@given(data=st.data())
+def test_columns_hold_what_objects_hold(name: str, data: st.DataObject) -> None:
+    inner, elements = INNER[name]
+    keys = data.draw(st.sampled_from([SMALL, TEXTS, PAIRS, BYTES, KEYS]))
+    zero = MapOf(as_objects(inner))
+    made: list[tuple[Any, Any]] = [(MapOf(inner), zero.bottom()) for _ in range(2)]
+    for actor, batch, whole in data.draw(
+        st.lists(
+            st.tuples(st.integers(0, 1), st.lists(st.tuples(keys, elements), max_size=8), st.booleans()), max_size=5
+        )
+    ):
+        columns, objects = made[actor]
+        for element in [] if whole else batch:
+            assert outcome(columns, element, actor) == outcome(objects, element, actor)
+        for column in columns_of(batch) if whole else ():
+            assert outcome_of_many(columns, column, actor) == outcome_of_many(objects, column, actor)
+        if not whole:
+            other_columns, other_objects = made[1 - actor]
+            assert columns.merge(other_columns) == objects.merge(other_objects)
+        for mine, theirs in ((0, 1), (1, 0)):
+            assert made[mine][0].leq(made[theirs][0]) == made[mine][1].leq(made[theirs][1])
+    for columns, objects in made:
+        assert not objects.held_as_columns
+        assert rows(columns) == rows(objects)
+        assert repr(columns.value) == repr(objects.value)
+        assert len(columns) == len(objects)
+        assert all(repr(columns.get(key)) == repr(value) for key, value in objects.value.items())
+        assert encode(decode(encode(columns), MapOf(inner))) == encode(columns)
+        assert encode(MapOf(inner).from_wire(rows(columns))) == encode(columns), "maps of objects are read"
+
+
+def outcome(state: MapOf[Any, Any, Any], element: Any, actor: int) -> Any:
+    try:
+        return rows(state.insert(element, actor=actor))
+    except REFUSALS as error:
+        return type(error)
+
+
+def outcome_of_many(state: MapOf[Any, Any, Any], column: Any, actor: int) -> Any:
+    """Deltas may have keys that did not change, where these go one by one."""
+    try:
+        state.insert_many(column, actor=actor)
+    except REFUSALS as error:
+        return type(error)
+    return rows(state)
+
+
+def test_a_map_of_columns_is_columns() -> None:
+    """The tests above would hold of objects alone."""
+    keys, numbers = np.arange(5), np.arange(5)
+    for inner, parts in (
+        (GCounter(), numbers),
+        (Sum(), numbers - 2),
+        (Sum(), numbers * 0.5),
+        (Average(), numbers),
+        (Average(), numbers * 0.5),
+        (Max(), numbers * 0.5),
+        (Min(), numbers),
+        (RECORD, (numbers, numbers, numbers)),
+    ):
+        state = MapOf(inner)
+        delta = state.insert_many((keys, parts))
+        assert state.held_as_columns and delta.held_as_columns
+        assert state.from_wire(state.to_wire()).held_as_columns

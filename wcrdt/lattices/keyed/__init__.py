@@ -1,0 +1,1 @@
+"""Keyed state as columns: what ``MapOf`` keeps of aggregates in place of an object a key. No lattice is here."""

@@ -1,0 +1,200 @@
+"""The keys of a map and the values under them, as columns.
+
+A map and what was made of it (copies, deltas) share one index of keys, which only grows. So a delta is a list of places
+in the index, and deltas of one map are joined without a look at a key. A map that meets new keys after another one has
+added some to the index goes on with an index of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+import numpy as np
+
+from wcrdt.codec import DecodeError, require
+from wcrdt.lattice import type_of_wire
+from wcrdt.lattices.columns import Groups, Indices, Ints
+from wcrdt.lattices.keyed.keys import KeyIndex, Keys, Unfit, check_texts, key_columns, keys_from_wire
+from wcrdt.lattices.keyed.leaves import AnyLattice, Leaf
+from wcrdt.lattices.keyed.spans import Spans
+
+FORMAT = 1
+"""Of columns on the wire: the first entry there, where a map without columns has a list."""
+_WIDE = 32
+"""Places that lie within so many times their number are joined by a table of all of them."""
+
+
+class KeyedColumns:
+    """``height`` rows: the one at ``places[i]`` of the index has the values in row i of the leaf.
+
+    ``places`` ascend; None: the first ones of the index.
+    """
+
+    __slots__ = ("height", "index", "leaf", "places")
+
+    def __init__(self, index: KeyIndex, leaf: Leaf, height: int, places: Ints | None = None) -> None:
+        self.index = index
+        self.leaf = leaf
+        self.height = height
+        self.places = places
+
+    @classmethod
+    def of_objects(cls, entries: Mapping[Hashable, AnyLattice], leaf: Leaf) -> KeyedColumns:
+        """The same keys and values as columns. Raises ``Unfit``."""
+        keys = key_columns(list(entries))
+        if keys is None:
+            raise Unfit
+        return cls(KeyIndex.of(keys), leaf.of_lattices(list(entries.values())), keys.rows)
+
+    def objects(self) -> dict[Any, AnyLattice]:
+        """A lattice for each key, independent of this."""
+        return dict(zip(self.keys().tolist(), self.leaf.lattices(np.arange(self.height)), strict=True))
+
+    def keys(self) -> Keys:
+        """By row."""
+        return self.index.take(slice(0, self.height) if self.places is None else self.places)
+
+    def copy(self) -> KeyedColumns:
+        return KeyedColumns(self.index, self.leaf.copy(self.height), self.height, self.places)
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory of its arrays, with those of the index."""
+        return self.index.size_bytes + self.leaf.size_bytes + (0 if self.places is None else self.places.nbytes)
+
+    # --- one key --------------------------------------------------------------------------------------------------
+
+    def row_of(self, key: Any) -> Indices:
+        """The row of a key, or none."""
+        keys = key_columns([key])
+        if keys is None or keys.form != self.index.form:
+            return np.empty(0, np.intp)
+        rows = self._rows_of(keys)
+        return rows[rows >= 0]
+
+    def _rows_of(self, keys: Keys) -> Ints:
+        """The row of each key, -1 where it is not there."""
+        found, _ = self.index.find(keys)
+        if self.places is None:
+            return np.where(found < self.height, found, -1)
+        rows = np.minimum(np.searchsorted(self.places, found), max(self.height - 1, 0))
+        return np.where(self.places[rows] == found, rows, -1) if self.height else np.full(len(found), -1)
+
+    # --- growing --------------------------------------------------------------------------------------------------
+
+    def insert_many(self, keys: Keys, groups: Groups, parts: Any, actor: int) -> KeyedColumns:
+        """Add the parts, whose groups have these keys; returns the delta. Raises ``Unfit``, with nothing added."""
+        folded = self.leaf.fold(parts, groups)
+        rows, new, numbers = self._rows_for(keys)
+        height = self.height + len(new)
+        prepared, changed = self.leaf.prepare(rows, folded, actor, height)
+        self._grow(keys, new, numbers)
+        self.leaf.commit(prepared)
+        changed[new] = True
+        written = np.sort(rows[changed])
+        return KeyedColumns(self.index, self.leaf.own(written, actor), len(written), written)
+
+    def merge(self, other: KeyedColumns) -> bool:
+        """Join the other into this; True if this changed. Raises ``Unfit``, with nothing changed."""
+        if other.height == 0:
+            return False
+        if self.index is other.index:
+            places = np.arange(other.height) if other.places is None else other.places
+            if self.places is not None:
+                return self._merge_places(self.places, places, other.leaf)
+            if int(places[-1]) < self.height:
+                prepared, changed = self.leaf.prepare_join(places, other.leaf, self.height)
+                self.leaf.commit(prepared)
+                return changed
+        keys = other.keys()
+        rows, new, numbers = self._rows_for(keys)
+        prepared, changed = self.leaf.prepare_join(rows, other.leaf, self.height + len(new))
+        self._grow(keys, new, numbers)
+        self.leaf.commit(prepared)
+        return changed or len(new) > 0
+
+    def _merge_places(self, mine: Ints, theirs: Ints, leaf: Leaf) -> bool:
+        together, rows, rows_there = _union(mine, theirs)
+        grows = len(together) > len(mine)
+        joined = self.leaf.spread(rows, len(together)) if grows else self.leaf
+        prepared, changed = joined.prepare_join(rows_there, leaf, len(together))
+        joined.commit(prepared)
+        self.leaf, self.places, self.height = joined, together, len(together)
+        return changed or grows
+
+    def _rows_for(self, keys: Keys) -> tuple[Ints, Indices, Ints]:
+        """A row for each key, which of them are new, and the numbers by which the index adds these."""
+        if keys.form != self.index.form:
+            raise Unfit
+        if self.places is not None or self.index.count != self.height:
+            self.index, self.places = KeyIndex.of(self.keys()), None
+        rows, numbers = self.index.find(keys)
+        new = np.flatnonzero(rows < 0)
+        rows[new] = np.arange(self.height, self.height + len(new))
+        for form, part in zip(keys.form.strip("()"), keys.take(new).parts, strict=True):
+            if form == "s" and isinstance(part, Spans):
+                try:
+                    check_texts(part)
+                except UnicodeDecodeError as error:
+                    raise Unfit from error
+        return rows, new, numbers
+
+    def _grow(self, keys: Keys, new: Indices, numbers: Ints) -> None:
+        if len(new):
+            self.index.add(keys.take(new), numbers[new])
+            self.height += len(new)
+
+    def leq(self, other: KeyedColumns) -> bool:
+        """Whether this is below or equal to the other. Raises ``Unfit``."""
+        keys = self.keys()
+        if keys.form != other.index.form:
+            raise Unfit
+        rows = other._rows_of(keys)
+        return bool((rows >= 0).all()) and self.leaf.leq(rows, other.leaf)
+
+    # --- reading --------------------------------------------------------------------------------------------------
+
+    def _ordered(self) -> tuple[Keys, Indices]:
+        """The keys in their order, and the row of each."""
+        keys = self.keys()
+        order = keys.order()
+        return (keys, np.arange(self.height)) if order is None else (keys.take(order), order)
+
+    def value(self) -> dict[Any, Any]:
+        """Key -> value, in the order of keys."""
+        keys, rows = self._ordered()
+        return dict(zip(keys.tolist(), self.leaf.values(rows), strict=True))
+
+    def to_wire(self) -> list[type_of_wire]:
+        """``[format, form of keys, columns of keys ..., the leaf's columns]``, in the order of keys."""
+        keys, rows = self._ordered()
+        return [FORMAT, *keys.to_wire(), self.leaf.to_wire(rows)]
+
+
+def _union(mine: Ints, theirs: Ints) -> tuple[Ints, Ints, Ints]:
+    """The places of both, ascending as they do, and where in these each of theirs is."""
+    most = int(max(mine[-1], theirs[-1])) + 1
+    if most > _WIDE * (len(mine) + len(theirs)):
+        together = np.sort(np.concatenate([mine, theirs]))
+        together = together[np.concatenate([[True], together[1:] != together[:-1]])]
+        return together, np.searchsorted(together, mine), np.searchsorted(together, theirs)
+    present = np.zeros(most, np.bool_)
+    present[mine] = present[theirs] = True
+    ranks = np.cumsum(present, dtype=np.int64)
+    return np.flatnonzero(present), ranks[mine] - 1, ranks[theirs] - 1
+
+
+def columns_from_wire(wire: list[type_of_wire], leaf: Leaf) -> KeyedColumns:
+    """Inverse of ``KeyedColumns.to_wire``. Raises ``DecodeError``, and what decoders turn into one."""
+    if wire[0] != FORMAT:
+        raise DecodeError(f"columns of keys have format {wire[0]}; this release reads {FORMAT}")
+    require(len(wire) > 3, "columns of keys were expected")
+    try:
+        keys = keys_from_wire(wire[1:-1])
+        found = KeyedColumns(KeyIndex.of(keys), leaf.from_wire(wire[-1], keys.rows), keys.rows)
+    except DecodeError:
+        raise
+    except (TypeError, ValueError, LookupError, ArithmeticError, AttributeError) as error:
+        raise DecodeError(f"no columns of keys: {error}") from error
+    return found

@@ -1,0 +1,126 @@
+"""Distinct integers and the place at which each was added: open addressing in NumPy, a column of keys at a time.
+
+The table holds places, not integers, so that it costs 4 bytes a slot. The slot of an integer depends on a secret of the
+process, where the runtime has drawn one, so that nobody can choose keys that collide. Places do not depend on it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from wcrdt.lattices.columns import Ints
+
+_FACTORS = [np.uint64(0x9E37_79B9_7F4A_7C15)]
+_LEAST_BITS = 6
+_FULL = 2, 3
+"""At most two of three slots are taken."""
+
+
+def install_secret(secret: int) -> None:
+    """Indexes that are made from now on spread their keys by this odd number of 64 bits, which nobody else knows."""
+    _FACTORS[0] = np.uint64(secret | 1)
+
+
+def factor() -> np.uint64:
+    """The odd number that a new index goes by."""
+    return _FACTORS[0]
+
+
+class IntIndex:
+    """Places count from 0 in the order of ``add``; nothing is ever removed."""
+
+    __slots__ = ("_bits", "_factor", "_keys", "_table", "count")
+
+    def __init__(self, keys: Ints | None = None) -> None:
+        self._keys = np.empty(0, np.int64) if keys is None else keys
+        self.count = len(self._keys)
+        self._bits = 0
+        self._factor = factor()
+        self._table: NDArray[np.int32] | None = None  # made when it is first needed
+
+    @property
+    def keys(self) -> Ints:
+        """The integers by place; not to be written."""
+        return self._keys[: self.count]
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory of its arrays."""
+        return self._keys.nbytes + (0 if self._table is None else self._table.nbytes)
+
+    def first(self, count: int) -> IntIndex:
+        """An independent index of the first of these."""
+        return IntIndex(self._keys[:count].copy())
+
+    def find(self, keys: Ints) -> Ints:
+        """The place of each, -1 where it is not there."""
+        table, mask = self._made(), np.int64((1 << self._bits) - 1)
+        slots = self._slots(keys)
+        found = table[slots].astype(np.int64)
+        rows = np.flatnonzero((found >= 0) & (self._keys[found] != keys)) if self.count else _NO_ROWS
+        while len(rows):
+            slots[rows] = at = (slots[rows] + 1) & mask
+            found[rows] = places = table[at].astype(np.int64)
+            rows = rows[(places >= 0) & (self._keys[places] != keys[rows])]
+        return found
+
+    def add(self, keys: Ints) -> None:
+        """Add integers that are not there, each at the next place.
+
+        One that comes twice among them, which no caller means, is added as the next higher one that is free.
+        """
+        begin, self.count = self.count, self.count + len(keys)
+        self._keys = with_room(self._keys, self.count)
+        self._keys[begin : self.count] = keys
+        if self._table is None or self.count * _FULL[1] > _FULL[0] << self._bits:
+            self._table = None
+            self._made()
+        else:
+            self._place(self._table, begin)
+
+    def _made(self) -> NDArray[np.int32]:
+        if self._table is None:
+            bits = _LEAST_BITS
+            while self.count * _FULL[1] > _FULL[0] << bits:
+                bits += 1
+            self._bits = bits
+            self._table = np.full(1 << bits, -1, np.int32)
+            self._place(self._table, 0)
+        return self._table
+
+    def _place(self, table: NDArray[np.int32], begin: int) -> None:
+        """Enter the places from ``begin`` on. Of several that meet in a free slot one gets it, the others go on."""
+        stored, mask = self._keys, np.int64((1 << self._bits) - 1)
+        places = np.arange(begin, self.count, dtype=np.int32)
+        slots = self._slots(stored[begin : self.count])
+        while len(places):
+            free = table[slots] < 0
+            table[slots[free]] = places[free]
+            lost = table[slots] != places
+            places, slots = places[lost], slots[lost]
+            twice = stored[table[slots]] == stored[places]
+            slots = (slots + 1) & mask
+            if twice.any():
+                stored[places[twice]] += 1
+                slots[twice] = self._slots(stored[places[twice]])
+
+    def _slots(self, keys: Ints) -> Ints:
+        mixed = keys.view(np.uint64) * self._factor
+        mixed ^= mixed >> np.uint64(32)
+        mixed *= self._factor
+        return (mixed >> np.uint64(64 - self._bits)).view(np.int64)
+
+
+_NO_ROWS = np.empty(0, np.intp)
+
+
+def with_room(column: NDArray[Any], rows: int, fill: Any = 0) -> NDArray[Any]:
+    """The column itself if it has so many rows, else a longer copy; what is behind its rows holds ``fill``."""
+    if len(column) >= rows:
+        return column
+    longer = np.full(max(rows, len(column) + len(column) // 8 + 16), fill, column.dtype)
+    longer[: len(column)] = column
+    return longer

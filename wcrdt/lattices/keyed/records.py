@@ -1,0 +1,124 @@
+"""Records and pairs of leaves, and which lattices have leaves at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from wcrdt.codec import require
+from wcrdt.lattice import type_of_wire
+from wcrdt.lattices.columns import Groups, Indices
+from wcrdt.lattices.counters import GCounter, PNCounter
+from wcrdt.lattices.exact_sums.sums import Average, Sum
+from wcrdt.lattices.extremes import Max, Min
+from wcrdt.lattices.keyed.extremes import ExtremeLeaf
+from wcrdt.lattices.keyed.keys import Unfit
+from wcrdt.lattices.keyed.leaves import AnyLattice, Leaf, Mask
+from wcrdt.lattices.keyed.limbs import AverageOfFloatsLeaf, SumLeaf
+from wcrdt.lattices.keyed.tallies import CountLeaf, TallyLeaf
+from wcrdt.lattices.records import PairOf, Product, RecordOf
+
+_KINDS: dict[type, type[Leaf]] = {
+    GCounter: CountLeaf,
+    PNCounter: TallyLeaf,
+    Sum: SumLeaf,
+    Average: AverageOfFloatsLeaf,
+    Max: ExtremeLeaf,
+    Min: ExtremeLeaf,
+}
+
+
+def leaf_of(inner: AnyLattice) -> Leaf | None:
+    """An empty leaf for values of this shape; None where they are no columns (a subclass may do what it wants)."""
+    if type(inner) is RecordOf or type(inner) is PairOf:
+        parts = [leaf_of(part) for part in inner._parts]
+        known = [part for part in parts if part is not None]
+        return RecordLeaf(inner, known) if len(known) == len(parts) else None
+    kind = _KINDS.get(type(inner))
+    return None if kind is None else kind(inner)
+
+
+class RecordLeaf(Leaf):
+    """A leaf for each part."""
+
+    __slots__ = ("_parts",)
+
+    inner: Product[Any, Any]
+
+    def __init__(self, inner: AnyLattice, parts: list[Leaf]) -> None:
+        super().__init__(inner)
+        self._parts = parts
+
+    def empty(self) -> Self:
+        return self._with([part.empty() for part in self._parts])
+
+    def _with(self, parts: list[Leaf]) -> Self:
+        return type(self)(self.inner, parts)
+
+    def fold(self, column: Any, groups: Groups) -> list[Any]:
+        if not isinstance(column, tuple):
+            rows = column.tolist() if hasattr(column, "tolist") else list(column)
+            if set(map(type, rows)) != {tuple} or set(map(len, rows)) != {len(self._parts)}:
+                raise Unfit
+            column = tuple(map(list, zip(*rows, strict=True)))
+        if len(column) != len(self._parts):
+            raise Unfit
+        return [part.fold(each, groups) for part, each in zip(self._parts, column, strict=True)]
+
+    def prepare(self, rows: Indices, folded: list[Any], actor: int, height: int) -> tuple[Any, Mask]:
+        prepared, changed = [], np.zeros(len(rows), np.bool_)
+        for part, each in zip(self._parts, folded, strict=True):
+            made, rose = part.prepare(rows, each, actor, height)
+            prepared.append(made)
+            changed |= rose
+        return prepared, changed
+
+    def prepare_join(self, rows: Indices, other: Self, height: int) -> tuple[Any, bool]:
+        found = [
+            mine.prepare_join(rows, theirs, height) for mine, theirs in zip(self._parts, other._parts, strict=True)
+        ]
+        return [prepared for prepared, _ in found], any(changed for _, changed in found)
+
+    def commit(self, prepared: list[Any]) -> None:
+        for part, each in zip(self._parts, prepared, strict=True):
+            part.commit(each)
+
+    def leq(self, rows: Indices, other: Self) -> bool:
+        return all(mine.leq(rows, theirs) for mine, theirs in zip(self._parts, other._parts, strict=True))
+
+    def own(self, rows: Indices, actor: int) -> Self:
+        return self._with([part.own(rows, actor) for part in self._parts])
+
+    def copy(self, rows: int) -> Self:
+        return self._with([part.copy(rows) for part in self._parts])
+
+    def spread(self, rows: Indices, height: int) -> Self:
+        return self._with([part.spread(rows, height) for part in self._parts])
+
+    def values(self, rows: Indices) -> list[Any]:
+        columns = [part.values(rows) for part in self._parts]
+        if isinstance(self.inner, RecordOf):
+            names = self.inner._names
+            return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+        return list(zip(*columns, strict=True))
+
+    def to_wire(self, rows: Indices) -> type_of_wire:
+        return [part.to_wire(rows) for part in self._parts]
+
+    def from_wire(self, wire: type_of_wire, height: int) -> Self:
+        require(type(wire) is list and len(wire) == len(self._parts), f"{len(self._parts)} parts were expected")
+        return self._with([part.from_wire(each, height) for part, each in zip(self._parts, wire, strict=True)])
+
+    def lattices(self, rows: Indices) -> list[AnyLattice]:
+        columns = [part.lattices(rows) for part in self._parts]
+        return [self.inner._with(row) for row in zip(*columns, strict=True)]
+
+    def of_lattices(self, lattices: Sequence[Any]) -> Self:
+        columns = zip(*(each._parts for each in lattices), strict=True)
+        return self._with([part.of_lattices(column) for part, column in zip(self._parts, columns, strict=True)])
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(part.size_bytes for part in self._parts)

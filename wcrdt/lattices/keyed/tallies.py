@@ -1,0 +1,383 @@
+"""Tallies of each key as columns: counts, sums, averages and histograms, for each actor a table of its own.
+
+A row of a table has a number in each of several places, all of which only grow. A place that is zero in all rows has no
+column. Exact sums of floats are long numbers, in limbs of 32 bits, one a place (``limbs.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+
+from wcrdt.codec import index_from_wire, require
+from wcrdt.lattice import type_of_wire
+from wcrdt.lattices.columns import Groups, Indices, Ints, magnitude
+from wcrdt.lattices.counters import GCounter, PNCounter
+from wcrdt.lattices.exact_sums.sums import Average, Sum
+from wcrdt.lattices.keyed.int_index import IntIndex, with_room
+from wcrdt.lattices.keyed.keys import Unfit
+from wcrdt.lattices.keyed.leaves import AnyLattice, Leaf, Mask, numbers_of_column
+from wcrdt.lattices.keyed.packing import narrow, widened
+from wcrdt.lattices.tallies import Tallies
+
+Amounts = dict[int, Ints]
+"""By place: what is added to each row. A place that is not there gets nothing."""
+_INT64_MAX = 2**63 - 1
+_DENSE = 2
+"""A table with rows for one of so many keys at least has a row for each."""
+
+
+class Table:
+    """The contribution of one actor: by place a column. ``index``: of each row its row of the map; None: the same."""
+
+    __slots__ = ("columns", "index")
+
+    def __init__(self, index: IntIndex | None = None) -> None:
+        self.columns: dict[int, Ints] = {}
+        self.index = index
+
+    def positions(self, rows: Indices) -> Ints:
+        """Where these rows of the map are in the columns; rows that are missing come in, with zeros."""
+        if self.index is None:
+            return rows
+        found = self.index.find(rows)
+        missing = found < 0
+        if missing.any():
+            self.index.add(rows[missing])
+            found[missing] = np.arange(self.index.count - int(np.count_nonzero(missing)), self.index.count)
+        return found
+
+    def read(self, place: int, positions: Indices) -> Ints:
+        """The numbers of a place."""
+        column = self.columns.get(place)
+        if column is None:
+            return np.zeros(len(positions), np.int64)
+        if self.index is None and len(positions) and len(column) <= int(positions.max()):
+            column = self.columns[place] = with_room(column, int(positions.max()) + 1)
+        return column[positions]
+
+    def write(self, place: int, positions: Indices, numbers: Ints, height: int) -> None:
+        height = height if self.index is None else self.index.count
+        column = with_room(self.columns.get(place, _NOTHING), height)
+        column[positions] = numbers
+        self.columns[place] = column
+
+    def at(self, place: int, rows: Indices) -> Ints:
+        """The numbers of a place in these rows of the map, 0 where it has none."""
+        column = self.columns.get(place)
+        if column is None:
+            return np.zeros(len(rows), np.int64)
+        found = rows if self.index is None else self.index.find(rows)
+        inside = (found >= 0) & (found < len(column))
+        if inside.all():
+            return column[found]
+        return np.where(inside, column[np.where(inside, found, 0)], 0) if len(column) else np.zeros(len(rows), np.int64)
+
+    def rows(self, height: int) -> Ints:
+        """The rows of the map that it has, of the first ones."""
+        return np.arange(height) if self.index is None else self.index.keys
+
+    def copy(self) -> Table:
+        fresh = Table(None if self.index is None else self.index.first(self.index.count))
+        fresh.columns = {place: column.copy() for place, column in self.columns.items()}
+        return fresh
+
+
+_NOTHING = np.empty(0, np.int64)
+
+
+class TallyLeaf(Leaf):
+    """Tables by actor. Rows of zeros are not part of the value."""
+
+    __slots__ = ("_tables", "_width")
+
+    inner: Tallies[Any, Any]
+
+    def __init__(self, inner: AnyLattice) -> None:
+        super().__init__(inner)
+        self._width = self.inner.width
+        self._tables: dict[int, Table] = {}
+
+    def empty(self) -> Self:
+        return type(self)(self.inner)
+
+    def _table(self, actor: int, rows: int, height: int) -> Table:
+        table = self._tables.get(actor)
+        if table is None:
+            table = self._tables[actor] = Table(None if rows * _DENSE >= height else IntIndex())
+        return table
+
+    # --- adding ---------------------------------------------------------------------------------------------------
+
+    def fold(self, column: Any, groups: Groups) -> Amounts:
+        numbers = numbers_of_column(column)
+        if numbers.dtype.kind == "f":
+            return self._fold_floats(numbers, groups)
+        if magnitude(numbers) * len(numbers) > _INT64_MAX:
+            raise Unfit
+        return self._fold_ints(numbers, groups)
+
+    def _fold_floats(self, numbers: Any, groups: Groups) -> Amounts:
+        raise Unfit
+
+    def _fold_ints(self, numbers: Ints, groups: Groups) -> Amounts:
+        """Gains and losses, as places 0 and 1."""
+        sums = _totals(numbers, groups)
+        if int(numbers.min()) >= 0:
+            return {0: sums}
+        gains = _totals(np.maximum(numbers, 0), groups)
+        return {0: gains, 1: gains - sums}
+
+    def prepare(self, rows: Indices, folded: Amounts, actor: int, height: int) -> tuple[Any, Mask]:
+        changed = np.zeros(len(rows), np.bool_)
+        given = {place: amount for place, amount in folded.items() if amount.any()}
+        if not given:
+            return [], changed
+        table = self._table(actor, len(rows), height)
+        positions = table.positions(rows)
+        after: Amounts = {}
+        for place, amount in given.items():
+            after[place] = table.read(place, positions) + amount
+            if int(after[place].min()) < 0:
+                raise Unfit  # beyond 64 bits
+            changed |= amount != 0
+        return [(table, positions, self._carried(table, positions, after), height)], changed
+
+    def _carried(self, table: Table, positions: Indices, after: Amounts) -> Amounts:
+        return after
+
+    def commit(self, prepared: Any) -> None:
+        for table, positions, after, height in prepared:
+            for place, numbers in after.items():
+                table.write(place, positions, numbers, height)
+
+    # --- joining --------------------------------------------------------------------------------------------------
+
+    def prepare_join(self, rows: Indices, other: Self, height: int) -> tuple[Any, bool]:
+        prepared, changed = [], False
+        for actor, theirs in other._tables.items():
+            rows_there = theirs.rows(len(rows))
+            mine = self._table(actor, len(rows_there), height)
+            positions = mine.positions(rows[rows_there])
+            before = {place: mine.read(place, positions) for place in theirs.columns}
+            given = {place: theirs.at(place, rows_there) for place in theirs.columns}
+            after = self._larger(mine, positions, before, given)
+            after = {place: numbers for place, numbers in after.items() if not np.array_equal(numbers, before[place])}
+            if after:
+                prepared.append((mine, positions, after, height))
+                changed = True
+        return prepared, changed
+
+    def _larger(self, mine: Table, positions: Indices, before: Amounts, given: Amounts) -> Amounts:
+        """The larger number of each place; ``before`` may get more places of ``mine``."""
+        return {place: np.maximum(before[place], numbers) for place, numbers in given.items()}
+
+    def leq(self, rows: Indices, other: Self) -> bool:
+        for actor, mine in self._tables.items():
+            rows_here = mine.rows(len(rows))
+            theirs = other._tables.get(actor, _EMPTY)
+            below = {place: mine.at(place, rows_here) for place in mine.columns}
+            if not self._all_below(below, theirs, rows[rows_here]):
+                return False
+        return True
+
+    def _all_below(self, numbers: Amounts, theirs: Table, rows: Indices) -> bool:
+        return all(bool((column <= theirs.at(place, rows)).all()) for place, column in numbers.items())
+
+    # --- parts and copies -----------------------------------------------------------------------------------------
+
+    def own(self, rows: Indices, actor: int) -> Self:
+        fresh = self.empty()
+        table = self._tables.get(actor)
+        if table is not None:
+            fresh._tables[actor] = made = Table()
+            made.columns = {place: table.at(place, rows) for place in table.columns}
+        return fresh
+
+    def copy(self, rows: int) -> Self:
+        fresh = self.empty()
+        fresh._tables = {actor: table.copy() for actor, table in self._tables.items()}
+        return fresh
+
+    def spread(self, rows: Indices, height: int) -> Self:
+        fresh = self.empty()
+        for actor, table in self._tables.items():
+            mine = table.rows(len(rows))
+            made = fresh._table(actor, len(mine), height)
+            positions = made.positions(rows[mine])
+            for place in table.columns:
+                made.write(place, positions, table.at(place, mine), height)
+        return fresh
+
+    # --- reading --------------------------------------------------------------------------------------------------
+
+    def values(self, rows: Indices) -> list[Any]:
+        totals: dict[int, Any] = {}
+        for table in self._tables.values():
+            for place in table.columns:
+                column = table.at(place, rows)
+                if place not in totals:
+                    totals[place] = column
+                elif int(totals[place].max()) + int(column.max()) > _INT64_MAX:
+                    totals[place] = totals[place].astype(object) + column
+                else:
+                    totals[place] = totals[place] + column
+        return self._read(totals, len(rows))
+
+    def _read(self, totals: dict[int, Any], count: int) -> list[Any]:
+        numbers = [totals[place] if place in totals else np.zeros(count, np.int64) for place in range(self._width)]
+        kind = type(self.inner)
+        if kind is GCounter:
+            return numbers[0].tolist()
+        if kind is PNCounter or kind is Sum:
+            return (numbers[0] - numbers[1]).tolist()
+        if kind is Average:
+            sums, counts = (numbers[0] - numbers[1]).tolist(), numbers[2].tolist()
+            return [Fraction(total, count) if count else None for total, count in zip(sums, counts, strict=True)]
+        columns: list[Any] = [column.tolist() for column in numbers]
+        return list(zip(*columns, strict=True))
+
+    # --- wire -----------------------------------------------------------------------------------------------------
+
+    def to_wire(self, rows: Indices) -> type_of_wire:
+        wire: list[type_of_wire] = []
+        for actor in sorted(self._tables):
+            table = self._tables[actor]
+            columns = {place: table.at(place, rows) for place in sorted(table.columns)}
+            columns = {place: column for place, column in columns.items() if column.any()}
+            if not columns:
+                continue
+            there = np.zeros(len(rows), np.bool_)
+            for column in columns.values():
+                there |= column != 0
+            full = bool(there.all())
+            packed = [[place, narrow(column if full else column[there])] for place, column in columns.items()]
+            wire.append([actor, None if full else np.packbits(there).tobytes(), packed])
+        return wire
+
+    def from_wire(self, wire: type_of_wire, height: int) -> Self:
+        fresh = self.empty()
+        require(type(wire) is list, "tables were expected")
+        entries: list[Any] = wire
+        for entry in entries:
+            require(type(entry) is list and len(entry) == 3 and type(entry[2]) is list, "an actor's columns")
+            actor, bits = index_from_wire(entry[0]), entry[1]
+            columns: list[Any] = entry[2]
+            require(actor > max(fresh._tables, default=actor - 1), "actors must ascend")
+            rows = _rows_from_wire(bits, height)
+            table = fresh._table(actor, len(rows), height)
+            positions = table.positions(rows)
+            given: Amounts = {}
+            for place_column in columns:
+                require(type(place_column) is list and len(place_column) == 2, "a place and its column")
+                place, column = index_from_wire(place_column[0]), widened(place_column[1])
+                require(len(column) == len(rows) and int(column.min()) >= 0, "a tally is negative, or missing")
+                require(place > max(given, default=place - 1) and bool(column.any()), "places must ascend, none empty")
+                given[place] = column
+            require(bool(given) and _all_written(given, len(rows)), "a row is empty")
+            require(self._possible(given, len(rows)), "no elements give these tallies")
+            for place, column in given.items():
+                table.write(place, positions, column, height)
+        return fresh
+
+    def _possible(self, columns: Amounts, height: int) -> bool:
+        """False for what no elements give, beyond numbers below zero."""
+        return set(columns) <= set(range(self._width))
+
+    # --- objects --------------------------------------------------------------------------------------------------
+
+    def lattices(self, rows: Indices) -> list[AnyLattice]:
+        found: list[Any] = [self.inner.bottom() for _ in range(len(rows))]
+        for actor, table in self._tables.items():
+            columns = {place: table.at(place, rows) for place in table.columns}
+            for each, row in zip(found, self._rows_of(columns, len(rows)), strict=True):
+                if any(row):
+                    each._rows[actor] = row
+        return found
+
+    def _rows_of(self, columns: Amounts, count: int) -> list[tuple[Any, ...]]:
+        nothing = [0] * count
+        numbers = [columns[place].tolist() if place in columns else nothing for place in range(self._width)]
+        return list(zip(*numbers, strict=True))
+
+    def of_lattices(self, lattices: Sequence[Any]) -> Self:
+        fresh, by_actor = self.empty(), dict[int, tuple[list[int], list[Any]]]()
+        for number, each in enumerate(lattices):
+            for actor, row in each._rows.items():
+                rows, taken = by_actor.setdefault(actor, ([], []))
+                rows.append(number)
+                taken.append(row)
+        for actor in sorted(by_actor):
+            rows, taken = np.array(by_actor[actor][0], np.int64), by_actor[actor][1]
+            table = fresh._table(actor, len(rows), len(lattices))
+            positions = table.positions(rows)
+            for place, column in self._columns_of(taken).items():
+                table.write(place, positions, column, len(lattices))
+        return fresh
+
+    def _columns_of(self, rows: list[Any]) -> Amounts:
+        found: Amounts = {}
+        for place, column in enumerate(zip(*rows, strict=True)):
+            if set(map(type, column)) != {int} or max(column) > _INT64_MAX:
+                raise Unfit
+            if any(column):
+                found[place] = np.array(column, np.int64)
+        return found
+
+    @property
+    def size_bytes(self) -> int:
+        found = 0
+        for table in self._tables.values():
+            found += sum(column.nbytes for column in table.columns.values())
+            found += 0 if table.index is None else table.index.size_bytes
+        return found
+
+
+_EMPTY = Table()
+
+
+class CountLeaf(TallyLeaf):
+    """``GCounter``: what goes down is refused by its objects."""
+
+    __slots__ = ()
+
+    def _fold_ints(self, numbers: Ints, groups: Groups) -> Amounts:
+        if int(numbers.min()) < 0:
+            raise Unfit
+        return {0: _totals(numbers, groups)}
+
+
+class AverageLeaf(TallyLeaf):
+    """``Average``: the number of elements is place 2."""
+
+    __slots__ = ()
+
+    def _fold_ints(self, numbers: Ints, groups: Groups) -> Amounts:
+        return {**super()._fold_ints(numbers, groups), 2: groups.sizes()}
+
+    def _possible(self, columns: Amounts, height: int) -> bool:
+        return super()._possible(columns, height) and 2 in columns and bool(columns[2].all())
+
+
+def _totals(numbers: Ints, groups: Groups) -> Ints:
+    return np.add.reduceat(groups.arranged(numbers), groups.starts)
+
+
+def _all_written(columns: Amounts, height: int) -> bool:
+    written = np.zeros(height, np.bool_)
+    for column in columns.values():
+        written |= column != 0
+    return bool(written.all())
+
+
+def _rows_from_wire(bits: type_of_wire, height: int) -> Ints:
+    if bits is None:
+        return np.arange(height)
+    require(type(bits) is bytes and len(bits) == (height + 7) // 8, "a bit for each key was expected")
+    there = np.unpackbits(np.frombuffer(bits, np.uint8))
+    rows = np.flatnonzero(there)
+    require(0 < len(rows) < height and int(rows[-1]) < height, "bits of no key, or of all of them")
+    return rows
