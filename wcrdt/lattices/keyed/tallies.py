@@ -261,11 +261,12 @@ class TallyLeaf(Leaf):
     def from_wire(self, wire: type_of_wire, height: int) -> Self:
         fresh = self.empty()
         require(type(wire) is list, "tables were expected")
-        entries: list[Any] = wire
+        entries: Any = wire
         for entry in entries:
             require(type(entry) is list and len(entry) == 3 and type(entry[2]) is list, "an actor's columns")
-            actor, bits = index_from_wire(entry[0]), entry[1]
-            columns: list[Any] = entry[2]
+            bits: Any = entry[1]
+            columns: Any = entry[2]
+            actor = index_from_wire(entry[0])
             require(actor > max(fresh._tables, default=actor - 1), "actors must ascend")
             rows = _rows_from_wire(bits, height)
             table = fresh._table(actor, len(rows), height)
