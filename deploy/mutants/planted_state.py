@@ -182,8 +182,8 @@ STATE = (
     Mutant(
         "a record that moved event time is taken back as if it had not",
         "holon/tracks/record_loop.py",
-        "or admitted.next_watermarks_ms[row] > admitted.watermarks_ms[row]",
-        "",
+        "if admitted.next_watermarks_ms[row] > admitted.watermarks_ms[row]:",
+        "if False:",
         tests=(GATHERING,),
     ),
     Mutant(

@@ -92,15 +92,16 @@ class RecordLoop:
     def _leave_out(self, hand: InHand, error: BaseException, marks: Sequence[int]) -> bool:
         """Take back the record alone; False where more than its own effects follow from it, or the job stops anyway.
 
-        One that moves event time decides about those behind it.
+        One that moves event time decides about those behind it, so the loop ends there.
         """
         admitted, row = hand.admitted, hand.row
         if self.undo is None or isinstance(error, HolonError) or self.scope.awaits or hand.stood_at >= 0:
             return False
-        if admitted.batch.places is not None or admitted.next_watermarks_ms[row] > admitted.watermarks_ms[row]:
-            return False
-        if not self.undo.leave_out(marks):
+        if admitted.batch.places is not None or not self.undo.leave_out(marks):
             return False
         self.scope.touched = True
+        if admitted.next_watermarks_ms[row] > admitted.watermarks_ms[row]:
+            hand.taken_back = True
+            return False
         admitted.failed.append(Refused(hand.index, None, Failed(hand.run, error).reason))
         return True

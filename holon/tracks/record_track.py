@@ -38,6 +38,8 @@ from holon.tracks.upstream_duplicates import Duplicates
 from holon.tracks.waiting_record import InHand, WaitingRecord
 from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS
 
+FEW_RECORDS = 64
+"""Of a run they cost about as much as the run itself."""
 NOT_AWAITED = "process may only await window_value, not {!r}: I/O and timers are not deterministic"
 
 
@@ -294,13 +296,21 @@ class RecordTrack:
         self._rest[:0] = [run.cut(0, half), run.cut(half, len(run))] if half else [Failed(run, error)]
 
     def _record_failed(self, hand: InHand, error: BaseException) -> None:
-        """Do everything from the start of the run again, without the record: the function is deterministic."""
+        """Go on without the record; where it is not taken back, from the start of the run: code is deterministic."""
         run, index = hand.run, hand.index
         if not self._is_buried(error) or self.scope.awaits or hand.stood_at >= 0:
             raise self._error(run, index, error) from error
-        self.counts = self._undo.roll_back()
-        bad = Failed(run.cut(index, index + 1), error)
-        self._rest[:0] = [run.cut(0, index), bad, run.cut(index + 1, len(run))]
+        bad, behind = Failed(run.cut(index, index + 1), error), run.cut(index + 1, len(run))
+        if not hand.taken_back:
+            self.counts = self._undo.roll_back()
+            self._rest[:0] = [run.cut(0, index), bad, behind]
+            return
+        self.counts.accepted += hand.accepted_before(hand.row)
+        before, _ = hand.part()
+        self._settle(before.run, before.admitted)
+        # The rest is decided anew: in pieces, so that a later failure does not have all of it decided once more.
+        few = min(2 * index + FEW_RECORDS, len(behind))
+        self._rest[:0] = [bad, behind.cut(0, few), behind.cut(few, len(behind))]
 
     def _is_buried(self, error: BaseException) -> bool:
         """True if the record goes to the dead-letter output; a misuse of Holon is no record's fault."""

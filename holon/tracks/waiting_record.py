@@ -17,7 +17,8 @@ class InHand:
     """A run of records and the row that its processing has come to.
 
     ``first_step``: the step from which awaits of this row count, of a row that has waited (``stood_at``).
-    ``accepted``: how many of the rows are counted already.
+    ``accepted``: how many of the rows are counted already. ``taken_back``: the record in hand has failed and is
+    left out.
     """
 
     run: Input
@@ -26,6 +27,7 @@ class InHand:
     accepted: int = 0
     stood_at: int = -1
     first_step: int = 0
+    taken_back: bool = False
 
     @property
     def index(self) -> int:

@@ -3,6 +3,7 @@
     python deploy/bench/formats/json_columns.py [--records N] [--rounds N] [--json]
 
 Nanoseconds of CPU a record and records a CPU-second, medians of rounds in turn, and how many records the loops took.
+Also what Structs cost: by msgspec, as ``Json`` makes them, and from compiled columns.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import random
 import statistics
 import sys
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ import msgspec
 ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT))
 
-from holon import JsonColumns  # noqa: E402
+from holon import Json, JsonColumns  # noqa: E402
 from holon.columnar.loops import Loops, install, installed  # noqa: E402
 from holon.columnar.payloads import BinaryColumn  # noqa: E402
 from nodes.compiled.loading import ensure  # noqa: E402
@@ -104,21 +106,35 @@ def records(count: int, order: str) -> BinaryColumn:
 
 
 def measured(type: type[msgspec.Struct], payloads: BinaryColumn, loops: Loops, rounds: int) -> dict[str, Any]:
-    columns, times = JsonColumns(type), {"compiled": [], "msgspec": []}
+    columns, events = JsonColumns(type), Json(type)
+    ways: dict[str, tuple[Loops | None, Callable[[], Any]]] = {
+        "compiled": (loops, lambda: columns.decode(payloads)),
+        "msgspec": (None, lambda: columns.decode(payloads)),
+        "structs_by_msgspec": (loops, lambda: events.decode(payloads)),
+        "structs_of_columns": (loops, lambda: structs(type, columns.decode(payloads).columns)),
+    }
+    times: dict[str, list[float]] = {way: [] for way in ways}
     for _ in range(rounds):
-        for way, of in (("compiled", loops), ("msgspec", None)):
+        for way, (of, run) in ways.items():
             install(of)
             began_s = time.process_time()
-            columns.decode(payloads)
+            run()
             times[way].append((time.process_time() - began_s) / len(payloads) * 1e9)
     install(loops)
+    assert structs(type, columns.decode(payloads).columns) == events.decode(payloads).events
     reader = columns.reader(loops)
     assert reader is not None
-    compiled, plain = (statistics.median(times[way]) for way in ("compiled", "msgspec"))
+    compiled, plain, *objects = (statistics.median(found) for found in times.values())
     return {
         "compiled_ns": round(compiled), "msgspec_ns": round(plain), "times": round(plain / compiled, 1),
         "compiled_a_cpu_second": round(1e9 / compiled), "taken": round(float(reader.read(payloads)[1].mean()), 3),
+        "structs_by_msgspec_ns": round(objects[0]), "structs_of_columns_ns": round(objects[1]),
     }  # fmt: skip
+
+
+def structs(type: type[msgspec.Struct], columns: Mapping[str, Any]) -> list[msgspec.Struct]:
+    """Objects made of columns."""
+    return list(map(type, *(list(columns[name]) for name in type.__struct_fields__)))
 
 
 if __name__ == "__main__":

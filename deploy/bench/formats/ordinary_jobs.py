@@ -92,7 +92,7 @@ class AsyncByRecord(GlobalByRecord):
 
 
 class KeyedByRecord(ProcessingFunction[Reading]):
-    count, top = WCRDT(MapOf(GCounter()), Tumbling(WINDOW_MS)), WCRDT(MapOf(Max()), Tumbling(WINDOW_MS))
+    count, top = (WCRDT(MapOf(of), Tumbling(WINDOW_MS)) for of in (GCounter(), Max()))
 
     def process(self, event: Reading, ctx: Context) -> None:
         self.count.insert((event.sensor, 1), event.ts)
