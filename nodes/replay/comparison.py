@@ -10,15 +10,23 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
-from itertools import zip_longest
+from collections.abc import Mapping
+from itertools import repeat, zip_longest
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from holon.errors import UpstreamReset
+from holon.job import Job
+from holon.tracks.upstream_duplicates import Duplicates
 from nodes.errors import RunFailed
 from nodes.log.contract import Log
+from nodes.machine import messages as m
 from nodes.python_process import child_environment, module_command
 from nodes.replay.child import ReplayInput, Step
+from nodes.streams.control_history import History
+from nodes.streams.upstream import upstream_incarnations
 
 WAYS = ({"PYTHONHASHSEED": "1", "TZ": "UTC"}, {"PYTHONHASHSEED": "2", "TZ": "Asia/Kathmandu"})
 SHOWN = 300
@@ -35,7 +43,10 @@ class Divergence(msgspec.Struct):
 
 
 class Replayed(msgspec.Struct):
-    """``error``: the job's function failed at the same record in both replays, which ended there."""
+    """``error``: the job's function failed at the same record in both replays, which ended there.
+
+    ``duplicates``: outputs of other jobs that are in the input again, and were passed over.
+    """
 
     job: str
     records: int
@@ -43,6 +54,7 @@ class Replayed(msgspec.Struct):
     deterministic: bool
     divergence: Divergence | None = None
     error: str | None = None
+    duplicates: int = 0
 
 
 class RecordPlace(msgspec.Struct, array_like=True):
@@ -52,6 +64,36 @@ class RecordPlace(msgspec.Struct, array_like=True):
     partition: int
     offset: int
     value: bytes
+    header: bytes = b""
+
+
+def counted_upstream(log: Log, job: Job[Any]) -> dict[str, int] | None:
+    """Job -> the incarnation whose outputs count in the input of this one; None: its duplicates are records."""
+    started = History(log, job).ownership.started if job.control_topic in log.topics() else None
+    if started is not None:
+        recorded = started.description.get(m.UPSTREAM)
+        return None if recorded is None else msgspec.json.decode(recorded, type=dict[str, int])
+    found = upstream_incarnations(log, job.source.topic)
+    found.pop(job.name, None)  # it reads nothing of its own
+    return found
+
+
+def without_duplicates(places: list[RecordPlace], upstream: Mapping[str, int] | None) -> list[RecordPlace]:
+    """The records that the job would see: other jobs' outputs that are there again are passed over, as by a node.
+
+    Raises ``RunFailed`` where the input holds a newer incarnation of another job than the one that counts.
+    """
+    known: dict[int, Duplicates] = {}
+    passed: set[tuple[int, int]] = set()
+    for place in sorted(places, key=lambda each: (each.partition, each.offset)):
+        seen = known.setdefault(place.partition, Duplicates(upstream))
+        try:
+            kept = seen.first_copies([place.header])
+        except UpstreamReset as error:
+            raise RunFailed(f"the input, partition {place.partition} offset {place.offset}: {error}") from error
+        if kept is not None and not kept[0]:
+            passed.add((place.partition, place.offset))
+    return [place for place in places if (place.partition, place.offset) not in passed]
 
 
 def prefix(log: Log, topic: str, records: int) -> list[RecordPlace]:
@@ -63,10 +105,9 @@ def prefix(log: Log, topic: str, records: int) -> list[RecordPlace]:
             chunk = log.read(topic, partition, offset, max_records=records - kept)
             if chunk.next_offset == offset:
                 break
-            for at, stamp, value in zip(
-                chunk.offsets.tolist(), chunk.timestamps_ms.tolist(), chunk.values, strict=True
-            ):
-                found.append(RecordPlace(stamp, partition, at, value))
+            headers = chunk.found_headers or repeat(b"", len(chunk))
+            rows = zip(chunk.offsets.tolist(), chunk.timestamps_ms.tolist(), chunk.values, headers, strict=True)
+            found += [RecordPlace(stamp, partition, at, value, header) for at, stamp, value, header in rows]
             offset, kept = chunk.next_offset, kept + len(chunk)
     return sorted(found, key=lambda place: (place.stamp_ms, place.partition, place.offset))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import traceback
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,10 @@ from nodes.cli.options import GivenOptions, JsonOption, new_command, with_log_op
 from nodes.cli.output import Failure, emit_json, note
 from nodes.cli.stopping import end_early, end_if_interrupted
 from nodes.runtime.stop_signals import StoppedEarly
+
+if TYPE_CHECKING:
+    from nodes.machine.node import Node
+    from nodes.settings.settings import Settings
 
 app = new_command()
 logger = logging.getLogger(__name__)
@@ -48,6 +52,8 @@ def node(
     stops = given.root.stops
     settings = given.settings(*node_definitions(on_error, replicas), node=number)
     declared = job_named(job, settings)
+    from nodes.fleet.end_of_input import unread_text
+    from nodes.machine.effects import Ending
     from nodes.streams.process import run_node
 
     try:
@@ -65,11 +71,25 @@ def node(
             raise
         trace = "".join(traceback.format_exception(error)).rstrip()
         raise Failure(BROKEN_EXIT, f"node {number}: {trace}") from error
+    unread = _unread(settings, ran) if ending is Ending.DONE and parent is None else {}
     if as_json:
-        emit_json({"node": ran.config.node, "number": number, "ending": ending.value, **ran.stats()})
+        more = {"unread": unread} if unread else {}
+        emit_json({"node": ran.config.node, "number": number, "ending": ending.value, **ran.stats(), **more})
     else:
         note(f"node {ran.config.node}: {ending.value}")
+    if unread:
+        note(f"{unread_text(declared.name, declared.source.topic, unread)} (options of holon run)")
     end_if_interrupted(stops)
+
+
+def _unread(settings: Settings, ran: Node) -> dict[int, int]:
+    """By partition: records behind the end of an input that the job has read to its end."""
+    from nodes.fleet.end_of_input import Bounds
+    from nodes.fleet.monitor import Monitor
+    from nodes.runtime.log_opening import open_settings_log
+
+    with open_settings_log(settings) as log:
+        return Bounds(log, ran.run, Monitor(log, ran.run)).unread
 
 
 __all__ = ["app"]

@@ -31,18 +31,22 @@ def replay(
     settings = given.settings(*node_definitions(on_error, None))
     declared = job_named(job, settings)
     from nodes.errors import RunFailed
-    from nodes.replay.comparison import prefix, replay_twice
+    from nodes.replay.comparison import counted_upstream, prefix, replay_twice, without_duplicates
     from nodes.runtime.log_opening import open_settings_log
     from nodes.streams.jobs import input_partitions
 
     with open_settings_log(settings) as log:
         partitions = input_partitions(log, declared)
-        places = prefix(log, declared.source.topic, records)
+        read = prefix(log, declared.source.topic, records)
+        places = without_duplicates(read, counted_upstream(log, declared))
     found = replay_twice(job, declared.name, settings.node.on_error, partitions, places)
+    found.duplicates = len(read) - len(places)
     if as_json:
         emit_json(found)
     elif found.deterministic and found.error is None:
         print(f"job {found.job}: {found.records:,} records of {partitions} partitions gave the same twice")
+        if found.duplicates:
+            print(f"{found.duplicates:,} duplicates of other jobs' outputs were passed over, as nodes do")
     if found.error is not None:
         raise RunFailed(f"the job's function fails in both runs, so only what is before was compared: {found.error}")
     if found.divergence is not None:

@@ -20,6 +20,7 @@ from nodes.log import Log, LogError
 from nodes.log.contract import RecordTooLarge
 from nodes.transactions.clients.client import BadReply, RepliesTrimmed, TransactionClient, never_ran, result_of
 from nodes.transactions.clients.request_ids import NoReply
+from nodes.transactions.clients.running_time import within
 from transactional.errors import Aborted, BadArguments, by_name
 from transactional.requests.requests import WireRequest, sendable
 
@@ -173,7 +174,7 @@ class AsyncTransactionClient:
             reply: asyncio.Future[str | None] = self._loop.create_future()
             self._calls.put(_Check(reply))
             try:
-                return await asyncio.wait_for(reply, timeout_s)
+                return await within(reply, timeout_s)
             except TimeoutError:
                 return self._problem or f"the log has not answered for {timeout_s:g} s"
             except _FAILURES as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -30,6 +31,8 @@ class Faulty(MemoryLog):
         super().__init__()
         self.writing: LogError | None = None
         self.reading: Exception | None = None
+        self.answers = threading.Event()
+        self.answers.set()
         create_topics(self, PROGRAM, 2)
 
     def close(self) -> None:
@@ -41,6 +44,7 @@ class Faulty(MemoryLog):
         return super().append(topic, partition, values, **rest)
 
     def end_offset(self, topic: str, partition: int) -> int:
+        assert self.answers.wait(PLENTY_S)
         if self.reading is not None:
             raise self.reading
         return super().end_offset(topic, partition)
@@ -216,3 +220,23 @@ def test_a_log_that_was_never_there_is_named_at_once() -> None:
 
     with pytest.raises(LogUnavailable, match="no broker"):
         asyncio.run(run())
+
+
+def test_a_client_that_stood_still_does_not_blame_the_log_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loop's clock jumps by a minute while it waits, as where the process is stopped and continued."""
+
+    async def run(client: AsyncTransactionClient, opening: Opening) -> None:
+        loop = asyncio.get_running_loop()
+        clock = loop.time
+        opening.log.answers.clear()
+        check = asyncio.create_task(client.check(timeout_s=30.0))
+        await asyncio.sleep(0)
+        monkeypatch.setattr(loop, "time", lambda: clock() + 60.0)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        done_early = check.done()
+        opening.log.answers.set()
+        assert not done_early
+        assert await check is None
+
+    with_client(run)
