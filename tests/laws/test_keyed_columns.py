@@ -13,6 +13,7 @@ from tests.laws.test_lattices import ADDED, INTS, NUMBERS, SMALL, TIED
 from wcrdt import (
     Average,
     GCounter,
+    Histogram,
     Lattice,
     MapOf,
     Max,
@@ -49,6 +50,8 @@ INNER: dict[str, tuple[Lattice[Any, Any], Any]] = {
     "average": (Average(), INTS),
     "average of floats": (Average(), ADDED),
     "average of both": (Average(), st.one_of(ADDED, SMALL)),
+    "histogram": (Histogram([-1, 0, 2]), SMALL),
+    "histogram of floats": (Histogram([-0.5, 0.0, 1e300]), st.floats(allow_nan=True)),
     "max": (Max(), INTS),
     "max of floats": (Max(), st.floats(allow_nan=True)),
     "min": (Min(), st.one_of(SMALL, ADDED)),
@@ -85,6 +88,8 @@ def as_objects(inner: Lattice[Any, Any]) -> Lattice[Any, Any]:
         return RecordOf({name: as_objects(inner[name]) for name in inner.value})
     if isinstance(inner, PairOf):
         return PairOf(as_objects(Min()), as_objects(Sum()))
+    if isinstance(inner, Histogram):
+        return type("HistogramObject", (Histogram,), {"__slots__": ()})(inner.bounds)
     return type(f"{type(inner).__name__}Object", (type(inner),), {"__slots__": ()})()
 
 
@@ -151,6 +156,7 @@ def test_a_map_of_columns_is_columns() -> None:
         (Sum(), numbers * 0.5),
         (Average(), numbers),
         (Average(), numbers * 0.5),
+        (Histogram([1, 3]), numbers),
         (Max(), numbers * 0.5),
         (Min(), numbers),
         (RECORD, (numbers, numbers, numbers)),

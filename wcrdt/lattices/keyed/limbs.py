@@ -22,7 +22,7 @@ from wcrdt.lattices.keyed.tallies import Amounts, AverageLeaf, Table, TallyLeaf
 
 _RAISED, _LOWERED, _COUNT = 8, 9, 10
 """Places: infinities of either sign, and how many floats there were."""
-_GAINED, _LOST = 100, 200
+_GAINED, _LOST = 100, 300
 """Of the lowest limb of each."""
 _LIMBS = 70
 _BITS = 32
@@ -85,7 +85,7 @@ class SumLeaf(TallyLeaf):
     def _possible(self, columns: Amounts, height: int) -> bool:
         plain = {place: column for place, column in columns.items() if place < _RAISED}
         floats = {place: column for place, column in columns.items() if place >= _RAISED}
-        if not super()._possible(plain, height) or not set(floats) <= _PLACES:
+        if not TallyLeaf._possible(self, plain, height) or not set(floats) <= _PLACES:
             return False
         counts = floats.get(_COUNT, np.zeros(height, np.int64))
         if any((column > _MASK).any() or ((column > 0) & (counts == 0)).any() for column in _limbs(floats)):
@@ -103,14 +103,36 @@ class SumLeaf(TallyLeaf):
 
     def _read(self, totals: dict[int, Any], count: int) -> list[Any]:
         found = super()._read(totals, count)
-        if _COUNT in totals:
-            rows = np.flatnonzero(totals[_COUNT] > 0)
-            part = {place: column[rows] for place, column in totals.items()}
-            for row, numbers in zip(rows.tolist(), self._rows_of(part, len(rows)), strict=True):
-                each = self.inner.bottom()
-                each._rows[0] = numbers
-                found[row] = each.value
+        if _COUNT not in totals:
+            return found
+        mixed = np.zeros(count, np.bool_)
+        for place in (0, 1, _RAISED, _LOWERED):
+            mixed |= totals.get(place, _ONE - 1) != 0
+        floats = totals[_COUNT] > 0
+        rows = np.flatnonzero(floats & ~mixed)
+        for row, value in zip(rows.tolist(), self._quotients(_taken(totals, rows), len(rows)), strict=True):
+            found[row] = value
+        rows = np.flatnonzero(floats & mixed)
+        for row, numbers in zip(rows.tolist(), self._rows_of(_taken(totals, rows), len(rows)), strict=True):
+            each = self.inner.bottom()
+            each._rows[0] = numbers
+            found[row] = each.value
         return found
+
+    def _quotients(self, totals: dict[int, Any], count: int) -> list[float]:
+        """The values of rows of nothing but finite floats: each is rounded once, from ints as short as they can be."""
+        limbs = [place - first for first in (_GAINED, _LOST) for place in _of(first, totals)]
+        low = min(limbs, default=0)
+        gained, lost = (_numbers(totals, first + low, count) for first in (_GAINED, _LOST))
+        shift = STEP_BITS - low * _BITS
+        up, down = max(-shift, 0), max(shift, 0)
+        return [
+            float_sums.nearest((gain - loss) << up, divisor << down)
+            for gain, loss, divisor in zip(gained, lost, self._divisors(totals, count), strict=True)
+        ]
+
+    def _divisors(self, totals: dict[int, Any], count: int) -> list[int]:
+        return [1] * count
 
     def _rows_of(self, columns: Amounts, count: int) -> list[tuple[Any, ...]]:
         found = super()._rows_of(columns, count)
@@ -134,17 +156,29 @@ class SumLeaf(TallyLeaf):
 
 
 class AverageOfFloatsLeaf(SumLeaf, AverageLeaf):
-    """``Average`` of ints and floats."""
+    """``Average`` of ints and floats: place 2 counts elements that are no floats."""
 
     __slots__ = ()
 
-    def _fold_floats(self, numbers: Floats, groups: Groups) -> Amounts:
-        return {**super()._fold_floats(numbers, groups), 2: groups.sizes()}
-
     def _possible(self, columns: Amounts, height: int) -> bool:
-        return super()._possible(columns, height) and (
-            _COUNT not in columns or bool((columns[2] >= columns[_COUNT]).all())
+        counts = columns.get(2, _ONE - 1) + columns.get(_COUNT, _ONE - 1)
+        return SumLeaf._possible(self, columns, height) and bool((counts > 0).all())
+
+    def _divisors(self, totals: dict[int, Any], count: int) -> list[int]:
+        return (totals[_COUNT] + totals.get(2, _ONE - 1)).tolist()
+
+    def _rows_of(self, columns: Amounts, count: int) -> list[tuple[Any, ...]]:
+        rows = super()._rows_of(columns, count)
+        return [(*row[:2], row[2] + row[-1], *row[3:]) if len(row) > self._width else row for row in rows]
+
+    def _columns_of(self, rows: list[Any]) -> Amounts:
+        return super()._columns_of(
+            [(*row[:2], row[2] - row[-1], *row[3:]) if len(row) > self._width else row for row in rows]
         )
+
+
+def _taken(columns: dict[int, Any], rows: Indices) -> dict[int, Any]:
+    return {place: column[rows] for place, column in columns.items()}
 
 
 def _of(first: int, places: Iterable[int]) -> list[int]:

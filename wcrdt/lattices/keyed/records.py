@@ -13,11 +13,12 @@ from wcrdt.lattices.columns import Groups, Indices
 from wcrdt.lattices.counters import GCounter, PNCounter
 from wcrdt.lattices.exact_sums.sums import Average, Sum
 from wcrdt.lattices.extremes import Max, Min
+from wcrdt.lattices.histogram import Histogram
 from wcrdt.lattices.keyed.extremes import ExtremeLeaf
 from wcrdt.lattices.keyed.keys import Unfit
 from wcrdt.lattices.keyed.leaves import AnyLattice, Leaf, Mask
 from wcrdt.lattices.keyed.limbs import AverageOfFloatsLeaf, SumLeaf
-from wcrdt.lattices.keyed.tallies import CountLeaf, TallyLeaf
+from wcrdt.lattices.keyed.tallies import CountLeaf, HistogramLeaf, TallyLeaf
 from wcrdt.lattices.records import PairOf, Product, RecordOf
 
 _KINDS: dict[type, type[Leaf]] = {
@@ -25,6 +26,7 @@ _KINDS: dict[type, type[Leaf]] = {
     PNCounter: TallyLeaf,
     Sum: SumLeaf,
     Average: AverageOfFloatsLeaf,
+    Histogram: HistogramLeaf,
     Max: ExtremeLeaf,
     Min: ExtremeLeaf,
 }

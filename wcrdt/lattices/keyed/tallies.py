@@ -352,15 +352,27 @@ class CountLeaf(TallyLeaf):
 
 
 class AverageLeaf(TallyLeaf):
-    """``Average``: the number of elements is place 2."""
+    """``Average`` of ints: their number is place 2."""
 
     __slots__ = ()
 
     def _fold_ints(self, numbers: Ints, groups: Groups) -> Amounts:
         return {**super()._fold_ints(numbers, groups), 2: groups.sizes()}
 
-    def _possible(self, columns: Amounts, height: int) -> bool:
-        return super()._possible(columns, height) and 2 in columns and bool(columns[2].all())
+
+class HistogramLeaf(TallyLeaf):
+    """``Histogram``: a place for each bucket."""
+
+    __slots__ = ()
+
+    def fold(self, column: Any, groups: Groups) -> Amounts:
+        numbers, bounds = numbers_of_column(column), self.inner._vector  # type: ignore[attr-defined]
+        if bounds is None or numbers.dtype != bounds.dtype or np.isnan(numbers).any():
+            raise Unfit
+        buckets = np.searchsorted(bounds, groups.arranged(numbers), side="left")
+        members = np.repeat(np.arange(len(groups.starts)), groups.sizes())
+        counts = np.bincount(members * self._width + buckets, minlength=len(groups.starts) * self._width)
+        return dict(enumerate(counts.astype(np.int64, copy=False).reshape(-1, self._width).T))
 
 
 def _totals(numbers: Ints, groups: Groups) -> Ints:
