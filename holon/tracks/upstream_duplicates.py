@@ -67,6 +67,10 @@ class Duplicates:
         self._tracks: dict[tuple[str, int, int], _Track] = {}  # of incarnations that count
         self._known: dict[bytes, _Track] = {}  # by the parts of a header that its track has in common
 
+    def jobs(self) -> set[str]:
+        """The jobs whose outputs count in this prefix."""
+        return {job for job, _, _ in self._tracks}
+
     def seen(self) -> Seen:
         """The state to save."""
         last = sorted(starmap(_last_output, ((key, track.last) for key, track in self._tracks.items())))

@@ -39,7 +39,8 @@ from nodes.streams.crashing_records import RecordsApart
 from nodes.streams.driver import Driver
 from nodes.streams.io.joining import FellBehind
 from nodes.streams.jobs import heartbeat_topic, open_history, with_policy
-from nodes.streams.topic_watch import TopicWatch
+from nodes.streams.topic_watch import LOOK_S, TopicWatch
+from nodes.streams.upstream import UpstreamWatch
 from wcrdt.lattices.keyed.int_index import install_secret
 
 logger = logging.getLogger(__name__)
@@ -138,6 +139,18 @@ class NodeProcess(NodeShell):
         topics = self.driver.topics
         log.tolerate_loss([topics.heartbeats, topics.group_heartbeats], essential=[topics.control])
         self._topics = TopicWatch(log, run)
+        self._upstream = UpstreamWatch(log, run, self._counted_jobs, logger.warning)
+        self._upstream_at_ms = 0
+
+    def _counted_jobs(self) -> set[str]:
+        return {job for runner in self.node.work.running() for job in runner.task.records.duplicates.jobs()}
+
+    def _look_upstream(self) -> None:
+        if self.run.upstream and not 0 <= monotonic_ms() - self._upstream_at_ms < 1000 * LOOK_S:
+            self._upstream_at_ms = monotonic_ms()
+            there = self._topics.topics()
+            if there is not None:
+                self._upstream.look(there)
 
     def _beat(self) -> bytes:
         """While the loop is inside of a long step: what can be read of it from another thread."""
@@ -191,6 +204,7 @@ class NodeProcess(NodeShell):
             else:
                 loading = loading + 1 if not self.driver.turn(ready) and self.driver.loading else 0
                 ready = self._wait(loading)
+                self._look_upstream()
             self.metrics.turned()
 
     def _wait(self, loading: int) -> list[TopicPartition] | None:

@@ -22,6 +22,8 @@ class TopicWatch:
 
     def __init__(self, log: Log, run: JobRun, look_s: float = LOOK_S) -> None:
         self.problem: str | None = None
+        self.there: dict[str, int] | None = None
+        """The topics, as last seen; None: not yet."""
         self._log = log
         self._run = run
         self._look_s = look_s
@@ -33,6 +35,11 @@ class TopicWatch:
         if self._log.topics_can_change:
             self._thread.start()
 
+    def topics(self) -> dict[str, int] | None:
+        """The topics; for the thread that the log belongs to. None: not known yet, or seen before."""
+        there, self.there = (self.there, None) if self._log.topics_can_change else (self._log.topics(), None)
+        return there
+
     def stop(self) -> None:
         """No more looks. One that is on its way ends by itself."""
         self._over.set()
@@ -41,7 +48,8 @@ class TopicWatch:
         wanted, before = topics_of(self._run), None
         while self.problem is None and not self._over.wait(self._look_s):
             try:
-                found = changed_topic(self._run, wanted, self._log.topics())
+                self.there = self._log.topics()
+                found = changed_topic(self._run, wanted, self.there)
             except LogError as error:  # the node's own reads and appends find that out
                 logger.debug("topics could not be checked: %s", error)
                 continue

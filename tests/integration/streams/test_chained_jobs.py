@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from nodes.results.reader import OutputReader
+from nodes.streams.jobs import load_job, open_job
 from tests.integration.fleet_support import Stage, run_command
 from tests.integration.kafka_broker import session_bootstrap
 from tests.integration.kafka_stage import KafkaStage
@@ -84,3 +85,13 @@ def test_a_job_whose_upstream_is_reset_under_it_says_so_instead_of_counting_twic
         until(failed, "it stops")
     assert "'chained-up'" in (monitor.failure or "") and "--reset" in (monitor.failure or "")
     assert ran(stage, MID, "--reset")["accepted"] == 100
+
+
+def test_a_running_job_says_that_one_before_it_has_begun_again_though_that_has_written_nothing(stage: Stage) -> None:
+    order(stage, 0, 100)
+    assert ran(stage, UP)["outputs"] == 100
+    with run_command(stage, job=MID) as command:
+        monitor = stage.monitor(open_job(stage.log, load_job(MID)))
+        stage.until(monitor, lambda: monitor.consumed > 0, "it has counted results")
+        open_job(stage.log, load_job(UP), reset=True)
+        command.says("has begun again (incarnation 1)")

@@ -11,7 +11,7 @@ from nodes.machine import messages as m
 from nodes.results.reader import OutputReader
 from nodes.streams.control_history import control_topic
 from nodes.streams.jobs import open_job
-from nodes.streams.upstream import TAIL_RECORDS
+from nodes.streams.upstream import TAIL_RECORDS, UpstreamWatch
 
 
 def make(name: str, topic: str, output: str) -> Job[bytes]:
@@ -83,3 +83,37 @@ def test_an_incarnation_of_an_older_release_goes_on_without_recognising_anything
     log.create_topic(DOWN.broadcast_topic(1), run.partitions)
     log.append(DOWN.control_topic, 0, [m.encode(old)])
     assert open_job(log, DOWN, accept_code=True).upstream is None
+
+
+def watched(log: MemoryLog, counted: set[str]) -> tuple[UpstreamWatch, list[str]]:
+    said: list[str] = []
+    return UpstreamWatch(log, open_job(log, DOWN), lambda: counted, said.append), said
+
+
+def test_a_job_that_begins_again_is_warned_of_once_though_it_has_written_nothing(log: MemoryLog) -> None:
+    open_job(log, UP)
+    watch, said = watched(log, {"up"})
+    watch.look(log.topics())
+    assert said == []
+    open_job(log, UP, reset=True)
+    for _ in range(3):
+        watch.look(log.topics())
+    assert len(said) == 1 and "'up' has begun again (incarnation 1)" in said[0] and "--reset" in said[0]
+    open_job(log, UP, reset=True)
+    watch.look(log.topics())
+    assert len(said) == 2
+
+
+def test_no_other_job_and_no_incarnation_that_has_not_begun_is_warned_of(log: MemoryLog) -> None:
+    open_job(log, UP)
+    counted: set[str] = set()
+    watch, said = watched(log, counted)
+    open_job(log, UP, reset=True)
+    watch.look(log.topics())
+    assert said == [], "nothing of it is in the input"
+    counted.add("up")
+    watch.look(log.topics())
+    assert len(said) == 1
+    log.create_topic(UP.broadcast_topic(2), 2)
+    watch.look(log.topics())
+    assert len(said) == 1, "its topics are there, and it has not begun"
