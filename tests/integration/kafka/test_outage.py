@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -12,12 +14,16 @@ import pytest
 from nodes.fleet.monitor import Monitor
 from nodes.fleet.processes import Fleet
 from nodes.local_kafka import broker as kafka_broker
+from nodes.log.kafka.log import KafkaLog
 from nodes.runtime.log_opening import open_settings_log
 from tests.integration import jobs_mixed
 from tests.integration.fleet_support import PARTITIONS, Command, owners, run_command
 from tests.integration.jobs_mixed import INPUT
+from tests.integration.kafka_patience import patient_log
+from tests.integration.kafka_proxy import PRODUCE, Proxy
 from tests.integration.kafka_stage import KafkaStage
-from tests.integration.processes import until
+from tests.integration.log_makers import read_by_columns
+from tests.integration.processes import PLENTY_S, until
 
 HEAP_MB = 256
 BOTH = pytest.mark.parametrize("stage", ["plain", "own"], indirect=True)  # the latter falls back to "columns"
@@ -142,3 +148,34 @@ def test_an_input_that_lost_its_end_and_grew_again_while_no_node_ran_is_named(
         until(lambda: any(m.process.poll() is not None for m in fleet.members), "a node stops")
         assert {m.process.poll() for m in fleet.members} <= {None, 1}
     assert "holds another record at offset" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("writer", ["direct", "librdkafka"])
+def test_batches_whose_answers_were_lost_with_the_broker_are_on_the_log_once(broker: Path, writer: str) -> None:
+    """Five of a partition, as many as may be on their way: a broker that recovers knows what of them it had taken."""
+    prefix = f"answers-{writer}-"
+    with ExitStack() as stack:
+        proxy = stack.enter_context(Proxy(kafka_broker.up(broker, heap_mb=HEAP_MB).bootstrap))
+        patient = patient_log(proxy.bootstrap, {"holon.writer": writer}, prefix=prefix, timeout_s=PLENTY_S)
+        log = stack.enter_context(patient)
+        read_by_columns(log)
+        log.create_topic("t", 1)
+        log.send("t", 0, [b"before"])
+        log.poll_acks(wait=True)
+        held = proxy.hold("reply", key=PRODUCE)
+        for number in range(5):
+            log.send("t", 0, [b"%d" % number])
+            log.poll_acks()
+            until(partial(reaches, log, number + 2), "the broker has it")
+        assert held.seen
+        kill(broker)
+        held.release()
+        kafka_broker.up(broker, heap_mb=HEAP_MB)
+        log.poll_acks(wait=True)
+        log.send("t", 0, [b"after"])
+        log.poll_acks(wait=True)
+        assert list(log.read("t", 0, 0).values) == [b"before", b"0", b"1", b"2", b"3", b"4", b"after"]
+
+
+def reaches(log: KafkaLog, end: int) -> bool:
+    return log.high_watermark("t", 0) == end
