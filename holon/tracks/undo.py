@@ -77,4 +77,7 @@ def _lengths(lists: list[list[Any]]) -> Callable[[], Sequence[int]]:
     if len(lists) == 2:
         first, second = lists
         return lambda: (len(first), len(second))
-    return lambda: [len(one) for one in lists]
+    if len(lists) == 3:
+        first, second, third = lists
+        return lambda: (len(first), len(second), len(third))
+    return lambda: (*map(len, lists),)

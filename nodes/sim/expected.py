@@ -127,8 +127,9 @@ def _marked(options: Options, accepted: list[Record]) -> list[Any]:
     seen: Counter[int] = Counter()
     results = []
     for record in accepted:
-        seen[record.partition] += 1
-        results.append({"id": record.event["id"], "seen": seen[record.partition]})
+        odd = record.event["id"] % 2
+        seen[record.partition] += odd
+        results.append({"id": record.event["id"], "seen": seen[record.partition] if odd else 0})
     return results + _count(options, accepted)
 
 

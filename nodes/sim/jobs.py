@@ -158,16 +158,16 @@ def _manual(options: Options) -> Job:
 
 
 def _marked(options: Options) -> Job:
-    """Counts, but raises at a marked record, after it has inserted."""
+    """Counts, but raises at a marked record, after it has inserted; of odd ones after it has changed a Local too."""
 
     class Marked(ProcessingFunction[Event]):
-        count = WCRDT(GCounter(), Tumbling(options.window_ms))
-        seen = Local(0)
+        count, seen = WCRDT(GCounter(), Tumbling(options.window_ms)), Local(0)
 
         def process(self, event: Event, ctx: Context) -> None:
             self.count.insert(1, event.ts)
-            self.seen.value += 1
-            ctx.emit({"id": event.id, "seen": self.seen.value})
+            if event.id % 2:
+                self.seen.value += 1
+            ctx.emit({"id": event.id, "seen": self.seen.value if event.id % 2 else 0})
             if event.mark:
                 raise ValueError(f"record {event.id} is marked")
 

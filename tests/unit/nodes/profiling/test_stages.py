@@ -10,6 +10,7 @@ from nodes.profiling.stages import STAGES, shares, stage_of
 
 RECORD = ("nodes/profiling/task_runs.py:run", "holon/tracks/task.py:feed", "holon/tracks/record_track.py:feed")
 BATCH = (*RECORD, "holon/tracks/record_track.py:_feed", "holon/tracks/record_track.py:_feed_batch")
+LOOP = (*RECORD, "holon/tracks/record_track.py:_feed", "holon/tracks/record_loop.py:run")
 ADMIT = (*RECORD, "holon/tracks/record_track.py:_admit", "holon/tracks/admission.py:admit")
 
 
@@ -20,6 +21,9 @@ ADMIT = (*RECORD, "holon/tracks/record_track.py:_admit", "holon/tracks/admission
         ((*ADMIT, "holon/formats/json_columns.py:decode", "holon/columnar/structs/reader.py:read"), "decode"),
         ((*ADMIT, "holon/time/event_time.py:times"), "time and lateness"),
         (BATCH, "records"),
+        ((*LOOP, "holon/program/scope.py:enter_record"), "records"),
+        ((*LOOP, "jobs.py:process", "holon/program/handles.py:insert"), "insert"),
+        ((*RECORD, "holon/program/scope.py:apply_all", "wcrdt/replica/slots.py:insert_many"), "insert"),
         ((*BATCH, "examples/top_items.py:process_batch"), "function"),
         ((*BATCH, "shop/jobs.py:process_batch", "numpy/lib/arraysetops.py:unique"), "function"),
         (
