@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from transactional.state.snapshots import PartitionState
+from transactional.state.restored import RestoredState
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +42,16 @@ class RequestsRead:
 
 @dataclass(frozen=True, slots=True)
 class PartitionTaken:
-    """This node owns a state partition. ``snapshot``: where it begins, None: at the start of everything.
+    """This node owns a state partition, or stands by. ``state``: where it begins, None: at the start of everything.
 
-    ``rests_on``: the snapshots before it, from the oldest on; what reading them raises leaves the node as it was.
-    ``replied``: the identity of the last reply on the log. ``commits``: records of its commits topic, from the
-    snapshot's ``commits_offset`` on; for each that is missing the partition runs an epoch again.
+    ``replied``: the identity of the last reply on the log. ``commits``: records of its commits topic, from the state's
+    ``commits_offset`` on; for each that is missing the partition runs an epoch again.
     """
 
     partition: int
     replied: tuple[int, int] = (0, 0)
-    snapshot: PartitionState | None = None
+    state: RestoredState | None = None
     commits: Sequence[bytes] = ()
-    rests_on: Iterable[PartitionState] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,8 +140,8 @@ class TransactionNode:
         )
         if self.ledger.sequencers + event.partition not in self.standing_by:
             taken.tally = self.tally
-        if event.snapshot is not None:
-            taken.restore(event.snapshot, event.rests_on)
+        if event.state is not None:
+            taken.restore(event.state)
         self.bad_messages += taken.learn(event.commits)
         return taken
 

@@ -9,6 +9,7 @@ SHARING = "tests/unit/nodes/machine/ownership/test_sharing.py::"
 CLAIMING = "tests/unit/nodes/machine/ownership/test_claims.py::"
 CHAINS = "tests/unit/nodes/transactions/checkpoints/test_broken_chains.py"
 CHAIN_LIFE = "tests/unit/nodes/transactions/checkpoints/test_chain_life.py"
+UNITS = "tests/unit/nodes/transactions/test_units.py"
 PROMOTION = "tests/sim/transactions/test_promotion.py"
 PACE = "tests/unit/nodes/machine/membership/test_pace.py::"
 BACKLOG = "tests/sim/transactions/test_backlog.py::"
@@ -27,11 +28,32 @@ TRANSACTIONS = (
     ),
     Mutant(
         "a promotion asks for its snapshot beside the life of the chain",
-        "nodes/transactions/driver.py",
-        "            self.checkpoints.promoted(unit - self.sequencers)\n",
-        "            self.checkpoints.begins(unit - self.sequencers, None)\n"
-        "            self.node.partitions[unit - self.sequencers].want_snapshot(whole=True)\n",
+        "nodes/transactions/units/following.py",
+        "            self._checkpoints.promoted(number - self._job.sequencers)\n",
+        "            self._checkpoints.begins(number - self._job.sequencers, None)\n"
+        "            self._steps.node.partitions[number - self._job.sequencers].want_snapshot(whole=True)\n",
         tests=(PROMOTION,),
+    ),
+    Mutant(
+        "a unit that its former owner still works on is claimed before it is loaded",
+        "nodes/machine/ownership/claims.py",
+        "now_ms, released.difference(abreast, late))",
+        "now_ms)",
+        tests=(UNITS, f"{CLAIMING}test_the_former_owner_works_on_until_the_next_one_is_abreast"),
+    ),
+    Mutant(
+        "epochs are forgotten that a partition needs once it is loaded",
+        "nodes/transactions/units/following.py",
+        "1 + min((steps.begun, *(unit.since for unit in self.loading)))",
+        "1 + steps.begun",
+        tests=(UNITS,),
+    ),
+    Mutant(
+        "checkpoints that were replaced during a load are looked for no further",
+        "nodes/transactions/units/following.py",
+        "        if begin is None and unit.names != self._names(unit):\n",
+        "        if False:\n",
+        tests=(UNITS,),
     ),
     Mutant(
         "a snapshot is handed over upon any chain",

@@ -3,93 +3,71 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Mapping
-from functools import partial
+from collections.abc import Collection, Mapping
 
-from msgspec.structs import replace
-
-from nodes.checkpoints.errors import CheckpointDamaged, CheckpointMissing
+from nodes.checkpoints.saver import DirectSaver, Saver
 from nodes.log.contract import Log, OffsetOutOfRange, TopicPartition
 from nodes.machine import messages as m
 from nodes.machine.ownership.claims import Claiming
+from nodes.runtime.control_reader import ControlReader
 from nodes.runtime.heartbeat_reader import HeartbeatReader
 from nodes.transactions.checkpoints.checkpointing import TransactionCheckpoints
-from nodes.transactions.checkpoints.commit_buffer import CommitBuffer
-from nodes.transactions.orphaned_work import commits_from, ids_from, last_reply
-from nodes.transactions.standbys import StandingBy
-from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics, control_topic
+from nodes.transactions.steps import Clocks, Steps, TransactionJob
+from nodes.transactions.topics import FIRST_INCARNATION, control_topic
 from nodes.transactions.trimming import Trimming, trimmed_away
+from nodes.transactions.units.following import Loaded, Units
+from nodes.transactions.units.standbys import StandingBy
 from transactional import events as e
-from transactional.epochs.appends import Append, AppendCalls, AppendCommit, AppendEpochs
-from transactional.epochs.sequencer import EpochConfig, first_needed
-from transactional.execution.crashing import Apart, Trying
+from transactional.execution.crashing import Apart
 from transactional.node import TransactionNode
-from transactional.operators import Program
-from transactional.state.snapshots import LedgerState
-from transactional.state.spilling import SpillingStore
-from transactional.state.store import Store
-from transactional.tally import Tally
 
 logger = logging.getLogger(__name__)
 
-CONTROL_INTERVAL_MS = 20
-CONTROL_BATCH = 1000
 REQUESTS_BATCH, REQUESTS_BYTES = 1000, 1 << 20
 """Of one read: what was read is held, as objects, until it is cut."""
 
 
 class TransactionDriver:
-    """One node of one job. ``clock_ms`` only has to run; ``wall_ms`` is since 1970, and what ``ctx.now`` comes from."""
+    """One node of one job, put together of its parts (``composition.py``)."""
 
     def __init__(
         self,
-        program: Program,
-        topics: TransactionTopics,
+        job: TransactionJob,
         log: Log,
+        clocks: Clocks,
         claiming: Claiming,
         checkpoints: TransactionCheckpoints,
-        clock_ms: Callable[[], int],
-        wall_ms: Callable[[], int],
+        trimming: Trimming,
         *,
-        sequencers: int,
-        config: EpochConfig | None = None,
         heartbeat_interval_ms: int = 50,
-        new_store: Callable[[], Store | SpillingStore] = Store,
         replicas: int = 1,
-        trimming: Trimming | None = None,
+        loader: Saver[Loaded] | None = None,
         apart: Apart | None = None,
     ) -> None:
-        self._new_store = new_store
-        self.topics = topics
+        topics = job.topics
+        self.job = job
         self.log = log
         self.claiming = claiming
         self.checkpoints = checkpoints
-        self.clock_ms = clock_ms
-        self.wall_ms = wall_ms
-        self.sequencers = sequencers
-        self.program = program
-        self.config = config
-        self.tally = Tally()
-        self.promotions = 0
-        self._apart = apart
-        self._figures: dict[str, float] = {}
-        self.begun = 0
-        """Up to this epoch this node knows nothing."""
-        self.node = TransactionNode(program, sequencers, config, new_store=new_store, tally=self.tally)
-        self.standing = StandingBy(log, topics, claiming, replicas, clock_ms, wall_ms)
         self.trimming = trimming
-        self._control, self._epochs = TopicPartition(topics.control, 0), TopicPartition(topics.epochs, 0)
-        self._calls = [TopicPartition(topics.calls, number) for number in range(program.partitions)]
-        self._requests = [TopicPartition(topics.requests, number) for number in range(sequencers)]
-        self._has_begun = False
+        self.steps = Steps(job, log, clocks, checkpoints, claiming.node, apart)
+        self.standing = StandingBy(log, topics, claiming, replicas, clocks.running_ms, clocks.wall_ms)
+        load = DirectSaver[Loaded]() if loader is None else loader
+        self.units = Units(job, log, self.steps, claiming, checkpoints, self.standing, load, self._read_control)
+        self.control = ControlReader(log, topics.control)
+        self.beats = Beats(log, topics.heartbeats, claiming.node, heartbeat_interval_ms)
+        self.has_begun = False
+        self._heard = HeartbeatReader(log, topics.heartbeats)
+        self._clocks = clocks
+        self._epochs = TopicPartition(topics.epochs, 0)
+        self._calls = [TopicPartition(topics.calls, number) for number in range(job.program.partitions)]
+        self._requests = [TopicPartition(topics.requests, number) for number in range(job.sequencers)]
         self._stood_with: list[str] | None = None  # checkpoints that were known when this node had to begin anew
-        self._heartbeat_interval_ms = heartbeat_interval_ms
-        self._control_at = 0
-        self._heartbeats = HeartbeatReader(log, topics.heartbeats)
-        self._heartbeat_number = 0
-        self._beat_ms: int | None = None
-        self._looked_ms: int | None = None
-        self._commit_buffer = CommitBuffer()
+
+    @property
+    def node(self) -> TransactionNode:
+        """The state machine of this life: to be read, and stepped by ``steps`` alone."""
+        return self.steps.node
 
     def turn(self, ready: Collection[TopicPartition] | None = None) -> bool:
         """Look at these topics, None: at every one, and at the time; False if there was nothing to do."""
@@ -104,27 +82,29 @@ class TransactionDriver:
 
     def _turn(self, ready: Collection[TopicPartition] | None) -> tuple[bool, bool]:
         """Whether there was something to do; whether it was only to read what this node has said itself."""
-        if not self._has_begun:
+        if not self.has_begun:
             self._begin()
-        self._beat()
-        # Else every turn until the next look would find it ready, and wait for nothing.
-        moved = self._turn_control(at_once=ready is not None and self._control in ready)
-        epochs_moved = False
+        now_ms, node = self._clocks.running_ms(), self.node
+        self.beats.turn(now_ms)
+        # Records that wake it are read in this turn: else every turn until the next look would wait for nothing.
+        moved = self._turn_control(now_ms, wanted=ready is not None and self.control.where in ready)
+        moved |= self.units.arrive()
+        node, epochs_moved = self.node, False
         if ready is None or self._epochs in ready:
-            changes = self.node.ledger.changes
+            changes = node.ledger.changes
             epochs_moved = self._turn_epochs()
-            known = self.node.ledger.changes == changes and not moved and not self.node.standing_by
+            known = node.ledger.changes == changes and not moved and not node.standing_by
             if known and ready is not None and len(ready) == 1:
                 return epochs_moved, True
-        for partition in sorted(self.node.partitions):
+        for partition in sorted(node.partitions):
             if ready is None or self._calls[partition] in ready:
                 moved |= self._turn_calls(partition)
         moved |= self._turn_all_requests(ready, epochs_moved=epochs_moved)
-        if self.node.standing_by:
-            self.standing.turn(self.node, ready)
-        moved |= self._tell(e.Ticked()) or epochs_moved
-        if self.node.standing_by and self.standing.stand_in(self.node):
-            moved |= self._tell(e.Ticked())
+        if node.standing_by:
+            self.standing.turn(node, ready)
+        moved |= self.steps.tell(e.Ticked()) or epochs_moved
+        if node.standing_by and self.standing.stand_in(node):
+            moved |= self.steps.tell(e.Ticked())
         return moved, False
 
     def _turn_all_requests(self, ready: Collection[TopicPartition] | None, *, epochs_moved: bool) -> bool:
@@ -143,29 +123,32 @@ class TransactionDriver:
     def _afterwards(self, *, only_own: bool) -> None:
         """Work that no node waits for, when all has left that others wait for."""
         self.log.poll_acks()
-        commits = self._commit_buffer.due(self.clock_ms(), at_once=False)
-        said = [] if only_own else self.checkpoints.turn(self.node.owned_partitions(), self.clock_ms())
+        now_ms, node = self._clocks.running_ms(), self.node
+        commits = self.steps.commits.due(now_ms, at_once=False)
+        said = [] if only_own else self.checkpoints.turn(node.owned_partitions(), now_ms)
         if commits or said:
             with self.log.batched():
-                self._write_commits(commits)
+                self.steps.send_commits(commits)
                 if said:
-                    self.log.send(self.topics.control, 0, said)
-        if self.trimming is not None and not only_own:
-            self.trimming.turn(self.node, self.claiming.owned, self._control_at, self.clock_ms())
+                    self.log.send(*self.control.where, said)
+        if not only_own:
+            self.trimming.turn(node, self.claiming.owned, self.control.position, now_ms)
 
     def report_figures(self, figures: Mapping[str, float]) -> None:
         """Heartbeats tell these figures besides, by name."""
-        self._figures.update(figures)
+        self.beats.figures.update(figures)
 
     def leave(self) -> None:
         """Give everything up, and wait until all that was written is on the log."""
-        self._write_commits(self._commit_buffer.due(self.clock_ms(), at_once=True))
-        self.log.send(self.topics.control, 0, self.claiming.leave())
+        self.steps.send_commits(self.steps.commits.due(self._clocks.running_ms(), at_once=True))
+        self.log.send(*self.control.where, self.claiming.leave())
         self.log.poll_acks(wait=True)
+
+    # --- waiting ----------------------------------------------------------------------------------------------------
 
     def waits_for(self) -> dict[TopicPartition, int]:
         """The positions at which something new would concern this node."""
-        found = {self._control: self._control_at, self._epochs: self.node.ledger.position}
+        found = {self.control.where: self.control.position, self._epochs: self.node.ledger.position}
         for number, partition in self.node.partitions.items():
             found[self._calls[number]] = partition.position
         for number, sequencer in self.node.sequencers.items():
@@ -182,219 +165,110 @@ class TransactionDriver:
     def is_quiet(self) -> bool:
         """Whether nothing is in work or to be written: only others can bring something, or much time."""
         ledger = self.node.ledger
-        return self.claiming.joined and not ledger.is_open(ledger.done + 1) and self._commit_buffer.is_empty
+        return self.claiming.joined and not ledger.is_open(ledger.done + 1) and self.steps.commits.is_empty
 
     @property
     def watches(self) -> bool:
-        """Whether an owner may be late soon for which this node stands by."""
-        return bool(self.node.standing_by) and self.standing.watches(self.node)
+        """Whether an owner may be late soon for which this node stands by, or a checkpoint may have been loaded."""
+        return bool(self.node.standing_by and self.standing.watches(self.node)) or bool(self.units.loading)
 
     # --- beginning --------------------------------------------------------------------------------------------------
 
     def _begin(self) -> None:
         """Read the control topic, and begin the ledger at the oldest checkpoint that may be needed."""
-        self._has_begun = True
+        self.has_begun = True
         self._read_control()
         begin = self.checkpoints.ledger()
         if begin is None:
             self.checkpoints.distrust()
-        self._start(begin)
+        self.units.begin(begin)
 
     def _begin_again(self, error: OffsetOutOfRange) -> None:
         """In place, with the checkpoints that there are by now: this node stood still, and topics were trimmed.
 
         Raises ``TopicsTrimmed`` where these are the same as the last time, and ``error`` where nothing was trimmed.
         """
-        topics, places = self.topics, range(self.node.ledger.partitions)
-        if self._has_begun and self._control_at < self.log.start_offset(topics.control, 0):
+        topics, places = self.job.topics, range(self.job.program.partitions)
+        if self.has_begun and self.control.position < self.log.start_offset(*self.control.where):
             logger.info("node %s takes a checkpoint of the control topic over: %s", self.claiming.node, error)
             self._read_control()  # what it works on follows the claims that it missed, in the next turn
             return
         starts = [self.log.start_offset(topics.epochs, 0)]
         starts += [self.log.start_offset(topics.calls, p) for p in places]
-        starts += [self.log.start_offset(topics.requests, s) for s in range(self.sequencers)]
+        starts += [self.log.start_offset(topics.requests, s) for s in range(self.job.sequencers)]
         if not any(starts):
             raise error
         logger.info("node %s begins anew: %s", self.claiming.node, error)
         self._read_control()
-        kept = [saved.name for p in places for saved in self.claiming.ownership.checkpoints(self.sequencers + p)]
+        kept = [saved.name for p in places for saved in self.claiming.ownership.checkpoints(self.job.sequencers + p)]
         if kept == self._stood_with:
             raise trimmed_away(topics.job, error) from error
         self._stood_with = kept
-        self._has_begun = False
+        self.has_begun = False
 
     def _read_control(self) -> None:
         def take(values: list[bytes]) -> None:
-            self.claiming.control(values, False, self.clock_ms())
+            self.claiming.control(values, False, self._clocks.running_ms())
 
-        topic, begin = control_topic(self.topics), self.claiming.restore
-        self._control_at = topic.read_on(self.log, self._control_at, lambda state, _: begin(state), take)
+        topic, begin = control_topic(self.job.topics), self.claiming.restore
+        self.control.position = topic.read_on(self.log, self.control.position, lambda state, _: begin(state), take)
 
-    def _start(self, begin: LedgerState | None) -> None:
-        self.begun = 0 if begin is None else begin.done
-        trying, end = Trying(self.claiming.node, self._apart), self.log.end_offset(self.topics.epochs, 0)
-        given = self.program, self.sequencers, self.config, begin, self._new_store, self.tally
-        self.node = TransactionNode(*given, trying, end)
+    # --- topics -----------------------------------------------------------------------------------------------------
 
-    def _take(self, partition: int) -> bool:
-        """Begin with the newest intact checkpoint; False if none is, and the ledger has to be read from its start."""
-        self.standing.begins(partition)
-        replied = last_reply(self.log, self.topics, partition)
-        calls_start = self.log.start_offset(self.topics.calls, partition)
-        for begin in self.checkpoints.newest(partition, self.begun):
-            state = begin.state
-            if state.calls_offset < calls_start:
-                if not self._is_kept(partition, begin.chain[-1].name):
-                    continue
-                # Another owner had read further by that epoch: what is gone belongs to it, or to earlier ones.
-                state = replace(state, calls_offset=calls_start)
-            commits = commits_from(self.log, self.topics, partition, state.commits_offset)
-            try:
-                self._tell(e.PartitionTaken(partition, replied, state, commits, begin.rests_on))
-            except (CheckpointDamaged, CheckpointMissing) as error:
-                self.checkpoints.say_damaged(error)
-                continue
-            self.checkpoints.begins(partition, begin)
-            return True
-        if self.begun:
+    def _turn_control(self, now_ms: int, *, wanted: bool) -> bool:
+        read = self.control.read(now_ms, lambda: self.claiming.needs_end(now_ms), wanted=wanted)
+        if read is None:
             return False
-        if calls_start:
-            place = f"{self.topics.calls}[{partition}] begins at {calls_start}"
-            raise OffsetOutOfRange(f"{place}, and no checkpoint of the partition can be begun with")
-        self._tell(e.PartitionTaken(partition, replied, None, commits_from(self.log, self.topics, partition, 0)))
-        self.checkpoints.begins(partition, None)
-        return True
-
-    def _is_kept(self, partition: int, name: str) -> bool:
-        """Whether the checkpoint is still one of those that the topics are kept for."""
-        self._read_control()
-        return name in [saved.name for saved in self.claiming.ownership.checkpoints(self.sequencers + partition)]
-
-    def _logged(self, partition: int, end: int) -> None:
-        self.node.hear(e.CommitsLogged(partition, end))
-
-    # --- others -----------------------------------------------------------------------------------------------------
-
-    def _beat(self) -> None:
-        now = self.clock_ms()
-        if self._beat_ms is None or not 0 <= now - self._beat_ms < self._heartbeat_interval_ms:
-            self._beat_ms = now
-            self._heartbeat_number += 1
-            beat = m.Heartbeat(FIRST_INCARNATION, self.claiming.node, self._heartbeat_number, stats=self._figures)
-            self.log.send(self.topics.heartbeats, 0, [m.encode(beat)])
-
-    def _turn_control(self, *, at_once: bool) -> bool:
-        now = self.clock_ms()
-        if not at_once and self._looked_ms is not None and 0 <= now - self._looked_ms < CONTROL_INTERVAL_MS:
-            return False
-        self._looked_ms = now
-        self.claiming.heard(self._heartbeats.read()[0], now)
-        # Where the node has to know that nothing more is there, the log is asked how far it goes.
-        asked = self.claiming.needs_end(now)
-        read = self.log.read if asked else self.log.poll
-        chunk = read(self.topics.control, 0, self._control_at, max_records=CONTROL_BATCH)
-        self._control_at = chunk.next_offset
-        at_end = len(chunk.values) < CONTROL_BATCH and (asked or not self.claiming.needs_end(now))
-        written = self.claiming.control(list(chunk.values), at_end, now)
+        self.claiming.heard(self._heard.read()[0], now_ms)
+        known = read.at_end and (read.asked or not self.claiming.needs_end(now_ms))
+        if read.at_end and not known:
+            self.control.look_again()
+        written = self.claiming.control(read.values, known, now_ms, self.units.abreast())
         if written:
-            self.log.send(self.topics.control, 0, written)
-        self.begun = max(self.begun, self.checkpoints.first_epoch_needed())
-        self.node.hear(e.EpochsCovered(self.begun + 1))
-        self._follow_claims()
-        return bool(chunk.values or written)
-
-    def _follow_claims(self) -> None:
-        owned, standing_by = set(self.claiming.owned), self.standing.units(self.node)
-        for unit in range(self.sequencers + self.node.ledger.partitions):
-            number, wanted = unit - self.sequencers, unit in owned or unit in standing_by
-            here = unit in self.node.sequencers if unit < self.sequencers else number in self.node.partitions
-            if wanted and unit not in owned:
-                self.node.hear(e.StandbyBegun(unit))  # first, so that it writes nothing
-            elif here and unit in owned and unit in self.node.standing_by:
-                self._promote(unit)
-            if wanted and not here and not self._begin_unit(unit):
-                self.checkpoints.distrust()
-                self._start(None)
-                return  # all that this node owns is taken again in the next turn
-            if here and not wanted:
-                self._tell(e.SequencerLost(unit) if unit < self.sequencers else e.PartitionLost(number))
-
-    def _begin_unit(self, unit: int) -> bool:
-        """False if the ledger has to be read from its start."""
-        if unit >= self.sequencers:
-            return self._take(unit - self.sequencers)
-        self._read_epochs_to_end()
-        needed, window = first_needed(self.node.ledger, unit), self.node.config.id_window
-        if self.log.start_offset(self.topics.requests, unit) <= needed:  # else epochs have ended: at the next look
-            among, log = self.sequencers, self.log
-            start = ids_from(log, self.topics, self.program, unit, sequencers=among, needed=needed, id_window=window)
-            self._tell(e.SequencerTaken(unit, start))
-        return True
-
-    def _promote(self, unit: int) -> None:
-        """A standby is the owner now, in place."""
-        self.promotions += 1
-        self.node.hear(e.StandbyPromoted(unit))
-        self._tell(e.Ticked())  # what it held back is sent before a snapshot may count on it
-        if unit >= self.sequencers:
-            self.checkpoints.promoted(unit - self.sequencers)
-
-    # --- transactions -----------------------------------------------------------------------------------------------
-
-    def _read_epochs_to_end(self) -> None:
-        end = self.log.end_offset(self.topics.epochs, 0)
-        while self.node.ledger.position < end:
-            chunk = self.log.read(self.topics.epochs, 0, self.node.ledger.position)
-            self._tell(e.EpochsRead(list(chunk.values), chunk.next_offset))
+            self.log.send(*self.control.where, written)
+        self.units.forget_covered()
+        self.units.follow()
+        return bool(read.values or written)
 
     def _turn_epochs(self) -> bool:
-        chunk = self.log.poll(self.topics.epochs, 0, self.node.ledger.position)
+        chunk = self.log.poll(*self._epochs, self.node.ledger.position)
         if chunk.values:
-            self.node.hear(e.EpochsRead(list(chunk.values), chunk.next_offset))
+            self.steps.hear(e.EpochsRead(list(chunk.values), chunk.next_offset))
         return bool(chunk.values)
 
     def _turn_calls(self, partition: int) -> bool:
-        chunk = self.log.poll(self.topics.calls, partition, self.node.partitions[partition].position)
+        chunk = self.log.poll(*self._calls[partition], self.node.partitions[partition].position)
         if chunk.values:
-            self.node.hear(e.CallsRead(partition, chunk.offsets.tolist(), list(chunk.values)))
+            self.steps.hear(e.CallsRead(partition, chunk.offsets.tolist(), list(chunk.values)))
         return bool(chunk.values)
 
     def _turn_requests(self, sequencer: int) -> bool:
         owned = self.node.sequencers[sequencer]
         if not owned.has_room:
             return False
-        where = self.topics.requests, sequencer, owned.position
-        chunk = self.log.poll(*where, max_records=REQUESTS_BATCH, max_bytes=REQUESTS_BYTES)
+        where = self._requests[sequencer]
+        chunk = self.log.poll(*where, owned.position, max_records=REQUESTS_BATCH, max_bytes=REQUESTS_BYTES)
         if chunk.values:
-            self.node.hear(e.RequestsRead(sequencer, chunk.offsets.tolist(), list(chunk.values), chunk.next_offset))
+            self.steps.hear(e.RequestsRead(sequencer, chunk.offsets.tolist(), list(chunk.values), chunk.next_offset))
         return bool(chunk.values)
 
-    def _tell(self, event: e.Event) -> bool:
-        """Step the node and send what follows, in one batch for each partition of the log."""
-        appends = self.node.step(event, self.wall_ms())
-        batches: dict[tuple[str, int], list[bytes]] = {}
-        for append in appends:
-            batches.setdefault(self._place(append), []).append(append.value)
-        for (topic, partition), values in batches.items():
-            if topic == self.topics.replies:
-                self.log.send(topic, partition, values, done=self.checkpoints.replies_sent(partition))
-            elif topic == self.topics.commits:
-                self._commit_buffer.add(partition, values, self.clock_ms())
-            else:
-                self.log.send(topic, partition, values)
-        return bool(appends)
 
-    def _write_commits(self, by_partition: Mapping[int, list[bytes]]) -> None:
-        for partition, values in by_partition.items():
-            self.log.send(self.topics.commits, partition, values, done=partial(self._logged, partition))
+class Beats:
+    """Signs of life of one node. ``figures`` are told with each, by name."""
 
-    def _place(self, append: Append) -> tuple[str, int]:
-        match append:
-            case AppendEpochs():
-                return self.topics.epochs, 0
-            case AppendCalls(partition):
-                return self.topics.calls, partition
-            case AppendCommit(partition):
-                return self.topics.commits, partition
-            case _:
-                return self.topics.replies, append.partition
+    def __init__(self, log: Log, topic: str, node: str, interval_ms: int) -> None:
+        self.figures: dict[str, float] = {}
+        self._log = log
+        self._topic = topic
+        self._node = node
+        self._interval_ms = interval_ms
+        self._number = 0
+        self._beat_ms: int | None = None
+
+    def turn(self, now_ms: int) -> None:
+        """Write one if it is due."""
+        if self._beat_ms is None or not 0 <= now_ms - self._beat_ms < self._interval_ms:
+            self._beat_ms = now_ms
+            self._number += 1
+            beat = m.Heartbeat(FIRST_INCARNATION, self._node, self._number, stats=self.figures)
+            self._log.send(self._topic, 0, [m.encode(beat)])

@@ -17,7 +17,6 @@ from nodes.errors import RunFailed, UnknownName
 from nodes.log import Log
 from nodes.machine import messages as m
 from nodes.machine.code_check import JobMismatch
-from nodes.machine.ownership.claims import Claiming
 from nodes.machine.ownership.code_rule import CodeRule
 from nodes.metrics.counters import MeteredCheckpoints
 from nodes.runtime.in_process_restarts import live
@@ -27,19 +26,18 @@ from nodes.runtime.stop_signals import StopSignals
 from nodes.runtime.user_modules import import_user_module, modules_near
 from nodes.settings.settings import Settings
 from nodes.transactions.bound_streams import Feeding
-from nodes.transactions.checkpoints.checkpointing import TransactionCheckpoints
 from nodes.transactions.checkpoints.compaction import CompactingChild
 from nodes.transactions.checkpoints.spill import spills_of
 from nodes.transactions.checkpoints.state_check import blamed
-from nodes.transactions.driver import TransactionDriver
+from nodes.transactions.composition import NodeOptions, Surroundings, composed
 from nodes.transactions.external_calls import ExternalCalls
 from nodes.transactions.function_timeout import FunctionWatch
 from nodes.transactions.job_start import begin
 from nodes.transactions.metrics.counters import MeteredTransactionLog, TransactionMeter
 from nodes.transactions.metrics.node import TransactionMetrics
+from nodes.transactions.steps import Clocks, TransactionJob
 from nodes.transactions.topics import FIRST_INCARNATION, create_topics
 from nodes.transactions.trial_epochs import TriedApart
-from nodes.transactions.trimming import Trimming
 from transactional.conflicts.nondeterminism import Nondeterministic
 from transactional.describing import version_of
 from transactional.epochs.pieces import WHOLE_BYTES
@@ -87,15 +85,18 @@ def wall_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _claiming(number: int, groups: tuple[int, int], settings: Settings, rule: CodeRule) -> Claiming:
-    """Every life of a node has a name of its own."""
-    return Claiming(
-        f"{number}-{uuid.uuid4().hex[:12]}",
-        number,
-        FIRST_INCARNATION,
-        sum(groups),
-        failure_timeout_ms=settings.node.failure_timeout_ms,
-        groups=groups,
+def node_options(settings: Settings, number: int, job: TransactionJob, rule: CodeRule) -> NodeOptions:
+    """The part of the settings that a node is told of; every life of a node has a name of its own."""
+    node = settings.node
+    return NodeOptions(
+        node=f"{number}-{uuid.uuid4().hex[:12]}",
+        number=number,
+        failure_timeout_ms=node.failure_timeout_ms,
+        heartbeat_interval_ms=node.heartbeat_interval_ms,
+        checkpoint_interval_ms=node.checkpoint_interval_ms,
+        trim_interval_ms=node.merged_checkpoint_interval_ms if node.truncate_internal_topics else 0,
+        replicas=node.replicas,
+        groups=(job.sequencers, job.program.partitions),  # they cost differently
         rule=rule,
     )
 
@@ -116,83 +117,46 @@ class TransactionProcess(NodeShell):
     ) -> None:
         super().__init__()
         log.prefer_latency(build=True)
-        self.topics = create_topics(log, program, sequencers)
-        log.tolerate_loss([self.topics.heartbeats], essential=[self.topics.control])
+        topics = create_topics(log, program, sequencers)
+        log.tolerate_loss([topics.heartbeats], essential=[topics.control])
         version = version_of(program)
-        key = begin(log, self.topics, program, sequencers, version)
-        counted = TransactionMeter()
-        # The watchdog's thread appends beside the loop: it has the log as it is.
-        plain_log, log = log, cast("Log", MeteredTransactionLog(log, self.topics, counted))
-        self.log = log
-        self.parent = os.getppid() if parent is None else parent
-        groups = sequencers, program.partitions  # they cost differently
-        claiming = _claiming(number, groups, settings, CodeRule(program.name, version, accept=accept_code))
-        self._codes: list[str] = []
-        spills = spills_of(settings)
-        checkpoints = self._checkpoints(settings, program.name, claiming, sequencers, counted)
+        key = begin(log, topics, program, sequencers, version)
         config = EpochConfig(compress_bytes=settings.node.compress_bytes or WHOLE_BYTES, answer_key=key)
+        spills = spills_of(settings)
+        job = TransactionJob(program, topics, sequencers, config, Store if spills is None else spills.store)
+        options = node_options(settings, number, job, CodeRule(program.name, version, accept=accept_code))
+        counted = TransactionMeter()
+        self.topics = topics
+        self.parent = os.getppid() if parent is None else parent
+        self.log = cast("Log", MeteredTransactionLog(log, topics, counted))
+        self._codes: list[str] = []
         self._watch = FunctionWatch(settings.node.function_timeout_ms)
         # A turn may be long: a node that takes over the work of others reads much. No node is to take that for death.
         self._watchdog = self.new_watchdog(
-            plain_log,
-            self.topics.heartbeats,
-            partial(m.encode, m.Heartbeat(FIRST_INCARNATION, claiming.node, 0)),
+            log,  # its thread appends beside the loop: it has the log as it is
+            topics.heartbeats,
+            partial(m.encode, m.Heartbeat(FIRST_INCARNATION, options.node, 0)),
             settings.node,
             function_timeout_ms=SILENT_AFTER_MS,
             look=self._watch.look,
         )
-        self.driver = TransactionDriver(
-            program,
-            self.topics,
-            log,
-            claiming,
-            checkpoints,
-            monotonic_ms,
-            wall_ms,
-            sequencers=sequencers,
-            config=config,
-            heartbeat_interval_ms=settings.node.heartbeat_interval_ms,
-            new_store=Store if spills is None else spills.store,
-            replicas=settings.node.replicas,
-            trimming=self._trimming(settings, plain_log, claiming.node, checkpoints, config),
-            apart=TriedApart(settings, self._watchdog.turned),
-        )
-        self.feeding = Feeding(log, program, sequencers)
-        self.outside = ExternalCalls(log, program, self.topics.requests, monotonic_ms, key)
-        self.metrics = TransactionMetrics(self.driver, self.outside, spills, settings, counted)
-
-    def _checkpoints(
-        self, settings: Settings, job: str, claiming: Claiming, sequencers: int, counted: TransactionMeter
-    ) -> TransactionCheckpoints:
-        """They are saved and merged beside the loop, with patience for a store that does not answer."""
         store = open_checkpoints(settings)
         patient = PatientCheckpoints(store, self.stop)
-        return TransactionCheckpoints(
+        around = Surroundings(
+            self.log,
             store,
-            job,
-            claiming.node,
-            claiming.ownership,
-            sequencers=sequencers,
-            interval_ms=settings.node.checkpoint_interval_ms,
-            saver=ThreadSaver("saver"),
-            merger=ThreadSaver("merger"),
-            compact=CompactingChild(settings, patient),
+            Clocks(monotonic_ms, wall_ms),
+            plain_log=log,
             saving_store=MeteredCheckpoints(patient, counted.plain),
-            reads_back=settings.node.truncate_internal_topics,
+            new_saver=ThreadSaver,
+            compact=CompactingChild(settings, patient),
+            apart=TriedApart(settings, self._watchdog.turned),
+            report=partial(logger.warning, "node %s: %s", options.node),
         )
-
-    def _trimming(
-        self, settings: Settings, log: Log, node: str, checkpoints: TransactionCheckpoints, config: EpochConfig
-    ) -> Trimming:
-        return Trimming(
-            log,
-            self.topics,
-            checkpoints,
-            id_window=config.id_window,
-            interval_ms=settings.node.merged_checkpoint_interval_ms if settings.node.truncate_internal_topics else 0,
-            saver=ThreadSaver("trimmer"),
-            report=partial(logger.warning, "node %s: %s", node),
-        )
+        self.driver = composed(job, options, around)
+        self.feeding = Feeding(self.log, program, sequencers)
+        self.outside = ExternalCalls(self.log, program, topics.requests, monotonic_ms, key)
+        self.metrics = TransactionMetrics(self.driver, self.outside, spills, settings, counted)
 
     def loop(self) -> None:
         """Work until stopped. Raises ``RunFailed`` where functions are not deterministic, or hang when run again."""

@@ -19,7 +19,8 @@ from multiprocessing import get_context
 from typing import Any
 
 from nodes.sim.many import fresh_base_seed
-from tests.sim import test_transactions, transactions_fleet
+from tests.sim import transactions_fleet
+from tests.sim.transactions import test_transactions
 from tests.sim.transactions_oracle import Tally
 
 

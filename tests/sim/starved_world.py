@@ -188,11 +188,11 @@ class StarvedWorld:
         waits = driver.waits_for()
         ready = [where for where in waits if log.end_offset(*where) > waits[where]]
         files, log.read_records, log.turning = len(self.stage.store.files), 0, True
-        driver.turn(ready if driver._has_begun else None)
+        driver.turn(ready if driver.has_begun else None)
         log.turning = False
         sent, log.outbox = log.outbox, []
         owned = set(driver.node.partitions)
-        ran, member.committed = driver.tally.committed - member.committed, driver.tally.committed
+        ran, member.committed = driver.steps.tally.committed - member.committed, driver.steps.tally.committed
         cost_ms = costs.turn + costs.read * (log.read_records + len(sent)) + costs.request * ran
         cost_ms += costs.file * max(0, len(self.stage.store.files) - files)
         cost_ms += costs.taken * len(owned - member.owned)

@@ -52,7 +52,7 @@ class Fleet(Stage):
         self.delay_ms = draw.choice([0, 50, 300, 300, 600])
         self.size = draw.randrange(2, 5)
         self.stalled_until: dict[str, int] = {}
-        self.savers: dict[str, list[SlowSaver]] = {}
+        self.savers: dict[str, dict[str, SlowSaver]] = {}
         self.logs: dict[str, LateLog] = {}
         self.late_ms = draw.choice([0, 0, 10, 60])  # at most, until what is sent arrives
         self.promoted: dict[str, int] = {}
@@ -85,12 +85,14 @@ class Fleet(Stage):
         self.logs[name] = late
         return late
 
-    def checkpoint_options(self, name: str) -> dict[str, Any]:
+    def more(self, name: str) -> dict[str, Any]:
         now_ms = lambda: self.now_ms  # noqa: E731
         saver = SlowSaver(now_ms, lambda: self.draw.randrange(self.delay_ms // 2, self.delay_ms + 1))
         merger = SlowSaver(now_ms, lambda: self.draw.randrange(100))
-        self.savers[name] = [saver, merger]
-        return {"saver": saver, "merger": merger}
+        loader = SlowSaver(now_ms, lambda: self.draw.randrange(self.delay_ms + 1))
+        beside = {"saver": saver, "merger": merger, "loader": loader}
+        self.savers[name] = beside
+        return {"new_saver": lambda what: beside.get(what) or self.new_saver(what)}
 
     def start(self, name: str) -> TransactionDriver:
         driver = super().start(name)
@@ -99,7 +101,7 @@ class Fleet(Stage):
 
     def kill(self, name: str, why: str) -> None:
         self.met.kills[why] = self.met.kills.get(why, 0) + 1
-        self.met.promotions += self.nodes[name][0].promotions
+        self.met.promotions += self.nodes[name][0].units.promotions
         self.logs.pop(name).dies(self.draw)
         del self.nodes[name], self.savers[name], self.promoted[name]
         self.stalled_until.pop(name, None)
@@ -119,9 +121,9 @@ class Fleet(Stage):
                 if self.log.end_offset(self.topics.control, 0) > notices:
                     self.doom(name, "after a notice", 30)
             for name in sorted(self.savers):
-                saver, merger = self.savers[name]
-                merger.go_on()
-                if did := saver.go_on():
+                beside = self.savers[name]
+                beside["merger"].go_on(), beside["loader"].go_on()
+                if did := beside["saver"].go_on():
                     self.met.saved += did
                     self.doom(name, "after a save", 0)
             for name in sorted(self.nodes):
@@ -134,8 +136,8 @@ class Fleet(Stage):
         driver, feeding = self.nodes[name]
         driver.turn()
         feeding.turn(driver.node.sequencers)
-        if driver.promotions > self.promoted[name]:
-            self.promoted[name] = driver.promotions
+        if driver.units.promotions > self.promoted[name]:
+            self.promoted[name] = driver.units.promotions
             self.doom(name, "after a promotion", 1_500)
         if self.draw.random() < self.kill_odds["at any time"]:
             self.doomed.setdefault(name, (self.now_ms, "at any time"))
@@ -203,7 +205,7 @@ class Fleet(Stage):
         self.births.clear()
         self.bear()
         self._check_counts()
-        self.met.restored += any(driver.begun for driver, _ in self.nodes.values())
+        self.met.restored += any(driver.steps.begun for driver, _ in self.nodes.values())
 
     def _check_counts(self) -> None:
         for key in self.keys:

@@ -21,6 +21,7 @@ from transactional.epochs.trimming import Trims
 from transactional.execution.crashing import Apart, Trying
 from transactional.node import TransactionNode
 from transactional.requests.requests import WireRequest, partition_of, request_record
+from transactional.state.restored import restored_state
 from transactional.state.snapshots import PartitionState, merged_replies, merged_rows, snapshot_bytes, snapshot_state
 from transactional.state.spilling import SpillingStore
 from transactional.state.store import Store
@@ -160,7 +161,11 @@ class World:
         if self.draw.random() < 0.3:  # some were too large to be written
             commits = [each for each in commits if self.draw.random() < 0.5]
         self.logged += len(commits)
-        taken = e.PartitionTaken(partition, self._last_reply(partition), snapshot, commits, chain[:-1])
+        window = life.node.config.id_window
+        state = None
+        if snapshot is not None:
+            state = restored_state(snapshot, chain[:-1], id_window=window, new_store=self._new_store)
+        taken = e.PartitionTaken(partition, self._last_reply(partition), state, commits)
         life.keep(life.node.step(taken, self.now_ms))
         self.chains[id(life.node.partitions[partition])] = chain
 

@@ -19,8 +19,6 @@ PRIVATE_LEFT = {
     "tests/integration/log/test_embedded_durability.py": 4,
     "tests/integration/log_child.py": 1,
     "tests/integration/log_makers.py": 1,
-    "tests/sim/starved_world.py": 1,
-    "tests/sim/transactions/test_control.py": 2,
     "tests/unit/nodes/log/kafka/direct/test_connection.py": 1,
     "tests/unit/nodes/log/kafka/test_blocks.py": 1,
     "tests/unit/nodes/log/kafka/test_topics.py": 1,

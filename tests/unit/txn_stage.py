@@ -5,20 +5,20 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, TypeAlias
 
 from nodes.checkpoints.saver import DirectSaver, Saver
 from nodes.log.contract import Log
 from nodes.log.memory import MemoryLog
-from nodes.machine.ownership.claims import Claiming
 from nodes.sim.store import MemoryCheckpoints
 from nodes.transactions.bound_streams import Feeding
-from nodes.transactions.checkpoints.checkpointing import TransactionCheckpoints
 from nodes.transactions.clients.client import TransactionClient
+from nodes.transactions.composition import NodeOptions, Surroundings, composed
 from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.job_start import begin
-from nodes.transactions.topics import FIRST_INCARNATION, create_topics
-from nodes.transactions.trimming import Trimming
+from nodes.transactions.steps import Clocks, TransactionJob
+from nodes.transactions.topics import create_topics
 from transactional import Context, Operator, Program
 from transactional.epochs.sequencer import EpochConfig
 from transactional.state.spilling import SpillingStore
@@ -104,8 +104,12 @@ class Stage:
         self.store = MemoryCheckpoints()
         self.nodes: dict[str, tuple[TransactionDriver, Feeding]] = {}
 
-    def checkpoint_options(self, name: str) -> dict[str, Any]:
-        """The saver and merger of this node, where these are others than itself."""
+    def new_saver(self, what: str) -> Saver[Any]:
+        """The worker beside a node's loop, by what it does."""
+        return self.new_trimmer() if what == "trimmer" else DirectSaver()
+
+    def more(self, name: str) -> dict[str, Any]:
+        """The surroundings of this node that are special, by field."""
         return {}
 
     def log_of(self, name: str) -> Log:
@@ -114,38 +118,13 @@ class Stage:
 
     def start(self, name: str) -> TransactionDriver:
         log = self.log_of(name)
-        units = SEQUENCERS + self.program.partitions
-        claiming = Claiming(name, -1, FIRST_INCARNATION, units, failure_timeout_ms=300)
-        checkpoints = TransactionCheckpoints(
-            self.store,
-            self.program.name,
-            name,
-            claiming.ownership,
-            sequencers=SEQUENCERS,
-            interval_ms=self.interval_ms,
-            reads_back=bool(self.trim_ms),
-            **self.checkpoint_options(name),
+        clocks = Clocks(lambda: self.now_ms, lambda: 1_000_000 + self.now_ms)
+        options = NodeOptions(
+            name, checkpoint_interval_ms=self.interval_ms, trim_interval_ms=self.trim_ms, replicas=self.replicas
         )
-        driver = TransactionDriver(
-            self.program,
-            self.topics,
-            log,
-            claiming,
-            checkpoints,
-            lambda: self.now_ms,
-            lambda: 1_000_000 + self.now_ms,
-            sequencers=SEQUENCERS,
-            new_store=self.new_store,
-            config=self.config,
-            replicas=self.replicas,
-            trimming=Trimming(
-                log,
-                self.topics,
-                checkpoints,
-                id_window=self.config.id_window,
-                interval_ms=self.trim_ms,
-                saver=self.new_trimmer(),
-            ),
+        job = TransactionJob(self.program, self.topics, SEQUENCERS, self.config, self.new_store)
+        driver = composed(
+            job, options, replace(Surroundings(log, self.store, clocks, new_saver=self.new_saver), **self.more(name))
         )
         self.nodes[name] = driver, Feeding(log, self.program, SEQUENCERS, lambda: time.monotonic() + self.skipped_s)
         return driver

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import chain
 from operator import itemgetter
 
 from transactional.conflicts.detection import Received, Reexecution, Share
@@ -40,7 +39,7 @@ from transactional.execution.execution import Execution
 from transactional.execution.site import Site
 from transactional.requests.replies import ReplyBook, records_of
 from transactional.state.logged_commits import LoggedCommits
-from transactional.state.snapshot_chain import Continuity
+from transactional.state.restored import RestoredState
 from transactional.state.snapshots import FORMAT_VERSION, LedgerState, PartitionState, Snapshot
 from transactional.state.spilling import SpillingStore
 from transactional.state.store import Store
@@ -72,7 +71,6 @@ class StatePartition:
         self._share = Share(limits.max_calls // partitions, limits.max_bytes // partitions)
         self.number = number
         self.epoch = FIRST_EPOCH
-        self._new_store = new_store
         self.store = new_store()
         self.replies = ReplyBook(id_window)
         self.committed = 0
@@ -156,25 +154,16 @@ class StatePartition:
         self.store.changed = {}
         return Snapshot(state, rows)
 
-    def restore(self, state: PartitionState, rests_on: Iterable[PartitionState] = ()) -> None:
-        """Go on from a snapshot; ``rests_on``: those before it, from the oldest on, the first of which holds all.
-
-        The ledger still holds all epochs after it. Read the calls from ``position`` on. Raises ``BrokenChain`` where
-        they do not continue each other.
-        """
+    def restore(self, state: RestoredState) -> None:
+        """Go on from there. The ledger still holds all epochs after it. Read the calls from ``position`` on."""
         assert state.partition == self.number, f"a snapshot of partition {state.partition} for partition {self.number}"
         self.epoch, self._begun = state.ledger.done + 1, state.ledger
         self.received.position = state.calls_offset
         self.commits_offset = state.commits_offset
         self.committed = state.committed
-        self.store = self._new_store()
+        self.store, self.replies = state.store, state.replies
         self._running = self._none_running()
-        continuity, self._wish.since = Continuity(), state.ledger.done
-        for each in chain(rests_on, (state,)):
-            continuity.follow(each)
-            self.store.apply({(operator, key): value for operator, key, value in each.items})
-            self.store.changed = {}
-            self.replies.follow(each)
+        self._wish.since = state.ledger.done
 
     def learn(self, values: Iterable[bytes]) -> int:
         """Records in which earlier owners have logged epochs, which this one need not run; gives how many are none."""

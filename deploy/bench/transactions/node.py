@@ -16,14 +16,15 @@ from typing import Any, BinaryIO, Generic, TypeVar
 
 import msgspec
 
+from nodes.checkpoints.saver import Saver
 from nodes.log.memory import MemoryLog
-from nodes.machine.ownership.claims import Claiming
 from nodes.sim.store import MemoryCheckpoints
-from nodes.transactions.checkpoints.checkpointing import TransactionCheckpoints
-from nodes.transactions.driver import TransactionDriver
+from nodes.transactions.composition import NodeOptions, Surroundings, composed
 from nodes.transactions.job_start import begin
 from nodes.transactions.process import GC_THRESHOLDS
-from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics, create_topics
+from nodes.transactions.steps import Clocks, TransactionJob
+from nodes.transactions.topics import TransactionTopics, create_topics
+from transactional.epochs.sequencer import EpochConfig
 from transactional.operators import Operator, Program
 from transactional.workloads import ycsb_t
 
@@ -155,18 +156,19 @@ class SimulatedNode:
         self.topics: TransactionTopics = create_topics(self.log, program, nodes)
         begin(self.log, self.topics, program, nodes)
         name = f"n{number:03}"
-        claiming = Claiming(
-            name, number, FIRST_INCARNATION, 2 * nodes, failure_timeout_ms=100_000, groups=(nodes, nodes)
+        self._beside: dict[str, Beside[Any]] = {}
+        options = NodeOptions(
+            name, number, failure_timeout_ms=100_000, checkpoint_interval_ms=1_000, groups=(nodes, nodes)
         )
-        self._saver, self._merger = Beside[Any](), Beside[Any]()
-        checkpoints = TransactionCheckpoints(
-            MemoryCheckpoints(), program.name, name, claiming.ownership, sequencers=nodes, interval_ms=1_000,
-            saver=self._saver, merger=self._merger,
-        )  # fmt: skip
-        self.driver = TransactionDriver(
-            program, self.topics, self.log, claiming, checkpoints, self.now_ms, self.now_ms, sequencers=nodes
+        around = Surroundings(
+            self.log, MemoryCheckpoints(), Clocks(self.now_ms, self.now_ms), new_saver=self._new_saver
         )
+        self.driver = composed(TransactionJob(program, self.topics, nodes, EpochConfig()), options, around)
         self._waits = self.driver.waits_for()
+
+    def _new_saver(self, what: str) -> Saver[Any]:
+        self._beside[what] = Beside[Any]()
+        return self._beside[what]
 
     def now_ms(self) -> int:
         """Virtual."""
@@ -183,8 +185,8 @@ class SimulatedNode:
         driver.turn(ready)
         self._waits = driver.waits_for()
         spent = time.thread_time_ns()
-        self._saver.run()
-        self._merger.run()
+        for each in self._beside.values():
+            each.run()
         sent, log.outbox = log.outbox, []
         return Turned(
             spent_us=(spent - began) / 1e3,
@@ -195,7 +197,7 @@ class SimulatedNode:
             joined=driver.claiming.joined,
             sequencers=sorted(driver.node.sequencers),
             partitions=sorted(driver.node.partitions),
-            reruns=driver.tally.rerun,
+            reruns=driver.steps.tally.rerun,
             epochs=driver.node.ledger.done,
         )
 

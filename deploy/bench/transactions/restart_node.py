@@ -34,7 +34,7 @@ def main() -> None:
         def check() -> None:
             nonlocal replied
             turned()
-            replies = process.driver.tally.replies
+            replies = process.driver.steps.tally.replies
             if replies != replied and replies < MOST_REPLIES:
                 replied = replies
                 read = {topic.removeprefix(f"{job}-txn-"): (t.records, t.size_bytes) for topic, t in meter.read.items()}

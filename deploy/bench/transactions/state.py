@@ -12,6 +12,7 @@ txn-state.json and txn-state.md.
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import resource
 import sys
@@ -19,24 +20,27 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 from deploy.bench.transactions.state_nodes import Steady, nodes
 from nexmark.pictures import write_files
 from nodes.checkpoints.object_store import ObjectCheckpoints
 from nodes.transactions.checkpoints.chains import SEGMENT_BYTES, load_file, merge_files, save_file, states
 from nodes.transactions.checkpoints.spill import Spills
-from nodes.transactions.process import SWITCH_S
+from nodes.transactions.process import GC_THRESHOLDS, SWITCH_S
 from transactional import Operator, Program
 from transactional.epochs.appends import AppendCalls
 from transactional.epochs.ledger import Ledger
 from transactional.epochs.messages import Forward, Kind, Request, call_message, to_bytes
 from transactional.epochs.pieces import Pieces, travelling
 from transactional.state.partition import StatePartition
+from transactional.state.restored import restored_state
 from transactional.state.store import Store
 
+T = TypeVar("T")
 CHANGED = 5_000
 SPILL_MB = 16
 
@@ -52,6 +56,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/txn-state"))
     options = parser.parse_args()
     sys.setswitchinterval(SWITCH_S)
+    gc.set_threshold(*GC_THRESHOLDS)  # as nodes do
     options.out.mkdir(parents=True, exist_ok=True)
     found: dict[str, Any] = {"keys": options.keys, "load": os.getloadavg()[0]}
     if options.only != "nodes":
@@ -111,12 +116,17 @@ def checkpoints(keys: int, folder: str) -> dict[str, float]:
     found["merging all, ms in another process"] = cpu_ms(merge)
     again = partition_with()
     newest = load_file(store, merged[-1].name)[1]
-    found["taking over all, ms"] = cpu_ms(lambda: again.restore(newest, states(store, merged[:-1])))
+    state, took_ms, waited_ms = beside(partial(restored_state, newest, states(store, merged[:-1]), id_window=1_000))
+    found |= {
+        "taking over all in a thread, ms": took_ms,
+        "longest wait of the loop meanwhile, taking over all, ms": waited_ms,
+    }
+    again.restore(state)
     assert again.store.copied() == partition.store.copied()
     return found
 
 
-def beside(work: Callable[[], bytes]) -> tuple[bytes, float, float]:
+def beside(work: Callable[[], T]) -> tuple[T, float, float]:
     """Its result in another thread, its CPU time, and the longest pause of this thread meanwhile, ms."""
     with ThreadPoolExecutor(1) as pool:
         taken = pool.submit(lambda: (began := time.thread_time(), work(), time.thread_time() - began)[1:])

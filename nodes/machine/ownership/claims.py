@@ -1,13 +1,13 @@
 """Claims without handing over: which units of a job this node works on, where overlap costs work and nothing else.
 
 Units are counted from 0, and what one is does not matter here. The node that is to have a unit claims it when it is
-free, released or its owner silent; the owner of one that should move releases it and works on until another has claimed
-it.
+free or its owner silent. The owner of one that should move releases it, and works on until another has claimed it: that
+one claims it once it is abreast.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from nodes.machine import facts as f
 from nodes.machine import messages as m
@@ -21,6 +21,8 @@ FORGET_AFTER_MS = 60_000
 """So long a member without units may be silent before another one says that it has left."""
 
 
+HELD_TIMES = 16
+"""So many suspicions' times a node may take to be abreast with a unit; then it claims what it has not loaded yet."""
 LOOKS = 3
 """Silences that make a suspect, after which a node that is none is taken to be at work."""
 
@@ -64,13 +66,20 @@ class Claiming:
         self.detector = self.member.detector
         self.sharing = Sharing(node, self.ownership, self.detector, self.groups)
         self.leaving = False
+        self._patience_ms = HELD_TIMES * failure_timeout_ms
         self._commands = 0
         self._owned: set[int] = set()
         self._released: dict[int, int] = {}
+        self._incoming: dict[int, int] = {}  # units that another one works on for this node, and since when
 
     @property
     def owned(self) -> list[int]:
         return sorted(self._owned)
+
+    @property
+    def incoming(self) -> list[int]:
+        """Units that this node claims once it is abreast: another one works on them until then."""
+        return sorted(self._incoming)
 
     @property
     def joined(self) -> bool:
@@ -84,8 +93,8 @@ class Claiming:
         """Records of the heartbeat topic."""
         self.member.heartbeats(values, now_ms)
 
-    def control(self, values: list[bytes], at_end: bool, now_ms: int) -> list[bytes]:
-        """Records of the control topic, in order; gives what to append to it.
+    def control(self, values: list[bytes], at_end: bool, now_ms: int, abreast: Collection[int] = ()) -> list[bytes]:
+        """Records of the control topic, in order; gives what to append to it. ``abreast``: units that it could claim.
 
         Raises ``BadMessage`` at one of a newer version, ``JobMismatch`` where the job goes on with other code.
         """
@@ -101,7 +110,7 @@ class Claiming:
                 return [] if self._rule.awaits else self._declared(self._rule, now_ms)
             return [m.encode(self.member.hello(now_ms))]
         self.detector.caught_up(now_ms)
-        return self._share_out(now_ms) if self.joined else []
+        return self._share_out(now_ms, abreast) if self.joined else []
 
     def _declared(self, rule: CodeRule, now_ms: int) -> list[bytes]:
         """The record that makes this node's code one of the job's, once it is known whether others are at work.
@@ -130,6 +139,7 @@ class Claiming:
         if self._rule is not None:
             self._rule.accepted(None)
         self._owned = set(self.ownership.owned_by(self.node))
+        self._incoming.clear()
 
     def leave(self) -> list[bytes]:
         """All that this node has is free."""
@@ -140,17 +150,24 @@ class Claiming:
         match fact:
             case f.NodeLeft(node) if node == self.node:
                 self._owned.clear()
+                self._incoming.clear()
             case f.CodeAccepted(version) if self._rule is not None:
                 self._rule.accepted(version)
             case f.PartitionClaimed(unit, node):
                 self.sharing.claimed(fact, now_ms)
+                self._incoming.pop(unit, None)
                 if node == self.node:
                     self._owned.add(unit)
                 else:
                     self._owned.discard(unit)
 
-    def _share_out(self, now_ms: int) -> list[bytes]:
-        decisions = self.sharing.decide(self.member.suspects(now_ms), now_ms)
+    def _share_out(self, now_ms: int, abreast: Collection[int]) -> list[bytes]:
+        running_ms, units = self.detector.running_ms, range(self.ownership.partitions)
+        late = {unit for unit, since_ms in self._incoming.items() if running_ms - since_ms >= self._patience_ms}
+        released = {unit for unit in units if self.ownership.released_to(unit) is not None} - self._owned
+        decisions = self.sharing.decide(self.member.suspects(now_ms), now_ms, released.difference(abreast, late))
+        due = released.intersection(decisions.due)
+        self._incoming = {unit: self._incoming.get(unit, running_ms) for unit in sorted(due)}
         written = [m.encode(m.Claim(self.incarnation, self.node, *claim)) for claim in decisions.claims]
         for unit, node in decisions.offers:
             version = self.ownership.version(unit)

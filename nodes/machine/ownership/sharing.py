@@ -25,6 +25,8 @@ class Decisions:
     offers: tuple[tuple[int, str], ...]
     again: bool
     """Whether time alone may change the decisions: an owner is silent, but not for long enough."""
+    due: tuple[int, ...] = ()
+    """Units that should be this node's and are not, by what it knows: just claimed, claimed before, or barred."""
 
 
 class Sharing:
@@ -67,15 +69,17 @@ class Sharing:
         inherited = self._wanted(alive | waiting, owners, keeping) if waiting else wanted
         claims: list[tuple[int, int]] = []
         offers: list[tuple[int, str]] = []
+        due: list[int] = []
         for unit, node in wanted.items():
             owner, version = owners[unit], ownership.version(unit) + 1
             if self._is_claimed(unit, owner, wanted, inherited, alive, waiting, keeping):
+                due.append(unit)
                 if self._claimed.get(unit) != version and unit not in barred:
                     self._claimed[unit] = version
                     claims.append((unit, version))
             elif owner == self.node and node != owner:
                 offers.append((unit, node))
-        return Decisions(tuple(claims), tuple(offers), bool(waiting))
+        return Decisions(tuple(claims), tuple(offers), bool(waiting), tuple(due))
 
     def _is_claimed(
         self,

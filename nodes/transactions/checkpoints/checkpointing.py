@@ -7,10 +7,10 @@ A checkpoint holds what has changed since the last one (``chains.py``), so its c
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from nodes.checkpoints.errors import CheckpointDamaged, CheckpointMissing
 from nodes.checkpoints.file_names import own_name
@@ -24,6 +24,7 @@ from nodes.transactions.checkpoints.chains import Part
 from nodes.transactions.checkpoints.compaction import Compact, CompactionFailed, Wish, compact_here
 from nodes.transactions.topics import FIRST_INCARNATION
 from transactional.state.partition import StatePartition
+from transactional.state.restored import RestoredState
 from transactional.state.snapshots import LedgerState, PartitionState, Snapshot
 from wcrdt.replica.slots import WINDOW_START
 
@@ -34,11 +35,15 @@ IDLE_INTERVALS = 10
 
 
 class Begin(NamedTuple):
-    """A checkpoint that a partition may begin with; ``rests_on`` raises while it is read where a file is bad."""
+    """A checkpoint that a partition begins with."""
 
-    state: PartitionState
-    rests_on: Iterable[PartitionState]
+    name: str
+    state: RestoredState
     chain: tuple[Part, ...]
+
+
+Restore: TypeAlias = Callable[[PartitionState, Iterable[PartitionState]], RestoredState]
+"""As ``restored_state``, for this job."""
 
 
 @dataclass(slots=True)
@@ -106,7 +111,7 @@ class TransactionCheckpoints:
         self._lives: dict[int, _Life] = {}
         self._begun: dict[int, ChainLife] = {}
         self.begun_with: dict[int, str] = {}
-        """Of each state partition that began with a checkpoint, or is about to: which."""
+        """Of each state partition that began with a checkpoint: which."""
         self._distrusted = 0
         self._replies_sent: dict[int, int] = {}
         self._replies_acked: dict[int, int] = {}
@@ -136,38 +141,39 @@ class TransactionCheckpoints:
         needed = self.first_epoch_needed()
         for unit in range(self.sequencers, self.ownership.partitions):
             for saved in self.ownership.checkpoints(unit):
-                found = self._loaded(saved.name) if saved.offset == needed else None
-                if found is not None:
-                    return found.state.ledger
+                if saved.offset != needed:
+                    continue
+                try:
+                    return chains.load_file(self.store, own_name(self.job, saved.name))[1].ledger
+                except (CheckpointDamaged, CheckpointMissing) as error:
+                    self.say_damaged(error)
         return None
 
-    def newest(self, partition: int, since: int) -> Iterator[Begin]:
-        """Checkpoints of epochs from ``since`` on, from the newest on, as far as they can be read."""
-        for saved in self.ownership.checkpoints(self.sequencers + partition):
-            if saved.offset >= since and (found := self._loaded(saved.name)) is not None:
-                self.begun_with[partition] = saved.name
-                yield found
+    def load(self, names: Iterable[str], restore: Restore) -> Begin | None:
+        """The first of these that is intact. For a thread beside the node's loop."""
+        for name in names:
+            try:
+                rests_on, newest = chains.load_file(self.store, own_name(self.job, name))
+                state = restore(newest, chains.states(self.store, rests_on, (name, newest)))
+            except (CheckpointDamaged, CheckpointMissing) as error:
+                self.say_damaged(error)
+                continue
+            size_bytes = sum(len(key) + len(value or b"") for _, key, value in newest.items)
+            return Begin(name, state, (*rests_on, Part(name, size_bytes)))
+        return None
 
     def begins(self, partition: int, begin: Begin | None) -> None:
-        """This node owns the partition now, and has begun with this checkpoint."""
+        """This node works on the partition from now on, beginning with this checkpoint."""
         self._begun[partition] = ChainLife() if begin is None else ChainLife(begin.chain, begin.state.ledger.done)
-        if begin is None:
-            self.begun_with.pop(partition, None)
+        self.begun_with.pop(partition, None)
+        if begin is not None:
+            self.begun_with[partition] = begin.name
         self._lives.pop(partition, None)
 
     def promoted(self, partition: int) -> None:
         """This node owns the partition now, in place: no checkpoint may rest upon those that others have made since."""
         self._begun[partition] = ChainLife(is_sound=False)
         self._lives.pop(partition, None)
-
-    def _loaded(self, name: str) -> Begin | None:
-        try:
-            rests_on, state = chains.load_file(self.store, own_name(self.job, name))
-        except (CheckpointDamaged, CheckpointMissing) as error:
-            self.say_damaged(error)
-            return None
-        chain = (*rests_on, Part(name, sum(len(key) + len(value or b"") for _, key, value in state.items)))
-        return Begin(state, chains.states(self.store, rests_on, (name, state)), chain)
 
     def say_damaged(self, error: Exception) -> None:
         logger.warning("node %s: %s; falling back to an older checkpoint, or to the log", self.node, error)

@@ -50,7 +50,7 @@ class TransactionMeter:
             return
         self._position = ledger.position
         if self._done is None or ledger.done < self._done:  # it has just begun, or begins anew
-            self._done = driver.begun
+            self._done = driver.steps.begun
             self.opened_s.clear()
         for number in range(self._done + 1, ledger.done + 1):
             self.epochs += 1

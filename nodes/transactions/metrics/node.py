@@ -38,13 +38,14 @@ class TransactionDesk(Desk):
         driver, meter = self.driver, self.meter
         owned = driver.node.owned_partitions()
         age_s = max((now_s - began_s for began_s in meter.opened_s.values()), default=0.0)
+        behind = [number for number, each in owned.items() if each.epoch <= driver.node.ledger.done]
         lags = {number: self._lag_s(number, wall_ms) for number in driver.node.owned_sequencers()}
         values = of_time(meter.plain, self._rates, now_s) | self._plain(now_s, age_s) | self._labelled()
         values["holon_lag_seconds"] = {(str(number),): lag_s for number, lag_s in lags.items()}
         return Figures(
             now_s,
             driver.claiming.joined,
-            tuple(number for number, each in sorted(owned.items()) if each.epoch <= driver.node.ledger.done),
+            tuple(sorted({*behind, *driver.units.loading_owned()})),
             max([age_s, *lags.values()]),
             values,
             {
@@ -64,7 +65,7 @@ class TransactionDesk(Desk):
 
     def _plain(self, now_s: float, age_s: float) -> dict[str, dict[Labels, float]]:
         driver, node, meter, outside = self.driver, self.driver.node, self.meter, self.outside
-        tally, claiming, owned = driver.tally, driver.claiming, driver.node.owned_partitions()
+        tally, claiming, owned = driver.steps.tally, driver.claiming, driver.node.owned_partitions()
         found: dict[str, float] = {
             "holon_txn_epochs": meter.epochs,
             "holon_txn_epoch_age_seconds": age_s,
@@ -82,7 +83,7 @@ class TransactionDesk(Desk):
             "holon_partitions_owned": len(owned),
             "holon_partitions_standby": len(node.partitions) - len(owned),
             "holon_standby_results_published": driver.standing.stood_in,
-            "holon_promotions": driver.promotions,
+            "holon_promotions": driver.units.promotions,
             "holon_members": len(claiming.ownership.members),
             "holon_steals": claiming.sharing.steals,
             "holon_checkpoints": meter.plain.checkpoints,
@@ -93,19 +94,19 @@ class TransactionDesk(Desk):
     def _labelled(self) -> dict[str, dict[Labels, float]]:
         driver, meter = self.driver, self.meter
         owned, info = driver.node.owned_partitions(), driver.claiming
-        sizes = meter.plain.checkpoint_bytes
+        sizes, aborted = meter.plain.checkpoint_bytes, driver.steps.tally.aborted
         sequencers = driver.node.sequencers
         values: dict[str, dict[Labels, float]] = {
-            "holon_node_info": {(driver.program.name, info.node, str(info.number), str(FIRST_INCARNATION)): 1.0},
-            "holon_txn_aborted": {(reason,): float(count) for reason, count in sorted(driver.tally.aborted.items())},
+            "holon_node_info": {(driver.job.program.name, info.node, str(info.number), str(FIRST_INCARNATION)): 1.0},
+            "holon_txn_aborted": {(reason,): float(count) for reason, count in sorted(aborted.items())},
             "holon_txn_requests_waiting": {
                 (str(number),): float(sequencers[number].pending) for number in driver.node.owned_sequencers()
             },
             "holon_txn_request_ids": {(str(number),): float(len(each.replies)) for number, each in owned.items()},
             "holon_checkpoint_size_bytes": {
-                (str(number),): float(sizes[driver.sequencers + number])
+                (str(number),): float(sizes[driver.job.sequencers + number])
                 for number in owned
-                if driver.sequencers + number in sizes
+                if driver.job.sequencers + number in sizes
             },
             "holon_txn_log_records": {},
             "holon_txn_log_bytes": {},
@@ -148,7 +149,7 @@ class TransactionMetrics(ServedMetrics):
         claiming = driver.claiming
         super().__init__(
             settings,
-            driver.program.name,
+            driver.job.program.name,
             claiming.node,
             claiming.number,
             counted.plain,

@@ -18,6 +18,7 @@ from nodes.transactions.topics import FIRST_INCARNATION
 from tests.unit.txn_stage import SEQUENCERS, Stage
 from transactional.epochs.ledger import Ledger
 from transactional.state.partition import StatePartition
+from transactional.state.restored import restored_state
 from transactional.state.snapshots import FORMAT_VERSION, PartitionState, ReplyState, snapshot_bytes
 
 UNIT = SEQUENCERS
@@ -125,7 +126,7 @@ def test_an_owner_whose_files_are_lost_writes_a_checkpoint_of_all() -> None:
     del stage.nodes["one"]
     other = stage.start("other")
     assert balances(stage) == [9] * 8
-    assert other.begun > 0, "it did not have to read the log from its start"
+    assert other.steps.begun > 0, "it did not have to read the log from its start"
 
 
 class Crash(Exception):
@@ -163,12 +164,12 @@ class Dying(Stage):
         driver.checkpoints.store = self.flaky()
         return driver
 
-    def checkpoint_options(self, name: str) -> dict[str, Any]:
+    def more(self, name: str) -> dict[str, Any]:
         flaky = self.flaky()
         return {
             "saving_store": flaky,
             "compact": compact_here(flaky, segment_bytes=100),
-            "merger": ToldLate(self),
+            "new_saver": lambda what: ToldLate(self) if what == "merger" else self.new_saver(what),
         }
 
     def flaky(self) -> FlakyCheckpoints:
@@ -228,7 +229,7 @@ def random_chain(store: MemoryCheckpoints, seed: int) -> tuple[list[Part], State
         order = [(0, min(offset, 8), [(n, f"r{n}") for n in fresh])]
         state = PartitionState(FORMAT_VERSION, 0, 0, 0, epoch, ledger.snapshot(), items, replies, order)
         parts.append(save_file(store, JOB, UNIT, (epoch, 0), tuple(parts), snapshot_bytes(state)))
-    expected.restore(load_file(store, parts[-1].name)[1], states(store, parts[:-1]))
+    expected.restore(restored_state(load_file(store, parts[-1].name)[1], states(store, parts[:-1]), id_window=5))
     return parts, expected
 
 
@@ -247,7 +248,7 @@ def test_merged_files_lead_to_what_they_were_made_of() -> None:
             parts = [*parts[:at], *made, *parts[end:]]
         loaded = list(states(store, parts))
         again = StatePartition(Ledger(program, 1), 0, id_window=5)
-        again.restore(loaded[-1], loaded[:-1])
+        again.restore(restored_state(loaded[-1], loaded[:-1], id_window=5))
         assert again.store.items == expected.store.items, f"seed {seed}"
         assert again.replies.changes(whole=True) == expected.replies.changes(whole=True), f"seed {seed}"
         assert again.committed == expected.committed

@@ -133,13 +133,13 @@ class World:
         if name in self.still:
             return
         driver, feeding = self.stage.nodes[name]
-        self.behind += 0 < driver._control_at < self.trimmed
+        self.behind += 0 < driver.control.position < self.trimmed
         driver.turn()
         feeding.turn(driver.node.sequencers)
         self.check(driver)
 
     def check(self, driver: TransactionDriver) -> None:
-        at, claiming = driver._control_at, driver.claiming
+        at, claiming = driver.control.position, driver.claiming
         name, ownership = claiming.node, claiming.ownership
         assert ownership.digest() == self.log.folded[at], f"node {name} at {at}"
         assert set(ownership.owned_by(name)) <= set(claiming.owned), name

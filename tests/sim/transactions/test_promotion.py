@@ -47,9 +47,10 @@ class SlowStore(Stage):
         del self.nodes[self.owner]
         self.until_promoted()
 
-    def checkpoint_options(self, name: str) -> dict[str, Any]:
-        self.savers.append(SlowSaver(lambda: self.now_ms, lambda: SAVE_MS))
-        return {"saver": self.savers[-1]}
+    def more(self, name: str) -> dict[str, Any]:
+        saver = SlowSaver(lambda: self.now_ms, lambda: SAVE_MS)
+        self.savers.append(saver)
+        return {"new_saver": lambda what: saver if what == "saver" else self.new_saver(what)}
 
     def spy(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Note which snapshots the partition is asked for; only the life of its chain may do so."""
@@ -136,7 +137,7 @@ def test_an_owner_that_was_a_standby_for_a_while_drops_the_snapshot_that_it_had_
     partition.want_snapshot()  # made, and nobody takes it: the claims have moved on
     driver.node.hear(e.StandbyBegun(SEQUENCERS + PLACE))
     checkpoints.turn(driver.node.owned_partitions(), stage.now_ms)
-    driver._promote(SEQUENCERS + PLACE)
+    driver.units._promote(SEQUENCERS + PLACE)
     before = len(stage.store.files)
     for _ in range(400):
         stage.turn()

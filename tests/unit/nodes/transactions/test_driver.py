@@ -9,14 +9,15 @@ import pytest
 from examples.bank import program
 from nodes.log.contract import TopicPartition
 from nodes.log.memory import MemoryLog
-from nodes.machine.ownership.claims import Claiming
 from nodes.sim.store import MemoryCheckpoints
-from nodes.transactions.checkpoints.checkpointing import TransactionCheckpoints
 from nodes.transactions.clients.client import TransactionClient
+from nodes.transactions.composition import NodeOptions, Surroundings, composed
 from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.job_start import begin
+from nodes.transactions.steps import Clocks, TransactionJob
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics, create_topics
 from transactional import Aborted
+from transactional.epochs.sequencer import EpochConfig
 from transactional.requests.requests import WireRequest
 
 SEQUENCERS = 2
@@ -33,25 +34,14 @@ class Stage:
         self.store = MemoryCheckpoints()
         self.nodes: dict[str, TransactionDriver] = {}
         self.topics: TransactionTopics = create_topics(self.log, program, SEQUENCERS)
+        self.job = TransactionJob(program, self.topics, SEQUENCERS, EpochConfig())
         begin(self.log, self.topics, program, SEQUENCERS)
         self.client = TransactionClient(self.log)
 
     def start(self, name: str) -> TransactionDriver:
-        units = SEQUENCERS + program.partitions
-        claiming = Claiming(name, -1, FIRST_INCARNATION, units, failure_timeout_ms=FAILURE_TIMEOUT_MS)
-        checkpoints = TransactionCheckpoints(
-            self.store, program.name, name, claiming.ownership, sequencers=SEQUENCERS, interval_ms=INTERVAL_MS
-        )
-        self.nodes[name] = TransactionDriver(
-            program,
-            self.topics,
-            self.log,
-            claiming,
-            checkpoints,
-            lambda: self.now_ms,
-            lambda: 1_000_000 + self.now_ms,
-            sequencers=SEQUENCERS,
-        )
+        options = NodeOptions(name, failure_timeout_ms=FAILURE_TIMEOUT_MS, checkpoint_interval_ms=INTERVAL_MS)
+        clocks = Clocks(lambda: self.now_ms, lambda: 1_000_000 + self.now_ms)
+        self.nodes[name] = composed(self.job, options, Surroundings(self.log, self.store, clocks))
         return self.nodes[name]
 
     def turn(self, times: int = 1) -> None:
@@ -167,8 +157,8 @@ def test_a_new_node_begins_at_the_checkpoints_and_reads_no_epoch_before_them() -
     assert ran > 20
     other = stage.start("other")
     assert stage.call("a3", "deposit", [1]) == 7
-    assert 0 < other.begun < ran
-    assert not other.node.ledger.epoch(other.begun).cuts
+    assert 0 < other.steps.begun < ran
+    assert not other.node.ledger.epoch(other.steps.begun).cuts
     assert stage.call("a0", "balance") == 6
 
 
@@ -192,7 +182,7 @@ def test_damaged_checkpoints_cost_time_and_nothing_else() -> None:
         stage.store.files[name] = data[:-1] + bytes([data[-1] ^ 1])
     other = stage.start("other")
     assert stage.call("a3", "deposit", [1]) == 7
-    assert other.begun == 0
+    assert other.steps.begun == 0
 
 
 def test_one_damaged_partition_makes_the_node_read_all() -> None:
@@ -212,5 +202,5 @@ def test_old_epochs_are_forgotten() -> None:
     stage = Stage()
     one = stage.start("one")
     stage.busy(rounds=12)
-    assert one.begun > 0
-    assert len(one.node.ledger.epochs) <= one.node.ledger.done - one.begun + 2
+    assert one.steps.begun > 0
+    assert len(one.node.ledger.epochs) <= one.node.ledger.done - one.steps.begun + 2

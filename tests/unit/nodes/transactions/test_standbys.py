@@ -5,8 +5,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from nodes.log.memory import MemoryLog
-from nodes.transactions.standbys import CALM_MS, PATIENCE_MS, SPEAK_MS, StandingBy
 from nodes.transactions.topics import TransactionTopics
+from nodes.transactions.units.standbys import CALM_MS, PATIENCE_MS, SPEAK_MS, StandingBy
 from transactional import events as e
 from transactional.epochs.appends import Append, AppendCommit, AppendEpochs
 from transactional.epochs.messages import Cut, to_bytes

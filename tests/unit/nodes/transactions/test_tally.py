@@ -50,8 +50,8 @@ def test_each_epoch_is_counted_once() -> None:
         meter.turn(driver)
     assert meter.epochs == driver.node.ledger.done >= 3
     assert sum(meter.rounds.counts) == sum(meter.epoch_durations.counts) == meter.epochs
-    assert driver.tally.committed == driver.tally.replies == 3
-    assert driver.tally.epochs == meter.epochs * program.partitions
+    assert driver.steps.tally.committed == driver.steps.tally.replies == 3
+    assert driver.steps.tally.epochs == meter.epochs * program.partitions
 
 
 def test_size_of_a_large_table_comes_from_a_part_of_it() -> None:

@@ -6,7 +6,7 @@ from nodes.machine import messages as m
 from nodes.machine.control_state import ControlState
 from nodes.machine.membership.pace import PROOF_TIMES
 from nodes.machine.ownership.assignment import shares
-from nodes.machine.ownership.claims import Claiming
+from nodes.machine.ownership.claims import HELD_TIMES, Claiming
 from nodes.machine.ownership.ownership import Ownership
 
 
@@ -22,13 +22,17 @@ LONG_MS = 2_000
 
 
 class Group:
-    """Nodes that share a control topic and hear each other every 20 ms, but for those that are ``dead``."""
+    """Nodes that share a control topic and hear each other every 20 ms, but for those that are ``dead``.
+
+    Those that are ``behind`` are abreast with no unit that comes to them.
+    """
 
     def __init__(self, *names: str) -> None:
         self.nodes = {name: Claiming(name, -1, 1, 4, failure_timeout_ms=100, forget_after_ms=LONG_MS) for name in names}
         self.topic = [m.encode(m.JobStarted(1, "job", 4))]
         self.read = dict.fromkeys(names, 0)
         self.dead: set[str] = set()
+        self.behind: set[str] = set()
         self.now_ms = 0
 
     def run(self, duration_ms: int) -> None:
@@ -40,7 +44,8 @@ class Group:
                 node, start = self.nodes[name], self.read[name]
                 node.heard(beats, self.now_ms)
                 self.read[name] = len(self.topic)
-                self.topic += node.control(self.topic[start:], True, self.now_ms)
+                abreast = [] if name in self.behind else node.incoming
+                self.topic += node.control(self.topic[start:], True, self.now_ms, abreast)
 
     def members(self, seen_by: str) -> list[str]:
         return sorted(self.nodes[seen_by].ownership.members)
@@ -115,3 +120,40 @@ def test_one_that_was_said_to_have_left_while_it_stood_still_joins_again() -> No
     group.run(2_000)
     assert group.members("a") == group.members("b") == ["a", "b"]
     assert len(group.nodes["a"].owned) == len(group.nodes["b"].owned) == 2
+
+
+def joined_by_one_behind() -> Group:
+    """Two nodes own two units each; to a third one, which has to load them, two units come."""
+    group = Group("a", "b", "c")
+    group.dead, group.behind = {"c"}, {"c"}
+    group.run(1_000)
+    group.dead = set()
+    group.run(300)
+    return group
+
+
+def test_the_former_owner_works_on_until_the_next_one_is_abreast() -> None:
+    group = joined_by_one_behind()
+    coming = group.nodes["c"].incoming
+    assert coming and group.nodes["c"].owned == []
+    assert sorted(group.nodes["a"].owned + group.nodes["b"].owned) == [0, 1, 2, 3]
+    group.behind = set()
+    group.run(200)
+    assert group.nodes["c"].owned == coming and group.nodes["c"].incoming == []
+    assert not set(coming) & set(group.nodes["a"].owned + group.nodes["b"].owned)
+
+
+def test_one_that_is_not_abreast_for_long_claims_what_it_has_not_loaded() -> None:
+    group = joined_by_one_behind()
+    coming = group.nodes["c"].incoming
+    group.run(HELD_TIMES * 100)
+    assert group.nodes["c"].owned == coming
+
+
+def test_what_another_one_should_have_instead_is_not_waited_for() -> None:
+    group = joined_by_one_behind()
+    coming = group.nodes["c"].incoming
+    group.dead = {"c"}
+    group.run(1_000)
+    assert sorted(group.nodes["a"].owned + group.nodes["b"].owned) == [0, 1, 2, 3]
+    assert all(group.nodes["a"].ownership.owner(unit) in ("a", "b") for unit in coming)

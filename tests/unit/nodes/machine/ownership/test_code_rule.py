@@ -77,7 +77,7 @@ class Fleet:
         self.read[name] = len(self.topic), len(self.beats)
         try:
             node.heard(self.beats[beats_at:], self.now_ms)  # a new node reads those of the dead too
-            self.topic += node.control(self.topic[at:], True, self.now_ms)
+            self.topic += node.control(self.topic[at:], True, self.now_ms, node.incoming)
         except JobMismatch as error:
             self.refused[name] = str(error)
             self.leave(name)

@@ -86,7 +86,7 @@ def test_a_chain_that_is_no_state_is_refused_and_an_older_one_is_used(
     del stage.nodes["one"]
     other = stage.start("other")
     assert {key: stage.call("account", key, "balance") for key in KEYS} == dict.fromkeys(KEYS, 4) | {KEYS[0]: 6}
-    assert other.begun > 0, "an older checkpoint was there"
+    assert other.steps.begun > 0, "an older checkpoint was there"
     assert f"checkpoint {name} holds" in caplog.text
 
 

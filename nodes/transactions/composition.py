@@ -1,0 +1,112 @@
+"""A transactional node put together: the one place that knows which part gets what, for processes and simulations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from nodes.checkpoints.saver import DirectSaver, Saver
+from nodes.checkpoints.store import CheckpointStore
+from nodes.log.contract import Log
+from nodes.machine.ownership.claims import Claiming
+from nodes.machine.ownership.code_rule import CodeRule
+from nodes.transactions.checkpoints.checkpointing import TransactionCheckpoints
+from nodes.transactions.checkpoints.compaction import Compact
+from nodes.transactions.driver import TransactionDriver
+from nodes.transactions.steps import Clocks, TransactionJob
+from nodes.transactions.topics import FIRST_INCARNATION
+from nodes.transactions.trimming import Trimming
+from transactional.execution.crashing import Apart
+
+NewSaver: TypeAlias = Callable[[str], Saver[Any]]
+"""By what it does: ``saver``, ``loader``, ``merger`` or ``trimmer``."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeOptions:
+    """Arguments of one node, times in ms. ``node``: its name, of which every life has another.
+
+    ``number``: -1 has none. ``trim_interval_ms`` 0: the job's topics are never trimmed. ``groups``, ``rule``: as in
+    ``Claiming``. ``replicas``: in all, the owner's included.
+    """
+
+    node: str
+    number: int = -1
+    failure_timeout_ms: int = 300
+    heartbeat_interval_ms: int = 50
+    checkpoint_interval_ms: int = 10_000
+    trim_interval_ms: int = 0
+    replicas: int = 1
+    groups: tuple[int, ...] = ()
+    rule: CodeRule | None = None
+
+
+def work_at_once(what: str) -> Saver[Any]:
+    """Nothing beside the node's loop: for simulations."""
+    return DirectSaver()
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """The log, the store and the threads of one node. ``plain_log``: for threads beside the loop, None: the same one.
+
+    ``saving_store``: where checkpoints are saved, None: ``store``. ``compact`` merges files, None: within the node.
+    """
+
+    log: Log
+    store: CheckpointStore
+    clocks: Clocks
+    plain_log: Log | None = None
+    saving_store: CheckpointStore | None = None
+    new_saver: NewSaver = work_at_once
+    compact: Compact | None = None
+    apart: Apart | None = None
+    report: Callable[[str], None] = lambda text: None
+
+
+def composed(job: TransactionJob, options: NodeOptions, around: Surroundings) -> TransactionDriver:
+    """The driver of one node."""
+    claiming = Claiming(
+        options.node,
+        options.number,
+        FIRST_INCARNATION,
+        job.units,
+        failure_timeout_ms=options.failure_timeout_ms,
+        groups=options.groups,
+        rule=options.rule,
+    )
+    checkpoints = TransactionCheckpoints(
+        around.store,
+        job.program.name,
+        options.node,
+        claiming.ownership,
+        sequencers=job.sequencers,
+        interval_ms=options.checkpoint_interval_ms,
+        saver=around.new_saver("saver"),
+        merger=around.new_saver("merger"),
+        compact=around.compact,
+        saving_store=around.saving_store,
+        reads_back=options.trim_interval_ms > 0,
+    )
+    trimming = Trimming(
+        around.log if around.plain_log is None else around.plain_log,
+        job.topics,
+        checkpoints,
+        id_window=job.config.id_window,
+        interval_ms=options.trim_interval_ms,
+        saver=around.new_saver("trimmer"),
+        report=around.report,
+    )
+    return TransactionDriver(
+        job,
+        around.log,
+        around.clocks,
+        claiming,
+        checkpoints,
+        trimming,
+        heartbeat_interval_ms=options.heartbeat_interval_ms,
+        replicas=options.replicas,
+        loader=around.new_saver("loader"),
+        apart=around.apart,
+    )

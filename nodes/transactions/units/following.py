@@ -1,0 +1,266 @@
+"""The units that a node works on: each is loaded beside the loop, then worked on or held warm, until others have it.
+
+Two rules for this file: the stages of a unit are those of a partition of any job (``partition_lifecycle``); until it is
+loaded the node's state machine knows nothing of it, and keeps the epochs that it will need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import NamedTuple
+
+from nodes.checkpoints.saver import Saver
+from nodes.log.contract import Log, OffsetOutOfRange
+from nodes.machine.ownership.claims import Claiming
+from nodes.machine.partition_lifecycle import STANDBY, Event, PartitionLifecycle, Stage
+from nodes.transactions.checkpoints.checkpointing import Begin, TransactionCheckpoints
+from nodes.transactions.orphaned_work import commits_from, ids_from, last_reply
+from nodes.transactions.steps import Steps, TransactionJob
+from nodes.transactions.units.standbys import StandingBy
+from transactional import events as e
+from transactional.epochs.sequencer import first_needed
+from transactional.state.restored import restored_state
+from transactional.state.snapshots import LedgerState
+
+NEAR_RECORDS = 100
+"""Of the epochs topic: who lacks fewer has them in a turn or two."""
+
+
+@dataclass(slots=True, eq=False)
+class Unit:
+    """One unit at this node. ``names``: checkpoints that are being loaded; ``since``: epochs after it are needed."""
+
+    number: int
+    lifecycle: PartitionLifecycle = field(default_factory=PartitionLifecycle)
+    names: tuple[str, ...] = ()
+    since: int = 0
+
+    @property
+    def is_standby(self) -> bool:
+        """Whether another node owns it."""
+        return self.lifecycle.stage in STANDBY
+
+
+class Loaded(NamedTuple):
+    """``begin`` None: none of the checkpoints is intact."""
+
+    unit: Unit
+    begin: Begin | None
+
+
+class Units:
+    """Of one node. ``loader`` does what takes long; ``read_control`` goes on to the control topic's end."""
+
+    def __init__(
+        self,
+        job: TransactionJob,
+        log: Log,
+        steps: Steps,
+        claiming: Claiming,
+        checkpoints: TransactionCheckpoints,
+        standing: StandingBy,
+        loader: Saver[Loaded],
+        read_control: Callable[[], None],
+    ) -> None:
+        self.promotions = 0
+        self._job = job
+        self._log = log
+        self._steps = steps
+        self._claiming = claiming
+        self._checkpoints = checkpoints
+        self._standing = standing
+        self._loader = loader
+        self._read_control = read_control
+        self._units: dict[int, Unit] = {}
+
+    def stages(self) -> dict[int, Stage]:
+        """By unit, ascending."""
+        return {number: unit.lifecycle.stage for number, unit in sorted(self._units.items())}
+
+    @property
+    def loading(self) -> list[Unit]:
+        """The units whose checkpoints are being loaded: the node does not know them yet."""
+        return [unit for unit in self._units.values() if unit.names and not unit.lifecycle.is_running]
+
+    def loading_owned(self) -> list[int]:
+        """The state partitions that nobody works on until this node has loaded them."""
+        return [unit.number - self._job.sequencers for unit in self.loading if not unit.is_standby]
+
+    def begin(self, ledger: LedgerState | None) -> None:
+        """Know nothing but this; all units are taken again."""
+        self._units = {}
+        self._steps.begin(ledger)
+
+    def abreast(self) -> list[int]:
+        """The incoming units that this node could go on with at once."""
+        incoming = [unit for unit in self._claiming.incoming if self._is_near(unit)]
+        if not incoming:
+            return []
+        end = self._log.end_offset(self._job.topics.epochs, 0)
+        return incoming if end - self._steps.node.ledger.position < NEAR_RECORDS else []
+
+    def _is_near(self, number: int) -> bool:
+        unit, ledger = self._units.get(number), self._steps.node.ledger
+        if unit is None or not unit.lifecycle.is_running:
+            return False
+        partition = self._steps.node.partitions.get(number - self._job.sequencers)
+        return partition is None or partition.epoch >= ledger.done
+
+    def follow(self) -> None:
+        """Take, promote and give up units, as the claims say."""
+        owned, node = set(self._claiming.owned), self._steps.node
+        wanted = owned.union(self._claiming.incoming, self._standing.units(node))
+        for number in range(self._job.units):
+            unit = self._units.get(number)
+            if number not in wanted:
+                if unit is not None:
+                    self._end(unit)
+            elif unit is None:
+                if not self._take(number, owns=number in owned):
+                    return  # all that this node owns is taken again at the next look
+            else:
+                self._go_on(unit, owns=number in owned)
+
+    def arrive(self) -> bool:
+        """Begin with what was loaded; False if that is nothing."""
+        finished = self._loader.finished()
+        for loaded in finished:
+            self._arrived(loaded)
+        return bool(finished)
+
+    def forget_covered(self) -> None:
+        """Epochs before all checkpoints that may be begun with are forgotten, unless what is loaded needs them."""
+        steps = self._steps
+        steps.begun = max(steps.begun, self._checkpoints.first_epoch_needed())
+        steps.hear(e.EpochsCovered(1 + min((steps.begun, *(unit.since for unit in self.loading)))))
+
+    # --- stages -----------------------------------------------------------------------------------------------------
+
+    def _take(self, number: int, *, owns: bool) -> bool:
+        """False if the ledger has to be read from its start."""
+        unit = self._units[number] = Unit(number)
+        if not owns:
+            unit.lifecycle.happens(Event.STOOD_BY)
+        return self._load(unit)
+
+    def _go_on(self, unit: Unit, *, owns: bool) -> None:
+        if unit.is_standby == owns:
+            was_running = unit.lifecycle.is_running
+            unit.lifecycle.happens(Event.CLAIMED if owns else Event.STOOD_BY)
+            if was_running and owns:
+                self._promote(unit.number)
+            elif was_running:
+                self._steps.hear(e.StandbyBegun(unit.number))
+        if unit.number < self._job.sequencers and not unit.lifecycle.is_running:
+            self._load_sequencer(unit)
+
+    def _promote(self, number: int) -> None:
+        """A standby is the owner now, in place."""
+        self.promotions += 1
+        self._steps.hear(e.StandbyPromoted(number))
+        self._steps.tell(e.Ticked())  # what it held back is sent before a snapshot may count on it
+        if number >= self._job.sequencers:
+            self._checkpoints.promoted(number - self._job.sequencers)
+
+    def _end(self, unit: Unit) -> None:
+        del self._units[unit.number]
+        was_running = unit.lifecycle.is_running
+        unit.lifecycle.happens(Event.ENDED)
+        if was_running:
+            number = unit.number - self._job.sequencers
+            self._steps.tell(e.SequencerLost(unit.number) if number < 0 else e.PartitionLost(number))
+
+    def _runs(self, unit: Unit, taken: e.SequencerTaken | e.PartitionTaken) -> None:
+        unit.names = ()
+        if unit.is_standby:
+            self._steps.hear(e.StandbyBegun(unit.number))  # first, so that it writes nothing
+        unit.lifecycle.happens(Event.LOADED)
+        unit.lifecycle.happens(Event.SCANNED)
+        self._steps.tell(taken)
+
+    # --- loading ----------------------------------------------------------------------------------------------------
+
+    def _load(self, unit: Unit) -> bool:
+        """False if the ledger has to be read from its start."""
+        if unit.number < self._job.sequencers:
+            self._load_sequencer(unit)
+            return True
+        begun = self._steps.begun
+        kept = [saved for saved in self._checkpoints.ownership.checkpoints(unit.number) if saved.offset >= begun]
+        if not kept:
+            return self._begin(unit, None)
+        unit.names, unit.since = tuple(saved.name for saved in kept), min(saved.offset for saved in kept)
+        loaded = self._loader.save(partial(self._loaded, unit, unit.names))
+        return loaded is None or self._arrived(loaded)
+
+    def _loaded(self, unit: Unit, names: tuple[str, ...]) -> Loaded:
+        """Beside the node's loop."""
+        window, new_store = self._job.config.id_window, self._job.new_store
+        return Loaded(
+            unit, self._checkpoints.load(names, partial(restored_state, id_window=window, new_store=new_store))
+        )
+
+    def _arrived(self, loaded: Loaded) -> bool:
+        unit, begin = loaded
+        if self._units.get(unit.number) is not unit:
+            return True  # it is another's by now
+        begin = None if begin is None else self._with_calls(unit, begin)
+        if begin is None and unit.names != self._names(unit):
+            return self._load(unit)  # there are newer ones
+        return self._begin(unit, begin)
+
+    def _names(self, unit: Unit) -> tuple[str, ...]:
+        kept, begun = self._checkpoints.ownership.checkpoints(unit.number), self._steps.begun
+        return tuple(saved.name for saved in kept if saved.offset >= begun)
+
+    def _with_calls(self, unit: Unit, begin: Begin) -> Begin | None:
+        """The checkpoint with a place among its calls that there is; None: it is none that they are kept for."""
+        start = self._log.start_offset(self._job.topics.calls, unit.number - self._job.sequencers)
+        if begin.state.calls_offset >= start:
+            return begin
+        self._read_control()
+        if begin.name not in [saved.name for saved in self._checkpoints.ownership.checkpoints(unit.number)]:
+            return None
+        # Another owner had read further by that epoch: what is gone belongs to it, or to earlier ones.
+        return begin._replace(state=replace(begin.state, calls_offset=start))
+
+    def _begin(self, unit: Unit, begin: Begin | None) -> bool:
+        """Work on a state partition from there on; False if the ledger has to be read from its start.
+
+        Raises ``OffsetOutOfRange`` where that is gone.
+        """
+        log, topics, partition = self._log, self._job.topics, unit.number - self._job.sequencers
+        if begin is None and self._steps.begun:
+            self._checkpoints.distrust()
+            self.begin(None)
+            return False
+        if begin is None and (start := log.start_offset(topics.calls, partition)):
+            place = f"{topics.calls}[{partition}] begins at {start}"
+            raise OffsetOutOfRange(f"{place}, and no checkpoint of the partition can be begun with")
+        state = None if begin is None else begin.state
+        self._standing.begins(partition)
+        replied = last_reply(log, topics, partition)
+        commits = commits_from(log, topics, partition, 0 if state is None else state.commits_offset)
+        self._checkpoints.begins(partition, begin)
+        self._runs(unit, e.PartitionTaken(partition, replied, state, commits))
+        return True
+
+    def _load_sequencer(self, unit: Unit) -> None:
+        job, log, steps = self._job, self._log, self._steps
+        self._read_epochs_to_end()
+        needed, window = first_needed(steps.node.ledger, unit.number), job.config.id_window
+        if log.start_offset(job.topics.requests, unit.number) <= needed:  # else epochs have ended: at the next look
+            among = job.sequencers
+            start = ids_from(
+                log, job.topics, job.program, unit.number, sequencers=among, needed=needed, id_window=window
+            )
+            self._runs(unit, e.SequencerTaken(unit.number, start))
+
+    def _read_epochs_to_end(self) -> None:
+        epochs, steps = self._job.topics.epochs, self._steps
+        end = self._log.end_offset(epochs, 0)
+        while steps.node.ledger.position < end:
+            chunk = self._log.read(epochs, 0, steps.node.ledger.position)
+            steps.tell(e.EpochsRead(list(chunk.values), chunk.next_offset))
