@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from nodes.log.contract import Log, TopicPartition
@@ -15,7 +15,7 @@ INTERVAL_MS = 20
 class ControlRecords:
     """A read. ``at_end``: it may go on behind them only by what was written since; ``asked``: the log has said so."""
 
-    values: list[bytes]
+    values: Sequence[bytes]
     at_end: bool
     asked: bool
     next_offset: int
@@ -47,7 +47,7 @@ class ControlReader:
         at_end = len(chunk.values) < BATCH
         if at_end:
             self._looked_ms = now_ms
-        return ControlRecords(list(chunk.values), at_end, asked, chunk.next_offset)
+        return ControlRecords(chunk.values, at_end, asked, chunk.next_offset)
 
     def look_again(self) -> None:
         """The end matters since what was read: the next read is due, and asks for it."""

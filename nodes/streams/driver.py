@@ -20,6 +20,7 @@ from nodes.machine import events as e
 from nodes.machine.broadcast.pieces import PIECE_BYTES
 from nodes.machine.config import Wanted
 from nodes.machine.node import Node
+from nodes.runtime.control_reader import ControlReader
 from nodes.runtime.heartbeat_reader import HeartbeatReader
 from nodes.streams.io.fetching import Fetched, Fetching
 from nodes.streams.io.joining import Joining
@@ -30,8 +31,7 @@ from nodes.streams.jobs import Topics
 from nodes.streams.notices import Notices
 from nodes.streams.truncation import Truncation
 
-CONTROL_BATCH = 1000
-ASSIGN_INTERVAL_MS = 20
+BROADCAST_BATCH = 1000
 LOOK_INTERVAL_MS = 20
 LARGE_READ_BYTES = 4 << 20
 """Half of what a read gives at most: beyond it there is probably more."""
@@ -81,7 +81,6 @@ class Driver:
         self.merger = DirectSaver() if merger is None else merger
         self.loading = 0
         self.input_records = 0
-        self._control_at = control_at
         self._storing = Storing(checkpoints, node.run, node.ownership, crashpoint, report)
         self._joining = Joining(log, checkpoints, node.run, node.ownership, report)
         self._fetching = Fetching(self._joining, self._fetch)
@@ -90,7 +89,7 @@ class Driver:
         self._begun = False
         self._notices = Notices(node, report)
         self.heartbeat_reader = HeartbeatReader(log, self.topics.heartbeats, self.topics.group_heartbeats)
-        self._control = TopicPartition(self.topics.control, 0)
+        self.control = ControlReader(log, self.topics.control, control_at)
         self._broadcast = [TopicPartition(self.topics.broadcast, p) for p in range(node.run.partitions)]
         self._source = [TopicPartition(self.topics.source, p) for p in range(node.run.partitions)]
         self._broadcast_at = [0] * node.run.partitions
@@ -99,7 +98,6 @@ class Driver:
         self._events: list[e.Event] = []  # not told yet
         self._told = self._slow = False
         self._broadcast_at_end = True
-        self._assigned_ms: int | None = None
 
     def report_figures(self, figures: Mapping[str, float]) -> None:
         """The next heartbeats tell these besides, by name."""
@@ -161,7 +159,7 @@ class Driver:
 
     def waits_for(self) -> dict[TopicPartition, int]:
         """The positions at which something new would concern this node."""
-        positions = {self._control: self._control_at}
+        positions = {self.control.where: self.control.position}
         for partition, offset in enumerate(self._broadcast_at):
             if not self._fetching.waits(partition):
                 positions[self._broadcast[partition]] = offset
@@ -182,30 +180,21 @@ class Driver:
                 self.tell(loaded)
 
     def _turn_control(self, ready: Collection[TopicPartition] | None) -> bool:
-        now = self.now_ms()
-        due = self._assigned_ms is None or now - self._assigned_ms >= ASSIGN_INTERVAL_MS or now < self._assigned_ms
-        if not due and ready is not None and self._control not in ready:
-            return False
-        # Where the node has to know that nothing more is there, the log is asked how far it goes.
-        asked = due and self.node.needs_end()
-        read = self.log.read if asked else self.log.poll
+        wanted = ready is None or self.control.where in ready
         try:
-            chunk = read(self.topics.control, 0, self._control_at, max_records=CONTROL_BATCH)
+            read = self.control.read(self.now_ms(), self.node.needs_end, wanted=wanted)
         except OffsetOutOfRange as error:
-            lost = self.truncation.beyond_end(self.topics.control, 0, self._control_at)
-            raise lost or self._joining.fell_behind(self.topics.control, 0, self._control_at) from error
-        if not chunk.values and not due:
+            topic, position = self.topics.control, self.control.position
+            lost = self.truncation.beyond_end(topic, 0, position)
+            raise lost or self._joining.fell_behind(topic, 0, position) from error
+        if read is None:
             return False
-        self._control_at = chunk.next_offset
-        at_end = len(chunk.values) < CONTROL_BATCH
-        if at_end:
-            self._assigned_ms = now
-        self._events.append(e.ControlRead(chunk.values, at_end, asked, chunk.next_offset))
+        self._events.append(e.ControlRead(read.values, read.at_end, read.asked, read.next_offset))
         self._tell_events()
-        if at_end and not asked and self.node.needs_end():
-            self._assigned_ms = None  # so it is asked in the next turn
+        if read.at_end and not read.asked and self.node.needs_end():
+            self.control.look_again()  # so it is asked in the next turn
             self.hurry = True
-        return bool(chunk.values)
+        return bool(read.values)
 
     def _turn_heartbeats(self) -> bool:
         values, more = self.heartbeat_reader.read(self.node.heartbeats.group)
@@ -224,7 +213,7 @@ class Driver:
                 continue
             offset = self._broadcast_at[partition]
             try:
-                chunk = self.log.poll(self.topics.broadcast, partition, offset, max_records=CONTROL_BATCH)
+                chunk = self.log.poll(self.topics.broadcast, partition, offset, max_records=BROADCAST_BATCH)
             except (LogTruncated, OffsetOutOfRange) as error:
                 self._tell_events()  # it may set all positions back
                 if self.truncation.broadcast_lost(partition, offset, error):
@@ -233,7 +222,7 @@ class Driver:
                     self._go_on_from(self._fetching.again(partition, offset))
                 moved = self.hurry = True
                 continue
-            self._broadcast_at_end &= len(chunk.values) < CONTROL_BATCH
+            self._broadcast_at_end &= len(chunk.values) < BROADCAST_BATCH
             if chunk.values:
                 self._broadcast_at[partition] = chunk.next_offset
                 self._events.append(e.BroadcastRead(partition, chunk.values, chunk.next_offset))

@@ -8,7 +8,7 @@ import secrets
 import signal
 import threading
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from types import FrameType
 
 from holon.job import Job
@@ -33,6 +33,7 @@ from nodes.runtime.log_opening import outputs_in_transactions
 from nodes.runtime.node_process import NodeShell, named_errors
 from nodes.runtime.process_start import IDLE_WAIT_S, monotonic_ms, node_log
 from nodes.runtime.stop_signals import StopSignals
+from nodes.runtime.turns import Wait, turn_until
 from nodes.settings.settings import Settings
 from nodes.streams.control_history import History
 from nodes.streams.crashing_records import RecordsApart
@@ -102,6 +103,8 @@ class NodeProcess(NodeShell):
         history = History(log, run.job) if history is None else history
         self._parent = parent
         self._leaving = threading.Event()
+        self._asked = False  # the node has been told that it should leave
+        self._turns_loading = 0
         self._watchdog = self.new_watchdog(
             log,
             heartbeat_topic(run.job),
@@ -174,7 +177,7 @@ class NodeProcess(NodeShell):
         self._topics.start()
         try:
             with named_errors(self.config.node, self._stood, but=(LogTruncated,)):
-                self._turn_until_left()
+                turn_until(self._has_left, self._turn, self.log, self._watchdog, self.metrics)
                 self.driver.finish()
         except LogTruncated as error:
             raise self.driver.truncation.tell(error) from error.__cause__
@@ -189,32 +192,25 @@ class NodeProcess(NodeShell):
             raise RunFailed(left.reason if self._parent is None else left.reason.partition("\n")[0])
         return left.ending
 
-    def _turn_until_left(self) -> None:
-        asked, loading = False, 0
-        ready: list[TopicPartition] | None = None
-        while self.node.left is None:
-            self._watchdog.turned()
-            if self._topics.problem is not None:
-                raise RunFailed(f"node {self.config.node}: {self._topics.problem}")
-            if self.stop.is_set() or self.node.work.stopping:
-                self._leaving.set()
-            if self.stop.is_set() and not asked:
-                asked = True
-                self.driver.tell(StopRequested())
-            else:
-                loading = loading + 1 if not self.driver.turn(ready) and self.driver.loading else 0
-                ready = self._wait(loading)
-                self._look_upstream()
-            self.metrics.turned()
-
-    def _wait(self, loading: int) -> list[TopicPartition] | None:
-        """For something to do; where it is, or None: anywhere."""
+    def _turn(self, ready: Collection[TopicPartition] | None) -> Wait | None:
+        if self._topics.problem is not None:
+            raise RunFailed(f"node {self.config.node}: {self._topics.problem}")
+        if self.stop.is_set() or self.node.work.stopping:
+            self._leaving.set()
+        if self.stop.is_set() and not self._asked:
+            self._asked = True
+            self.driver.tell(StopRequested())
+            return None
+        moved = self.driver.turn(ready or None)
+        self._turns_loading = self._turns_loading + 1 if not moved and self.driver.loading else 0
+        self._look_upstream()
         if self.driver.hurry or self.node.left is not None:
             return None
-        wait_s = LOADING_WAIT_S if 0 < loading < LOADING_WAITS else IDLE_WAIT_S
-        wait_s = min(wait_s, self.node.work.replicas.patience_ms / 1000)
-        with self.metrics.idle():
-            return self.log.wait(self.driver.waits_for(), wait_s) or None
+        wait_s = LOADING_WAIT_S if 0 < self._turns_loading < LOADING_WAITS else IDLE_WAIT_S
+        return Wait(self.driver.waits_for(), min(wait_s, self.node.work.replicas.patience_ms / 1000))
+
+    def _has_left(self) -> bool:
+        return self.node.left is not None
 
     def _stood(self) -> str:
         """Where the node was, and what to do next: for the text of an error."""

@@ -223,7 +223,7 @@ class TransactionDriver:
         known = read.at_end and (read.asked or not self.claiming.needs_end(now_ms))
         if read.at_end and not known:
             self.control.look_again()
-        written = self.claiming.control(read.values, known, now_ms, self.units.abreast())
+        written = self.claiming.control(list(read.values), known, now_ms, self.units.abreast())
         if written:
             self.log.send(*self.control.where, written)
         self.units.forget_covered()

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 import uuid
+from collections.abc import Collection
 from functools import partial
 from typing import cast
 
@@ -14,7 +15,7 @@ from nodes.checkpoints.opening import open_checkpoints
 from nodes.checkpoints.saver import ThreadSaver
 from nodes.checkpoints.store_retries import PatientCheckpoints
 from nodes.errors import RunFailed, UnknownName
-from nodes.log import Log
+from nodes.log import Log, TopicPartition
 from nodes.machine import messages as m
 from nodes.machine.code_check import JobMismatch
 from nodes.machine.ownership.code_rule import CodeRule
@@ -23,6 +24,7 @@ from nodes.runtime.in_process_restarts import live
 from nodes.runtime.node_process import NodeShell, named_errors
 from nodes.runtime.process_start import IDLE_WAIT_S, monotonic_ms, node_log
 from nodes.runtime.stop_signals import StopSignals
+from nodes.runtime.turns import Wait, turn_until
 from nodes.runtime.user_modules import import_user_module, modules_near
 from nodes.settings.settings import Settings
 from nodes.transactions.bound_streams import Feeding
@@ -53,7 +55,7 @@ CUT_WAIT_S = 0.001
 QUIET_WAIT_S = 0.04
 """Where nothing is in work: half the time between heartbeats, which is as often as others have to be looked after."""
 WATCH_WAIT_S = 0.005
-"""Between two looks whether the owner of something is late that a standby has ready."""
+"""Between two looks whether an owner is late for which something is ready, or a load has ended."""
 SWITCH_S = 0.0005
 """So long another thread (that saves checkpoints) runs on while the loop wants to: Python's 5 ms are an epoch."""
 SILENT_AFTER_MS = 10_000
@@ -166,7 +168,7 @@ class TransactionProcess(NodeShell):
         try:
             with named_errors(name):
                 with self.metrics.serving():
-                    self._turns()
+                    turn_until(self._is_over, self._turn, self.log, self._watchdog, self.metrics)
                 self.driver.leave()
         except JobMismatch as error:
             self.driver.leave()  # others have its work at once
@@ -184,23 +186,20 @@ class TransactionProcess(NodeShell):
         finally:
             self._watchdog.stop()
 
-    def _turns(self) -> None:
-        ready = None
-        while not self.stop.is_set() and os.getppid() == self.parent:
-            self._watchdog.turned()
-            self.driver.turn(ready)
-            self._remark_codes()
-            self._tell_raised()
-            fed = self.feeding.turn(self.driver.node.owned_sequencers())
-            fed |= self.outside.turn(self.driver.node.owned_partitions())
-            # The effects of all read records have been performed: only the log, or the time, can bring more.
-            soon = self.driver.is_waiting or self.outside.running
-            quiet_s = QUIET_WAIT_S if self.driver.is_quiet else IDLE_WAIT_S
-            idle_s = WATCH_WAIT_S if self.driver.watches else quiet_s
-            wait_s = 0.0 if fed else CUT_WAIT_S if soon else idle_s
-            self.metrics.turned()
-            with self.metrics.idle():
-                ready = self.log.wait(self.driver.waits_for() | self.feeding.waits_for(), wait_s)
+    def _is_over(self) -> bool:
+        return self.stop.is_set() or os.getppid() != self.parent
+
+    def _turn(self, ready: Collection[TopicPartition] | None) -> Wait:
+        self.driver.turn(ready)
+        self._remark_codes()
+        self._tell_raised()
+        fed = self.feeding.turn(self.driver.node.owned_sequencers())
+        fed |= self.outside.turn(self.driver.node.owned_partitions())
+        # The effects of all read records have been performed: only the log, or the time, can bring more.
+        soon = self.driver.is_waiting or self.outside.running
+        quiet_s = QUIET_WAIT_S if self.driver.is_quiet else IDLE_WAIT_S
+        idle_s = WATCH_WAIT_S if self.driver.watches else quiet_s
+        return Wait(self.driver.waits_for() | self.feeding.waits_for(), 0.0 if fed else CUT_WAIT_S if soon else idle_s)
 
     def _tell_raised(self) -> None:
         """Where in the program's code was raised what has aborted transactions."""

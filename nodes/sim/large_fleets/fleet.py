@@ -317,7 +317,7 @@ class LargeFleet:
             self.shared.replica.drop_for_all(member.node.replica.dropped_through_ms)
             if picture(member.node.replica) != picture(self.shared.replica):
                 raise InvariantBroken(f"the replica of {member.name}, which shares nothing, is not the shared one")
-            offset = member.driver._control_at
+            offset = member.driver.control.position
             if self._folded(offset) != member.node.ownership.digest():
                 raise InvariantBroken(f"the ownership of {member.name} is not what is on the log up to {offset}")
         if self._folded(self.shared.control_at) != self.shared.ownership.digest():

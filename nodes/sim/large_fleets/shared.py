@@ -164,12 +164,15 @@ class SharedNode(Node):
 class SharedDriver(Driver):
     """The real driver, but what is shared has been read already."""
 
+    _shared_out_ms: int | None = None
+    """When the node last decided on claims."""
+
     def _turn_control(self, ready: Collection[TopicPartition] | None) -> bool:
         shared, now = self._shared_by(), self.now_ms()
         news = bool(shared.inboxes[self.node.config.node])
-        due = self._assigned_ms is None or now - self._assigned_ms >= self.node.config.heartbeat_interval_ms
+        due = self._shared_out_ms is None or now - self._shared_out_ms >= self.node.config.heartbeat_interval_ms
         if news or due:
-            self._assigned_ms = now
+            self._shared_out_ms = now
             self._events.append(e.ControlRead([], True, True, shared.control_at))
             self._tell_events()
         return news
