@@ -1,5 +1,6 @@
 """Maps as columns keep the laws, and hold what maps of objects hold, in every form in which elements come."""
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +18,9 @@ from wcrdt import (
     Lattice,
     MapOf,
     Max,
+    MaxBy,
     Min,
+    MinBy,
     PairOf,
     PNCounter,
     RecordOf,
@@ -38,6 +41,7 @@ BIG = st.sampled_from([-(2**63), 2**63 - 1, 2**62, 0, 1])
 KEYS = st.sampled_from([SMALL, BIG, TEXTS, BYTES, PAIRS, TIED]).flatmap(lambda kind: kind)
 ONE_KIND = {"ints": SMALL, "big ints": BIG, "texts": TEXTS, "bytes": BYTES, "pairs": PAIRS, "all": KEYS}
 COUNTS = st.one_of(st.integers(0, 3), st.sampled_from([2**62, 2**63 - 1, -1]))
+PAYLOADS = st.sampled_from([SMALL, TEXTS, BYTES, PAIRS, TIED]).flatmap(lambda kind: kind)
 RECORD = RecordOf(count=GCounter(), top=Max(), mean=Average())
 
 INNER: dict[str, tuple[Lattice[Any, Any], Any]] = {
@@ -55,6 +59,12 @@ INNER: dict[str, tuple[Lattice[Any, Any], Any]] = {
     "max": (Max(), INTS),
     "max of floats": (Max(), st.floats(allow_nan=True)),
     "min": (Min(), st.one_of(SMALL, ADDED)),
+    "maxby": (MaxBy(), st.tuples(SMALL, PAYLOADS)),
+    "maxby of numbers": (MaxBy(), st.tuples(st.one_of(BIG, ADDED), st.tuples(SMALL, SMALL))),
+    "maxby first": (MaxBy(ties="first"), st.tuples(SMALL, PAYLOADS)),
+    "minby": (MinBy(), st.tuples(st.sampled_from([0.0, -0.0, 1.5, math.inf, math.nan]), TEXTS)),
+    "minby first": (MinBy(ties="first"), st.tuples(SMALL, st.integers(0, 3))),
+    "record of maxby": (RecordOf(n=GCounter(), best=MaxBy()), st.tuples(COUNTS, st.tuples(SMALL, SMALL))),
     "record": (RECORD, st.tuples(COUNTS, INTS, SMALL)),
     "pair": (PairOf(Min(), Sum()), st.tuples(SMALL, ADDED)),
 }
@@ -88,6 +98,9 @@ def as_objects(inner: Lattice[Any, Any]) -> Lattice[Any, Any]:
         return RecordOf({name: as_objects(inner[name]) for name in inner.value})
     if isinstance(inner, PairOf):
         return PairOf(as_objects(Min()), as_objects(Sum()))
+    if isinstance(inner, (MaxBy, MinBy)):
+        ties = "first" if inner.shape() == "first" else "all"
+        return type(f"{type(inner).__name__}Object", (type(inner),), {"__slots__": ()})(ties)
     if isinstance(inner, Histogram):
         return type("HistogramObject", (Histogram,), {"__slots__": ()})(inner.bounds)
     return type(f"{type(inner).__name__}Object", (type(inner),), {"__slots__": ()})()
@@ -159,6 +172,8 @@ def test_a_map_of_columns_is_columns() -> None:
         (Histogram([1, 3]), numbers),
         (Max(), numbers * 0.5),
         (Min(), numbers),
+        (MaxBy(), (numbers, (numbers, ["a", "b", "c", "d", "e"]))),
+        (MinBy(ties="first"), (numbers * 0.5, numbers)),
         (RECORD, (numbers, numbers, numbers)),
     ):
         state = MapOf(inner)

@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from holon.columnar.payloads import Texts
 from nodes.compiled import loading as compiled
-from wcrdt import Average, GCounter, MapOf, Max, RecordOf, Sum
+from wcrdt import Average, GCounter, MapOf, Max, MaxBy, RecordOf, Sum
 
 DELTA_BATCHES = 10
 INT_BYTES = 8
@@ -40,11 +40,12 @@ def inner_of(name: str) -> tuple[Any, int]:
         "sum of floats": (Sum(), 1),
         "max": (Max(), 1),
         "average of floats": (Average(), 2),
+        "max by": (MaxBy(), 2),
         "record": (RecordOf(count=GCounter(), top=Max(), sum=Sum()), 3),
     }[name]
 
 
-AGGREGATES = ("count", "sum", "sum of floats", "max", "average of floats", "record")
+AGGREGATES = ("count", "sum", "sum of floats", "max", "average of floats", "max by", "record")
 
 
 def columns(name: str, kind: str, keys: int, rows: int, batch: int) -> list[tuple[Any, Any]]:
@@ -59,6 +60,8 @@ def columns(name: str, kind: str, keys: int, rows: int, batch: int) -> list[tupl
             part = prices / 100
         elif name == "record":
             part = (np.ones(batch, np.int64), prices, prices)
+        elif name == "max by":
+            part = (prices, draw.integers(0, 10**6, batch))
         elif name == "count":
             part = np.ones(batch, np.int64)
         # A batch has a buffer of its own, as one of decoded records has.

@@ -192,6 +192,7 @@ def columns_from_wire(wire: list[type_of_wire], leaf: Leaf) -> KeyedColumns:
     require(len(wire) > 3, "columns of keys were expected")
     try:
         keys = keys_from_wire(wire[1:-1])
+        require(keys.order() is None, "keys must ascend, each once")
         found = KeyedColumns(KeyIndex.of(keys), leaf.from_wire(wire[-1], keys.rows), keys.rows)
     except DecodeError:
         raise

@@ -130,11 +130,11 @@ class ExtremeLeaf(Leaf):
         return found
 
     def of_lattices(self, lattices: Sequence[Any]) -> Self:
-        return self._of(self._checked(numbers_of_column([each._best for each in lattices])))
+        return self.of_numbers([each._best for each in lattices])
 
-    @staticmethod
-    def _checked(column: NDArray[Any]) -> NDArray[Any]:
-        return column
+    def of_numbers(self, numbers: list[Any]) -> Self:
+        """A leaf with these numbers. Raises ``Unfit``."""
+        return self._of(numbers_of_column(numbers))
 
     @property
     def size_bytes(self) -> int:

@@ -49,12 +49,23 @@ class Keys(NamedTuple):
 
     def order(self) -> Indices | None:
         """The rows in the order of keys; None where they are in order and differ."""
+        columns = self.sort_columns()
+        if ascend(columns):
+            return None
+        return np.argsort(columns[0]) if len(columns) == 1 else np.lexsort(columns[::-1])
+
+    def sort_columns(self) -> list[Any]:
+        """Columns to sort by, the first one first."""
         columns: list[Any] = []
         for part in self.parts:
             columns += sort_columns(part) if isinstance(part, Spans) else [part]
-        if _ascend(columns):
-            return None
-        return np.argsort(columns[0]) if len(columns) == 1 else np.lexsort(columns[::-1])
+        return columns
+
+    def joined(self, other: Keys) -> Keys:
+        """The rows of both, in columns of their own. Raises ``Unfit`` for keys of another form."""
+        if self.form != other.form:
+            raise Unfit
+        return Keys(self.form, [_joined(mine, theirs) for mine, theirs in zip(self.parts, other.parts, strict=True)])
 
     def to_wire(self) -> list[type_of_wire]:
         wire: list[type_of_wire] = [self.form]
@@ -63,8 +74,16 @@ class Keys(NamedTuple):
         return wire
 
 
+def _joined(mine: Part, theirs: Part) -> Part:
+    if not isinstance(mine, Spans) or not isinstance(theirs, Spans):
+        return np.concatenate([mine, theirs])  # type: ignore[list-item]
+    ends = np.cumsum(np.concatenate([mine.lengths, theirs.lengths]))
+    buffer = np.frombuffer(mine.joined() + theirs.joined() + bytes(8), np.uint8)
+    return Spans(buffer, np.concatenate([np.zeros(1, np.int64), ends[:-1]]), ends)
+
+
 def keys_from_wire(wire: list[type_of_wire]) -> Keys:
-    """Inverse of ``Keys.to_wire``, for keys that ascend, each once. Raises as decoders do."""
+    """Inverse of ``Keys.to_wire``, for at least one row, in any order. Raises as decoders do."""
     require(len(wire) > 0 and type(wire[0]) is str, "a form of keys was expected")
     form, rest = wire[0], list(wire[1:])
     forms = form.strip("()")
@@ -86,7 +105,7 @@ def keys_from_wire(wire: list[type_of_wire]) -> Keys:
         parts.append(spans)
     keys = Keys(form, parts)
     require(not rest and all(_rows(part) == keys.rows for part in parts), "columns of keys differ in length")
-    require(keys.rows > 0 and keys.order() is None, "keys must ascend, each once")
+    require(keys.rows > 0, "no keys are no columns")
     return keys
 
 
@@ -100,7 +119,7 @@ def _objects(form: str, part: Part) -> list[Any]:
     return [row.decode() for row in part.tolist()] if form == "s" else part.tolist()
 
 
-def _ascend(columns: list[Any]) -> bool:
+def ascend(columns: list[Any]) -> bool:
     """Whether each row is above the one before it."""
     tied: Any = True
     rises: Any = False

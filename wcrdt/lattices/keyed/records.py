@@ -9,11 +9,13 @@ import numpy as np
 
 from wcrdt.codec import require
 from wcrdt.lattice import type_of_wire
+from wcrdt.lattices.arguments import MaxBy, MinBy
 from wcrdt.lattices.columns import Groups, Indices
 from wcrdt.lattices.counters import GCounter, PNCounter
 from wcrdt.lattices.exact_sums.sums import Average, Sum
 from wcrdt.lattices.extremes import Max, Min
 from wcrdt.lattices.histogram import Histogram
+from wcrdt.lattices.keyed.arguments import ArgumentLeaf
 from wcrdt.lattices.keyed.extremes import ExtremeLeaf
 from wcrdt.lattices.keyed.keys import Unfit
 from wcrdt.lattices.keyed.leaves import AnyLattice, Leaf, Mask
@@ -27,6 +29,8 @@ _KINDS: dict[type, type[Leaf]] = {
     Sum: SumLeaf,
     Average: AverageOfFloatsLeaf,
     Histogram: HistogramLeaf,
+    MaxBy: ArgumentLeaf,
+    MinBy: ArgumentLeaf,
     Max: ExtremeLeaf,
     Min: ExtremeLeaf,
 }
