@@ -1,4 +1,4 @@
-"""Modules that the process of a node imports at its start: each costs every start processor time and memory."""
+"""Modules that a node imports before its arguments are converted, when typer imports pydantic: each costs a start."""
 
 from __future__ import annotations
 
