@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import compileall
 import os
 import signal
 import sys
@@ -46,10 +45,6 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.setdefault("SIM_BASE_SEED", str(fresh_base_seed()))
     if config.getoption("--nightly"):
         os.environ["SIM_NIGHT"] = "1"
-    if sys.dont_write_bytecode and not hasattr(config, "workerinput"):
-        # Thousands of processes that tests start would compile the same sources anew: 0.3 s of processor time each.
-        for room in ("wcrdt", "holon", "transactional", "nodes", "nexmark"):
-            compileall.compile_dir(TESTS.parent / room, quiet=2)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

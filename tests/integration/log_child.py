@@ -12,7 +12,9 @@ import sys
 
 from nodes.log import EmbeddedLog, TopicPartition
 from nodes.log.embedded.environment import Environment
+from nodes.log.embedded.folder import LogFolder
 from nodes.log.embedded.lock_file import READER_LOCK
+from nodes.log.embedded.open_environments import registry
 
 
 def append(path: str, partition: str, name: str, rounds: str, batch: str, size: str) -> None:
@@ -74,8 +76,11 @@ def create(path: str, partitions: str) -> None:
 
 
 def environment_of(log: EmbeddedLog, partition: int) -> Environment:
-    """The files of a partition that has been used."""
-    return log._open["t", partition].env
+    """The files of a partition that has been used; the log that has it open goes on to hold it."""
+    path = LogFolder(log.path).partition_path("t", partition)
+    store = registry().acquire(path, f"partition {partition}", "none", 1.0)
+    registry().release(store)
+    return store.env
 
 
 def say(line: str) -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+
+import pytest
 
 from holon.columnar.loops import install
 from nodes.compiled import loading as compiled
 from nodes.log import EmbeddedLog, Log, MemoryLog
+from nodes.log.embedded import log as embedded_log
 from nodes.log.embedded.columns import Gatherer
 from tests.integration.kafka_broker import session_log
 
@@ -50,7 +54,9 @@ def _embedded_columns(folder: Path, clock: HandClock | None) -> Log:
     """Values as columns, also where little is read."""
     assert compiled.ensure(), "numba is part of the development environment"
     log = EmbeddedLog(folder, max_record_bytes=6 << 20, **({"clock_ms": clock} if clock else {}))
-    log._gatherer = Gatherer(small_bytes=0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(embedded_log, "Gatherer", partial(Gatherer, small_bytes=0))
+        log.use_columns()
     install(None)  # the log keeps them; other tests of this process do without
     return log
 

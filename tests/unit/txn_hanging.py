@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from typing import cast
+from types import FrameType
 
 from transactional import Aborted, Context, Operator, Program
-from transactional.execution.execution import Execution
+from transactional.execution import rerun
 from transactional.execution.interrupting import step_of
 
 it = Operator("it", partitions=3)
@@ -98,8 +98,10 @@ chances: list[bool] = []
 
 
 def is_again() -> bool:
-    step = step_of(sys._getframe(1))
-    return step is not None and cast("Execution", step.execution)._site.here is None
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals is not vars(rerun):
+        frame = frame.f_back
+    return frame is not None
 
 
 program = Program("hanging", [it])

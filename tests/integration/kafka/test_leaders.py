@@ -24,10 +24,10 @@ def ends() -> Iterator[tuple[Wire, socket.socket]]:
     theirs.close()
 
 
-def answered(ends: tuple[Wire, socket.socket], body: bytes) -> dict[int, Leader] | Lost:
-    """The leaders that the client makes of that answer."""
+def answered(ends: tuple[Wire, socket.socket], body: bytes, number: int = 1) -> dict[int, Leader] | Lost:
+    """The leaders that the client makes of that answer to its request of this number."""
     wire, peer = ends
-    thread = threading.Thread(target=lambda: (peer.recv(1000), peer.sendall(reply(1, body))))
+    thread = threading.Thread(target=lambda: (peer.recv(1000), peer.sendall(reply(number, body))))
     thread.start()
     found = fetch_cluster(wire, ["t"])
     thread.join(PLENTY_S)
@@ -47,10 +47,9 @@ def test_leaders_are_told_with_their_epochs(ends: tuple[Wire, socket.socket]) ->
 
 
 def test_an_answer_that_breaks_off_anywhere_is_none(ends: tuple[Wire, socket.socket]) -> None:
-    wire, _ = ends
     for size in range(len(METADATA)):
-        wire._next = 0
-        assert isinstance(answered(ends, METADATA[:size]), Lost), size
+        assert isinstance(answered(ends, METADATA[:size], number=size + 1), Lost), size
+    assert not isinstance(answered(ends, METADATA, number=len(METADATA) + 1), Lost)
 
 
 def test_ends_of_epochs_are_asked_for_and_told_by_partition(ends: tuple[Wire, socket.socket]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,15 +11,16 @@ import lmdb
 import pytest
 
 from nodes.log import EmbeddedLog, Fsync, LogError, LogUnavailable
-from tests.integration.log_child import environment_of
+from nodes.log.embedded import environment
 from tests.integration.processes import until
 
 
 class CountingEnvironment:
     """LMDB's environment with a count of syncs, which may fail."""
 
-    def __init__(self, inner: lmdb.Environment) -> None:
+    def __init__(self, inner: lmdb.Environment, options: dict[str, Any]) -> None:
         self._inner = inner
+        self.options = options
         self.syncs = 0
         self.broken = False
 
@@ -33,15 +34,30 @@ class CountingEnvironment:
         return getattr(self._inner, name)
 
 
+class Engine:
+    """The module ``lmdb`` with another way to open environments."""
+
+    def __init__(self, open_environment: Callable[..., CountingEnvironment]) -> None:
+        self.open = open_environment
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(lmdb, name)
+
+
 @contextmanager
 def counted(path: Path, fsync: Fsync, interval_ms: int) -> Iterator[tuple[EmbeddedLog, CountingEnvironment]]:
-    with EmbeddedLog(path, fsync, interval_ms) as log:
+    opened: list[CountingEnvironment] = []
+
+    def open_counting(*arguments: Any, **options: Any) -> CountingEnvironment:
+        opened.append(CountingEnvironment(lmdb.open(*arguments, **options), options))
+        return opened[-1]
+
+    with EmbeddedLog(path, fsync, interval_ms) as log, pytest.MonkeyPatch.context() as patch:
         log.create_topic("t", 1)
+        patch.setattr(environment, "lmdb", Engine(open_counting))
         log.end_offset("t", 0)
-        environment = environment_of(log, 0)
-        counting = CountingEnvironment(environment._env)
-        environment._env = counting  # type: ignore[assignment]
-        yield log, counting
+        (disk,) = opened
+        yield log, disk
 
 
 def refused() -> Any:
@@ -78,11 +94,9 @@ def test_none_syncs_only_when_told_to(tmp_path: Path) -> None:
 
 
 def test_batch_leaves_it_to_each_commit(tmp_path: Path) -> None:
-    with EmbeddedLog(tmp_path / "log", "batch") as log:
-        log.create_topic("t", 1)
+    with counted(tmp_path / "log", "batch", 1) as (log, disk):
         log.append("t", 0, [b"a"])
-        assert environment_of(log, 0)._env.flags()["sync"]
-        assert environment_of(log, 0)._env.flags()["metasync"]
+        assert disk.options["sync"] and disk.options["metasync"]
 
 
 def test_a_failed_sync_ends_all_acknowledgements(tmp_path: Path) -> None:

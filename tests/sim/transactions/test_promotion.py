@@ -137,7 +137,8 @@ def test_an_owner_that_was_a_standby_for_a_while_drops_the_snapshot_that_it_had_
     partition.want_snapshot()  # made, and nobody takes it: the claims have moved on
     driver.node.hear(e.StandbyBegun(SEQUENCERS + PLACE))
     checkpoints.turn(driver.node.owned_partitions(), stage.now_ms)
-    driver.units._promote(SEQUENCERS + PLACE)
+    driver.node.hear(e.StandbyPromoted(SEQUENCERS + PLACE))
+    checkpoints.promoted(PLACE)
     before = len(stage.store.files)
     for _ in range(400):
         stage.turn()

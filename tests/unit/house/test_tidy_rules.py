@@ -76,7 +76,6 @@ BREACHES = [
     ("no_private_access", "tests/a.py", "def f(patch):\n    patch.setattr('nodes.log._pumped_s', 0.0)\n"),
     ("no_private_access", "tests/a.py", "from nodes.log import _pump\n"),
     ("no_private_access", "tests/a.py", "from nodes import log\nlog._pump()\n"),
-    ("no_private_access", "tests/unit/txn_hanging.py", "x = 1\n"),
     ("no_old_name", "docs/a.md", "call `emit_" + "unstable`\n"),
     ("no_relative_subject", "docs/a.md", "It ends. What came before stays.\n"),
     ("field_verbs", "nodes/a.py", "raise ValueError(f'{x}: the log says no')\n"),

@@ -71,10 +71,12 @@ class DeltaIsTheElement(GCounter):
 
     def insert(self, element, *, actor=0):
         before = self._rows.get(actor, (0,))
-        delta = super().insert(element, actor=actor)
-        if element:
-            delta._rows[actor] = (self._rows[actor][0] - before[0],)
-        return delta
+        whole = super().insert(element, actor=actor)
+        if not element:
+            return whole
+        step = type(self)()
+        step.absorb((self._rows[actor][0] - before[0],), actor)
+        return step
 
 
 class DeltaIsItself(GSet):

@@ -7,10 +7,9 @@ from nodes.log.memory import MemoryLog
 from nodes.machine import effects as x
 from nodes.machine import messages as m
 from nodes.machine.config import NodeConfig
-from nodes.machine.events import CheckpointLoaded
 from nodes.machine.node import Node
 from nodes.sim.store import MemoryCheckpoints
-from nodes.streams.driver import Driver
+from nodes.streams.io.partition_checkpoints import Storing
 from nodes.streams.jobs import open_job
 from tests.unit.checkpoint_names import named
 from tests.unit.node_dialogue import Dialogue, count_job, joined, running
@@ -45,9 +44,8 @@ def test_damaged_and_missing_checkpoints_are_passed_over_for_an_older_one() -> N
     store.files[names[1]] = store.files[names[1]][:-1]
     del store.files[names[2]]
     reports: list[str] = []
-    driver = Driver(Node(NodeConfig("a"), run), log, store, lambda: 0, report=reports.append)
-    loaded = driver._load(x.LoadCheckpoint(0, 1, names[::-1]))
-    assert isinstance(loaded, CheckpointLoaded)
+    storing = Storing(store, run, Node(NodeConfig("a"), run).ownership, lambda point: None, reports.append)
+    loaded = storing.loading(x.LoadCheckpoint(0, 1, names[::-1]))()
     assert (loaded.name, loaded.data) == (names[0], b"state 1")
     assert len(loaded.problems) == len(reports) == 2
 
