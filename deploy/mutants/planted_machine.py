@@ -33,7 +33,7 @@ MACHINE = (
     Mutant(
         "a Hello that is read twice begins two lives",
         "nodes/machine/ownership/ownership.py",
-        "        if 0 < hello.life <= known:\n            return []",
+        "        if 0 < hello.node_incarnation <= known:\n            return []",
         "        if False:\n            return []",
         tests=(
             "tests/unit/nodes/machine/ownership/test_agreement.py::"

@@ -27,7 +27,7 @@ class NodeConfig:
     A node reads at most about ``broadcast_max_per_s`` deltas (0: no limit) for which nobody waits; where all partitions
     would give more at ``broadcast_interval_ms``, they leave less often.
 
-    Fleets of more than ``group_beats_above`` members pass signs of life on in groups (``membership/heartbeats.py``).
+    Fleets of more than ``group_heartbeats_above`` members pass heartbeats on in groups (``membership/heartbeats.py``).
     """
 
     node: str
@@ -44,7 +44,7 @@ class NodeConfig:
     merged_checkpoint_interval_ms: int = 0
     trims: bool = False
     forget_after_ms: int = 60_000
-    group_beats_above: int = 32
+    group_heartbeats_above: int = 32
     max_uncheckpointed_bytes: int = 0
     broadcast_max_per_s: int = 0
 

@@ -82,15 +82,15 @@ class JobStarted(Message, frozen=True, tag="job"):
 
 
 class Hello(Message, frozen=True, tag="hello"):
-    """A life of a node begins; of an earlier life under the same name nothing is left.
+    """An incarnation of a node begins; of an earlier one under the same name nothing is left.
 
-    ``number`` counts the fleet's nodes from 0, for people; -1 if it has none. ``life`` counts the lives under this
-    name from 1, so that the same Hello read twice, or late, begins nothing; 0: of an older release, which counted none.
+    ``number`` counts the fleet's nodes from 0, for people; -1 if it has none. ``node_incarnation`` counts those under
+    this name from 1, so that a Hello read twice, or late, begins nothing; 0: of an older release, which counted none.
     """
 
     node: Name
     number: Annotated[int, msgspec.Meta(ge=-1)] = -1
-    life: Natural = 0
+    node_incarnation: Natural = 0
 
     @property
     def format(self) -> int:
@@ -107,10 +107,10 @@ class Heartbeat(Message, frozen=True, tag="beat"):
 
 
 class Leaving(Message, frozen=True, tag="leaving"):
-    """This life of the node hands its partitions over one by one, and takes none; ``life`` 0: whichever it is."""
+    """The node hands its partitions over one by one, and takes none; ``node_incarnation`` 0: whichever it is."""
 
     node: Name
-    life: Natural = 0
+    node_incarnation: Natural = 0
 
     @property
     def format(self) -> int:
@@ -125,10 +125,10 @@ class Alive(Message, frozen=True, tag="alive"):
 
 
 class Goodbye(Message, frozen=True, tag="bye"):
-    """This life of the node is over; all its partitions are free. ``life`` 0: whichever it is."""
+    """This incarnation of the node is over; all its partitions are free. ``node_incarnation`` 0: whichever it is."""
 
     node: Name
-    life: Natural = 0
+    node_incarnation: Natural = 0
 
     @property
     def format(self) -> int:

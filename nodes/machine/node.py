@@ -78,9 +78,9 @@ class Node:
         self.left: Leave | None = None
         self.takeovers: dict[int, int] = {}  # since when the last owner of a partition taken over was silent
         self._figures: dict[str, float] = {}  # of the shell
-        self._bad_broadcast = self._now_ms = self._beat = 0
+        self._bad_broadcast = self._now_ms = self._beat_number = 0
         self._clock_ms: int | None = None
-        self._last_beat_ms: int | None = None
+        self._last_heartbeat_ms: int | None = None
         self.failing = ""
         self._control_checkpoint_due = False
 
@@ -117,7 +117,7 @@ class Node:
         except DeltasTooLarge as error:
             if not self.work.replicas.give_up(error.partition):
                 self._failed(error.partition, None, f"job {self.run.job.name!r}: {error}")
-        self._maybe_beat()
+        self._maybe_send_heartbeat()
         self._maybe_leave()
         return effects
 
@@ -273,9 +273,9 @@ class Node:
                 self._control_checkpoint_due |= self.member.joined and merged.node == self.config.node
             case _:
                 if self.member.joined:  # else of an earlier life under this name
-                    self._learn_for_this_life(fact)
+                    self._learn_for_this_incarnation(fact)
 
-    def _learn_for_this_life(self, fact: f.Fact) -> None:
+    def _learn_for_this_incarnation(self, fact: f.Fact) -> None:
         match fact:
             case f.StopAsked(nodes):
                 self.work.stopping |= self.config.node in nodes
@@ -323,18 +323,18 @@ class Node:
             self.work.control(self.member.leaving())
         self.work.stopping = True
 
-    def _maybe_beat(self) -> None:
-        last = self._last_beat_ms
+    def _maybe_send_heartbeat(self) -> None:
+        last = self._last_heartbeat_ms
         if self.left is None and (last is None or self._now_ms - last >= self.config.heartbeat_interval_ms):
-            self._last_beat_ms = self._now_ms
+            self._last_heartbeat_ms = self._now_ms
             self.heartbeats.resize(len(self.ownership.members), self._now_ms)
             self.work.effects += self.heartbeats.write(self.heartbeat(), self.run.incarnation, self._now_ms)
 
     def heartbeat(self) -> bytes:
         """The next sign of life; the shell may also send it while a long call keeps ``step`` from running."""
-        self._beat += 1
+        self._beat_number += 1
         progress = {runner.partition: runner.task.next_offset for runner in self.work.owned()}
-        return m.encode(m.Heartbeat(self.run.incarnation, self.config.node, self._beat, progress, self.stats()))
+        return m.encode(m.Heartbeat(self.run.incarnation, self.config.node, self._beat_number, progress, self.stats()))
 
     def stats(self) -> dict[str, float]:
         """Figures to show, by name."""

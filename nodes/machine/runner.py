@@ -143,7 +143,7 @@ class Runner:
         self._skip = {to: dict(tracks) for to, tracks in last.items() if tracks}
         self.output_ends = dict(ends)
 
-    def stand_by(self, standby: Standby) -> None:
+    def become_standby(self, standby: Standby) -> None:
         """The partition is another's from now on: what only an owner does ends here."""
         self.lifecycle.happens(Event.STOOD_BY)
         self.standby = standby
@@ -290,10 +290,10 @@ class Runner:
         """The ends that others wait for and that the next delta tells them."""
         return self._awaited.now()
 
-    def broadcast(self, news: SlotDelta | Punctuation) -> Effect:
+    def broadcast(self, delta: SlotDelta | Punctuation) -> Effect:
         """Write to the partition's broadcast. Raises ``DeltasTooLarge``."""
         self.ticket += 1
-        return WriteBroadcast(self.partition, self.key, self.ticket, encoded(self.incarnation, news, self.partition))
+        return WriteBroadcast(self.partition, self.key, self.ticket, encoded(self.incarnation, delta, self.partition))
 
     def write(self, taken: dict[OutputPartition, Run]) -> list[Effect]:
         """Write results, but for those that the log was seen to hold."""

@@ -136,7 +136,7 @@ class Workload:
         fresh = self.fresh(runner.partition, runner.version, runner.key)
         fresh.ticket = fresh.acknowledged = runner.ticket
         if runner.standby is not None:
-            fresh.stand_by(self.replicas.another(runner.standby))
+            fresh.become_standby(self.replicas.another(runner.standby))
         self.load(fresh)
 
     # --- what happens ----------------------------------------------------------------------------------------------

@@ -18,13 +18,13 @@ from nodes.runtime.stop_signals import StopSignals
 T = TypeVar("T")
 logger = logging.getLogger(__name__)
 
-LIVES_A_MINUTE = 6
+RESTARTS_A_MINUTE = 6
 MINUTE_S = 60.0
 
 
 def live(
     opened: Callable[[], AbstractContextManager[Log]],
-    one_life: Callable[[Log, StopSignals], T],
+    run_once: Callable[[Log, StopSignals], T],
     clock_s: Callable[[], float] = time.monotonic,
     stops: StopSignals | None = None,
 ) -> T:
@@ -39,13 +39,13 @@ def live(
             try:
                 with opened() as log:
                     stops.leave_early()
-                    ended = one_life(log, stops)
+                    ended = run_once(log, stops)
                     stops.ignore()
                     return ended
             except LogInterrupted as error:
                 now_s = clock_s()
                 ended_s = [*(at_s for at_s in ended_s if now_s - at_s < MINUTE_S), now_s]
-                if stops.asked or len(ended_s) >= LIVES_A_MINUTE:
+                if stops.asked or len(ended_s) >= RESTARTS_A_MINUTE:
                     raise
                 logger.warning("%s; going on from the last checkpoint with the log opened again", error)
     finally:

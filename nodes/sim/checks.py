@@ -23,7 +23,7 @@ from nodes.results.reader import OutputReader
 from nodes.sim.expected import Expected, canonical, expect
 from nodes.sim.faults.upstream_duplicates import first_copies
 from nodes.sim.jobs import CASES, TOPIC, Case
-from nodes.sim.life import InvariantBroken
+from nodes.sim.node_process import InvariantBroken
 from nodes.streams.control_history import control_topic
 from nodes.streams.jobs import Topics, read_ownership
 from wcrdt.codec import DecodeError
@@ -82,7 +82,7 @@ class Checked(Protocol):
     def failed(self) -> bool: ...
 
     @property
-    def lives(self) -> Sequence[Known]: ...
+    def processes(self) -> Sequence[Known]: ...
 
 
 def check_results(world: Checked) -> Expected:
@@ -290,22 +290,22 @@ def _demand_subset(what: str, got: Counter[str], wanted: Counter[str]) -> None:
 # --- replicas ---------------------------------------------------------------------------------------------------------
 
 
-def check_replicas(world: Checked, lives: Sequence[Known], behind: bool = False) -> None:
+def check_replicas(world: Checked, processes: Sequence[Known], behind: bool = False) -> None:
     """O3: all that know the same prefix are equal, byte for byte; one that reads the broadcast from the start too.
 
     ``behind``: a node that has left may lack deltas that were lost on the way to it; what it has must be right. So may
     all while the partition's owner, who makes it again, has not come so far. With copies a node may know more than the
     log holds: what a standby of its own made before it began anew is used, and whoever makes it again publishes it.
     """
-    made = {p: r.task.scope.record.position for life in lives for p, r in _owned(life)}
+    made = {p: r.task.scope.record.position for process in processes for p, r in _owned(process)}
     fresh = Replica(world.run.partitions, world.run.job.program.shapes(), world.run.job.allowed_lateness_ms)
     catch_up(world.log, world, fresh, [0] * world.run.partitions)
     if world.isolation is not None:
         world.isolation.check(fresh)
     replicas = {FRESH: fresh}
-    for life in lives:
-        catch_up(world.log, world, life.node.replica, life.driver._broadcast_at)
-        replicas[life.name] = life.node.replica
+    for process in processes:
+        catch_up(world.log, world, process.node.replica, process.driver._broadcast_at)
+        replicas[process.name] = process.node.replica
     dropped = max(replica.dropped_through_ms for replica in replicas.values())
     for replica in replicas.values():
         replica.drop_through(dropped)
@@ -327,18 +327,18 @@ def check_replicas(world: Checked, lives: Sequence[Known], behind: bool = False)
                 )
 
 
-def _owned(life: Known) -> list[tuple[int, Runner]]:
-    return [(p, runner) for p, runner in life.node.work.runners.items() if runner.standby is None]
+def _owned(process: Known) -> list[tuple[int, Runner]]:
+    return [(p, runner) for p, runner in process.node.work.runners.items() if runner.standby is None]
 
 
 def check_idle_progress(world: Checked) -> None:
     """Where a job allows idleness, a partition without records holds no window: all come to the furthest one."""
     if not world.case.idle or world.input_ended:
         return
-    for life in world.lives:
-        watermarks = [slot.record.watermark_ms for slot in life.node.replica.slots]
+    for process in world.processes:
+        watermarks = [slot.record.watermark_ms for slot in process.node.replica.slots]
         if min(watermarks) != max(watermarks):
-            raise InvariantBroken(f"{life.name}: idle partitions hold event time back: {watermarks}")
+            raise InvariantBroken(f"{process.name}: idle partitions hold event time back: {watermarks}")
 
 
 def catch_up(log: Log, world: Checked, replica: Replica, positions: list[int]) -> None:

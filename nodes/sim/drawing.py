@@ -80,7 +80,7 @@ def _with_arrivals(options: Options) -> Options:
     """Sent records are on their way for some turns in half of the seeds; heartbeats go through groups in others."""
     rng = _stream(options, "arrivals")
     arrival = rng.choice([0.1, 0.5, 0.9]) if rng.random() < 0.5 else 1.0
-    return replace(options, arrival=arrival, group_beats_above=rng.choice([1, 3, 32, 32]))
+    return replace(options, arrival=arrival, group_heartbeats_above=rng.choice([1, 3, 32, 32]))
 
 
 def _with_isolation(options: Options) -> Options:

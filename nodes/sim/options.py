@@ -96,7 +96,7 @@ class Options:
     merged_checkpoint_interval_ms: int = 0
     trims: bool = False
     forget_after_ms: int = 60_000
-    group_beats_above: int = 32
+    group_heartbeats_above: int = 32
     replicas: int = 1
     standby_after_ms: int = 30
     load_ms: int = 0

@@ -20,7 +20,7 @@ from nodes.machine.messages import BadMessage
 from nodes.sim.checks import check_idle_progress, check_replicas, check_results
 from nodes.sim.drawing import draw
 from nodes.sim.faults.stress import LONGEST_TURN_MS
-from nodes.sim.life import InvariantBroken, Life
+from nodes.sim.node_process import InvariantBroken, NodeProcess
 from nodes.sim.options import Options
 from nodes.sim.trace import Trace
 from nodes.sim.world import World
@@ -115,32 +115,33 @@ def live(world: World) -> None:
         until_ms = world.now_ms + _bound_ms(options)
     if not world.run_until(world.all_done, until_ms):
         raise InvariantBroken(f"not done {_bound_ms(options)} ms after the faults: {_where(world)}")
-    if world.truncating.told:
+    if world.truncating.was_reported:
         return  # the job has ended by name, and whoever came later has said so too
     check_results(world)
     if not world.failed:
         check_replicas(world, _done(world), behind=True)
 
 
-def _done(world: World) -> list[Life]:
+def _done(world: World) -> list[NodeProcess]:
     """Those that have left because everything is answered."""
-    return [life for life, ending, _ in world.gone if ending is Ending.DONE and life.node.run == world.run]
+    return [process for process, ending, _ in world.gone if ending is Ending.DONE and process.node.run == world.run]
 
 
 def _bound_ms(options: Options) -> int:
     """Liveness: within so much virtual time after the last fault, everything is done."""
-    stands_ms = 2 * LONGEST_TURN_MS if options.faults.pressure else 0
+    stall_ms = 2 * LONGEST_TURN_MS if options.faults.pressure else 0
     waits_ms = 20 * (options.load_ms + 2 * options.save_ms * options.partitions)
     patience = 60 + 2 * MOST_TIMES  # a node that was taken for dead by mistake is believed for longer
     once_ms = patience * options.failure_timeout_ms + 20 * options.checkpoint_interval_ms + 20 * options.records
-    return 5_000 + once_ms + waits_ms + stands_ms
+    return 5_000 + once_ms + waits_ms + stall_ms
 
 
 def _where(world: World) -> str:
     return "; ".join(
-        f"{life.name} frontier {life.node.replica.frontier_ms} "
+        f"{process.name} frontier {process.node.replica.frontier_ms} "
         + ", ".join(
-            f"[{r.partition}] {r.lifecycle.stage.value} {r.task.next_offset}" for r in life.node.work.runners.values()
+            f"[{r.partition}] {r.lifecycle.stage.value} {r.task.next_offset}"
+            for r in process.node.work.runners.values()
         )
-        for life in world.lives
+        for process in world.processes
     )

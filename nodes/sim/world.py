@@ -26,7 +26,7 @@ from nodes.sim.faults.upstream_duplicates import start_upstream
 from nodes.sim.feed import Feed
 from nodes.sim.inputs import make_input
 from nodes.sim.jobs import CASES, TOPIC, idle_timeout_ms
-from nodes.sim.life import Crash, InvariantBroken, Life
+from nodes.sim.node_process import Crash, InvariantBroken, NodeProcess
 from nodes.sim.options import Faults, Options
 from nodes.sim.store import MemoryCheckpoints
 from nodes.sim.trace import Trace
@@ -55,9 +55,9 @@ class World:
         self.trimmed: dict[tuple[str, int], int] = {}
         self.control_checkpoint_rotten = False  # the last one; not two in a row
         self._harmed: dict[int, str] = {}
-        self.lives: list[Life] = []
-        self.standing: list[Life] = []
-        self.gone: list[tuple[Life, Ending, str]] = []
+        self.processes: list[NodeProcess] = []
+        self.standing: list[NodeProcess] = []
+        self.gone: list[tuple[NodeProcess, Ending, str]] = []
         self.born = 0
         self.appended_ms = 0
         self.input_ended = False
@@ -103,21 +103,25 @@ class World:
     def step(self) -> None:
         """Move the clock, feed, let something happen, and give one node its turn."""
         self.steps += 1
-        ready = [life for life in self.lives if life.paused_until_ms <= self.now_ms and life not in self.standing]
+        ready = [
+            process
+            for process in self.processes
+            if process.paused_until_ms <= self.now_ms and process not in self.standing
+        ]
         self.now_ms += self.rng.randint(0, max(1, 2 * self.options.tick_ms // max(1, len(ready))))
         if self.now_ms >= self.options.safety_ms and self.faults is not CALM:
             self.heal()
         self._feed()
         if self.faults is not CALM:
             self._something_happens()
-            ready = [life for life in ready if life in self.lives]
-        elif not self.lives and not self.all_done():
+            ready = [process for process in ready if process in self.processes]
+        elif not self.processes and not self.all_done():
             self.start_node()
         if self.isolation is not None:
-            self.isolation.look()
+            self.isolation.step()
         if ready:
             # A healthy machine lets everybody run; a sick one, whomever it likes.
-            fair = min(ready, key=lambda life: life.turned)
+            fair = min(ready, key=lambda process: process.turned)
             self._turn(fair if self.healed else self.rng.choice(ready))
 
     def heal(self) -> None:
@@ -125,44 +129,44 @@ class World:
         self.faults = CALM
         self.appended_ms = self.now_ms  # quiet is what comes after
         self.trace.add(self.now_ms, "heal")
-        for life in self.lives:
-            life.recover()
+        for process in self.processes:
+            process.recover()
 
-    def _turn(self, life: Life) -> None:
-        self.standing.append(life)
-        life.turned = self.steps
-        self.stress.begins(life)
+    def _turn(self, process: NodeProcess) -> None:
+        self.standing.append(process)
+        process.turned = self.steps
+        self.stress.begins(process)
         try:
-            life.turn()
+            process.turn()
         except Crash as crash:
-            self._end(life, f"killed {crash}")
+            self._end(process, f"killed {crash}")
         except (LogError, StoreUnavailable) as error:
-            self._gave_up(life, error)
+            self._gave_up(process, error)
         finally:
             self.standing.pop()
-        self.stress.ended(life)
-        left = life.node.left
-        if left is not None and not life.dead:
-            self.trace.add(self.now_ms, "left", f"{life.name} {left.ending.value} {left.reason.splitlines()[:1]}")
-            self.gone.append((life, left.ending, left.reason))
-            self.lives.remove(life)
+        self.stress.ended(process)
+        left = process.node.left
+        if left is not None and not process.dead:
+            self.trace.add(self.now_ms, "left", f"{process.name} {left.ending.value} {left.reason.splitlines()[:1]}")
+            self.gone.append((process, left.ending, left.reason))
+            self.processes.remove(process)
             if left.ending is Ending.FAILED and not self.case.fails and not self.truncating.named(left.reason):
-                raise InvariantBroken(f"{life.name} failed: {left.reason}")
+                raise InvariantBroken(f"{process.name} failed: {left.reason}")
 
-    def _gave_up(self, life: Life, error: LogError | StoreUnavailable) -> None:
+    def _gave_up(self, process: NodeProcess, error: LogError | StoreUnavailable) -> None:
         """A log that has refused something takes nothing any more from this node."""
         if isinstance(error, LogError):
-            life.log.transit.clear()
+            process.log.transit.clear()
         if isinstance(error, LogTruncated):
             self.truncating.noticed(error)
-        self._end(life, f"gave up: {type(error).__name__}")
+        self._end(process, f"gave up: {type(error).__name__}")
 
-    def _end(self, life: Life, why: str) -> None:
-        if not life.dead:
-            self.trace.add(self.now_ms, "died", f"{life.name} {why}")
-            life.dead = True
-            life.scatter()
-            self.lives.remove(life)
+    def _end(self, process: NodeProcess, why: str) -> None:
+        if not process.dead:
+            self.trace.add(self.now_ms, "died", f"{process.name} {why}")
+            process.dead = True
+            process.scatter()
+            self.processes.remove(process)
 
     # --- input --------------------------------------------------------------------------------------------------
 
@@ -199,36 +203,36 @@ class World:
         """A new life, under a new name or under that of one that is gone."""
         number = self.born
         if self.options.same_names:
-            taken = {life.name for life in self.lives}
+            taken = {process.name for process in self.processes}
             number = next(n for n in range(self.options.max_nodes + 1) if f"node-{n}" not in taken)
         self.born += 1
         try:
-            life = Life(self, f"node-{number}", number)
+            process = NodeProcess(self, f"node-{number}", number)
         except LogTruncated as error:
             self.truncating.refused(error)
             return
-        self.lives.append(life)
+        self.processes.append(process)
         self.appended_ms = self.now_ms
-        self.trace.add(self.now_ms, "start", life.name)
+        self.trace.add(self.now_ms, "start", process.name)
 
-    def kill(self, life: Life) -> None:
+    def kill(self, process: NodeProcess) -> None:
         """Its memory is lost; if it stands on the stack, it finds out when it comes back."""
-        self._end(life, "killed")
+        self._end(process, "killed")
 
     def _something_happens(self) -> None:
         faults, rng = self.faults, self.rng
         if self._chance(faults.crash_all):
             self.trace.add(self.now_ms, "crash-all")
-            for life in list(self.lives):
-                self.kill(life)
-        if len(self.lives) < self.options.nodes and self._chance(faults.restart):
+            for process in list(self.processes):
+                self.kill(process)
+        if len(self.processes) < self.options.nodes and self._chance(faults.restart):
             self.start_node()
-        if len(self.lives) < self.options.max_nodes and self._chance(faults.join):
+        if len(self.processes) < self.options.max_nodes and self._chance(faults.join):
             self.start_node()
         if self._chance(faults.checkpoints_lost):
             self._lose_checkpoints(rng.randrange(self.options.partitions))
-        self.truncating.look()
-        self.stress.look()
+        self.truncating.check()
+        self.stress.check()
         if self.run.incarnation < MAX_RESETS and self._chance(faults.reset):
             self._reset()
         if self._chance(faults.stop_all):
@@ -241,15 +245,15 @@ class World:
 
     def _churn(self) -> None:
         """One leaves, politely or not, and another one comes."""
-        able = [life for life in self.lives if life not in self.standing]
+        able = [process for process in self.processes if process not in self.standing]
         if able:
-            life = self.rng.choice(able)
-            self.trace.add(self.now_ms, "churn", life.name)
+            process = self.rng.choice(able)
+            self.trace.add(self.now_ms, "churn", process.name)
             if self.rng.random() < 0.5:
-                self.kill(life)
+                self.kill(process)
             else:
-                self._tell_stop(life)
-        if len(self.lives) < self.options.max_nodes:
+                self._request_stop(process)
+        if len(self.processes) < self.options.max_nodes:
             self.start_node()
 
     def _reset(self) -> None:
@@ -258,38 +262,42 @@ class World:
         self.input_ended = False
         self.trace.add(self.now_ms, "reset", str(self.run.incarnation))
 
-    def current(self) -> list[Life]:
+    def current(self) -> list[NodeProcess]:
         """Those of the newest incarnation."""
-        return [life for life in self.lives if life.node.run.incarnation == self.run.incarnation]
+        return [process for process in self.processes if process.node.run.incarnation == self.run.incarnation]
 
     def _befall_one(self) -> None:
         faults, rng, longest = self.faults, self.rng, 10 * self.options.failure_timeout_ms
-        awake = [life for life in self.lives if life not in self.standing and life.paused_until_ms <= self.now_ms]
+        awake = [
+            process
+            for process in self.processes
+            if process not in self.standing and process.paused_until_ms <= self.now_ms
+        ]
         if not awake:
             return
-        life = rng.choice(awake)
+        process = rng.choice(awake)
         if self._chance(faults.pause):
             duration_ms = rng.randint(1, longest)
-            life.paused_until_ms = self.now_ms + duration_ms
-            self.trace.add(self.now_ms, "paused", f"{life.name} for {duration_ms} ms")
+            process.paused_until_ms = self.now_ms + duration_ms
+            self.trace.add(self.now_ms, "paused", f"{process.name} for {duration_ms} ms")
         if self._chance(faults.clock_jump):
-            life.jump_clock()
+            process.jump_clock()
         if self._chance(faults.stale_reads):
-            life.cut_off(draw_cut(rng, STALE, life.topics, self.now_ms, self.options.failure_timeout_ms))
+            process.cut_off(draw_cut(rng, STALE, process.topics, self.now_ms, self.options.failure_timeout_ms))
         if self._chance(faults.cut):
-            life.cut_off(draw_cut(rng, NETSPLITS, life.topics, self.now_ms, self.options.failure_timeout_ms))
+            process.cut_off(draw_cut(rng, NETSPLITS, process.topics, self.now_ms, self.options.failure_timeout_ms))
         if self._chance(faults.stop_one):
-            self.trace.add(self.now_ms, "stop-one", life.name)
-            self._tell_stop(life)
+            self.trace.add(self.now_ms, "stop-one", process.name)
+            self._request_stop(process)
 
-    def _tell_stop(self, life: Life) -> None:
-        self.standing.append(life)
+    def _request_stop(self, process: NodeProcess) -> None:
+        self.standing.append(process)
         try:
-            life.driver.tell(StopRequested())
+            process.driver.tell(StopRequested())
         except Crash as crash:
-            self._end(life, f"killed {crash}")
+            self._end(process, f"killed {crash}")
         except (LogError, StoreUnavailable) as error:
-            self._gave_up(life, error)
+            self._gave_up(process, error)
         finally:
             self.standing.pop()
 
@@ -334,22 +342,22 @@ class World:
             20 * options.tick_ms,
             2 * idle_timeout_ms(options) if self.case.idle else 0,  # the idle timeout, and its punctuation's way
         )
-        if any(saver.busy for life in self.lives for saver in life.savers):
+        if any(saver.busy for process in self.processes for saver in process.savers):
             return False
-        if any(True for life in self.lives for _ in life.log.transit.waiting()):
+        if any(True for process in self.processes for _ in process.log.transit.waiting()):
             return False
         if self.truncating.refuses:
             return True
         if not self.all_fed or self.failed:
             return self.all_fed
-        names = {life.name for life in self.lives}
+        names = {process.name for process in self.processes}
         if not names or self.now_ms - self.appended_ms <= wait_ms:
             return False
         return names.issuperset(self.folded().owners().values())  # what a dead node leaves is taken, if late
 
     def all_done(self) -> bool:
         """True once the log says that everything is answered, and every node has left."""
-        if self.lives:
+        if self.processes:
             return False
         return self.failed or self.truncating.refuses or self.folded().all_done()
 
@@ -372,4 +380,4 @@ class World:
     def failed(self) -> bool:
         """True if some node has left because the job failed."""
         incarnation = self.run.incarnation
-        return any(e is Ending.FAILED and life.node.run.incarnation == incarnation for life, e, _ in self.gone)
+        return any(e is Ending.FAILED and process.node.run.incarnation == incarnation for process, e, _ in self.gone)

@@ -32,7 +32,7 @@ from nodes.streams.notices import Notices
 from nodes.streams.truncation import Truncation
 
 BROADCAST_BATCH = 1000
-LOOK_INTERVAL_MS = 20
+CHECK_INTERVAL_MS = 20
 LARGE_READ_BYTES = 4 << 20
 """Half of what a read gives at most: beyond it there is probably more."""
 FEW_RECORDS = 30_000
@@ -94,7 +94,7 @@ class Driver:
         self._source = [TopicPartition(self.topics.source, p) for p in range(node.run.partitions)]
         self._broadcast_at = [0] * node.run.partitions
         self.hurry = False  # the next turn is wanted at once, for something that ``Log.wait`` does not tell
-        self._looked_ms = -LOOK_INTERVAL_MS
+        self._checked_ms = -CHECK_INTERVAL_MS
         self._events: list[e.Event] = []  # not told yet
         self._told = self._slow = False
         self._broadcast_at_end = True
@@ -109,7 +109,7 @@ class Driver:
         """Look at every topic once and process what is there, or a large batch of it; False if nothing was to do.
 
         ``ready``: of what ``waits_for`` names, look only where ``Log.wait`` has found something; at everything all the
-        same every ``LOOK_INTERVAL_MS``, and at the first turn.
+        same every ``CHECK_INTERVAL_MS``, and at the first turn.
         """
         with self.truncation.telling():
             return self._turn(ready)
@@ -120,10 +120,10 @@ class Driver:
         self.hurry = False
         if not self._begun:
             self._begun = True
-            self._tell_events()  # the first heartbeat follows from the first event: the figures go before it
+            self._flush_events()  # the first heartbeat follows from the first event: the figures go before it
             self._go_on_from(self._fetching.begin())
-        if ready is None or not 0 <= now - self._looked_ms < LOOK_INTERVAL_MS:
-            ready, self._looked_ms = None, now
+        if ready is None or not 0 <= now - self._checked_ms < CHECK_INTERVAL_MS:
+            ready, self._checked_ms = None, now
         self._told = False
         self._turn_writes()
         moved = self._turn_control(ready)
@@ -133,7 +133,7 @@ class Driver:
             self.hurry |= self._turn_heartbeats()
         moved |= self._turn_broadcast(ready)
         self.hurry |= self._turn_outputs()
-        self._tell_events()
+        self._flush_events()
         moved |= self._turn_input(ready) or self.hurry
         if ready is None:
             self._ask_ends()
@@ -143,7 +143,7 @@ class Driver:
             self.tell(e.Ticked())
         return moved
 
-    def _tell_events(self) -> None:
+    def _flush_events(self) -> None:
         """Let the node take one step for all that was read: most of what a step costs does not depend on how much."""
         if self._events:
             events, self._events = self._events, []
@@ -155,7 +155,7 @@ class Driver:
             self.log.poll_acks(wait=True)
             self.truncation.check()
             if self.node.left is not None and self.node.left.ending is x.Ending.DONE:
-                self.truncation.last_look()
+                self.truncation.last_check()
 
     def waits_for(self) -> dict[TopicPartition, int]:
         """The positions at which something new would concern this node."""
@@ -172,7 +172,7 @@ class Driver:
         self.log.poll_acks()
         self._events += [*self._sending.acknowledged(), *self.saver.finished(), *self.merger.finished()]
         for loaded in self.loader.finished():
-            self._tell_events()
+            self._flush_events()
             self.loading -= 1
             if isinstance(loaded, Fetched):
                 self._go_on_from(self._fetching.arrived(loaded))
@@ -190,7 +190,7 @@ class Driver:
         if read is None:
             return False
         self._events.append(e.ControlRead(read.values, read.at_end, read.asked, read.next_offset))
-        self._tell_events()
+        self._flush_events()
         if read.at_end and not read.asked and self.node.needs_end():
             self.control.look_again()  # so it is asked in the next turn
             self.hurry = True
@@ -215,7 +215,7 @@ class Driver:
             try:
                 chunk = self.log.poll(self.topics.broadcast, partition, offset, max_records=BROADCAST_BATCH)
             except (LogTruncated, OffsetOutOfRange) as error:
-                self._tell_events()  # it may set all positions back
+                self._flush_events()  # it may set all positions back
                 if self.truncation.broadcast_lost(partition, offset, error):
                     self._reread(partition)
                 else:  # trimmed past where this node was going to read, or stood for long
@@ -247,7 +247,7 @@ class Driver:
 
     def _turn_input(self, ready: Collection[TopicPartition] | None) -> bool:
         if ready is None:
-            self.truncation.look_at_inputs(self.now_ms())
+            self.truncation.check_inputs(self.now_ms())
         records = 0
         for wanted in self._wanted():
             if ready is not None and self._source[wanted.partition] not in ready:
@@ -265,7 +265,7 @@ class Driver:
             return False
         self.input_records += records
         began_ms = self.now_ms()
-        self._tell_events()
+        self._flush_events()
         self._slow = not 0 <= self.now_ms() - began_ms <= LONG_STEP_MS
         return True
 
@@ -277,7 +277,7 @@ class Driver:
             for wanted in silent:
                 end = ends[self._source[wanted.partition]]
                 self._events.append(e.InputEndAsked(wanted.partition, wanted.version, wanted.offset, end))
-            self._tell_events()
+            self._flush_events()
 
     def _wanted(self) -> list[Wanted]:
         """None while all slots are on their way: what they hold decides who can go on here."""

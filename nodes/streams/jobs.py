@@ -29,7 +29,7 @@ from nodes.streams.upstream import upstream_incarnations
 
 INTERNAL = "_holon."
 """Names of internal topics of streaming jobs begin so."""
-TOPIC_LOOKS_S, TOPIC_LOOK_S = 1.0, 0.1
+TOPIC_POLL_TIMEOUT_S, TOPIC_POLL_INTERVAL_S = 1.0, 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,11 +278,11 @@ def _check_control(log: Log, job: Job) -> None:
 def _check_topics(log: Log, run: JobRun) -> None:
     """All topics of the incarnation are there, with their partitions; one that was deleted is not made anew."""
     wanted = topics_of(run)
-    deadline = time.monotonic() + max(TOPIC_LOOKS_S, log.topic_spread_s)
+    deadline = time.monotonic() + max(TOPIC_POLL_TIMEOUT_S, log.topic_spread_s)
     while (problem := changed_topic(run, wanted, log.topics())) is not None:
         if time.monotonic() > deadline:
             raise JobMismatch(problem)
-        time.sleep(TOPIC_LOOK_S)  # another broker may not have heard of a topic that was made just now
+        time.sleep(TOPIC_POLL_INTERVAL_S)  # another broker may not have heard of a topic that was made just now
 
 
 def topics_of(run: JobRun) -> dict[str, int]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from nodes.machine.node import Node
 from nodes.streams.held_frontier import HELD_END_MS, HELD_MS, FrontierWatch, held_text
 
-LOOK_INTERVAL_MS = 500
+CHECK_INTERVAL_MS = 500
 AGAIN_MS = 60_000
 """After so long the log says again that the frontier is held."""
 
@@ -21,38 +21,38 @@ class Notices:
         self._waits = False
         self._warned_of_times = False
         self._frontier = FrontierWatch(node.work)
-        self._looked_ms = -LOOK_INTERVAL_MS
-        self._told_ms: int | None = None
+        self._checked_ms = -CHECK_INTERVAL_MS
+        self._reported_ms: int | None = None
         self._is_held = False
 
     def look(self, now_ms: int) -> dict[str, float]:
         """Figures for the heartbeats that have changed; ``now_ms`` is the node's clock."""
-        self._look_at_uncovered()
+        self._check_uncheckpointed()
         if self._node.work.unusual_time and not self._warned_of_times:
             self._warned_of_times = True
             self._report(self._node.work.unusual_time)
-        if not 0 <= now_ms - self._looked_ms < LOOK_INTERVAL_MS:
-            self._looked_ms = now_ms
-            return self._look_at_frontier(now_ms)
+        if not 0 <= now_ms - self._checked_ms < CHECK_INTERVAL_MS:
+            self._checked_ms = now_ms
+            return self._check_frontier(now_ms)
         return {}
 
-    def _look_at_frontier(self, now_ms: int) -> dict[str, float]:
+    def _check_frontier(self, now_ms: int) -> dict[str, float]:
         """All nodes say it in their heartbeats; the owner of the partition logs it, so that it is logged once."""
         node, through_ms = self._node, self._frontier.look(now_ms)
         if through_ms is None:
-            self._told_ms = None
+            self._reported_ms = None
             was_held, self._is_held = self._is_held, False
             return {HELD_MS: 0.0} if was_held else {}  # what a heartbeat leaves out counts as before
         self._is_held = True
-        if self._told_ms is None or now_ms - self._told_ms >= AGAIN_MS:
+        if self._reported_ms is None or now_ms - self._reported_ms >= AGAIN_MS:
             held = self._frontier.held(through_ms)
             owner = node.ownership.owner(held.partitions[0].partition) if held.partitions else None
             if node.config.node == (owner or min(node.ownership.members, default=None)):
-                self._told_ms = now_ms
+                self._reported_ms = now_ms
                 self._report(held_text(held))
         return {HELD_MS: float(self._frontier.held_ms), HELD_END_MS: float(through_ms)}
 
-    def _look_at_uncovered(self) -> None:
+    def _check_uncheckpointed(self) -> None:
         """Once when input begins to wait for checkpoints, and once when it goes on."""
         uncovered = self._node.work.uncovered
         if uncovered.over != self._waits:

@@ -176,7 +176,7 @@ class NodeProcess(NodeShell):
         self._watchdog.start()
         self._topics.start()
         try:
-            with named_errors(self.config.node, self._stood, but=(LogTruncated,)):
+            with named_errors(self.config.node, self._position_text, but=(LogTruncated,)):
                 turn_until(self._has_left, self._turn, self.log, self._watchdog, self.metrics)
                 self.driver.finish()
         except LogTruncated as error:
@@ -212,7 +212,7 @@ class NodeProcess(NodeShell):
     def _has_left(self) -> bool:
         return self.node.left is not None
 
-    def _stood(self) -> str:
+    def _position_text(self) -> str:
         """Where the node was, and what to do next: for the text of an error."""
         topic, runners = self.run.job.source.topic, self.node.work.running()
         at = ", ".join(f"{topic}[{runner.partition}] offset {runner.task.next_offset}" for runner in runners)
@@ -254,7 +254,7 @@ def run_node(
     Raises ``StoppedEarly`` where ``stops`` were asked before the log was open.
     """
 
-    def one_life(log: Log, stops: StopSignals) -> tuple[Ending, Node]:
+    def run_once(log: Log, stops: StopSignals) -> tuple[Ending, Node]:
         attempts = 0
         while True:
             attempts += 1
@@ -270,7 +270,7 @@ def run_node(
                     raise
                 logger.info("the job's own topics were trimmed while this node began to read them; once more")
 
-    return live(lambda: node_log(settings), one_life, stops=stops)
+    return live(lambda: node_log(settings), run_once, stops=stops)
 
 
 def _run(process: NodeProcess, stops: StopSignals) -> Ending:

@@ -33,7 +33,7 @@ class Truncation:
         self._problem: LogTruncated | None = None
         self._lacking_since_ms: dict[int, int] = {}
         self._told = False
-        self._looked_ms: int | None = None
+        self._checked_ms: int | None = None
         self._tails: dict[int, int] = {}
         self._begun: dict[int, int] = {}
         self._verified: dict[int, int] = {}
@@ -89,16 +89,16 @@ class Truncation:
         )
         return self.tell(lost, wanted.partition, wanted.offset)
 
-    def look_at_inputs(self, now_ms: int) -> None:
+    def check_inputs(self, now_ms: int) -> None:
         """Of some partition somebody has processed more than this node, or its declared end is further: is it there?
 
         A node that takes up a partition from a checkpoint reads up to where the log ends now, and would wait there, or
         go on with what is appended meanwhile. One question each time: a node that catches up on many has work to do.
         """
-        self._look_at_begun()
-        if self._looked_ms is not None and 0 <= now_ms - self._looked_ms < PATIENCE_MS // 10:
+        self._check_begun()
+        if self._checked_ms is not None and 0 <= now_ms - self._checked_ms < PATIENCE_MS // 10:
             return
-        self._looked_ms = now_ms
+        self._checked_ms = now_ms
         running = {runner.partition: runner for runner in self.node.work.running()}
         needed = {partition: self._known_offset(partition) for partition in running}
         lacking = [p for p, runner in running.items() if needed[p] > runner.task.next_offset]
@@ -115,7 +115,7 @@ class Truncation:
             how = f"ends at {end}; the job knows it up to offset {needed[partition]}"
             raise self.input_lost(Wanted(partition, runner.key, runner.task.next_offset, None), how)
 
-    def _look_at_begun(self) -> None:
+    def _check_begun(self) -> None:
         """Partitions that this node has just taken up: does the log reach to where it goes on?
 
         A node that waits there, for time or for checkpoints, reads nothing, and would go on behind a loss that was
@@ -212,7 +212,7 @@ class Truncation:
         """A result of the record at ``offset`` of an input partition stands in an output."""
         self._tails[partition] = max(offset + 1, self._tails.get(partition, 0))
 
-    def last_look(self) -> None:
+    def last_check(self) -> None:
         """Before this node says that the job is done: what it wrote, and what it was made from, is there."""
         places = [(self.topics.outputs[output], p, end) for (output, p), end in sorted(self._ends.items())]
         places += [(self.topics.source, p, r.task.next_offset) for p, r in sorted(self.node.work.runners.items())]

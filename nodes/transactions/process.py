@@ -235,9 +235,9 @@ def run_transaction_node(
     """
     sys.setswitchinterval(SWITCH_S)
 
-    def one_life(log: Log, stops: StopSignals) -> None:
+    def run_once(log: Log, stops: StopSignals) -> None:
         process = TransactionProcess(program, log, settings, number, sequencers, accept_code=accept_code, parent=parent)
         stops.concern(process)
         process.loop()
 
-    live(lambda: node_log(settings, GC_THRESHOLDS), one_life, stops=stops)
+    live(lambda: node_log(settings, GC_THRESHOLDS), run_once, stops=stops)

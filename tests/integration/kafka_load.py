@@ -45,7 +45,7 @@ class Load:
     """One writer and one reader, each in a thread with a log of its own; what fails there fails ``check``.
 
     A writer whose log is interrupted does what a node does: it goes on from the last acknowledged record, on a log
-    opened again, so that what it repeats has the identities that it had. ``lives`` counts its logs.
+    opened again, so that what it repeats has the identities that it had. ``starts`` counts its logs.
     """
 
     def __init__(self, bootstrap: str, topic: str, partitions: int, properties: Mapping[str, str], seed: int) -> None:
@@ -56,7 +56,7 @@ class Load:
         self.given: list[list[int]] = [[] for _ in range(partitions)]
         self.duplicates = 0
         self.acknowledged_bytes = 0
-        self.lives = 0
+        self.starts = 0
         self.problems: list[BaseException] = []
         self._bootstrap = bootstrap
         self._properties = dict(properties)
@@ -90,7 +90,7 @@ class Load:
 
     def _write(self) -> None:
         while not self._over.is_set():
-            self.lives += 1
+            self.starts += 1
             try:
                 with open_columns(self._bootstrap, self._properties) as log:
                     self._send_on(log)
@@ -172,7 +172,7 @@ class Load:
         for problem in self.problems:
             raise problem
 
-    def check(self, *, lives: int = 1) -> None:
+    def check(self, *, starts: int = 1) -> None:
         """End writing; all that was acknowledged is given once and in order."""
         self._over.set()
         self._threads[0].join()
@@ -183,11 +183,11 @@ class Load:
         self._read_all.set()
         self._threads[1].join()
         self.raise_problems()
-        assert self.lives <= lives, f"the writer began anew {self.lives - 1} times"
+        assert self.starts <= starts, f"the writer began anew {self.starts - 1} times"
         for partition, rows in enumerate(self.given):
             assert rows == list(range(len(rows))), f"partition {partition}: out of order, lost or twice"
             assert len(rows) >= self.acknowledged[partition]
-        assert self.duplicates == 0 or self.lives > 1, f"{self.duplicates} records lie there twice"
+        assert self.duplicates == 0 or self.starts > 1, f"{self.duplicates} records lie there twice"
 
 
 def is_truncation(error: LogError) -> bool:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 app = new_command()
 
-LOOK_S = 0.2
+POLL_INTERVAL_S = 0.2
 RedisOption = Annotated[
     str | None, typer.Option("--redis", metavar="URL", help="Redis that keeps the view (default: view.redis).")
 ]
@@ -63,7 +63,7 @@ def view(
             fail(2, "--serve needs a Redis: --redis URL, or the setting view.redis")
         _serve(kept, topic, settings, rebuild, as_json)
     elif kept is not None:
-        _show(kept, topic, kept.where, last, follow, as_json, lambda: time.sleep(LOOK_S))
+        _show(kept, topic, kept.where, last, follow, as_json, lambda: time.sleep(POLL_INTERVAL_S))
     else:
         _show_log(topic, settings, last, follow, as_json)
 
@@ -141,7 +141,7 @@ def _show_log(topic: str, settings: Settings, last: int, follow: bool, as_json: 
 
         def wait() -> None:
             offsets = enumerate(reader.position()["offsets"])
-            log.wait({TopicPartition(topic, partition): offset for partition, offset in offsets}, LOOK_S)
+            log.wait({TopicPartition(topic, partition): offset for partition, offset in offsets}, POLL_INTERVAL_S)
             read()
 
         read()

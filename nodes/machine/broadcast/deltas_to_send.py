@@ -20,14 +20,16 @@ class DeltasTooLarge(Exception):
         self.partition = partition
 
 
-def encoded(incarnation: int, news: SlotDelta | Punctuation, partition: int) -> bytes:
+def encoded(incarnation: int, delta: SlotDelta | Punctuation, partition: int) -> bytes:
     """The broadcast record's value. Raises ``DeltasTooLarge``."""
-    message = m.PunctuationSent(incarnation, news) if isinstance(news, Punctuation) else m.SlotSent(incarnation, news)
+    message = (
+        m.PunctuationSent(incarnation, delta) if isinstance(delta, Punctuation) else m.SlotSent(incarnation, delta)
+    )
     try:
         return m.encode(message)
     except m.BadMessage as error:
-        assert error.reason is m.BadReason.TOO_LARGE and isinstance(news, SlotDelta), error
-        raise DeltasTooLarge(partition, _explained(news, error)) from error
+        assert error.reason is m.BadReason.TOO_LARGE and isinstance(delta, SlotDelta), error
+        raise DeltasTooLarge(partition, _explained(delta, error)) from error
 
 
 def _explained(delta: SlotDelta, error: m.BadMessage) -> str:

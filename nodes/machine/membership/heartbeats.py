@@ -4,8 +4,8 @@ Two rules for this file: whoever is passed on was heard directly since the last 
 for all within one interval; nothing here decides who is alive (that is ``membership/failure_detector.py``).
 
 In a small fleet each node writes to the one partition that all read: n nodes read n signs an interval. Above
-``group_beats_above`` members a node writes to the partition of its group (one of ``GROUPS``, by its name), which only
-the group reads, and ``SPEAKERS`` of each group write down for everybody whom they have heard. A node then reads about
+``group_heartbeats_above`` members a node writes to its group's partition (one of ``GROUPS``, by its name), which only
+the group reads, and ``SPEAKERS`` of each group publish the names that they have received. A node then reads about
 n / GROUPS + GROUPS * SPEAKERS records an interval: 94 instead of 1,000. Design: ``docs/design/control.md``.
 """
 
@@ -41,7 +41,7 @@ class HeartbeatGroups:
 
     def resize(self, members: int, now_ms: int) -> None:
         """The fleet has so many members now; to go back it must have shrunk by a quarter."""
-        above = self.config.group_beats_above
+        above = self.config.group_heartbeats_above
         if self.group is None and members > above:
             self.group = group_of(self.config.node)
             # Those who have not read yet how large the fleet is listen where all do.

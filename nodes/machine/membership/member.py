@@ -162,12 +162,12 @@ class Membership:
     def hello(self, now_ms: int) -> m.Hello:
         """A life of this node begins, or goes on after others took it for dead."""
         self._has_begun, self.greeted_ms = True, now_ms
-        return m.Hello(self.incarnation, self.node, self.number, self.ownership.life(self.node) + 1)
+        return m.Hello(self.incarnation, self.node, self.number, self.ownership.node_incarnation(self.node) + 1)
 
     def leaving(self) -> m.Leaving:
         """This life of this node hands over what it has."""
-        return m.Leaving(self.incarnation, self.node, self.ownership.life(self.node))
+        return m.Leaving(self.incarnation, self.node, self.ownership.node_incarnation(self.node))
 
     def goodbye(self, node: str) -> m.Goodbye:
         """The life of a node that this one knows of is over."""
-        return m.Goodbye(self.incarnation, node, self.ownership.life(node))
+        return m.Goodbye(self.incarnation, node, self.ownership.node_incarnation(node))

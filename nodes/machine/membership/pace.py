@@ -49,7 +49,7 @@ class _Case:
 
     taken_ms: int
     mistakes: int = 0
-    lives: bool = False  # it was heard since its work was taken
+    is_alive: bool = False  # it was heard since its work was taken
     proven: bool = False
     last_heartbeat_ms: int | None = None
     in_time_since_ms: int = 0
@@ -73,18 +73,18 @@ class Pace:
         case = self._cases.get(fact.previous)
         if case is None:
             self._cases[fact.previous] = _Case(now_ms)
-        elif case.lives and case.proven:
-            case.taken_ms, case.lives, case.proven, case.last_heartbeat_ms = now_ms, False, False, None
+        elif case.is_alive and case.proven:
+            case.taken_ms, case.is_alive, case.proven, case.last_heartbeat_ms = now_ms, False, False, None
 
     def heard(self, node: str, now_ms: int) -> None:
         """A sign of life."""
         case = self._cases.get(node)
-        if case is None or (case.lives and case.proven):
+        if case is None or (case.is_alive and case.proven):
             return
-        if not case.lives:
+        if not case.is_alive:
             if now_ms - case.taken_ms >= REMEMBERED_TIMES * self._failure_timeout_ms:
                 case.mistakes = 0
-            case.lives, case.mistakes, case.in_time_since_ms = True, case.mistakes + 1, now_ms
+            case.is_alive, case.mistakes, case.in_time_since_ms = True, case.mistakes + 1, now_ms
         if case.last_heartbeat_ms is None or 2 * (now_ms - case.last_heartbeat_ms) > self._failure_timeout_ms:
             case.in_time_since_ms = now_ms
         case.last_heartbeat_ms = now_ms
@@ -121,7 +121,7 @@ class Pace:
     def is_given_up(self, node: str) -> bool:
         """Whether its work was taken, and it has not been heard since."""
         case = self._cases.get(node)
-        return case is not None and not case.lives
+        return case is not None and not case.is_alive
 
     def times(self, me: str, owner: str, now_ms: int) -> int:
         """How many times as long as usual ``owner`` has to be silent until ``me``, the observer, may take its work."""

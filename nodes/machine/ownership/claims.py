@@ -23,7 +23,7 @@ FORGET_AFTER_MS = 60_000
 
 HELD_TIMES = 16
 """So many suspicions' times a node may take to be abreast with a unit; then it claims what it has not loaded yet."""
-LOOKS = 3
+MAX_CHECKS = 3
 """Silences that make a suspect, after which a node that is none is taken to be at work."""
 
 
@@ -123,7 +123,7 @@ class Claiming:
         living = [node for node in self.member.live(now_ms) if node != self.node]
         if self._asked_ms is None:
             self._asked_ms = self.detector.running_ms
-        if living and self.detector.running_ms - self._asked_ms < LOOKS * self.detector.failure_timeout_ms:
+        if living and self.detector.running_ms - self._asked_ms < MAX_CHECKS * self.detector.failure_timeout_ms:
             return []
         self._asked_ms = None
         name, argument = rule.declare(self.ownership, living)

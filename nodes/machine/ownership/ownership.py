@@ -32,7 +32,7 @@ CODE, CODE_BESIDE = "code", "code beside"
 VERSION = "version"
 """Where JobStarted describes the version that the job began with."""
 KEPT_CODES = 4
-KEPT_LIVES, KEPT_COMMANDS = 1024, 256
+KEPT_NODE_INCARNATIONS, KEPT_COMMANDS = 1024, 256
 """Names of nodes whose lives are counted, beside those of members, and commands that are known to have been taken."""
 KEPT_MERGED = 3
 """Merged checkpoints that are known here; the log keeps what the oldest of them needs."""
@@ -65,7 +65,7 @@ class Ownership:
         if started is not None and VERSION in started.description:
             self.codes.append(started.description[VERSION])
         self._members: dict[str, int] = {}
-        self._lives: dict[str, int] = {}  # by name, that of the newest Hello last
+        self._node_incarnations: dict[str, int] = {}  # by name, that of the newest Hello last
         self._commands: dict[str, None] = {}  # ids, the newest last
         self._stopping: set[str] = set()
         self._merged: list[m.MergedSaved] = []  # oldest first
@@ -86,7 +86,7 @@ class Ownership:
             merged_count=self.merged_count,
             partitions=[state.copied() for state in self._partitions],
             codes=list(self.codes),
-            lives=list(self._lives.items()),
+            node_incarnations=list(self._node_incarnations.items()),
             commands=list(self._commands),
         )
 
@@ -96,7 +96,7 @@ class Ownership:
         self.retries, self.merged_count = state.retries, state.merged_count
         self.codes = list(state.codes) or self.codes
         self._members, self._stopping = dict(state.members), set(state.stopping)
-        self._lives, self._commands = dict(state.lives), dict.fromkeys(state.commands)
+        self._node_incarnations, self._commands = dict(state.node_incarnations), dict.fromkeys(state.commands)
         self._merged, self._partitions = list(state.merged), [known.copied() for known in state.partitions]
 
     @classmethod
@@ -127,26 +127,26 @@ class Ownership:
         return [*made, f.JobBegan(job.incarnation, job.fingerprint, job.partitions)]
 
     def _hello(self, hello: m.Hello) -> list[Fact]:
-        known = self.life(hello.node)
-        if 0 < hello.life <= known:
+        known = self.node_incarnation(hello.node)
+        if 0 < hello.node_incarnation <= known:
             return []  # has begun before: read twice, or late
-        made = self._end_of_life(hello.node)
+        made = self._ends_incarnation(hello.node)
         self.changes += 1
-        return [*made, self._joins(hello.node, hello.number, hello.life or known + 1)]
+        return [*made, self._joins(hello.node, hello.number, hello.node_incarnation or known + 1)]
 
-    def _joins(self, node: str, number: int, life: int) -> Fact:
+    def _joins(self, node: str, number: int, node_incarnation: int) -> Fact:
         """Of nodes that have left, the lives of those that began first are forgotten."""
         self._members[node] = number
-        self._lives.pop(node, None)
-        self._lives[node] = life
-        while len(self._lives) > KEPT_LIVES + len(self._members):
-            gone = next(name for name in self._lives if name not in self._members)
-            del self._lives[gone]
+        self._node_incarnations.pop(node, None)
+        self._node_incarnations[node] = node_incarnation
+        while len(self._node_incarnations) > KEPT_NODE_INCARNATIONS + len(self._members):
+            gone = next(name for name in self._node_incarnations if name not in self._members)
+            del self._node_incarnations[gone]
         return f.NodeJoined(node, number)
 
     def _is_over(self, message: m.Leaving | m.Goodbye) -> bool:
         """Whether another life has begun under the name since."""
-        return message.life not in (0, self.life(message.node))
+        return message.node_incarnation not in (0, self.node_incarnation(message.node))
 
     def _leaving(self, leaving: m.Leaving) -> list[Fact]:
         if leaving.node not in self._members or leaving.node in self._stopping or self._is_over(leaving):
@@ -155,9 +155,9 @@ class Ownership:
         return [f.NodeLeaving(leaving.node)]
 
     def _goodbye(self, goodbye: m.Goodbye) -> list[Fact]:
-        return [] if self._is_over(goodbye) else self._end_of_life(goodbye.node)
+        return [] if self._is_over(goodbye) else self._ends_incarnation(goodbye.node)
 
-    def _end_of_life(self, node: str) -> list[Fact]:
+    def _ends_incarnation(self, node: str) -> list[Fact]:
         if node not in self._members:
             return []
         del self._members[node]
@@ -177,7 +177,7 @@ class Ownership:
         made: list[Fact] = []
         self.changes += 1
         if claim.node not in self._members:  # declared gone by others while it was silent: a claim is a sign of life
-            made.append(self._joins(claim.node, -1, self.life(claim.node) + 1))
+            made.append(self._joins(claim.node, -1, self.node_incarnation(claim.node) + 1))
         previous, state.owner, state.version, state.released_to = state.owner, claim.node, claim.version, None
         state.deaths += previous not in (None, claim.node)
         state.steals += previous is not None
@@ -286,9 +286,9 @@ class Ownership:
         """Node -> number, from Hello to Goodbye; whether a member is alive is for a ``Detector`` to say."""
         return MappingProxyType(self._members)
 
-    def life(self, node: str) -> int:
+    def node_incarnation(self, node: str) -> int:
         """How many lives have begun under this name, 0: none that is known."""
-        return self._lives.get(node, 0)
+        return self._node_incarnations.get(node, 0)
 
     def owner(self, partition: int) -> str | None:
         return self._partitions[partition].owner

@@ -40,20 +40,20 @@ class Sharing:
         self.ownership = ownership
         self.detector = detector
         self._groups = tuple(groups)
-        self._returning = SuspicionBackoff(node, detector.failure_timeout_ms)
-        self._orphans = UnownedUnits(detector.failure_timeout_ms)
+        self._suspicion_backoff = SuspicionBackoff(node, detector.failure_timeout_ms)
+        self._unowned = UnownedUnits(detector.failure_timeout_ms)
         self._claimed: dict[int, int] = {}
         self.steals = 0
 
     def claimed(self, fact: f.PartitionClaimed, now_ms: int) -> None:
         """A claim has won."""
         self.steals += fact.node == self.node and fact.previous not in (None, self.node)
-        self._returning.claimed(fact, now_ms)
+        self._suspicion_backoff.claimed(fact, now_ms)
         self.detector.claimed(fact, now_ms)
 
     def are_due(self) -> bool:
         """Whether a unit has had no owner for so long that any node may take it."""
-        return self._orphans.are_due(self.detector.running_ms)
+        return self._unowned.are_due(self.detector.running_ms)
 
     def decide(self, suspects: Collection[str], now_ms: int, barred: Collection[int] = ()) -> Decisions:
         """Decisions while these members are suspected; units that are ``barred`` are not claimed.
@@ -63,7 +63,7 @@ class Sharing:
         ownership = self.ownership
         alive = {node for node in ownership.members if node not in suspects}
         owners, keeping, running_ms = ownership.owners(), self.detector.pace.unproven(), self.detector.running_ms
-        self._orphans.look((unit for unit, owner in owners.items() if owner not in alive), running_ms)
+        self._unowned.update((unit for unit, owner in owners.items() if owner not in alive), running_ms)
         waiting = {node for node in suspects if not self._may_take(node, now_ms)}
         wanted = self._wanted(alive, owners, keeping)
         inherited = self._wanted(alive | waiting, owners, keeping) if waiting else wanted
@@ -102,7 +102,7 @@ class Sharing:
             mine = offered or wanted[unit] == self.node
         else:
             mine = owner not in alive and owner not in waiting and inherited[unit] == self.node
-        return mine or (self._works() and self._orphans.may_take(unit, self.detector.running_ms))
+        return mine or (self._works() and self._unowned.may_take(unit, self.detector.running_ms))
 
     def _works(self) -> bool:
         return self.node in self.ownership.members and not self.ownership.is_stopping(self.node)
@@ -114,5 +114,5 @@ class Sharing:
         return shares(self._groups or (self.ownership.partitions,), live, owners, keeping)
 
     def _may_take(self, owner: str, now_ms: int) -> bool:
-        returning = self._returning.may_take(owner, self.detector.silence_ms(owner, now_ms), now_ms)
-        return returning and self.detector.may_take(self.node, owner, now_ms)
+        backoff = self._suspicion_backoff.may_take(owner, self.detector.silence_ms(owner, now_ms), now_ms)
+        return backoff and self.detector.may_take(self.node, owner, now_ms)

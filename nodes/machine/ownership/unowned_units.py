@@ -22,7 +22,7 @@ class UnownedUnits:
         self._patience_ms = ORPHANED_TIMES * failure_timeout_ms
         self._since_ms: dict[int, int] = {}
 
-    def look(self, units: Iterable[int], now_ms: int) -> None:
+    def update(self, units: Iterable[int], now_ms: int) -> None:
         """These have no living owner now."""
         self._since_ms = {unit: self._since_ms.get(unit, now_ms) for unit in units}
 

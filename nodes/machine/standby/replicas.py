@@ -23,7 +23,7 @@ from wcrdt.windows.assigners import END_OF_TIME_MS
 
 STEP_MS = 10
 """The most that a step adds to running time: a node that did not run could not read the records of others."""
-LOOK_SOON_MS = 100
+POLL_SOON_MS = 100
 FOLLOW_MS = 50
 """How often output partitions are read that nothing is held for."""
 
@@ -57,12 +57,12 @@ class Replicas:
         held = [partition for partition, runner in self.work.runners.items() if runner.standby is not None]
         ranks = self._succession.ranks(live, owners, keeping, held, self.running_ms)
         for partition, rank in ranks.items():
-            self._stand_by(partition, rank)
+            self._begin_standby(partition, rank)
         for partition in held:
             if partition not in ranks:
                 self.work.drop(partition)
 
-    def _stand_by(self, partition: int, rank: int) -> None:
+    def _begin_standby(self, partition: int, rank: int) -> None:
         runner = self.work.runners.get(partition)
         if runner is None:
             if rank >= self.config.replicas:
@@ -73,7 +73,7 @@ class Replicas:
             self._unfit.pop(partition, None)
             self._keys -= 1
             runner = self.work.fresh(partition, 0, self._keys)
-            runner.stand_by(self._new(rank))
+            runner.become_standby(self._new(rank))
             self.work.load(runner)
         elif runner.standby is not None:
             runner.standby.ranked(rank, self._patience(rank))
@@ -117,7 +117,7 @@ class Replicas:
             return False
         standby = self._new(self._succession.rank(runner.partition))
         standby.outputs.begin({}, runner.output_ends)
-        runner.stand_by(standby)
+        runner.become_standby(standby)
         return True
 
     def give_up(self, partition: int) -> bool:
@@ -190,7 +190,7 @@ class Replicas:
         Where that is soon, in steps that count in full: patience would last twice as long as it should.
         """
         due = min((s.due_ms(self._log_of(r), self.running_ms) for r, s in self._standbys()), default=END_OF_TIME_MS)
-        return due if due > LOOK_SOON_MS else min(due, STEP_MS)
+        return due if due > POLL_SOON_MS else min(due, STEP_MS)
 
     def outputs_followed(self, followed: e.OutputsFollowed) -> None:
         """News of the outputs; if that was all, whoever is late is late."""

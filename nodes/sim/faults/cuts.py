@@ -47,17 +47,17 @@ def no_cut() -> Cut:
 
 def make_cut(kind: str, topics: Topics, until_ms: int, patience_ms: int) -> Cut:
     """One of ``NETSPLITS`` or ``STALE``."""
-    beats = frozenset((topics.heartbeats, topics.group_heartbeats))
-    shared = beats | {topics.control, topics.broadcast}
+    heartbeats = frozenset((topics.heartbeats, topics.group_heartbeats))
+    shared = heartbeats | {topics.control, topics.broadcast}
     everything = shared | {topics.source, *topics.outputs.values()}
-    said = beats | {topics.control}
+    with_control = heartbeats | {topics.control}
     nothing: frozenset[str] = frozenset()
     reads, appends = {
         "whole": (everything, everything),
         "appends": (nothing, everything),
         "reads": (everything, nothing),
-        "control": (said, said),
-        "heartbeats": (beats, beats),
+        "control": (with_control, with_control),
+        "heartbeats": (heartbeats, heartbeats),
         "stale control": (frozenset((topics.control,)), nothing),
         "stale broadcast": (frozenset((topics.broadcast,)), nothing),
         "stale shared": (shared, nothing),

@@ -27,7 +27,7 @@ class Meddler(Protocol):
 
     def after_append(self, topic: str, partition: int, done: Appended) -> None: ...
 
-    def max_records(self, topic: str, asked: int) -> int: ...
+    def max_records(self, topic: str, wanted: int) -> int: ...
 
     def visible_end(self, topic: str, partition: int) -> int | None: ...
 
@@ -57,7 +57,7 @@ class NodeLog(Log):
         if self._reached.get(where, 0) > end:
             self._cut[where] = end
 
-    def _hear_of_cut(self, where: TopicPartition, offset: int) -> None:
+    def _check_truncated(self, where: TopicPartition, offset: int) -> None:
         end = self._cut.pop(where, None)
         if end is not None and offset > end and offset == self._reached[where]:
             raise LogTruncated(f"{where.topic}[{where.partition}] was cut off at {end}, before offset {offset}")
@@ -129,7 +129,7 @@ class NodeLog(Log):
 
     def _read(self, topic: str, partition: int, offset: int, max_records: int, max_bytes: int) -> FetchedRecords:
         if self._cut:
-            self._hear_of_cut(TopicPartition(topic, partition), offset)
+            self._check_truncated(TopicPartition(topic, partition), offset)
         limit = self._meddler.max_records(topic, max_records)
         end = self._meddler.visible_end(topic, partition)
         if end is not None:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from nodes.sim.faults.cuts import make_cut
 from nodes.sim.jobs import CASES
-from nodes.sim.life import InvariantBroken
+from nodes.sim.node_process import InvariantBroken
 from wcrdt.codec import encode
 from wcrdt.windows.assigners import BEFORE_TIME_MS
 
 if TYPE_CHECKING:
     from nodes.sim.faults.stage import Stage
-    from nodes.sim.life import Life
+    from nodes.sim.node_process import NodeProcess
     from nodes.sim.options import Options
     from wcrdt.replica.replica import Replica
     from wcrdt.windows.assigners import Window
@@ -40,22 +40,22 @@ class Isolation:
 
     def __init__(self, world: Stage) -> None:
         self.world = world
-        self.victim: Life | None = None
+        self.victim: NodeProcess | None = None
         self.believed: dict[tuple[str, Window], bytes] = {}
-        self.looked = 0
+        self.checks = 0
         self._events = [
             (feed.at_ms, feed.partition, json.loads(feed.payload)) for feed in world.feeds if feed.payload[:1] == b"{"
         ]
         self._reached = 0
         self._watermarks = [BEFORE_TIME_MS] * world.options.partitions
 
-    def look(self) -> None:
+    def step(self) -> None:
         """To be called at every step. Raises ``InvariantBroken``."""
         world, now_ms = self.world, self.world.now_ms
         if now_ms < FROM_MS or now_ms >= UNTIL_MS:
             return
         if self.victim is None:
-            self.victim = world.rng.choice(world.lives)
+            self.victim = world.rng.choice(world.processes)
             patience_ms = world.rng.choice([world.options.failure_timeout_ms, 10_000])
             self.victim.cut_off(make_cut(world.options.isolation, self.victim.topics, UNTIL_MS, patience_ms))
         if world.steps % EVERY_STEPS == 0 and not self.victim.dead:
@@ -74,13 +74,13 @@ class Isolation:
             self._watermarks[partition] = max(self._watermarks[partition], self._promised(event))
             self._reached += 1
         wanted = min(self._watermarks)
-        self.looked += 1
-        for life in self.world.lives:
-            if life is not self.victim and life.node.replica.frontier_ms < wanted:
+        self.checks += 1
+        for process in self.world.processes:
+            if process is not self.victim and process.node.replica.frontier_ms < wanted:
                 raise InvariantBroken(
-                    f"{bound_ms(self.world.options)} ms after records up to {wanted} were on the log, {life.name} has "
-                    f"frontier {life.node.replica.frontier_ms}: "
-                    f"{[slot.record.watermark_ms for slot in life.node.replica.slots]}, wanted {self._watermarks}"
+                    f"{bound_ms(self.world.options)} ms after records up to {wanted} were on the log, "
+                    f"{process.name} has frontier {process.node.replica.frontier_ms}: "
+                    f"{[slot.record.watermark_ms for slot in process.node.replica.slots]}, wanted {self._watermarks}"
                 )
 
     def _promised(self, event: dict[str, int]) -> int:

@@ -8,15 +8,15 @@ from typing import Protocol
 from nodes.machine.ownership.ownership import Ownership
 from nodes.sim.feed import Feed
 from nodes.sim.jobs import Case
-from nodes.sim.life import Life
+from nodes.sim.node_process import NodeProcess
 from nodes.sim.surroundings import Surroundings
 
 
 class Stage(Surroundings, Protocol):
-    """``steps``: turns so far; ``lives``: nodes that live."""
+    """``steps``: turns so far; ``processes``: nodes that live."""
 
     @property
-    def lives(self) -> list[Life]: ...
+    def processes(self) -> list[NodeProcess]: ...
     @property
     def steps(self) -> int: ...
     @property
@@ -26,6 +26,6 @@ class Stage(Surroundings, Protocol):
     @property
     def input_ended(self) -> bool: ...
 
-    def kill(self, life: Life) -> None: ...
+    def kill(self, process: NodeProcess) -> None: ...
     def folded(self) -> Ownership: ...
     def forget_fold(self) -> None: ...

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from nodes.sim.faults.stage import Stage
-    from nodes.sim.life import Life
+    from nodes.sim.node_process import NodeProcess
     from nodes.sim.options import Options
 
 FIRST_SEED = 1 << 40
@@ -70,48 +70,48 @@ class Stress:
     def __init__(self, world: Stage) -> None:
         self.world = world
         self._pressed_until_ms: dict[str, int] = {}
-        self._doomed: list[tuple[int, Life]] = []
+        self._doomed: list[tuple[int, NodeProcess]] = []
 
-    def look(self) -> None:
+    def check(self) -> None:
         """To be called at every step of the safety phase."""
         world, faults, rng = self.world, self.world.faults, self.world.rng
-        if faults.pressure and rng.random() < faults.pressure and world.lives:
+        if faults.pressure and rng.random() < faults.pressure and world.processes:
             until_ms = world.now_ms + rng.randint(SHORTEST_SPELL_MS, world.options.safety_ms)
-            for life in rng.sample(world.lives, rng.randint(1, len(world.lives))):
-                self._pressed_until_ms[life.name] = until_ms
-                world.trace.add(world.now_ms, "pressed", f"{life.name} until {until_ms} ms")
-        if faults.kill_one and rng.random() < faults.kill_one and world.lives:
-            world.kill(rng.choice(world.lives))
+            for process in rng.sample(world.processes, rng.randint(1, len(world.processes))):
+                self._pressed_until_ms[process.name] = until_ms
+                world.trace.add(world.now_ms, "pressed", f"{process.name} until {until_ms} ms")
+        if faults.kill_one and rng.random() < faults.kill_one and world.processes:
+            world.kill(rng.choice(world.processes))
         due, self._doomed = (
-            [life for at_ms, life in self._doomed if at_ms <= world.now_ms],
+            [process for at_ms, process in self._doomed if at_ms <= world.now_ms],
             [each for each in self._doomed if each[0] > world.now_ms],
         )
-        for life in due:
-            if not life.dead and life.node.left is None:
-                world.trace.add(world.now_ms, "new-owner-killed", life.name)
-                world.kill(life)
+        for process in due:
+            if not process.dead and process.node.left is None:
+                world.trace.add(world.now_ms, "new-owner-killed", process.name)
+                world.kill(process)
 
-    def begins(self, life: Life) -> None:
+    def begins(self, process: NodeProcess) -> None:
         """A node is about to take its turn: for how long will it stand still in it, and where?"""
         world, rng = self.world, self.world.rng
-        if world.now_ms >= self._pressed_until_ms.get(life.name, 0) or world.healed:
+        if world.now_ms >= self._pressed_until_ms.get(process.name, 0) or world.healed:
             return
         times = LONGEST_TURN_MS / SHORTEST_TURN_MS
-        life.stands_ms, life.stands_at = int(SHORTEST_TURN_MS * times ** rng.random()), rng.randrange(POINTS)
+        process.stall_ms, process.stall_point = int(SHORTEST_TURN_MS * times ** rng.random()), rng.randrange(POINTS)
 
-    def ended(self, life: Life) -> None:
+    def ended(self, process: NodeProcess) -> None:
         """It has taken it. The rest of its pause comes after; a node that has become an owner may be killed."""
         world, rng = self.world, self.world.rng
-        if life.stands_ms and not world.healed:
-            life.paused_until_ms = world.now_ms + life.stands_ms
-        life.stands_ms = 0
-        taken = life.node.work.replicas.promotions + life.node.steals
-        if taken == life.taken:
+        if process.stall_ms and not world.healed:
+            process.paused_until_ms = world.now_ms + process.stall_ms
+        process.stall_ms = 0
+        taken = process.node.work.replicas.promotions + process.node.steals
+        if taken == process.taken:
             return
-        life.taken = taken
+        process.taken = taken
         if world.faults.kill_promoted and rng.random() < world.faults.kill_promoted:
             soon_ms = rng.choice([0, world.options.save_ms, 2 * world.options.checkpoint_interval_ms])
-            self._doomed.append((world.now_ms + rng.randint(0, soon_ms), life))
+            self._doomed.append((world.now_ms + rng.randint(0, soon_ms), process))
 
 
 __all__ = ["FIRST_SEED", "LONGEST_TURN_MS", "Stress", "copies", "stressed"]

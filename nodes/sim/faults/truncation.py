@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from nodes.log.contract import LogTruncated, TopicPartition
-from nodes.sim.life import InvariantBroken
+from nodes.sim.node_process import InvariantBroken
 from nodes.streams.jobs import Topics, declare_end
 
 if TYPE_CHECKING:
@@ -21,12 +21,12 @@ HOLD_MS = 4000
 
 
 class Truncating:
-    """``lost``: what was cut; ``told``: some node has ended with the named error; ``refuses``: none can begin."""
+    """``lost``: what was cut; ``was_reported``: a node has ended with the named error; ``refuses``: none can begin."""
 
     def __init__(self, world: Stage) -> None:
         self.world = world
         self.lost: TopicPartition | None = None
-        self.told = False
+        self.was_reported = False
         self.refuses = False
         self._topics = Topics.of(world.run)
         self._least = {self._topics.control: world.log.end_offset(self._topics.control, 0)}
@@ -34,14 +34,14 @@ class Truncating:
 
     def holds_feed(self) -> bool:
         """True while producers wait."""
-        return self.world.now_ms < self._hold_until_ms and not self.told
+        return self.world.now_ms < self._hold_until_ms and not self.was_reported
 
     def noticed(self, error: LogTruncated) -> None:
         """A node has given up by name. Raises it where nothing was lost, or nothing that cannot be made again."""
         if self.lost is None or self._is_made_good:
             raise InvariantBroken(f"nothing was lost that cannot be made again, and a node ended: {error}")
-        self.refuses |= self.told  # where nobody gets as far as to read what the first one has written
-        self.told = True
+        self.refuses |= self.was_reported  # where nobody gets as far as to read what the first one has written
+        self.was_reported = True
 
     def refused(self, error: LogTruncated) -> None:
         """A node could not begin."""
@@ -51,15 +51,15 @@ class Truncating:
 
     def named(self, reason: str) -> bool:
         """True if a node may leave as failed: something was lost, and it says what to do."""
-        self.told |= self.lost is not None and not self._is_made_good and "--reset" in reason
-        return self.told
+        self.was_reported |= self.lost is not None and not self._is_made_good and "--reset" in reason
+        return self.was_reported
 
     @property
     def _is_made_good(self) -> bool:
         """Lost deltas are, unless punctuations were among them."""
         return self.world.options.truncation == "broadcast" and not self.world.case.idle
 
-    def look(self) -> None:
+    def check(self) -> None:
         """To be called at every step of the safety phase."""
         world, options = self.world, self.world.options
         if not options.truncation or self.lost is not None or world.now_ms < options.truncation_ms or world.depth:
@@ -72,8 +72,8 @@ class Truncating:
         if not places:
             return
         if not options.truncation_alive:
-            for life in list(world.lives):
-                world.kill(life)
+            for process in list(world.processes):
+                world.kill(process)
             if world.folded().all_done():
                 return  # by what the killed had sent, which arrived: the job was done before the loss
         place = world.rng.choice(places)
@@ -115,8 +115,8 @@ class Truncating:
         world.trace.add(
             world.now_ms, f"truncated-{world.options.truncation}", f"{place.topic}[{place.partition}] {end} of {had}"
         )
-        for life in world.lives:
-            life.log.was_cut(place, end)
+        for process in world.processes:
+            process.log.was_cut(place, end)
         if place.topic == self._topics.source:
             world.unsent.clear()  # of records that never were, for all who come later
         if place.topic == self._topics.control:

@@ -27,7 +27,7 @@ from nodes.sim.drawing import draw
 from nodes.sim.inputs import make_input
 from nodes.sim.jobs import CASES, OUTPUT, TOPIC
 from nodes.sim.large_fleets.shared import Shared, SharedDriver, SharedNode
-from nodes.sim.life import InvariantBroken
+from nodes.sim.node_process import InvariantBroken
 from nodes.sim.options import Options
 from nodes.sim.store import MemoryCheckpoints
 from nodes.streams.driver import Driver
@@ -65,7 +65,7 @@ def large_options(nodes: int, partitions: int, seed: int) -> Options:
         max_watermark_drift_ms=0,
         replicas=1,
         merged_checkpoint_interval_ms=0,
-        group_beats_above=32,
+        group_heartbeats_above=32,
     )
 
 
@@ -110,7 +110,7 @@ class FleetMember:
             max_watermark_drift_ms=options.max_watermark_drift_ms,
             expected=expected,
             expect_ms=10_000,
-            group_beats_above=options.group_beats_above,
+            group_heartbeats_above=options.group_heartbeats_above,
         )
         self.alone = alone
         self.node: Node = Node(config, fleet.run) if alone else SharedNode(config, fleet.shared)
@@ -191,7 +191,7 @@ class LargeFleet:
         self.shared.inboxes.pop(member.name, None)
 
     @property
-    def lives(self) -> list[FleetMember]:
+    def processes(self) -> list[FleetMember]:
         """Those that run."""
         return [member for member in self.members if not member.dead and member.node.left is None]
 
@@ -219,14 +219,14 @@ class LargeFleet:
         complete_ms = self.shared.replica.complete_through_ms
         before_ms, self._complete_ms = self._complete_ms, complete_ms
         if before_ms is not None and complete_ms // self.options.window_ms > before_ms // self.options.window_ms:
-            for member in self.lives:
+            for member in self.processes:
                 self._wake(member, self._soon())
         for name, inbox in self.shared.inboxes.items():
             if inbox:
                 self._wake(self.members[int(name.removeprefix("node-"))], self._soon())
         if self.now_ms - self._dropped_ms >= DROP_INTERVAL_MS:
             self._dropped_ms = self.now_ms
-            shared = [member for member in self.lives if not member.alone]
+            shared = [member for member in self.processes if not member.alone]
             self.shared.drop_windows([r for member in shared for r in member.node.work.runners.values()])
 
     def step(self) -> None:
@@ -284,24 +284,24 @@ class LargeFleet:
         """The whole story: start, deaths, a departure and arrivals under load, the end of the input, the checks."""
         options = self.options
         self.until(self._start_ms + options.feed_ms // 3)
-        for member in self.rng.sample(self.lives[ALONE:], 5):
+        for member in self.rng.sample(self.processes[ALONE:], 5):
             self.kill(member)
         self.until(self._start_ms + options.feed_ms // 2)
-        leaving = self.rng.choice(self.lives[ALONE:])
+        leaving = self.rng.choice(self.processes[ALONE:])
         leaving.driver.tell(StopRequested())
         self.start()
         self.start()
         self.until(self._start_ms + 2 * options.feed_ms // 3)
-        for member in self.rng.sample(self.lives[ALONE:], 3):
+        for member in self.rng.sample(self.processes[ALONE:], 3):
             self.kill(member)
         self.until(self._start_ms + options.feed_ms + options.failure_timeout_ms)
         self.check_shared()
         declare_end(self.log, self.run)
         deadline_ms = self.now_ms + 20 * options.failure_timeout_ms
-        while self.lives:
+        while self.processes:
             self.step()
             if self.now_ms > deadline_ms:
-                raise InvariantBroken(f"{len(self.lives)} nodes have not left {deadline_ms} ms after the end")
+                raise InvariantBroken(f"{len(self.processes)} nodes have not left {deadline_ms} ms after the end")
         check_results(self)
         return self.report()
 
@@ -309,7 +309,7 @@ class LargeFleet:
 
     def check_shared(self) -> None:
         """O3: what is shared is what anyone finds that reads the same by itself, and so do the nodes that do."""
-        alone = [member for member in self.lives if member.alone]
+        alone = [member for member in self.processes if member.alone]
         assert len(alone) == ALONE
         check_replicas(self, alone)
         self.shared.sync()

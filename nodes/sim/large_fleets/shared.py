@@ -17,7 +17,7 @@ from nodes.machine.broadcast import retention as keeping
 from nodes.machine.config import JobRun, NodeConfig
 from nodes.machine.node import Node
 from nodes.machine.ownership.ownership import Ownership
-from nodes.sim.life import InvariantBroken
+from nodes.sim.node_process import InvariantBroken
 from nodes.streams.driver import Driver
 from nodes.streams.jobs import Topics
 from wcrdt.replica.replica import Received, Replica, SlotDelta
@@ -174,7 +174,7 @@ class SharedDriver(Driver):
         if news or due:
             self._shared_out_ms = now
             self._events.append(e.ControlRead([], True, True, shared.control_at))
-            self._tell_events()
+            self._flush_events()
         return news
 
     def _turn_broadcast(self, ready: Collection[TopicPartition] | None) -> bool:

@@ -24,14 +24,14 @@ from nodes.sim.large_fleets.costs import Costs, TurnCounts
 from nodes.sim.large_fleets.shared import Shared, SharedDriver, SharedNode, SharedReplica
 from nodes.sim.large_fleets.timed_log import Sent, TimedLog
 from nodes.sim.store import MemoryCheckpoints
-from nodes.streams.driver import LOOK_INTERVAL_MS, Driver
+from nodes.streams.driver import CHECK_INTERVAL_MS, Driver
 from nodes.streams.jobs import Topics, open_job
 from wcrdt.replica.replica import Received, SlotDelta
 from wcrdt.replica.slots import Applied
 
 MS = 1000
 DROP_INTERVAL_US = 500 * MS
-LOOK_US = LOOK_INTERVAL_MS * MS
+LOOK_US = CHECK_INTERVAL_MS * MS
 START_US = 2000 * MS
 """All have joined and claimed by then."""
 
@@ -234,7 +234,7 @@ class TimedFleet:
             counts.control, member.control_at = self.shared.control_at - member.control_at, self.shared.control_at
         replica = self.shared.replica
         assert isinstance(replica, TimedReplica)
-        looked_ms = member.driver._looked_ms
+        looked_ms = member.driver._checked_ms
         saved, owned = self.store.saves, list(member.node.work.runners)
         replica.turning = True
         self.log.begin(counts)
@@ -246,7 +246,7 @@ class TimedFleet:
         replica.turning = False
         counts.checkpoints = self.store.saves - saved
         counts.folds = counts.deltas_in * self.plan.partitions
-        if looked_ms != member.driver._looked_ms if member.alone else self.now_us - member.looked_us >= LOOK_US:
+        if looked_ms != member.driver._checked_ms if member.alone else self.now_us - member.looked_us >= LOOK_US:
             counts.looks, member.looked_us = self.plan.partitions, self.now_us
         self._count_windows(member, counts)
         cost_us = self._cost(member, counts, spent_us)

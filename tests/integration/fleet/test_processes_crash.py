@@ -148,7 +148,7 @@ def test_a_node_that_is_stopped_for_longer_than_the_suspicion_goes_on_harmlessly
                 stage.until(monitor, lambda: both() or bool(lost()), "both own partitions", fleet)  # noqa: B023
                 if found := lost():
                     for member in found:
-                        leave_for_a_new_life(fleet, member)
+                        leave_and_restart(fleet, member)
                     continue
                 zombie.process.send_signal(signal.SIGSTOP)
                 stage.until(monitor, lambda: set(owners(monitor)) == {1}, "the other owns all", fleet)
@@ -159,7 +159,7 @@ def test_a_node_that_is_stopped_for_longer_than_the_suspicion_goes_on_harmlessly
                     came_back += 1
                     went_on_at = monitor.consumed
                     stage.until(monitor, lambda at=went_on_at: monitor.consumed > at + 200, "both work on", fleet)
-                leave_for_a_new_life(fleet, zombie)
+                leave_and_restart(fleet, zombie)
         stage.finish(run, fleet)
     stage.assert_exact()
 
@@ -173,7 +173,7 @@ def unfit(monitor: Watching, member: FleetProcess) -> bool:
     return member.process.poll() is not None or monitor.has_robbed(member)
 
 
-def leave_for_a_new_life(fleet: Fleet, member: FleetProcess) -> None:
+def leave_and_restart(fleet: Fleet, member: FleetProcess) -> None:
     """Asked to leave, unless it was killed."""
     if member.process.poll() is None:
         member.process.terminate()

@@ -52,11 +52,11 @@ def most_kept(options: Options) -> int:
 
     def look() -> bool:
         nonlocal most
-        for life in world.lives:
-            replica = life.node.replica
+        for process in world.processes:
+            replica = process.node.replica
             own = sum(
                 len(windows)
-                for runner in life.node.work.runners.values()
+                for runner in process.node.work.runners.values()
                 for track in (runner.task.scope.record, *runner.task.scope.answers, runner.task.scope.private)
                 for windows in track.contributions.values()
             )
@@ -104,8 +104,10 @@ def history_of(options: Options, looks: int) -> list[Kept]:
             *((topics.broadcast, p) for p in range(options.partitions)),
         ]
         held = sum(world.log.end_offset(*where) - world.trimmed.get(where, 0) for where in own)
-        windows = max((life.node.replica.open_windows() for life in world.lives), default=0)
-        return Kept(sent, held, windows, max((len(life.node.ownership.members) for life in world.lives), default=0))
+        windows = max((process.node.replica.open_windows() for process in world.processes), default=0)
+        return Kept(
+            sent, held, windows, max((len(process.node.ownership.members) for process in world.processes), default=0)
+        )
 
     for number in range(looks):
         until_ms = 500 + (options.feed_ms - 1000) * (number + 1) // looks

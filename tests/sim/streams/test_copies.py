@@ -68,7 +68,7 @@ def killed(replicas: int, nodes: list[int]) -> dict[str, int]:
     world = World(options("stateless", replicas), Trace())
     world.run_until(lambda: False, KILL_MS)
     for number in nodes:
-        world.kill(next(life for life in world.lives if life.name == f"node-{number}"))
+        world.kill(next(process for process in world.processes if process.name == f"node-{number}"))
     world.run_until(lambda: False, END_MS)
     return latest_ms(world)
 
@@ -92,6 +92,6 @@ def test_with_one_copy_results_wait_for_a_suspicion() -> None:
 def test_a_healthy_fleet_writes_each_result_once(case: str) -> None:
     world = World(options(case, 2), Trace())
     world.run_until(lambda: False, END_MS)
-    assert sum(life.node.work.replicas.abreast for life in world.lives) > 0
-    assert sum(life.node.work.emitted for life in world.lives) > 0
-    assert sum(life.node.work.replicas.published for life in world.lives) == 0
+    assert sum(process.node.work.replicas.abreast for process in world.processes) > 0
+    assert sum(process.node.work.emitted for process in world.processes) > 0
+    assert sum(process.node.work.replicas.published for process in world.processes) == 0

@@ -6,7 +6,7 @@ import pytest
 
 from nodes.machine.membership.failure_detector import Detector
 from nodes.sim.large_fleets.fleet import LargeFleet
-from nodes.sim.life import InvariantBroken
+from nodes.sim.node_process import InvariantBroken
 
 
 @pytest.mark.timeout(1800)  # it takes minutes of CPU, however many the machine has

@@ -12,7 +12,7 @@ from nodes.machine import messages as m
 from nodes.machine.partition_lifecycle import Stage
 from nodes.sim.checks import whole
 from nodes.sim.faults.cuts import make_cut
-from nodes.sim.life import Life
+from nodes.sim.node_process import NodeProcess
 from nodes.sim.run import live
 from nodes.sim.trace import Trace
 from nodes.sim.world import World
@@ -34,8 +34,8 @@ def fleet(case: str, replicas: int, **changes: Any) -> World:
     return world
 
 
-def named(world: World, name: str) -> Life:
-    return next(life for life in world.lives if life.name == name)
+def named(world: World, name: str) -> NodeProcess:
+    return next(process for process in world.processes if process.name == name)
 
 
 def claims(world: World) -> Counter[tuple[int, int]]:
@@ -47,7 +47,7 @@ def claims(world: World) -> Counter[tuple[int, int]]:
 def settled(world: World) -> bool:
     """Whether each partition has one owner, at work, and all agree who that is."""
     return all(
-        owner is not None and [life.name for life in world.lives if _owns(life, partition)] == [owner]
+        owner is not None and [process.name for process in world.processes if _owns(process, partition)] == [owner]
         for partition, owner in world.folded().owners().items()
     )
 
@@ -63,8 +63,8 @@ def deafen(world: World) -> None:
     """The two that are left do not hear each other, and take the same partitions at the same time."""
     world.kill(named(world, "node-0"))
     until_ms = world.now_ms + DEAF_MS
-    for life in world.lives:
-        life.cut_off(make_cut("heartbeats", life.topics, until_ms, 10 * DEAF_MS))
+    for process in world.processes:
+        process.cut_off(make_cut("heartbeats", process.topics, until_ms, 10 * DEAF_MS))
     world.run_until(lambda: False, until_ms)
 
 
@@ -93,15 +93,15 @@ def test_a_thief_may_die_before_it_has_said_anything(case: str, stage: Stage, re
     world = fleet(case, replicas)
     stolen = [p for p, owner in world.folded().owners().items() if owner == "node-0"]
     world.kill(named(world, "node-0"))
-    heirs = list(world.lives)
+    heirs = list(world.processes)
     said = {partition: _said(world, partition) for partition in stolen}
 
-    def found() -> Life | None:
-        for life in heirs:
+    def found() -> NodeProcess | None:
+        for process in heirs:
             for partition in stolen:
-                runner = life.node.work.runners.get(partition)
+                runner = process.node.work.runners.get(partition)
                 if runner is not None and runner.standby is None and runner.lifecycle.stage is stage:
-                    return life
+                    return process
         return None
 
     assert world.run_until(lambda: found() is not None, END_MS), f"nobody was {stage.value}"
@@ -113,8 +113,8 @@ def test_a_thief_may_die_before_it_has_said_anything(case: str, stage: Stage, re
     conclude(world)
 
 
-def _owns(life: Life, partition: int) -> bool:
-    return any(runner.partition == partition for runner in life.node.work.owned())
+def _owns(process: NodeProcess, partition: int) -> bool:
+    return any(runner.partition == partition for runner in process.node.work.owned())
 
 
 def _said(world: World, partition: int) -> int:

@@ -11,11 +11,11 @@ import pytest
 
 from nodes.log import Log, LogError, LogInterrupted, LogTruncated, LogUnavailable, MemoryLog
 from nodes.log.memory import MemoryLog as Opened
-from nodes.runtime.in_process_restarts import LIVES_A_MINUTE, live
+from nodes.runtime.in_process_restarts import RESTARTS_A_MINUTE, live
 from nodes.runtime.stop_signals import StoppedEarly, StopSignals, starts_node
 
 
-class Lives:
+class Runs:
     """Runs lives that end by these errors, one after the other, and then well; ``each_s`` is how long they last."""
 
     def __init__(self, *ends: LogError, each_s: float = 0.0, stop_in: int | None = None) -> None:
@@ -36,7 +36,7 @@ class Lives:
         yield Opened()
         self.open -= 1
 
-    def one_life(self, log: Log, stops: StopSignals) -> str:
+    def run_once(self, log: Log, stops: StopSignals) -> str:
         stops.concern(self)
         self.logs.append(log)
         self.now_s += self.each_s
@@ -47,7 +47,7 @@ class Lives:
         return "done"
 
     def run(self) -> str:
-        return live(self.opened, self.one_life, lambda: self.now_s)
+        return live(self.opened, self.run_once, lambda: self.now_s)
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +59,7 @@ def signals() -> Iterator[None]:
 
 
 def test_a_writer_that_lost_its_place_begins_another_life_on_a_log_of_its_own() -> None:
-    lives = Lives(LogInterrupted("out of order"), LogInterrupted("purged"))
+    lives = Runs(LogInterrupted("out of order"), LogInterrupted("purged"))
     assert lives.run() == "done"
     assert len({id(log) for log in lives.logs}) == 3
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN, "it is leaving"
@@ -67,26 +67,26 @@ def test_a_writer_that_lost_its_place_begins_another_life_on_a_log_of_its_own() 
 
 @pytest.mark.parametrize("error", [LogUnavailable("away"), LogTruncated("lost"), LogError("other")])
 def test_what_another_life_would_not_mend_ends_the_process(error: LogError) -> None:
-    lives = Lives(error)
+    lives = Runs(error)
     with pytest.raises(type(error)):
         lives.run()
     assert len(lives.logs) == 1
 
 
 def test_a_life_that_ends_again_and_again_ends_the_process_whose_parent_waits_longer() -> None:
-    lives = Lives(*(LogInterrupted("again") for _ in range(20)), each_s=1.0)
+    lives = Runs(*(LogInterrupted("again") for _ in range(20)), each_s=1.0)
     with pytest.raises(LogInterrupted):
         lives.run()
-    assert len(lives.logs) == LIVES_A_MINUTE
+    assert len(lives.logs) == RESTARTS_A_MINUTE
 
 
 def test_lives_that_last_are_not_counted() -> None:
-    lives = Lives(*(LogInterrupted("again") for _ in range(20)), each_s=15.0)
+    lives = Runs(*(LogInterrupted("again") for _ in range(20)), each_s=15.0)
     assert lives.run() == "done" and len(lives.logs) == 21
 
 
 def test_a_request_to_stop_holds_for_all_lives() -> None:
-    lives = Lives(LogInterrupted("while it leaves"), stop_in=1)
+    lives = Runs(LogInterrupted("while it leaves"), stop_in=1)
     with pytest.raises(LogInterrupted):
         lives.run()
     assert len(lives.logs) == 1 and lives.asked == 1
@@ -101,7 +101,7 @@ def test_a_log_in_memory_has_no_place_to_lose() -> None:
 
 
 def test_a_signal_before_there_is_a_node_is_kept_for_it() -> None:
-    stops, lives = StopSignals(), Lives()
+    stops, lives = StopSignals(), Runs()
     stops.listen()
     signal.raise_signal(signal.SIGINT)
     assert stops.asked and stops.interrupted
@@ -110,11 +110,11 @@ def test_a_signal_before_there_is_a_node_is_kept_for_it() -> None:
 
 
 def test_a_process_that_is_asked_to_leave_before_it_is_a_node_opens_no_log() -> None:
-    stops, lives = StopSignals(), Lives()
+    stops, lives = StopSignals(), Runs()
     stops.listen()
     signal.raise_signal(signal.SIGTERM)
     with pytest.raises(StoppedEarly):
-        live(lives.opened, lives.one_life, lambda: 0.0, stops)
+        live(lives.opened, lives.run_once, lambda: 0.0, stops)
     assert not lives.logs and lives.open == 0 and not stops.interrupted
 
 

@@ -12,7 +12,9 @@ INTERVAL_MS = 100
 
 def fleet(size: int, above: int = 32) -> dict[str, HeartbeatGroups]:
     names = [f"node-{number}" for number in range(size)]
-    made = {name: HeartbeatGroups(NodeConfig(name, failure_timeout_ms=300, group_beats_above=above)) for name in names}
+    made = {
+        name: HeartbeatGroups(NodeConfig(name, failure_timeout_ms=300, group_heartbeats_above=above)) for name in names
+    }
     for beats in made.values():
         beats.resize(size, 0)
     return made
@@ -68,7 +70,7 @@ def test_who_is_dead_is_not_passed_on_and_a_dead_speaker_takes_nobody_with_it() 
 
 
 def test_a_fleet_that_has_shrunk_tells_everybody_again() -> None:
-    beats = HeartbeatGroups(NodeConfig("a", group_beats_above=32))
+    beats = HeartbeatGroups(NodeConfig("a", group_heartbeats_above=32))
     beats.resize(33, 0)
     assert beats.group == group_of("a")
     beats.resize(25, 0)

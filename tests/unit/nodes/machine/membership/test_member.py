@@ -41,7 +41,7 @@ def test_a_node_has_joined_when_its_own_hello_is_read_and_not_before() -> None:
     learn(node, m.Hello(1, "me"))  # of an earlier life under this name
     assert not node.joined
     hello = node.hello(7)
-    assert node.greeted and node.greeted_ms == 7 and not node.joined and hello.life == 2
+    assert node.greeted and node.greeted_ms == 7 and not node.joined and hello.node_incarnation == 2
     learn(node, hello)
     assert node.joined and not node.needs_end(7)
 
@@ -49,7 +49,7 @@ def test_a_node_has_joined_when_its_own_hello_is_read_and_not_before() -> None:
 def test_a_node_that_others_took_for_dead_greets_again() -> None:
     node = member()
     learn(node, node.hello(0))
-    learn(node, m.Goodbye(1, "me", node.ownership.life("me")))
+    learn(node, m.Goodbye(1, "me", node.ownership.node_incarnation("me")))
     assert not node.joined and not node.greeted and node.needs_end(0)
     learn(node, node.hello(1))
     assert node.joined

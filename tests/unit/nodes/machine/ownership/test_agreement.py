@@ -121,7 +121,7 @@ def test_what_is_promised_to_grow_never_goes_back(history: list[m.ControlMessage
 def _is_counted(message: m.ControlMessage) -> bool:
     """Whether it was written by this release: its life or its id says whether it was read before."""
     if isinstance(message, m.Hello | m.Goodbye | m.Leaving):
-        return message.life > 0
+        return message.node_incarnation > 0
     return not isinstance(message, m.Command) or bool(message.id)
 
 

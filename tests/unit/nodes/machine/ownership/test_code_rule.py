@@ -12,7 +12,7 @@ from holon.fingerprint.version import FORMAT, JobVersion
 from nodes.machine import messages as m
 from nodes.machine.code_check import JobMismatch
 from nodes.machine.control_state import ControlCheckpoint, decode_control_checkpoint, encode_control_checkpoint
-from nodes.machine.ownership.claims import LOOKS, Claiming
+from nodes.machine.ownership.claims import MAX_CHECKS, Claiming
 from nodes.machine.ownership.code_rule import CodeRule
 from nodes.machine.ownership.ownership import CODE, CODE_BESIDE, VERSION, Ownership
 
@@ -65,7 +65,7 @@ class Fleet:
     def leave(self, name: str) -> None:
         self.topic += self.nodes.pop(name).leave()
 
-    def run(self, duration_ms: int = 4 * LOOKS * SUSPECT_MS) -> None:
+    def run(self, duration_ms: int = 4 * MAX_CHECKS * SUSPECT_MS) -> None:
         for _ in range(duration_ms // 20):
             self.now_ms += 20
             for name in sorted(self.nodes.keys() - self.paused):

@@ -9,23 +9,23 @@ LONG_MS = ORPHANED_TIMES * SUSPECT_MS
 
 
 def test_a_unit_may_be_taken_by_anybody_once_nobody_has_had_it_for_long() -> None:
-    orphans = UnownedUnits(SUSPECT_MS)
-    orphans.look([3], 1000)
-    assert not orphans.may_take(3, 1000 + LONG_MS - 1) and not orphans.are_due(1000 + LONG_MS - 1)
-    assert orphans.may_take(3, 1000 + LONG_MS) and orphans.are_due(1000 + LONG_MS)
-    assert not orphans.may_take(4, 1000 + LONG_MS)
+    unowned = UnownedUnits(SUSPECT_MS)
+    unowned.update([3], 1000)
+    assert not unowned.may_take(3, 1000 + LONG_MS - 1) and not unowned.are_due(1000 + LONG_MS - 1)
+    assert unowned.may_take(3, 1000 + LONG_MS) and unowned.are_due(1000 + LONG_MS)
+    assert not unowned.may_take(4, 1000 + LONG_MS)
 
 
 def test_looking_again_does_not_begin_the_wait_anew() -> None:
-    orphans = UnownedUnits(SUSPECT_MS)
+    unowned = UnownedUnits(SUSPECT_MS)
     for now_ms in range(0, LONG_MS, 10):
-        orphans.look([3], now_ms)
-    assert orphans.may_take(3, LONG_MS)
+        unowned.update([3], now_ms)
+    assert unowned.may_take(3, LONG_MS)
 
 
 def test_a_unit_that_had_an_owner_meanwhile_waits_anew() -> None:
-    orphans = UnownedUnits(SUSPECT_MS)
-    orphans.look([3], 0)
-    orphans.look([], LONG_MS - 1)
-    orphans.look([3], LONG_MS)
-    assert not orphans.may_take(3, 2 * LONG_MS - 1)
+    unowned = UnownedUnits(SUSPECT_MS)
+    unowned.update([3], 0)
+    unowned.update([], LONG_MS - 1)
+    unowned.update([3], LONG_MS)
+    assert not unowned.may_take(3, 2 * LONG_MS - 1)

@@ -38,7 +38,7 @@ class InvariantBroken(AssertionError):
     """Something that must never happen has happened."""
 
 
-class Life:
+class NodeProcess:
     """A node from its start to its end. Its ``Meddler`` methods are called by its own view of the log."""
 
     def __init__(self, world: Surroundings, name: str, number: int) -> None:
@@ -46,8 +46,8 @@ class Life:
         self.name = name
         self.dead = False
         self.paused_until_ms = 0
-        self.turned = self._looks = 0
-        self.stands_ms = self.stands_at = 0  # in this turn, at which of its points
+        self.turned = self._turns = 0
+        self.stall_ms = self.stall_point = 0  # in this turn, at which of its points
         self.taken = 0  # partitions, over from others
         self.rate = world.rng.choice([0.5, 1.0, 2.0]) if world.faults.clock_rates else 1.0
         self.offset_ms = world.rng.randint(0, HOUR_MS)
@@ -70,7 +70,7 @@ class Life:
             forget_after_ms=options.forget_after_ms,
             replicas=options.replicas,
             standby_after_ms=options.standby_after_ms,
-            group_beats_above=options.group_beats_above,
+            group_heartbeats_above=options.group_heartbeats_above,
         )
         self.log = NodeLog(world.log, self, world.trimmed)
         history = History(self.log, world.run.job)
@@ -100,8 +100,8 @@ class Life:
 
     def turn(self) -> None:
         """One turn of the driver. Raises what ends the life, and ``InvariantBroken``."""
-        self._looks += 1  # at everything, or where the log says that there is something
-        self.driver.turn(self.log.wait(self.driver.waits_for(), 0) if self._looks % 2 else None)
+        self._turns += 1  # at everything, or where the log says that there is something
+        self.driver.turn(self.log.wait(self.driver.waits_for(), 0) if self._turns % 2 else None)
         if self.node.left is not None:
             self.driver.finish()
         took_ms = self.turns.over()
@@ -129,7 +129,7 @@ class Life:
 
     def recover(self) -> None:
         """The end of pauses, of cuts, and of a clock so fast that it takes healthy nodes for silent."""
-        self.paused_until_ms = self.stands_ms = 0
+        self.paused_until_ms = self.stall_ms = 0
         self.offset_ms += int(self.world.now_ms * (self.rate - 1.0))
         self.rate = 1.0
         self.cut = no_cut()
@@ -237,11 +237,11 @@ class Life:
             raise LogUnavailable(f"{topic}[{partition}]: the acknowledgement was lost by the simulator")
         self.maybe_preempt(f"after append to {topic}[{partition}] at {done.first_offset}")
 
-    def max_records(self, topic: str, asked: int) -> int:
+    def max_records(self, topic: str, wanted: int) -> int:
         """Batches are cut at random."""
-        if topic != self.topics.source or asked <= 1:
-            return asked
-        return self.rng.randint(1, min(asked, self.world.options.batch_max_records))
+        if topic != self.topics.source or wanted <= 1:
+            return wanted
+        return self.rng.randint(1, min(wanted, self.world.options.batch_max_records))
 
     def visible_end(self, topic: str, partition: int) -> int | None:
         """Where the topic seems to end for this node; None: where it does."""
@@ -325,12 +325,12 @@ class Life:
         """Stop here, in the midst of a step, and let the others live on; this node may be dead when it comes back."""
         if self.world.depth >= MAX_DEPTH:
             return
-        if self.stands_ms and self.stands_at == 0:
-            duration_ms, self.stands_ms = self.stands_ms, 0
+        if self.stall_ms and self.stall_point == 0:
+            duration_ms, self.stall_ms = self.stall_ms, 0
         elif self._chance(self.world.faults.preempt):
             duration_ms = self.rng.randint(1, max(1, self.world.faults.preempt_max_ms))
         else:
-            self.stands_at -= self.stands_ms > 0
+            self.stall_point -= self.stall_ms > 0
             return
         self._trace("preempted", f"{where} for {duration_ms} ms")
         self.world.go_on_without(duration_ms)
