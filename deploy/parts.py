@@ -19,6 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 NIGHT_MUTANT_SEEDS = 3_000
 MUTANT_SHARE = 4
 """One of so many mutants is planted in a run; the night plants all of them."""
+WORKERS = {"integration": 3}
+"""More than there are cores where tests wait for processes and brokers most of the time; two elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ def parts(nightly: bool = False, seeds: int = 100_000) -> list[Part]:
     names = {"quick": "unit", "laws": "laws", "tests": "integration", "attack": "attack", "sim": "sim"}
     for name, folder in names.items():
         if list((ROOT / "tests" / folder).rglob("test_*.py")):
-            found.append(Part(name, _pytest(folder, nightly), folder))
+            found.append(Part(name, _pytest(folder, nightly, WORKERS.get(folder, 2)), folder))
     if nightly:
         night = ("sim", "--seeds", str(seeds), "--nodes", "10", "--resume", str(ROOT / ".cache" / "night-seeds.json"))
         found.append(Part("seeds", (sys.executable, "-m", "nodes.cli", *night)))
@@ -51,10 +53,11 @@ def parts(nightly: bool = False, seeds: int = 100_000) -> list[Part]:
     return [*found, Part("mutants", (sys.executable, "-m", "deploy.mutants", *mutants))]
 
 
-def _pytest(folder: str, nightly: bool) -> tuple[str, ...]:
+def _pytest(folder: str, nightly: bool, workers: int) -> tuple[str, ...]:
     options = ("--nightly", "--timeout", "3600") if nightly else ()
-    # A file's tests share brokers and stay together, until one of the two has nothing left.
-    return (sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", *options, f"tests/{folder}")
+    # A file's tests share brokers and stay together, until one of the workers has nothing left.
+    shared = ("-n", str(workers), "--dist", "worksteal")
+    return (sys.executable, "-m", "pytest", "-q", *shared, *options, f"tests/{folder}")
 
 
 def forgotten(known: list[Part]) -> list[str]:
