@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from deploy.mutants.planted_chains import CHAINS
 from deploy.mutants.planted_code import CODE
-from deploy.mutants.planted_copies import COPIES
 from deploy.mutants.planted_machine import MACHINE
+from deploy.mutants.planted_replicas import COPIES
 from deploy.mutants.planted_state import STATE
 from deploy.mutants.planted_transactions import TRANSACTIONS
 from deploy.mutants.planted_truncation import TRUNCATION

@@ -22,7 +22,7 @@ from nodes.log import Log, open_log
 from nodes.transactions.gateway.token_file import given_token, own_token, shared_token
 from nodes.transactions.topics import TransactionTopics, create_topics
 from tests.integration.processes import PLENTY_S, ROOT, until
-from tests.integration.transactions.test_front_door import ask, deposit, front_door
+from tests.integration.transactions.test_http_gateway import ask, deposit, front_door
 from transactional.epochs.messages import Replies, Reply, to_bytes
 from transactional.state.values import encode
 

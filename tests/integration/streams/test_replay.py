@@ -10,9 +10,9 @@ import pytest
 from nodes.replay.comparison import prefix, replay_twice
 from nodes.streams.jobs import load_job
 from tests.integration.fleet_support import Command, Stage
-from tests.integration.jobs_chance import FROM_ID, KINDS
+from tests.integration.jobs_random import FROM_ID, KINDS
 
-JOB = "tests.integration.jobs_chance:job"
+JOB = "tests.integration.jobs_random:job"
 CHANCE = tuple(kind for kind in KINDS if kind not in ("none", "undeclared state"))
 
 
@@ -60,7 +60,7 @@ def test_command_tells_good_from_bad_and_leaves_the_log_alone(stage: Stage) -> N
 
 @pytest.mark.parametrize(
     "reference",
-    ["tests.integration.jobs_mixed:job", "tests.integration.jobs_odd:guarded", "tests.integration.jobs_chance:job"],
+    ["tests.integration.jobs_mixed:job", "tests.integration.jobs_odd:guarded", "tests.integration.jobs_random:job"],
 )
 def test_good_jobs_are_found_good(stage: Stage, reference: str) -> None:
     job = load_job(reference)

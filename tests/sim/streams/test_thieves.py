@@ -17,7 +17,7 @@ from nodes.sim.run import live
 from nodes.sim.trace import Trace
 from nodes.sim.world import World
 from nodes.streams.jobs import Topics
-from tests.sim.streams.test_copies import END_MS, KILL_MS, options
+from tests.sim.streams.test_replicas import END_MS, KILL_MS, options
 
 SUSPECT_MS = 120
 DEAF_MS = 300

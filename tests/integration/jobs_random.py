@@ -45,5 +45,5 @@ class Chance(ProcessingFunction[Event]):
 
 
 def job(kind: int = 0) -> Job[Event]:
-    """As ``tests.integration.jobs_chance:job?kind=1``."""
+    """As ``tests.integration.jobs_random:job?kind=1``."""
     return Job("chance", Source(INPUT, Json(Event), timestamp=time_of), Chance(KINDS[kind]), output=OUTPUT)
