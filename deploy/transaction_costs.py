@@ -42,16 +42,17 @@ from transactional.workloads.ycsb_t import program, workload
 
 SEQUENCERS = 4
 STAGES: dict[str, tuple[str, ...]] = {
-    "function": ("transactional/workloads", "transactional/execution", "transactional/context", "transactional/site",
-                 "transactional/rerun", "transactional/operators", "transactional/entities", "transactional/chance"),
-    "state": ("transactional/store", "transactional/settling", "transactional/accesses", "transactional/snapshots",
-              "nodes/saver", "nodes/transactions/checkpointing", "nodes/checkpoint"),
-    "messages": ("nodes/log/", "transactional/messages", "transactional/requests", "transactional/replies",
-                 "transactional/appends"),
+    "function": ("transactional/workloads", "transactional/execution", "transactional/context",
+                 "transactional/operators", "transactional/entities"),
+    "state": ("transactional/state/store", "transactional/state/snapshot", "transactional/state/wanted_snapshot",
+              "transactional/state/spilling", "transactional/conflicts", "nodes/checkpoints",
+              "nodes/transactions/checkpoints"),
+    "messages": ("nodes/log/", "transactional/epochs/messages", "transactional/epochs/pieces",
+                 "transactional/requests"),
     "epochs": ("transactional/", "nodes/transactions", "nodes/machine"),
 }  # fmt: skip
 """By path; the first that fits, of the innermost function that belongs to one."""
-PASSED_OVER = ("transactional/values", "deploy/")
+PASSED_OVER = ("transactional/state/values", "deploy/")
 """These work for whoever calls them."""
 
 

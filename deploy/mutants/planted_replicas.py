@@ -4,50 +4,50 @@ from __future__ import annotations
 
 from deploy.mutants.model import Mutant
 
-COPIES_TESTS = "tests/unit/nodes/machine/test_standby_dialogues.py"
+REPLICAS_TESTS = "tests/unit/nodes/machine/test_standby_dialogues.py"
 
-COPIES = (
+REPLICAS = (
     Mutant(
         "a standby never publishes",
         "nodes/machine/standby/standby.py",
         "self._left_ms(made_ms, patience_ms, now_ms) <= 0",
         "False",
-        tests=(COPIES_TESTS,),
+        tests=(REPLICAS_TESTS,),
     ),
     Mutant(
         "a standby publishes at once",
         "nodes/machine/standby/standby.py",
         "self._left_ms(made_ms, patience_ms, now_ms) <= 0",
         "True",
-        tests=(COPIES_TESTS,),
+        tests=(REPLICAS_TESTS,),
     ),
     Mutant(
         "a standby forgets one result that it holds",
         "nodes/machine/standby/held_results.py",
         "            for held in runs:\n",
         "            for held in list(runs)[1:] or list(runs):\n",
-        tests=(COPIES_TESTS,),
+        tests=(REPLICAS_TESTS,),
     ),
     Mutant(
         "a standby drops a delta that it has not seen",
         "nodes/machine/standby/held_results.py",
         "while self._held and _is_on(self._held[0].delta, logged):",
         "while self._held:",
-        tests=(COPIES_TESTS,),
+        tests=(REPLICAS_TESTS,),
     ),
     Mutant(
         "a standby drops results that are behind the last one seen",
         "nodes/machine/standby/held_results.py",
         "cut = bisect_right(held.places, through)",
         "cut = len(held.places)",
-        tests=(COPIES_TESTS,),
+        tests=(REPLICAS_TESTS,),
     ),
     Mutant(
         "a promoted standby forgets what it holds",
         "nodes/machine/standby/replicas.py",
         "        self.promotions += 1\n        work.effects += runner.write(standby.outputs.take())\n",
         "        self.promotions += 1\n",
-        tests=(COPIES_TESTS,),
+        tests=(REPLICAS_TESTS,),
         case="",
     ),
     Mutant(
@@ -55,21 +55,21 @@ COPIES = (
         "nodes/machine/broadcast/slot_recovery.py",
         "                self.work.replicas.heal(runner)\n            return False\n",
         "                self.work.replicas.heal(runner)\n                return True\n            return False\n",
-        tests=(COPIES_TESTS,),
+        tests=(REPLICAS_TESTS,),
     ),
     Mutant(
         "a standby crosses punctuations that may come",
         "nodes/machine/standby/replicas.py",
         "own = logged.record[0] if runner.idle_allowed else",
         "own =",
-        tests=(COPIES_TESTS,),
+        tests=(REPLICAS_TESTS,),
     ),
     Mutant(
         "a standby keeps the lead for ever",
         "nodes/machine/standby/active_standby.py",
         "        self.active = False\n        self._published.clear()\n",
         "        self._published.clear()\n",
-        tests=(COPIES_TESTS,),
+        tests=(REPLICAS_TESTS,),
     ),
     Mutant(
         "a standby that is none any more goes at once",

@@ -22,7 +22,7 @@ from nodes.log import Log, open_log
 from nodes.transactions.gateway.token_file import given_token, own_token, shared_token
 from nodes.transactions.topics import TransactionTopics, create_topics
 from tests.integration.processes import PLENTY_S, ROOT, until
-from tests.integration.transactions.test_http_gateway import ask, deposit, front_door
+from tests.integration.transactions.test_http_gateway import ask, deposit, http_gateway
 from transactional.epochs.messages import Replies, Reply, to_bytes
 from transactional.state.values import encode
 
@@ -41,7 +41,7 @@ def asked(log: Log) -> int:
 
 
 def test_a_full_disk_that_is_freed_again_ends_no_gateway(log: Log, tmp_path: Path) -> None:
-    with front_door("--log-dir", str(tmp_path / "log")) as (url, process):
+    with http_gateway("--log-dir", str(tmp_path / "log")) as (url, process):
         call, health = f"{url}/v1/call", f"{url}/healthz"
         until(lambda: ask(health, None) == (200, {"status": "ok", "problems": []}), "it says that it is well")
         resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
@@ -63,7 +63,7 @@ def test_a_full_disk_that_is_freed_again_ends_no_gateway(log: Log, tmp_path: Pat
 
 def test_a_forged_reply_ends_no_gateway(log: Log, tmp_path: Path) -> None:
     answers: dict[str, tuple[int, Any]] = {}
-    with front_door("--log-dir", str(tmp_path / "log")) as (url, _):
+    with http_gateway("--log-dir", str(tmp_path / "log")) as (url, _):
 
         def call(name: str) -> None:
             answers[name] = ask(f"{url}/v1/call", deposit("a", 1, id=name))

@@ -1,4 +1,4 @@
-"""The HTTP front door of a transactional job, for clients in any language: ``POST /v1/call``.
+"""The HTTP gateway of a transactional job, for clients in any language: ``POST /v1/call``.
 
 Two rules for this file: a request without the token, whose Host nobody allowed, or that a web page makes, is refused
 before anything else is looked at; and whoever repeats a request under the same id gets the same reply, since the id

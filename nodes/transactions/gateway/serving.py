@@ -1,4 +1,4 @@
-"""Runs the front door in this process until SIGTERM or Ctrl-C."""
+"""Runs the gateway in this process until SIGTERM or Ctrl-C."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ ODD = "tests.integration.txn_odd:program"
 
 
 @contextmanager
-def front_door(*options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+def http_gateway(*options: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
     """The command on a free port, and its address; without a token unless the options name one."""
     tokens = () if "--token-file" in options else ("--open",)
     command = [sys.executable, "-m", "nodes.cli", "txn", "serve", "--port", "0", "--json", *tokens, *options]
@@ -71,7 +71,7 @@ def test_calls_over_http_run_once_and_say_what_is_wrong(tmp_path: Path) -> None:
     with open_log(f"embedded:{folder}") as log:
         create_topics(log, program, SEQUENCERS)
     options = ("--log-dir", str(folder))
-    with nodes(1, BANK, *options), front_door(*options) as (url, process):
+    with nodes(1, BANK, *options), http_gateway(*options) as (url, process):
         call = f"{url}/v1/call"
         assert ask(call, deposit("a", 7, id="one")) == (200, {"id": "one", "result": 7})
         assert ask(call, deposit("a", 7, id="one")) == (200, {"id": "one", "result": 7}), "it ran once"
@@ -105,7 +105,7 @@ def test_http_says_what_ids_promise_and_changes_no_value(tmp_path: Path) -> None
     with open_log(f"embedded:{folder}") as log:
         create_topics(log, odd, SEQUENCERS)
     options = ("--log-dir", str(folder))
-    with front_door(*options) as (url, _):
+    with http_gateway(*options) as (url, _):
         status, made = ask(f"{url}/v1/id", {})
         assert status == 200 and since_of(made["id"]) == 0
         found = unanswered(f"{url}/v1/call", asking("a", "echo", 1, id="order 17"))
@@ -196,7 +196,7 @@ def test_a_token_is_asked_for_where_one_is_given(tmp_path: Path) -> None:
     token.write_text("secret\n")
     with open_log(f"embedded:{folder}") as log:
         create_topics(log, program, SEQUENCERS)
-    with front_door("--log-dir", str(folder), "--token-file", str(token)) as (url, _):
+    with http_gateway("--log-dir", str(folder), "--token-file", str(token)) as (url, _):
         assert ask(f"{url}/healthz", None)[0] == 401
         assert ask(f"{url}/healthz", None, Authorization="Bearer wrong")[0] == 401
         until(lambda: ask(f"{url}/healthz", None, Authorization="Bearer secret")[0] == 200, "it says that it is well")

@@ -9,10 +9,11 @@ import pytest
 
 from deploy.bench.transactions.curves import added, points
 from deploy.transaction_caching import messages
-from deploy.transaction_costs import count_in, stage_of
+from deploy.transaction_costs import PASSED_OVER, STAGES, count_in, stage_of
 from nodes.cli.main import run
 from nodes.cli.txn import bench as txn_bench_command
 from tests.integration.txn_replay import records
+from tests.tidy.source import ROOT
 from tests.unit.txn_stage import SEQUENCERS, Stage
 from transactional.epochs.appends import AppendCalls
 from transactional.epochs.messages import Calls, WireCall, WireResult, reply_message, to_bytes
@@ -141,8 +142,15 @@ def test_curves_that_are_measured_again_replace_old_ones_and_stand_in_their_orde
 
 
 def test_a_sample_counts_for_the_innermost_part_that_it_is_in() -> None:
-    node = ("nodes/transactions/driver:turn", "transactional/partition:run")
-    assert stage_of((*node, "transactional/execution:start", "transactional/workloads/ycsb_t:transfer")) == "function"
-    assert stage_of((*node, "transactional/messages:to_bytes", "transactional/values:encode")) == "messages"
-    assert stage_of((*node, "transactional/store:apply")) == "state"
+    node = ("nodes/transactions/driver:turn", "transactional/state/partition:run")
+    calling = "transactional/execution/execution:start", "transactional/workloads/ycsb_t:transfer"
+    assert stage_of((*node, *calling)) == "function"
+    encoding = "transactional/epochs/messages:to_bytes", "transactional/state/values:encode"
+    assert stage_of((*node, *encoding)) == "messages"
+    assert stage_of((*node, "transactional/state/store:apply")) == "state"
     assert stage_of(node) == "epochs" and stage_of(("runpy:run",)) == "other"
+
+
+def test_the_parts_of_a_transfer_name_files_that_there_are() -> None:
+    paths = [path for stage in STAGES.values() for path in stage]
+    assert [path for path in (*paths, *PASSED_OVER) if not list(ROOT.glob(f"{path}*"))] == []
