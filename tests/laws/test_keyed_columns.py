@@ -43,6 +43,7 @@ ONE_KIND = {"ints": SMALL, "big ints": BIG, "texts": TEXTS, "bytes": BYTES, "pai
 COUNTS = st.one_of(st.integers(0, 3), st.sampled_from([2**62, 2**63 - 1, -1]))
 PAYLOADS = st.sampled_from([SMALL, TEXTS, BYTES, PAIRS, TIED]).flatmap(lambda kind: kind)
 RECORD = RecordOf(count=GCounter(), top=Max(), mean=Average())
+EXAMPLES = max(25, settings.default.max_examples // 4)  # one costs ten times what it costs for other lattices
 
 INNER: dict[str, tuple[Lattice[Any, Any], Any]] = {
     "gcounter": (GCounter(), COUNTS),
@@ -84,12 +85,14 @@ def columns_of_few_keys() -> Iterator[None]:
 @pytest.mark.parametrize("name", INNER)
 def test_columns_keep_the_laws(name: str) -> None:
     inner, elements = INNER[name]
-    check_laws(MapOf(inner), st.tuples(SMALL, elements))
+    check_laws(MapOf(inner), st.tuples(SMALL, elements), max_examples=EXAMPLES)
 
 
 @pytest.mark.parametrize("keys", ONE_KIND)
 def test_columns_of_every_kind_of_key_keep_the_laws(keys: str) -> None:
-    check_laws(MapOf(PairOf(GCounter(), Max())), st.tuples(ONE_KIND[keys], st.tuples(COUNTS, SMALL)))
+    check_laws(
+        MapOf(PairOf(GCounter(), Max())), st.tuples(ONE_KIND[keys], st.tuples(COUNTS, SMALL)), max_examples=EXAMPLES
+    )
 
 
 def as_objects(inner: Lattice[Any, Any]) -> Lattice[Any, Any]:
@@ -112,7 +115,11 @@ def rows(state: MapOf[Any, Any, Any]) -> Any:
 
 
 @pytest.mark.parametrize("name", INNER)
-@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None)
+@settings(
+    max_examples=EXAMPLES,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+    deadline=None,
+)
 @given(data=st.data())
 def test_columns_hold_what_objects_hold(name: str, data: st.DataObject) -> None:
     inner, elements = INNER[name]
