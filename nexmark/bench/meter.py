@@ -59,6 +59,7 @@ class Meter:
         """The engine is done. It worked between these times (of ``time.time``), or since ``begin``."""
         self.stop()
         self._note()
+        self._sample()  # a run that is shorter than the pause between two looks has begun to work since the first
         times, used = zip(*self._used, strict=True)
         first, last = times[0] if began_s is None else began_s, times[-1] if ended_s is None else ended_s
         cpu = float(np.interp(last, times, used) - np.interp(first, times, used))

@@ -32,8 +32,9 @@ ASKING = (
     Log.high_watermarks,
 )
 """Calls that return what is on the log. A node whose writes time out cannot send heartbeats anyway."""
-RECORD_FILE = os.path.join("holon", "tracks", "record_track.py")
-WINDOW_FILE = os.path.join("holon", "tracks", "window_track.py")
+CALLERS = tuple(os.path.join("holon", "tracks", f"{each}_track.py") for each in ("record", "window"))
+CALLERS += (os.path.join("holon", "tracks", "record_loop.py"),)
+"""Files that call the job's code."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +156,7 @@ class Watchdog:
         """Where the watched thread stands, innermost call last, from the job's code on."""
         frame = sys._current_frames().get(self._main)
         entries = traceback.extract_stack(frame) if frame is not None else []
-        own = [i for i, entry in enumerate(entries) if entry.filename.endswith((RECORD_FILE, WINDOW_FILE))]
+        own = [i for i, entry in enumerate(entries) if entry.filename.endswith(CALLERS)]
         return "".join(traceback.format_list(entries[own[-1] + 1 if own else 0 :]))
 
 

@@ -57,13 +57,13 @@ def test_a_failure_shows_the_users_frames_once_and_all_frames_with_debug(stage: 
         code, _, err = command.finish()
     assert code == 1 and f"partition 1 at offset {at} of topic 'in'" in err
     assert err.count(f'record at offset {at}: {{"ts":0,') == err.count("Traceback (most recent call last):") == 1
-    assert "jobs_odd.py" in err and "tracks/record_track.py" not in err
+    assert "jobs_odd.py" in err and "tracks/record_loop.py" not in err
 
     arguments = ("--bounded", "--retry", "--log-level", "debug", *AS_JSON)
     with run_command(stage, *arguments, job=POISONED) as command:
         code, _, err = command.finish()
     assert code == 1
-    (met,) = [line for line in objects(err) if line["level"] == "debug" and "tracks/record_track.py" in line["event"]]
+    (met,) = [line for line in objects(err) if line["level"] == "debug" and "tracks/record_loop.py" in line["event"]]
     assert met["node"] == 0 and "jobs_odd.py" in met["event"]
     assert objects(err)[-1]["level"] == "error" and "cannot stand event -1" in objects(err)[-1]["event"]
 

@@ -15,6 +15,7 @@ from nodes.transactions.checkpoints.compaction import CompactingChild, Compactio
 from tests.sim.transactions.test_checkpoints import JOB, UNIT, random_chain
 from transactional.epochs.ledger import Ledger
 from transactional.state.partition import StatePartition
+from transactional.state.restored import restored_state
 
 
 def test_a_child_process_merges_files_and_names_damage(tmp_path: Path) -> None:
@@ -25,7 +26,7 @@ def test_a_child_process_merges_files_and_names_damage(tmp_path: Path) -> None:
     (made,) = compact(Wish(JOB, UNIT, parts, whole=True))
     process = compact.process
     again = StatePartition(Ledger(program, 1), 0, id_window=5)
-    again.restore(load_file(store, made.name)[1])
+    again.restore(restored_state(load_file(store, made.name)[1], id_window=5))
     assert again.store.items == expected.store.items
     path = tmp_path / parts[0].name
     path.write_bytes(path.read_bytes()[:-1])

@@ -70,7 +70,7 @@ def test_all_workloads_keep_their_invariants_when_a_node_is_killed(tmp_path: Pat
             requests = mix.requests(EACH)
             for first in range(0, len(requests), len(requests) // 4):
                 part = execute(client, requests[first : first + len(requests) // 4], kill if first else lambda n: None)
-                for name in ("asked", "outcomes", "sent", "answered"):
+                for name in ("requests", "outcomes", "sent", "answered"):
                     mine, more = getattr(done, name), getattr(part, name)
                     mine.extend(more) if isinstance(mine, list) else mine.update(more)
             assert processes[0].wait(PLENTY_S) == -signal.SIGKILL
