@@ -34,7 +34,7 @@ demo: setup ## kill a node in the middle of two queries, compare the answers wit
 	$(BIN)/holon nexmark run query1 --events $(EVENTS) --nodes 3 --kill 1@0.5 --validate auto
 
 test: setup ## everything that CI runs: lint, tests, simulation, faults, mutants, with the time of each
-	$(call say,'45 minutes')
+	$(call say,'30 minutes')
 	$(BIN)/python deploy/parts.py
 
 check: setup ## lint and the quick tests, for use before a commit
