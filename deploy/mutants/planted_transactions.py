@@ -51,7 +51,7 @@ TRANSACTIONS = (
     Mutant(
         "checkpoints that were replaced during a load are looked for no further",
         "nodes/transactions/units/following.py",
-        "        if begin is None and unit.names != self._names(unit):\n",
+        "        if begin is None and unit.names != tuple(saved.name for saved in self._kept(unit)):\n",
         "        if False:\n",
         tests=(UNITS,),
     ),

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from nodes.checkpoints.saver import Saver
 from nodes.log.contract import Log, OffsetOutOfRange
+from nodes.machine.messages import CheckpointSaved
 from nodes.machine.ownership.claims import Claiming
 from nodes.machine.partition_lifecycle import STANDBY, Event, PartitionLifecycle, Stage
 from nodes.transactions.checkpoints.checkpointing import Begin, TransactionCheckpoints
@@ -187,8 +188,7 @@ class Units:
         if unit.number < self._job.sequencers:
             self._load_sequencer(unit)
             return True
-        begun = self._steps.begun
-        kept = [saved for saved in self._checkpoints.ownership.checkpoints(unit.number) if saved.offset >= begun]
+        kept = self._kept(unit)
         if not kept:
             return self._begin(unit, None)
         unit.names, unit.since = tuple(saved.name for saved in kept), min(saved.offset for saved in kept)
@@ -207,13 +207,14 @@ class Units:
         if self._units.get(unit.number) is not unit:
             return True  # it is another's by now
         begin = None if begin is None else self._with_calls(unit, begin)
-        if begin is None and unit.names != self._names(unit):
+        if begin is None and unit.names != tuple(saved.name for saved in self._kept(unit)):
             return self._load(unit)  # there are newer ones
         return self._begin(unit, begin)
 
-    def _names(self, unit: Unit) -> tuple[str, ...]:
-        kept, begun = self._checkpoints.ownership.checkpoints(unit.number), self._steps.begun
-        return tuple(saved.name for saved in kept if saved.offset >= begun)
+    def _kept(self, unit: Unit) -> list[CheckpointSaved]:
+        """The checkpoints that it may begin with: the ledger still holds all that comes after them."""
+        saved = self._checkpoints.ownership.checkpoints(unit.number)
+        return [each for each in saved if each.offset >= self._steps.begun]
 
     def _with_calls(self, unit: Unit, begin: Begin) -> Begin | None:
         """The checkpoint with a place among its calls that there is; None: it is none that they are kept for."""
