@@ -51,14 +51,13 @@ def work_at_once(what: str) -> Saver[Any]:
 class Surroundings:
     """The log, the store and the threads of one node. ``plain_log``: for threads beside the loop, None: the same one.
 
-    ``saving_store``: where checkpoints are saved, None: ``store``. ``compact`` merges files, None: within the node.
+    ``compact`` merges files, None: within the node.
     """
 
     log: Log
     store: CheckpointStore
     clocks: Clocks
     plain_log: Log | None = None
-    saving_store: CheckpointStore | None = None
     new_saver: NewSaver = work_at_once
     compact: Compact | None = None
     apart: Apart | None = None
@@ -86,7 +85,6 @@ def composed(job: TransactionJob, options: NodeOptions, around: Surroundings) ->
         saver=around.new_saver("saver"),
         merger=around.new_saver("merger"),
         compact=around.compact,
-        saving_store=around.saving_store,
         reads_back=options.trim_interval_ms > 0,
     )
     trimming = Trimming(

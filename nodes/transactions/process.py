@@ -142,14 +142,13 @@ class TransactionProcess(NodeShell):
             function_timeout_ms=SILENT_AFTER_MS,
             look=self._watch.look,
         )
-        store = open_checkpoints(settings)
-        patient = PatientCheckpoints(store, self.stop)
+        self._store = open_checkpoints(settings)
+        patient = PatientCheckpoints(self._store, self.stop)
         around = Surroundings(
             self.log,
-            store,
+            MeteredCheckpoints(patient, counted.plain),
             Clocks(monotonic_ms, wall_ms),
             plain_log=log,
-            saving_store=MeteredCheckpoints(patient, counted.plain),
             new_saver=ThreadSaver,
             compact=CompactingChild(settings, patient),
             apart=TriedApart(settings, self._watchdog.turned),
@@ -178,8 +177,8 @@ class TransactionProcess(NodeShell):
         except m.BadMessage as error:
             raise RunFailed(f"node {name}: the control topic holds a record of a newer Holon: {error}") from error
         except Nondeterministic as error:
-            job, began = self.topics.job, self.driver.checkpoints
-            found = blamed(error, began.begun_with, began.store, self.driver.log, self.topics)
+            job, begun = self.topics.job, self.driver.checkpoints.begun_with
+            found = blamed(error, begun, self._store, self.driver.log, self.topics)  # it ends, and waits for no store
             more = f"holon txn replay MODULE:PROGRAM of job {job!r} runs the log again and names function and request"
             found.args = (f"node {name}: {found}\n{more}",)
             raise found from error

@@ -93,7 +93,6 @@ class TransactionCheckpoints:
         saver: Saver[_Saved] | None = None,
         merger: Saver[_Merged] | None = None,
         compact: Compact | None = None,
-        saving_store: CheckpointStore | None = None,
         reads_back: bool = False,
     ) -> None:
         self.store = store
@@ -103,7 +102,6 @@ class TransactionCheckpoints:
         self.sequencers = sequencers
         self.interval_ms = interval_ms
         self._reads_back = reads_back
-        self._saving_store = store if saving_store is None else saving_store
         self._saver: Saver[_Saved] = DirectSaver() if saver is None else saver
         self._merger: Saver[_Merged] = DirectSaver() if merger is None else merger
         self._compact = compact_here(store) if compact is None else compact
@@ -268,7 +266,7 @@ class TransactionCheckpoints:
 
         No file depends on the output of a merge yet, so no file is deleted while one runs.
         """
-        unit, store = self.sequencers + number, self._saving_store
+        unit, store = self.sequencers + number, self.store
         part = chains.save_file(store, self.job, unit, (epoch, 0), chain, made.encoded())
         names = store.list(self.job, FIRST_INCARNATION, unit)
         if not {each.name for each in chain} <= set(names) or not self._is_intact([part]):
@@ -286,7 +284,7 @@ class TransactionCheckpoints:
         """Whether these can be read, if that matters."""
         try:
             for part in parts if self._reads_back else ():
-                self._saving_store.load(part.name)
+                self.store.load(part.name)
         except (CheckpointDamaged, CheckpointMissing):
             return False
         return True
@@ -294,7 +292,7 @@ class TransactionCheckpoints:
     def _rests_on(self, name: str) -> list[Part] | None:
         """None: that is not known, the file is bad."""
         try:
-            return chains.rests_on(self._saving_store, name)
+            return chains.rests_on(self.store, name)
         except (CheckpointDamaged, CheckpointMissing):
             return None
 

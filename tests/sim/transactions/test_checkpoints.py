@@ -13,7 +13,6 @@ from nodes.sim.store import FlakyCheckpoints, MemoryCheckpoints
 from nodes.transactions.checkpoints import chains
 from nodes.transactions.checkpoints.chains import Part, load_file, merge_files, save_file, states, to_merge
 from nodes.transactions.checkpoints.compaction import compact_here
-from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.topics import FIRST_INCARNATION
 from tests.unit.txn_stage import SEQUENCERS, Stage
 from transactional.epochs.ledger import Ledger
@@ -159,15 +158,10 @@ class Dying(Stage):
         self.spared = 0
         self.start("life-0")
 
-    def start(self, name: str) -> TransactionDriver:
-        driver = super().start(name)
-        driver.checkpoints.store = self.flaky()
-        return driver
-
     def more(self, name: str) -> dict[str, Any]:
         flaky = self.flaky()
         return {
-            "saving_store": flaky,
+            "store": flaky,
             "compact": compact_here(flaky, segment_bytes=100),
             "new_saver": lambda what: ToldLate(self) if what == "merger" else self.new_saver(what),
         }

@@ -8,7 +8,7 @@ Pure: told what happens, and asked what to send.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from nodes.log.kafka.direct.record_batch import SEQUENCES, Batch, Piece
 from nodes.log.kafka.retry_policy import SENT_AGAIN
@@ -30,10 +30,14 @@ class Track:
         self.partition = partition
         self.pieces: deque[Piece] = deque()
         self.batches: deque[Batch] = deque()
-        self.in_flight = 0
         self.again = False
         self.last_error = 0
         self._sequence = 0
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether a batch awaits an answer."""
+        return any(batch.in_flight for batch in self.batches)
 
     def oldest_s(self) -> float | None:
         """When the first of what has not arrived was handed over."""
@@ -46,7 +50,7 @@ class Track:
         return bool(self.pieces) and not self.again
 
     def next_batch(self, write: Writer) -> Batch | None:
-        """The batch to send now, ``in_flight`` from then on; None if nothing is due, or an answer is awaited."""
+        """The batch to send now, in flight from then on; None if nothing is due, or an answer is awaited."""
         if self.again:
             return None
         found = next((one for one in self.batches if not one.in_flight and one.first_offset is None), None)
@@ -57,13 +61,11 @@ class Track:
             self._sequence = (self._sequence + found.count) % SEQUENCES
             self.batches.append(found)
         found.in_flight = True
-        self.in_flight += 1
         return found
 
     def answered(self, batch: Batch, error: int, first_offset: int) -> list[Batch] | None:
         """Those that have arrived with all before them; None if the error is one that sending again does not mend."""
         batch.in_flight = False
-        self.in_flight -= 1
         if error:
             if error not in SENT_AGAIN and not (error == OUT_OF_ORDER and self.again):
                 return None
@@ -77,12 +79,18 @@ class Track:
             arrived.append(self.batches.popleft())
         return arrived
 
-    def lost(self) -> None:
-        """The connection is gone: nobody knows what of it has arrived."""
-        for batch in self.batches:
+    def lost(self, batches: Iterable[Batch] = ()) -> None:
+        """A connection is gone that had these batches: what of them has arrived is not known.
+
+        Batches on another connection, that of the former leader, still await their answers.
+        """
+        for batch in batches:
             batch.in_flight = False
-        self.in_flight = 0
         self.again = True
+
+    def moved(self) -> None:
+        """Another broker leads: it gets nothing before the former leader has answered, or its connection is gone."""
+        self.again |= self.in_flight
 
     def resumable(self) -> bool:
         """Whether it waits for somebody to say that its leader is found again."""

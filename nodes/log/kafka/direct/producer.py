@@ -154,6 +154,10 @@ class BatchSender(Sender):
             self._adopt(found)
 
     def _adopt(self, found: Found) -> None:
+        for place, address in found.led.items():
+            track = self._tracks.get(place)
+            if track is not None and self._led.get(place) != address:
+                track.moved()
         self._led |= found.led
         self._brokers = list(dict.fromkeys([*addresses(self._config["bootstrap.servers"]), *found.cluster.brokers]))
         for address, wire in found.wires.items():
@@ -180,9 +184,11 @@ class BatchSender(Sender):
         if self._lines.get(address) is not line:
             return
         self._lines.pop(address).wire.close()
-        requests = {(track.name, track.partition) for _, batches in line.requests for track, _ in batches}
+        for _, batches in line.requests:
+            for track, batch in batches:
+                track.lost([batch])
         for place, track in self._tracks.items():
-            if place in requests or self._led.get(place) == address:
+            if self._led.get(place) == address:
                 track.lost()
 
     def _search(self, names: Collection[str]) -> None:
@@ -255,12 +261,13 @@ class BatchSender(Sender):
 
     def _request(self, address: Address, batches: list[tuple[Track, Batch]]) -> None:
         line = self._lines.get(address)
-        if line is None:
-            return  # it was lost with the request before, and these batches with it
         requests = [((track.name, track.partition), batch.data) for track, batch in batches]
-        number = send_batches(line.wire, requests, int(ANSWER_S * 1000))
-        if isinstance(number, Lost):
-            self._drop(address, line)
+        number = None if line is None else send_batches(line.wire, requests, int(ANSWER_S * 1000))
+        if line is None or number is None or isinstance(number, Lost):
+            for track, batch in batches:  # lost with this request, or with the one before it
+                track.lost([batch])
+            if line is not None:
+                self._drop(address, line)
             return
         if not line.requests:
             line.received_s = time.monotonic()

@@ -72,7 +72,7 @@ def test_each_record_arrives_once_and_in_order_whatever_becomes_of_requests(size
             if fate == "lost after":
                 for one in in_flight:
                     broker.take(one.data)
-            track.lost()
+            track.lost([batch, *in_flight])
             in_flight.clear()
             continue
         arrived = track.answered(batch, TOO_LATE if fate == "late but taken" and not error else error, offset)
@@ -106,6 +106,40 @@ def test_nothing_is_sent_again_while_answers_are_missing() -> None:
     assert track.resumable()
     track.resume()
     assert [track.next_batch(write) for _ in range(2)] == [first, second]
+
+
+def test_a_lost_connection_leaves_the_batches_of_another_one_in_flight() -> None:
+    track = Track("t", 0)
+    for data in (b"\x01", b"\x02"):
+        some(track, data)
+    at_former, at_new = track.next_batch(write), track.next_batch(write)
+    assert at_former is not None and at_new is not None
+    track.lost([at_new])
+    assert not track.resumable(), "the former leader has not answered yet"
+    assert track.answered(at_former, NOT_LEADER, -1) == []
+    assert track.resumable()
+    track.resume()
+    assert [track.next_batch(write) for _ in range(3)] == [at_former, at_new, None]
+    assert track.answered(at_former, 0, 0) == [at_former]
+    track.lost()
+    assert not track.resumable(), "one batch is still out"
+    assert track.answered(at_new, 0, 1) == [at_new]
+    assert track.resumable()
+
+
+def test_a_new_leader_gets_nothing_before_the_former_one_has_answered() -> None:
+    track = Track("t", 0)
+    for data in (b"\x01", b"\x02"):
+        some(track, data)
+    first = track.next_batch(write)
+    assert first is not None
+    track.moved()
+    assert track.next_batch(write) is None
+    assert track.answered(first, NOT_LEADER, -1) == []
+    assert track.resumable()
+    idle = Track("t", 1)
+    idle.moved()
+    assert not idle.again, "nothing of it is out"
 
 
 def test_a_number_out_of_order_without_a_reason_is_an_error() -> None:
