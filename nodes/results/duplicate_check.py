@@ -22,7 +22,6 @@ class RepeatCheck:
         self.verified = 0
         self.differing = 0
         self.unknown = 0
-        self.evicted = 0
         self.first_difference: str | None = None
 
     def saw(self, partition: int, identity: OutputId, key: bytes | None, payload: bytes, *, first: bool) -> None:
@@ -32,7 +31,6 @@ class RepeatCheck:
             self._digests[(partition, identity)] = digest
             if len(self._digests) > self._capacity:
                 self._digests.popitem(last=False)
-                self.evicted += 1
             return
         remembered = self._digests.get((partition, identity))
         if remembered is None:

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from nodes.errors import RunFailed
 from nodes.log.contract import TRUNCATION_CAUSES, Log, LogTruncated, LogUnavailable, OffsetOutOfRange
 from nodes.machine import messages as m
+from nodes.machine.code_check import JobMismatch
 from nodes.machine.control_state import ControlCheckpoint, ControlState, decode_control_checkpoint
+from nodes.machine.ownership.ownership import Ownership
 
 _ATTEMPTS = 5
 _POLL_INTERVAL_S, _PATIENCE_S = 0.02, 10.0
@@ -116,3 +118,39 @@ class ControlTopic:
                 if attempt == _ATTEMPTS - 1:
                     raise
         return offset
+
+
+class ControlHistory:
+    """The fold of one observer: ``ownership`` holds for the records before ``offset``; ``read`` goes on to the end.
+
+    ``since`` is where it began: 0, or what the checkpoint says that was used. ``incarnation``: only records of this one
+    count; None: of the newest.
+    """
+
+    def __init__(self, log: Log, topic: ControlTopic, ownership: Ownership, incarnation: int | None = None) -> None:
+        self.ownership = ownership
+        self.offset = self.since = 0
+        self._log = log
+        self._topic = topic
+        self._incarnation = incarnation
+
+    def read(self) -> Ownership:
+        """Records that are none are passed over, as nodes do it. Raises ``JobMismatch`` at one of a newer release."""
+        self.offset = self._topic.read_on(self._log, self.offset, self._begin, self._take)
+        return self.ownership
+
+    def _begin(self, state: ControlState, offset: int) -> None:
+        self.ownership.restore(state)
+        self.since = offset
+
+    def _take(self, values: list[bytes]) -> None:
+        for value in values:
+            try:
+                message = m.decode_control(value)
+            except m.BadMessage as error:
+                if error.reason is m.BadReason.NEWER_VERSION:
+                    text = f"job {self._topic.job!r}: its control topic was written by a newer Holon"
+                    raise JobMismatch(text) from error
+                continue
+            if self._incarnation is None or message.incarnation == self._incarnation:
+                self.ownership.apply(message)

@@ -50,22 +50,6 @@ def line_as_json(text: str, level: int = logging.INFO, **context: object) -> str
     return shape.format(logger.makeRecord(logger.name, level, "", 0, text, (), None, extra=context))
 
 
-def bound_logger(name: str, **context: object) -> Any:
-    """A structlog logger with context of its own (such as ``partition=2``), beside the process's."""
-    import structlog
-
-    wrapped = structlog.wrap_logger(
-        logging.getLogger(name),
-        wrapper_class=structlog.stdlib.BoundLogger,
-        processors=[
-            structlog.stdlib.filter_by_level,
-            structlog.stdlib.PositionalArgumentsFormatter(),
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-        ],
-    )
-    return wrapped.bind(**context)
-
-
 class _OwnHandler(logging.StreamHandler[IO[str]]):
     """Marks the handlers of this module."""
 

@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+from nodes.errors import UnknownName
+
 
 class ModuleHidden(Exception):
     """A module of the current folder has the name of an installed package, which is imported instead (exit code 2)."""
@@ -24,8 +26,8 @@ def add_working_directory() -> None:
 def import_user_module(name: str) -> ModuleType:
     """Import a module that the user has named, from the current folder or from what is installed.
 
-    Raises ``ModuleHidden`` where an installed package hides it, or a module of the same folder that it imports;
-    ``ModuleNotFoundError`` as Python does.
+    Raises ``UnknownName`` where it is not there, ``ModuleHidden`` where an installed package hides it, or a module of
+    the same folder that it imports; ``ModuleNotFoundError`` where it imports one that is not there.
     """
     add_working_directory()
     _check_hidden(name, Path.cwd())
@@ -36,6 +38,8 @@ def import_user_module(name: str) -> ModuleType:
             _check_hidden(error.name, Path.cwd())
         elif error.name is not None and "." in error.name:  # a sub-module that only the user's package has
             _check_hidden(error.name.partition(".")[0], Path.cwd())
+        if isinstance(error, ModuleNotFoundError) and error.name is not None and name.startswith(error.name):
+            raise UnknownName("module", name, _modules_near(name)) from error
         raise
 
 
@@ -53,7 +57,7 @@ def _check_hidden(name: str, folder: Path) -> None:
     )
 
 
-def modules_near(name: str) -> list[str]:
+def _modules_near(name: str) -> list[str]:
     """Modules beside the one that was asked for."""
     parent = name.rpartition(".")[0]
     try:

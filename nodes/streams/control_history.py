@@ -6,11 +6,8 @@ from typing import Protocol
 
 from holon.job import Job
 from nodes.log.contract import Log
-from nodes.machine import messages as m
-from nodes.machine.code_check import JobMismatch
-from nodes.machine.control_state import ControlState
 from nodes.machine.ownership.ownership import Ownership
-from nodes.runtime.control_topic import ControlTopic
+from nodes.runtime.control_topic import ControlHistory, ControlTopic
 
 CHECKPOINTS_READ = 8
 """So many of the newest checkpoints are kept, and looked at."""
@@ -35,35 +32,12 @@ def control_topic(job: Named) -> ControlTopic:
     return ControlTopic(job.name, job.control_topic, f"_holon.{job.name}.control-checkpoints", CHECKPOINTS_READ)
 
 
-class History:
-    """The fold and the offset up to which it holds; ``read`` goes on.
-
-    ``since`` is where it began: 0, or what the checkpoint says that was used.
-    """
+class History(ControlHistory):
+    """Of a streaming job, read to the end."""
 
     def __init__(self, log: Log, job: Named) -> None:
-        self.job = job
-        self.ownership = Ownership(1)
-        self.offset = self.since = 0
-        self._log = log
-        self._topic = control_topic(job)
+        super().__init__(log, control_topic(job), Ownership(1))
         self.read()
-
-    def read(self) -> None:
-        """Go on to the end. Raises ``JobMismatch`` on records of a newer release."""
-        self.offset = self._topic.read_on(self._log, self.offset, self._begin, self._take)
-
-    def _begin(self, state: ControlState, offset: int) -> None:
-        self.ownership, self.since = Ownership.restored(state), offset
-
-    def _take(self, values: list[bytes]) -> None:
-        for value in values:
-            try:
-                self.ownership.apply(m.decode_control(value))
-            except m.BadMessage as error:
-                if error.reason is m.BadReason.NEWER_VERSION:
-                    text = f"job {self.job.name!r}: its control topic was written by a newer Holon"
-                    raise JobMismatch(text) from error
 
     def failure_key(self, job: Job) -> str:
         """Which failures concern this code: another code, policy or a retry since then is worth another try."""

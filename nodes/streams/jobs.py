@@ -23,7 +23,7 @@ from nodes.machine.config import Continued, JobRun, other_partitions
 from nodes.machine.control_state import NO_INCARNATION
 from nodes.machine.ownership.ownership import CODE, RETRY, VERSION, Ownership
 from nodes.runtime.heartbeat_reader import HEARTBEAT_RETENTION_MS
-from nodes.runtime.user_modules import import_user_module, modules_near
+from nodes.runtime.user_modules import import_user_module
 from nodes.streams.control_history import History, control_topic, heartbeat_topic
 from nodes.streams.upstream import upstream_incarnations
 
@@ -319,12 +319,7 @@ def load_job(reference: str) -> Job:
     module_name, colon, name = path.partition(":")
     if not colon or not module_name or not name:
         raise UnknownName("job", f"{reference} (expected MODULE:JOB)")
-    try:
-        module = import_user_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not module_name.startswith(error.name):
-            raise
-        raise UnknownName("module", module_name, modules_near(module_name)) from error
+    module = import_user_module(module_name)
     found: Any = getattr(module, name, None)
     if callable(found) and not isinstance(found, Job):
         found = found(**arguments)

@@ -42,11 +42,6 @@ class NodeOptions:
     rule: CodeRule | None = None
 
 
-def work_at_once(what: str) -> Saver[Any]:
-    """Nothing beside the node's loop: for simulations."""
-    return DirectSaver()
-
-
 @dataclass(frozen=True, slots=True)
 class Surroundings:
     """The log, the store and the threads of one node. ``plain_log``: for threads beside the loop, None: the same one.
@@ -58,7 +53,7 @@ class Surroundings:
     store: CheckpointStore
     clocks: Clocks
     plain_log: Log | None = None
-    new_saver: NewSaver = work_at_once
+    new_saver: NewSaver = lambda what: DirectSaver()  # within the loop: for simulations
     compact: Compact | None = None
     apart: Apart | None = None
     report: Callable[[str], None] = lambda text: None

@@ -6,9 +6,9 @@ A rule for this file: nothing is deleted before three intact checkpoints that ma
 from __future__ import annotations
 
 from nodes.log.contract import Log
-from nodes.machine import messages as m
-from nodes.machine.control_state import ControlCheckpoint, ControlState, encode_control_checkpoint
+from nodes.machine.control_state import ControlCheckpoint, encode_control_checkpoint
 from nodes.machine.ownership.ownership import Ownership
+from nodes.runtime.control_topic import ControlHistory
 from nodes.transactions.topics import FIRST_INCARNATION, TransactionTopics, control_topic
 
 KEPT = 3
@@ -16,31 +16,9 @@ RECORDS_A_UNIT = 4
 """So far the topic goes on until its next checkpoint, at least: a checkpoint is as large as three of these."""
 
 
-class ControlFold:
-    """For an observer: ``ownership`` holds for the records before ``offset``; ``read`` goes on to the end."""
-
-    def __init__(self, log: Log, topics: TransactionTopics, units: int) -> None:
-        self.ownership = Ownership(units, owners_save=True)
-        self.offset = 0
-        self._log = log
-        self._topic = control_topic(topics)
-
-    def read(self) -> Ownership:
-        """Records that are none are passed over, as nodes do it."""
-        self.offset = self._topic.read_on(self._log, self.offset, self._begin, self._take)
-        return self.ownership
-
-    def _begin(self, state: ControlState, offset: int) -> None:
-        self.ownership.restore(state)
-
-    def _take(self, values: list[bytes]) -> None:
-        for value in values:
-            try:
-                message = m.decode_control(value)
-            except m.BadMessage:
-                continue
-            if message.incarnation == FIRST_INCARNATION:
-                self.ownership.apply(message)
+def control_history(log: Log, topics: TransactionTopics, units: int) -> ControlHistory:
+    """For an observer, not read yet."""
+    return ControlHistory(log, control_topic(topics), Ownership(units, owners_save=True), FIRST_INCARNATION)
 
 
 def trim_control(log: Log, topics: TransactionTopics, checkpoint: ControlCheckpoint) -> None:

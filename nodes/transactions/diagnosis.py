@@ -6,7 +6,7 @@ import msgspec
 
 from nodes.log.contract import Log
 from nodes.machine.code_check import JobMismatch, is_recorded, last_recorded
-from nodes.transactions.control_history import ControlFold
+from nodes.transactions.control_history import control_history
 from nodes.transactions.job_start import Layout, check_layout, started
 from nodes.transactions.topics import TransactionTopics
 from transactional.describing import code_of, untyped, version_of
@@ -54,7 +54,7 @@ def diagnose(log: Log, program: Program, sequencers: int | None = None) -> Diagn
         check_layout(program.name, begun, Layout.of(program, sequencers or begun.partitions - program.partitions))
     except JobMismatch as error:
         found.ok, found.problem = False, str(error)
-    ownership = ControlFold(log, topics, begun.partitions).read()
+    ownership = control_history(log, topics, begun.partitions).read()
     found.members = sorted(ownership.members)
     stored = last_recorded(ownership.codes)
     if stored is None:

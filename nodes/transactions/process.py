@@ -25,7 +25,7 @@ from nodes.runtime.node_process import NodeShell, named_errors
 from nodes.runtime.process_start import IDLE_WAIT_S, monotonic_ms, node_log
 from nodes.runtime.stop_signals import StopSignals
 from nodes.runtime.turns import Wait, turn_until
-from nodes.runtime.user_modules import import_user_module, modules_near
+from nodes.runtime.user_modules import import_user_module
 from nodes.settings.settings import Settings
 from nodes.transactions.bound_streams import Feeding
 from nodes.transactions.checkpoints.compaction import CompactingChild
@@ -70,12 +70,7 @@ def load_program(reference: str) -> Program:
     module_name, colon, attribute = reference.partition(":")
     if not colon or not module_name or not attribute:
         raise UnknownName("program", f"{reference} (expected MODULE:PROGRAM)")
-    try:
-        module = import_user_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not module_name.startswith(error.name):
-            raise
-        raise UnknownName("module", module_name, modules_near(module_name)) from error
+    module = import_user_module(module_name)
     programs = {name: value for name, value in vars(module).items() if isinstance(value, Program)}
     if attribute not in programs:
         raise UnknownName("program", reference, [f"{module_name}:{name}" for name in programs])

@@ -8,7 +8,7 @@ from nodes.errors import RunFailed
 from nodes.log.contract import Log, TopicPartition
 from nodes.machine.ownership.assignment import shares
 from nodes.machine.ownership.ownership import Ownership
-from nodes.transactions.control_history import ControlFold
+from nodes.transactions.control_history import control_history
 from nodes.transactions.topics import TransactionTopics
 
 _WAIT_S = 0.2
@@ -18,7 +18,7 @@ def wait_until_settled(
     log: Log, topics: TransactionTopics, groups: tuple[int, ...], nodes: int, limit_s: float
 ) -> None:
     """Until so many nodes have joined, and each owns what it is to have. Raises ``RunFailed`` after ``limit_s``."""
-    fold = ControlFold(log, topics, sum(groups))
+    fold = control_history(log, topics, sum(groups))
     deadline = time.monotonic() + limit_s
     while not _is_settled(ownership := fold.read(), groups, nodes):
         if time.monotonic() > deadline:

@@ -238,8 +238,6 @@ class Admission:
         self.sequencer = sequencer
         self.sequencers = sequencers
         self.malformed = 0
-        self.forged = 0
-        """Answers to calls to the outside that no node has written."""
         self._id_window = id_window
         self._answer_key = answer_key
         self._seen: dict[str, tuple[int, Request | bytes]] = {}
@@ -311,7 +309,6 @@ class Admission:
     def _go_on(self, offset: int, index: int, wire: WireRequest, data: bytes) -> tuple[int, Request]:
         """After a call to the outside; the partition of its root knows whether it waits for that."""
         if not is_proven(wire, self._answer_key):
-            self.forged += 1
             reason = Aborted("MalformedRequest", ("continued is for nodes, and no node has written this",))
             return self._refuse(offset, index, "", reason)
         try:

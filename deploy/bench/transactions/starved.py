@@ -30,9 +30,10 @@ from deploy.bench.transactions.state import anonymous_mb
 from deploy.bench.transactions.state_nodes import _log
 from nexmark.bench.machine import machine
 from nexmark.pictures import write_files
+from nodes.runtime.control_topic import ControlHistory
 from nodes.transactions.bench.run import ask_and_wait
 from nodes.transactions.clients.client import TransactionClient
-from nodes.transactions.control_history import ControlFold
+from nodes.transactions.control_history import control_history
 from nodes.transactions.settled import wait_until_settled
 from nodes.transactions.topics import create_topics
 from transactional.workloads.contract import Shape
@@ -78,7 +79,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
             shape = Shape(ACCOUNTS, 0.5)
             ask_and_wait(client, workload.load(shape))
             pids = [process.pid for process in nodes.processes]
-            run = Run(client, shape, ControlFold(log, topics, sum(units)), nodes)
+            run = Run(client, shape, control_history(log, topics, sum(units)), nodes)
             with starved(pids, options.share):
                 run.send(options.seconds, options.rate)
             while_starved = len(run.took_s)
@@ -98,7 +99,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
 class Run:
     """Requests at a rate, their replies, the owners of partitions and the memory of nodes."""
 
-    def __init__(self, client: TransactionClient, shape: Shape, fold: ControlFold, nodes: Nodes) -> None:
+    def __init__(self, client: TransactionClient, shape: Shape, fold: ControlHistory, nodes: Nodes) -> None:
         self.sent, self.peak_mb = 0, 0.0
         self.took_s: list[float] = []
         self.moves: Counter[int] = Counter()

@@ -10,7 +10,7 @@ from nodes.checkpoints.store import CheckpointStore
 from nodes.errors import RunFailed
 from nodes.log import Log
 from nodes.transactions.checkpoints.chains import load_file, states
-from nodes.transactions.control_history import ControlFold
+from nodes.transactions.control_history import control_history
 from nodes.transactions.topics import TransactionTopics
 from transactional.operators import Program, StateKey
 from transactional.state.values import decode
@@ -42,7 +42,7 @@ def newest_checkpoints(log: Log, program: Program, sequencers: int) -> dict[int,
 def _newest(log: Log, program: Program, sequencers: int) -> dict[int, tuple[int, str]]:
     """Epoch and name, by state partition."""
     units = sequencers + program.partitions
-    ownership = ControlFold(log, TransactionTopics(program.name), units).read()
+    ownership = control_history(log, TransactionTopics(program.name), units).read()
     saved = {unit - sequencers: ownership.checkpoint(unit) for unit in range(sequencers, units)}
     return {partition: (each.offset, each.name) for partition, each in saved.items() if each is not None}
 

@@ -13,7 +13,7 @@ from nodes.log.memory import MemoryLog
 from nodes.machine import messages as m
 from nodes.machine.ownership.ownership import Ownership
 from nodes.transactions.clients.client import TransactionClient
-from nodes.transactions.control_history import ControlFold
+from nodes.transactions.control_history import control_history
 from nodes.transactions.driver import TransactionDriver
 from tests.sim.transactions_oracle import each_seed
 from tests.unit.txn_stage import SEQUENCERS, Stage, counters
@@ -161,7 +161,7 @@ class World:
         for number in range(KEYS):
             found = sorted(answers[name] for name, key in self.asked.items() if key == f"k{number}")
             assert found == list(range(1, len(found) + 1))
-        fold = ControlFold(self.log, self.stage.topics, UNITS)
+        fold = control_history(self.log, self.stage.topics, UNITS)
         assert fold.read().digest() == self.log.folded[fold.offset] and fold.offset == len(self.log.folded) - 1
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from nodes.runtime.logging_setup import bound_logger, set_up_logging, undo_logging
+from nodes.runtime.logging_setup import set_up_logging, undo_logging
 from nodes.settings.value_types import Secret
 
 
@@ -34,18 +34,9 @@ def test_json_lines_carry_level_logger_time_and_context(stream):
     }  # fmt: skip
 
 
-def test_a_bound_logger_adds_its_own_context(stream):
-    set_up_logging("info", "json", stream=stream, node=3)
-    bound_logger("nodes.shell", partition=7).info("claimed", claim_version=2)
-    (record,) = records(stream)
-    assert (record["node"], record["partition"], record["claim_version"]) == (3, 7, 2)
-    assert (record["event"], record["logger"]) == ("claimed", "nodes.shell")
-
-
 def test_records_below_the_level_are_not_shown(stream):
     set_up_logging("warning", "json", stream=stream)
     logging.getLogger("nodes.x").info("quiet")
-    bound_logger("nodes.x").info("quiet")
     assert records(stream) == []
 
 

@@ -13,7 +13,7 @@ from nodes.log.memory import MemoryLog
 from nodes.machine import messages as m
 from nodes.machine.control_state import ControlCheckpoint
 from nodes.transactions.bench.saved_state import newest_checkpoints
-from nodes.transactions.control_history import ControlFold, trim_control
+from nodes.transactions.control_history import control_history, trim_control
 from nodes.transactions.job_start import begin
 from nodes.transactions.settled import wait_until_settled
 from nodes.transactions.topics import TransactionTopics, control_topic, create_topics
@@ -36,7 +36,7 @@ class Job:
         self.program = make_program()
         self.topics: TransactionTopics = create_topics(self.log, self.program, SEQUENCERS)
         begin(self.log, self.topics, self.program, SEQUENCERS)
-        self.fold = ControlFold(self.log, self.topics, UNITS)
+        self.fold = control_history(self.log, self.topics, UNITS)
 
     def grow(self, times: int = 1) -> None:
         for _ in range(times):
@@ -77,7 +77,7 @@ def test_what_the_oldest_of_three_checkpoints_needs_stays_and_the_rest_goes(job:
     for times in range(3, 8):
         job.trim()
         assert (job.start, job.checkpoints) == (1 + 10 * (times - 2), 3)
-    fresh = ControlFold(job.log, job.topics, 1)
+    fresh = control_history(job.log, job.topics, 1)
     assert fresh.read().digest() == job.fold.read().digest() and fresh.offset == job.end
 
 
@@ -116,7 +116,7 @@ def test_who_has_read_far_enough_goes_on_with_the_topic_itself(job: Job) -> None
 
 
 def test_a_fold_that_has_fallen_behind_takes_a_checkpoint_over(job: Job) -> None:
-    late = ControlFold(job.log, job.topics, UNITS)
+    late = control_history(job.log, job.topics, UNITS)
     late.read()
     for _ in range(6):
         job.trim()
@@ -129,7 +129,7 @@ def test_a_job_of_the_version_before_has_no_such_topic_and_is_trimmed_all_the_sa
     topics = TransactionTopics("controlled")
     log.create_topic(topics.control, 1)
     begin(log, topics, make_program(), SEQUENCERS)
-    assert ControlFold(log, topics, UNITS).read().partitions == UNITS
+    assert control_history(log, topics, UNITS).read().partitions == UNITS
     create_topics(log, make_program(), SEQUENCERS)
     begin(log, topics, make_program(), SEQUENCERS)
     assert log.end_offset(topics.control, 0) == 1
@@ -151,7 +151,7 @@ def test_without_an_intact_checkpoint_nobody_guesses(job: Job) -> None:
     topic = job.topics.control_checkpoints
     job.log.delete_before(topic, 0, job.log.end_offset(topic, 0))
     with pytest.raises(RunFailed, match=rf"control\[0\] begins at offset {job.start}"):
-        ControlFold(job.log, job.topics, UNITS).read()
+        control_history(job.log, job.topics, UNITS).read()
 
 
 def test_a_topic_that_is_shorter_than_was_known_is_told(job: Job) -> None:
