@@ -17,7 +17,7 @@ from nodes.machine.membership.pace import Pace
 LONGEST_TIMES = 100
 """No step counts for more than so many suspicions' times, whatever the clock does."""
 LATE_CLAIM_TIMES = 8
-"""A claim whose node was silent for so many suspicions' times came from behind a cut."""
+"""A claim whose node had no heartbeat for so many failure timeouts came from behind a cut."""
 
 
 class Detector:
@@ -41,6 +41,7 @@ class Detector:
         self._blind = False
         self._heard: dict[str, tuple[int, int]] = {}  # in running time, and as it elapsed
         self._beaten_ms: dict[str, int] = {}
+        self._late_claims: dict[str, list[PartitionClaimed]] = {}  # by nodes without a heartbeat since
         self._graced: set[str] = set()
         self._members: list[str] = []
         self._suspects: list[str] | None = None  # of these members, as long as nothing can have changed
@@ -58,6 +59,7 @@ class Detector:
         self._silence_ends(node)
         self._beaten_ms[node] = self._running_ms
         self.pace.heard(node, self._running_ms)
+        self._confirm_claims(node)
 
     def wrote(self, node: str, now_ms: int) -> None:
         """Another record of the node was read: a sign of life, but perhaps of long ago, so no proof that it keeps pace.
@@ -81,6 +83,8 @@ class Detector:
         self._beaten_ms.update(dict.fromkeys(nodes, self._running_ms))
         self._graced.difference_update(nodes)
         self.pace.heard_all(nodes, self._running_ms)
+        for node in sorted(self._late_claims.keys() & set(nodes)) if self._late_claims else ():
+            self._confirm_claims(node)
         if self._suspects and not set(self._suspects).isdisjoint(nodes):
             self._suspects = None
 
@@ -91,6 +95,7 @@ class Detector:
 
     def forget(self, node: str) -> None:
         """The node has left."""
+        self._late_claims.pop(node, None)
         self._heard.pop(node, None)
         self._beaten_ms.pop(node, None)
         self._graced.discard(node)
@@ -137,13 +142,19 @@ class Detector:
     def claimed(self, fact: PartitionClaimed, now_ms: int) -> None:
         """A claim has won: its node may have taken the work of one that lives.
 
-        A claim proves nothing if its own node was given up meanwhile: it was on its way for long, behind a cut. A
-        starved node's is late too, but by less, and nobody has taken that node's work.
+        A late claim, of a node without a heartbeat for a failure timeout, counts once that node has a heartbeat again:
+        a starved node goes on, and one that died behind a cut has taken nothing. A late claim never counts if the
+        node's own work was taken meanwhile, or after ``LATE_CLAIM_TIMES``.
         """
         self._step(now_ms)
         silence_ms = self._running_ms - self._beaten_ms.get(fact.node, self._running_ms)
-        given_up_ms = self.failure_timeout_ms * (1 if self.pace.is_given_up(fact.node) else LATE_CLAIM_TIMES)
-        if silence_ms < given_up_ms:
+        if silence_ms < self.failure_timeout_ms:
+            self.pace.claimed(fact, self._running_ms)
+        elif silence_ms < LATE_CLAIM_TIMES * self.failure_timeout_ms and not self.pace.is_given_up(fact.node):
+            self._late_claims.setdefault(fact.node, []).append(fact)
+
+    def _confirm_claims(self, node: str) -> None:
+        for fact in self._late_claims.pop(node, ()):
             self.pace.claimed(fact, self._running_ms)
 
     def may_take(self, me: str, owner: str, now_ms: int) -> bool:

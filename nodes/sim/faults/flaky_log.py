@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from nodes.log.checks import out_of_range
-from nodes.log.contract import Appended, FetchedRecords, Log, LogTruncated, TopicPartition
+from nodes.log.contract import Appended, FetchedRecords, Log, LogInterrupted, LogTruncated, TopicPartition
 from nodes.sim.faults.lost_writes import Parcel, Transit
 
 
@@ -51,11 +51,18 @@ class NodeLog(Log):
         self._trimmed = trimmed
         self._reached: dict[TopicPartition, int] = {}
         self._cut: dict[TopicPartition, int] = {}
+        self._acknowledged: dict[TopicPartition, int] = {}
+        self._sequence_lost: set[TopicPartition] = set()
 
-    def was_cut(self, where: TopicPartition, end: int) -> None:
-        """The broker has lost what was there from ``end`` on: who read beyond it hears so, as by leaders' epochs."""
+    def was_cut(self, where: TopicPartition, end: int, *, knows_sequences: bool) -> None:
+        """The broker has lost what was there from ``end`` on. A reader beyond it gets an error, as by leaders' epochs.
+
+        So does a writer whose acknowledged records were lost, where the broker ``knows_sequences`` of its producers.
+        """
         if self._reached.get(where, 0) > end:
             self._cut[where] = end
+        if knows_sequences and self._acknowledged.get(where, 0) > end:
+            self._sequence_lost.add(where)
 
     def _check_truncated(self, where: TopicPartition, offset: int) -> None:
         end = self._cut.pop(where, None)
@@ -89,11 +96,15 @@ class NodeLog(Log):
         arrived: Callable[[], object],
     ) -> Appended:
         """``arrived`` is called once it is no longer on its way: the node may be killed before that, or after."""
+        where = TopicPartition(topic, partition)
+        if where in self._sequence_lost:
+            raise LogInterrupted(f"{topic}[{partition}]: the broker has lost what came before this in the sequence")
         if not self._meddler.before_append(topic, partition, values, headers or [b""] * len(values)):
             arrived()
             return Appended(self._log.end_offset(topic, partition), len(values), 0)
         values = self._meddler.rotted(topic, values)
         done = self._log.append(topic, partition, values, headers=headers, keys=keys)
+        self._acknowledged[where] = done.first_offset + done.count
         arrived()
         self._meddler.after_append(topic, partition, done)
         return done

@@ -116,7 +116,7 @@ class Truncating:
             world.now_ms, f"truncated-{world.options.truncation}", f"{place.topic}[{place.partition}] {end} of {had}"
         )
         for process in world.processes:
-            process.log.was_cut(place, end)
+            process.log.was_cut(place, end, knows_sequences=world.options.truncation == "output")
         if place.topic == self._topics.source:
             world.unsent.clear()  # of records that never were, for all who come later
         if place.topic == self._topics.control:

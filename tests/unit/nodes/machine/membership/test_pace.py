@@ -154,7 +154,28 @@ def test_a_claim_that_a_starved_node_was_slow_to_write_is_a_mistake_like_any_oth
     observer = Observer()
     observer.silence(764)
     observer.claimed("b", "a")
+    observer.hears(STEP_MS)
     assert observer.detector.pace.unproven() == {"a"}
+
+
+def test_a_late_claim_of_a_node_without_a_heartbeat_since_restricts_nobody() -> None:
+    """Seed 1169549595418: a node that was cut off claimed its neighbour's unit and died. The neighbour, alone by then,
+    was taken for one that does not keep pace, and would have waited for the last resort."""
+    observer = Observer()
+    observer.silence(2 * SUSPECT_MS)
+    observer.detector.wrote("b", observer.now_ms)
+    observer.claimed("b", "a")
+    assert not observer.detector.pace.unproven()
+    assert observer.waits() == SUSPECT_MS
+
+
+def test_a_late_claim_is_forgotten_with_the_incarnation_of_its_node() -> None:
+    observer = Observer()
+    observer.silence(2 * SUSPECT_MS)
+    observer.claimed("b", "a")
+    observer.detector.forget("b")
+    observer.hears(STEP_MS)
+    assert not observer.detector.pace.unproven()
 
 
 def test_what_a_node_wrote_is_no_proof_that_it_keeps_pace() -> None:
