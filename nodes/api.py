@@ -32,6 +32,7 @@ from nodes.runtime.log_opening import (
     open_settings_log,
     use_columns,
 )
+from nodes.runtime.user_modules import import_user_module
 from nodes.settings.settings import Settings, load_settings, refined
 from nodes.streams.jobs import ask_stop, declare_end, load_job, open_job
 
@@ -64,6 +65,7 @@ __all__ = [
     "drop_topics",
     "emit_json",
     "events_on_log",
+    "import_user_module",
     "load_job",
     "load_settings",
     "local_kafka",

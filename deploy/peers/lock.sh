@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-for peer in bytewax pathway; do
+for peer in bytewax pathway quix; do
     .venv/bin/uv pip compile "deploy/peers/$peer/requirements.in" -q --universal --python-version 3.11 \
         --generate-hashes --no-emit-index-url --no-emit-find-links \
         --custom-compile-command 'deploy/peers/lock.sh' -o "deploy/peers/$peer/requirements.txt" "$@"

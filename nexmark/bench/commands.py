@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -73,6 +71,7 @@ def bench(
     from nexmark.bench.plan import ComparisonPlan, cores_of, listed
     from nexmark.bench.report import as_text, write_report
     from nexmark.bench.run import compare_engines
+    from nexmark.passing_place import passing_place
     from nexmark.signals import end_at_sigterm
 
     plan = ComparisonPlan(
@@ -82,7 +81,7 @@ def bench(
     )  # fmt: skip
     end_at_sigterm()
     pin(plan.cores)  # before the broker starts
-    with _place(bootstrap) as (definitions, folder, broker_pid):
+    with passing_place(bootstrap, note) as (definitions, folder, broker_pid):
         settings = begin(ctx, config, [*definitions, *(define or ())], log_level)
         result = compare_engines(plan, settings, folder, note, broker_pid)
     if out is not None:
@@ -92,33 +91,6 @@ def bench(
     else:
         typer.echo(as_text(result))
     _refuse(result, allow_missing_peers)
-
-
-@contextmanager
-def _place(bootstrap: str | None) -> Iterator[tuple[list[str], Path, int | None]]:
-    """Settings of a log with a prefix of its own, a folder, and the broker that was started; gone afterwards."""
-    import secrets
-    import tempfile
-
-    from nodes.api import drop_topics, load_settings, passing_broker
-
-    prefix = f"nexmark-bench-{secrets.token_hex(4)}."
-    with tempfile.TemporaryDirectory(prefix="holon-bench-") as name:
-        folder = Path(name)
-        if bootstrap is None:
-            note("starting a Kafka broker")
-            with passing_broker(folder / "kafka", heap_mb=1024) as broker:
-                yield _definitions(broker.bootstrap, prefix), folder, broker.pid
-            return
-        definitions = _definitions(bootstrap, prefix)
-        try:
-            yield definitions, folder, None
-        finally:
-            drop_topics(load_settings(definitions=definitions))
-
-
-def _definitions(bootstrap: str, prefix: str) -> list[str]:
-    return ["log.kind=kafka", f"log.bootstrap={bootstrap}", f"log.prefix={prefix}"]
 
 
 def _generator(name: str) -> Generator:

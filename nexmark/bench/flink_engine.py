@@ -46,29 +46,30 @@ class FlinkEngine:
         assert log.bootstrap is not None, "the comparison runs on Kafka"
         place = TableTopics(log.bootstrap, self.events, None if topic is None else log.prefix + topic)
         settings = {"execution.checkpointing.interval": f"{CHECKPOINTS_S:g} s"} if variant.checkpoints else {}
-        workers = [process.pid for process in self.cluster.task_managers]
-        meter = Meter(lambda: workers)
-        jobs = self.cluster.jobs
-        meter.begin()
-        try:
-            job = self.cluster.sql.submit(statements(self.cluster.home.peer, variant.query, place), settings)
-            deadline_s = time.monotonic() + LIMIT_S
-            while jobs.state(job) not in ENDED:
-                if time.monotonic() > deadline_s:
-                    raise RunFailed(f"Flink was not done within {LIMIT_S:.0f} s")
-                time.sleep(POLL_INTERVAL_S)
-            self._check(job)
-            times = jobs.times(job)
-            return meter.end(times.began_ms / 1000, times.ended_ms / 1000), topic
-        finally:
-            meter.stop()
-
-    def _check(self, job: str) -> None:
-        state = self.cluster.jobs.state(job)
-        if state in ENDED and state != "FINISHED":
-            raise RunFailed(f"Flink's job is {state}: {self.cluster.jobs.failure(job)}\n{self.cluster.log_ends()}")
+        return cluster_run(self.cluster, statements(self.cluster.home.peer, variant.query, place), settings), topic
 
     def rows(self, query: str, topic: str) -> list[bytes]:
         """Results of a run; of a changelog the last row of each key."""
         with open_columns(self.settings) as log:
             return last_rows(log, topic) if query in CHANGELOGS else plain_rows(log, topic)
+
+
+def cluster_run(cluster: Cluster, statements: list[str], settings: dict[str, str]) -> Measure:
+    """Run a job over bounded sources. Its time is from when all of its tasks run to the end of the last one."""
+    workers = [process.pid for process in cluster.task_managers]
+    meter = Meter(lambda: workers)
+    jobs = cluster.jobs
+    meter.begin()
+    try:
+        job = cluster.sql.submit(statements, settings)
+        deadline_s = time.monotonic() + LIMIT_S
+        while (state := jobs.state(job)) not in ENDED:
+            if time.monotonic() > deadline_s:
+                raise RunFailed(f"Flink was not done within {LIMIT_S:.0f} s")
+            time.sleep(POLL_INTERVAL_S)
+        if state != "FINISHED":
+            raise RunFailed(f"Flink's job is {state}: {jobs.failure(job)}\n{cluster.log_ends()}")
+        times = jobs.times(job)
+        return meter.end(times.began_ms / 1000, times.ended_ms / 1000)
+    finally:
+        meter.stop()

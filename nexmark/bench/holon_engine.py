@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from holon import Job
 from nexmark.bench.answers import once_rows, open_columns
 from nexmark.bench.jobs import bench_job
 from nexmark.bench.meter import Measure, Meter
@@ -55,33 +56,38 @@ class HolonEngine:
         job = bench_job(variant.query, number, variant.sink, atoms)
         nowhere = int(variant.sink == "none")
         reference = f"nexmark.bench.jobs:{variant.query}?run={number}&nowhere={nowhere}&atoms={atoms}"
-        with tempfile.TemporaryDirectory(prefix="holon-bench-") as folder:
-            more = [f"checkpoints.url={folder}", f"node.checkpoint_interval_ms={CHECKPOINTS_S * 1000:.0f}"]
-            settings = refined(self.settings, more)
-            with open_job_log(settings) as log:
-                opened = open_job(log, job)
-                declare_end(log, opened)
-                monitor = Monitor(log, opened)
-                fleet = Fleet(reference, settings, self.plan.nodes)
-                meter = Meter(lambda: [member.process.pid for member in fleet.running()])
-                try:
-                    with fleet:
-                        measure = self._measured(fleet, monitor, meter)
-                finally:
-                    meter.stop()
+        measure = fleet_run(job, reference, self.settings, self.plan.nodes, self.plan.partitions)
         return measure, None if job.output is None else job.name
-
-    def _measured(self, fleet: Fleet, monitor: Monitor, meter: Meter) -> Measure:
-        parts = range(self.plan.partitions)
-        _wait(fleet, monitor, lambda: all(monitor.ownership.owner(part) is not None for part in parts))
-        meter.begin()
-        _wait(fleet, monitor, lambda: monitor.done)
-        return meter.end()
 
     def rows(self, query: str, topic: str) -> list[bytes]:
         """Results of a run, without repeats."""
         with open_columns(self.settings) as log:
             return once_rows(log, topic)
+
+
+def fleet_run(job: Job, reference: str, settings: Settings, nodes: int, partitions: int) -> Measure:
+    """Run a job, which ``reference`` names, over the whole of its topic, with checkpoints of its own.
+
+    Its time begins when every partition has an owner, and ends when all is in a durable checkpoint.
+    """
+    with tempfile.TemporaryDirectory(prefix="holon-bench-") as folder:
+        more = [f"checkpoints.url={folder}", f"node.checkpoint_interval_ms={CHECKPOINTS_S * 1000:.0f}"]
+        settings = refined(settings, more)
+        with open_job_log(settings) as log:
+            opened = open_job(log, job)
+            declare_end(log, opened)
+            monitor = Monitor(log, opened)
+            fleet = Fleet(reference, settings, nodes)
+            meter = Meter(lambda: [member.process.pid for member in fleet.running()])
+            try:
+                with fleet:
+                    parts = range(partitions)
+                    _wait(fleet, monitor, lambda: all(monitor.ownership.owner(part) is not None for part in parts))
+                    meter.begin()
+                    _wait(fleet, monitor, lambda: monitor.done)
+                    return meter.end()
+            finally:
+                meter.stop()
 
 
 def _wait(fleet: Fleet, monitor: Monitor, done: Callable[[], bool]) -> None:

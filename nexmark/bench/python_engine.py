@@ -51,37 +51,15 @@ class PythonEngine:
 
     def run(self, variant: Variant, number: int) -> tuple[Measure, str | None]:
         """One run over the whole topic: what it cost, and the name of its results."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        commands = self._commands(variant.query)
-        paths = [self.folder / f"{number}-{worker}.out" for worker in range(len(commands))]
-        with ExitStack() as stack:
-            processes = [
-                stack.enter_context(_Process(command, path, self.environment()))
-                for command, path in zip(commands, paths, strict=True)
-            ]
-            meter = Meter(lambda: [process.pid for process in processes])
-            meter.begin()
-            try:
-                deadline_s = time.monotonic() + LIMIT_S
-                while not _all_ended(processes):
-                    if time.monotonic() > deadline_s:
-                        raise RunFailed(f"{self.name} was not done within {LIMIT_S:.0f} s")
-                    time.sleep(POLL_INTERVAL_S)
-                lines = [line for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
-                measure = meter.end(max(_times(lines, "began")), max(_times(lines, "ended")))
-            finally:
-                meter.stop()
-        self._rows = {str(number): [line.removeprefix("row ").encode() for line in lines if line.startswith("row ")]}
+        measure, rows = processes_run(
+            self._commands(variant.query), self.folder, str(number), environment(self.workers), self.name
+        )
+        self._rows = {str(number): rows}
         return measure, str(number)
 
     def rows(self, query: str, topic: str) -> list[bytes]:
         """Results of the last run."""
         return self._rows[topic]
-
-    def environment(self) -> dict[str, str]:
-        """Without what belongs to Holon's own interpreter."""
-        ours = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
-        return ours | {"PATHWAY_THREADS": str(self.workers), "PYTHONUNBUFFERED": "1"}
 
     def _commands(self, query: str) -> list[list[str]]:
         _, style, processes = PYTHON_PEERS[self.name]
@@ -90,10 +68,48 @@ class PythonEngine:
         line = [str(self.home.python), str(self.home.peer / f"{query}.py"), "--bootstrap", bootstrap]
         line += ["--topic", self.events, "--partitions", str(self.plan.partitions)]
         line += ["--style", style] if style else []
-        if not processes:
-            return [line]
-        addresses = ",".join(f"127.0.0.1:{free_port()}" for _ in range(self.workers))
-        return [[*line, "--process", str(worker), "--addresses", addresses] for worker in range(self.workers)]
+        return by_worker(line, self.workers) if processes else [line]
+
+
+def by_worker(line: list[str], workers: int) -> list[list[str]]:
+    """The commands of a cluster of processes, each told its number and the addresses of all."""
+    addresses = ",".join(f"127.0.0.1:{free_port()}" for _ in range(workers))
+    return [[*line, "--process", str(worker), "--addresses", addresses] for worker in range(workers)]
+
+
+def environment(workers: int) -> dict[str, str]:
+    """Of a peer's process: without what belongs to Holon's own interpreter."""
+    ours = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "VIRTUAL_ENV"))}
+    return ours | {"PATHWAY_THREADS": str(workers), "PYTHONUNBUFFERED": "1"}
+
+
+def processes_run(
+    commands: Sequence[Sequence[str]], folder: Path, number: str, variables: dict[str, str], name: str
+) -> tuple[Measure, list[bytes]]:
+    """Run the processes of a peer to their end: what they cost, and the rows that they printed.
+
+    Raises ``RunFailed`` if one stops without having said that it is done.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / f"{number}-{worker}.out" for worker in range(len(commands))]
+    with ExitStack() as stack:
+        processes = [
+            stack.enter_context(_Process(command, path, variables))
+            for command, path in zip(commands, paths, strict=True)
+        ]
+        meter = Meter(lambda: [process.pid for process in processes])
+        meter.begin()
+        try:
+            deadline_s = time.monotonic() + LIMIT_S
+            while not _all_ended(processes):
+                if time.monotonic() > deadline_s:
+                    raise RunFailed(f"{name} was not done within {LIMIT_S:.0f} s")
+                time.sleep(POLL_INTERVAL_S)
+            lines = [line for path in paths for line in path.read_text(encoding="utf-8").splitlines()]
+            measure = meter.end(max(_times(lines, "began")), max(_times(lines, "ended")))
+        finally:
+            meter.stop()
+    return measure, [line.removeprefix("row ").encode() for line in lines if line.startswith("row ")]
 
 
 class _Process:

@@ -17,6 +17,8 @@ PEERS = Path(__file__).parents[2] / "deploy" / "peers"
 """Queries and requirements: part of the source tree, not of the package."""
 FETCH_TIMEOUT_S = 900
 PROBE_TIMEOUT_S = 300
+PACKAGES = {"quix": "quixstreams"}
+"""Packages that have another name than the peer."""
 _READY = "ready"
 
 
@@ -48,8 +50,8 @@ def python_home(name: str, cache: Path | None = None, peers: Path = PEERS) -> Py
     with locked(base / f"{name}.lock"):
         if not (folder / _READY).is_file():
             shutil.rmtree(folder, ignore_errors=True)
-            _make(name, folder, wanted)
-    return PythonHome(name, _python(folder), peer, version_of(text.decode(), name))
+            _make(name, folder, wanted, PACKAGES.get(name, name))
+    return PythonHome(name, _python(folder), peer, version_of(text.decode(), PACKAGES.get(name, name)))
 
 
 def version_of(requirements: str, name: str) -> str:
@@ -62,7 +64,7 @@ def _python(folder: Path) -> Path:
     return folder / "bin" / "python"
 
 
-def _make(name: str, folder: Path, wanted: Path) -> None:
+def _make(name: str, folder: Path, wanted: Path, package: str) -> None:
     venv.create(folder, with_pip=True)
     command = [str(_python(folder)), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     command += ["--no-cache-dir", "--no-compile", "--only-binary", ":all:", "--require-hashes", "-r", str(wanted)]
@@ -77,7 +79,7 @@ def _make(name: str, folder: Path, wanted: Path) -> None:
         )
     if done.returncode != 0:
         raise Unreachable(f"the packages of {name} could not be fetched; output of pip:\n{done.stderr[-1500:]}")
-    probe = [str(_python(folder)), "-c", f"import {name}"]
+    probe = [str(_python(folder)), "-c", f"import {package}"]
     tried = subprocess.run(probe, capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, check=False)
     if tried.returncode != 0:
         raise MissingDependency(f"{name} is installed but does not start here:\n{tried.stderr[-1500:]}")

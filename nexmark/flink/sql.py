@@ -36,6 +36,16 @@ def statements(peer: Path, query: str, place: TableTopics) -> list[str]:
     return _split(filled)
 
 
+def filled_statements(text: str, place: TableTopics) -> list[str]:
+    """Statements of any job, the last of which starts it.
+
+    ``${SOURCE}`` and ``${SINK}`` are filled in; ``${SOURCE_ISO}`` is the source with times as ISO 8601.
+    """
+    iso = source(place) | {"json.timestamp-format.standard": "ISO-8601"}
+    values = {"SOURCE": source(place), "SOURCE_ISO": iso, "SINK": sink("", place)}
+    return _split(Template(text).substitute({name: _options(found) for name, found in values.items()}))
+
+
 def latency_statements(peer: Path, query: str, place: TableTopics, window_ms: int) -> list[str]:
     """As ``statements``, for the query with windows of ``window_ms`` whose results leave at once."""
     text = (peer / "latency" / f"{query}.sql").read_text(encoding="utf-8")

@@ -1,0 +1,128 @@
+"""Cases of a comparison: a job, and by convention the code of each peer in folders beside its module.
+
+For ``my.module:job`` of the file ``my/module.py`` these are ``my/flink/module.sql``, ``my/python/module.py`` (for
+Bytewax and Quix) and ``my/pathway/module.py``. A second job of the module, ``by_record``, is the same record by record.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from types import ModuleType
+
+from holon import Job
+from nodes.api import RunFailed, SettingsError, UnknownName, import_user_module, load_job
+
+FILES = {
+    "flink": "flink/{}.sql",
+    "bytewax": "python/{}.py",
+    "quix": "python/{}.py",
+    "pathway": "pathway/{}.py",
+}
+"""Where the code of a peer is, beside the folder of the job's module."""
+BY_RECORD = "holon-records"
+ENGINES = ("holon", BY_RECORD, *FILES)
+Records = Callable[[random.Random], Iterator[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """``reference`` is MODULE:JOB; ``by_record`` another one that gives the same; ``draw`` gives records."""
+
+    name: str
+    reference: str
+    path: Path
+    by_record: str | None = None
+    draw: Records | None = None
+
+    def code(self, engine: str) -> Path:
+        """The file of a peer's code. Raises ``RunFailed`` where there is none."""
+        path = self.path.parent / FILES[engine].format(self.path.stem)
+        if not path.is_file():
+            raise RunFailed(f"there is no code for {engine}: expected {path}")
+        return path
+
+    def job(self, engine: str) -> str:
+        """Which job Holon runs. Raises ``RunFailed`` where the module has none by that name."""
+        if engine != BY_RECORD:
+            return self.reference
+        if self.by_record is None:
+            raise RunFailed(f"{self.reference.partition(':')[0]} has no job by_record")
+        return self.by_record
+
+
+def cases_of(target: str) -> list[Case]:
+    """Of ``MODULE:JOB`` one case; of ``MODULE`` its ``job``, or that of each module in it. Raises ``UnknownName``."""
+    module_name, colon, _ = target.partition(":")
+    if colon:
+        load_job(target)
+        return [_case(_module(module_name), target)]
+    module = _module(module_name)
+    if hasattr(module, "job"):
+        return [_case(module, f"{module_name}:job")]
+    found = [_case(inner, f"{inner.__name__}:job") for inner in _inside(module) if hasattr(inner, "job")]
+    if not found:
+        raise UnknownName("job", f"{target} (expected MODULE:JOB, or a package whose modules have a job)")
+    return found
+
+
+def chosen(cases: list[Case], names: Sequence[str] | None) -> list[Case]:
+    """Those of these names. Raises ``UnknownName``."""
+    by_name = {case.name: case for case in cases}
+    for name in names or ():
+        if name not in by_name:
+            raise UnknownName("job", name, by_name)
+    return cases if names is None else [by_name[name] for name in names]
+
+
+def records(case: Case, data: Path | None, count: int | None, seed: int) -> Iterator[bytes]:
+    """The lines of a file that are not empty, or as many records as asked for of the case's own generator.
+
+    Raises ``RunFailed`` where the file cannot be read, and ``SettingsError`` where there is no way to get records.
+    """
+    if data is None:
+        if case.draw is None:
+            raise SettingsError(f"{case.reference} has no generator records(draw): name a file with --data")
+        yield from islice(case.draw(random.Random(seed)), DEFAULT_RECORDS if count is None else count)
+        return
+    try:
+        with data.open("rb") as file:
+            lines = (text for line in file if (text := line.rstrip(b"\r\n")))
+            yield from islice(lines, count)
+    except OSError as error:
+        raise RunFailed(f"--data {data}: {error.strerror}") from None
+
+
+DEFAULT_RECORDS = 1_000_000
+
+
+def _case(module: ModuleType, reference: str) -> Case:
+    assert module.__file__ is not None, "a module with a job is a file"
+    has = isinstance(getattr(module, "by_record", None), Job) and reference.endswith(":job")
+    return Case(
+        name=module.__name__.rpartition(".")[2],
+        reference=reference,
+        path=Path(module.__file__),
+        by_record=f"{module.__name__}:by_record" if has else None,
+        draw=getattr(module, "records", None),
+    )
+
+
+def _module(name: str) -> ModuleType:
+    try:
+        return import_user_module(name)
+    except ModuleNotFoundError as error:
+        if error.name is None or not name.startswith(error.name):
+            raise
+        raise UnknownName("module", name) from error
+
+
+def _inside(module: ModuleType) -> Iterator[ModuleType]:
+    for info in sorted(pkgutil.iter_modules(getattr(module, "__path__", ())), key=lambda info: info.name):
+        if not info.ispkg:
+            yield importlib.import_module(f"{module.__name__}.{info.name}")
