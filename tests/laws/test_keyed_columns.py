@@ -167,6 +167,28 @@ def outcome_of_many(state: MapOf[Any, Any, Any], column: Any, actor: int) -> Any
     return rows(state)
 
 
+@settings(max_examples=EXAMPLES)
+@given(
+    batches=st.lists(
+        st.tuples(st.integers(0, 2), st.integers(1, 400), st.integers(0, 2**32 - 1), st.booleans()), max_size=10
+    )
+)
+def test_several_actors_insert_into_some_of_many_keys(batches: list[tuple[int, int, int, bool]]) -> None:
+    """The table of an actor with few of the keys has an index of its own, and gets rows later than other columns."""
+    inner = RecordOf(count=GCounter(), sum=Sum())
+    state, counted, added = MapOf(inner), [0] * 600, [0] * 600
+    for actor, count, seed, negative in batches:
+        rng = np.random.default_rng(seed)
+        keys, numbers = rng.integers(0, 600, count), rng.integers(0, 10, count) * (-1 if negative else 1)
+        state.insert_many((keys, (np.ones(count, np.int64), numbers)), actor=actor)
+        for key, number in zip(keys.tolist(), numbers.tolist(), strict=True):
+            counted[key] += 1
+            added[key] += number
+    assert {key: (value["count"], value["sum"]) for key, value in state.value.items()} == {
+        key: (count, added[key]) for key, count in enumerate(counted) if count
+    }
+
+
 def test_a_map_of_columns_is_columns() -> None:
     """The tests above would hold of objects alone."""
     keys, numbers = np.arange(5), np.arange(5)

@@ -55,7 +55,7 @@ class Table:
         column = self.columns.get(place)
         if column is None:
             return np.zeros(len(positions), np.int64)
-        if self.index is None and len(positions) and len(column) <= int(positions.max()):
+        if len(positions) and len(column) <= int(positions.max()):
             column = self.columns[place] = with_room(column, int(positions.max()) + 1)
         return column[positions]
 
