@@ -10,7 +10,7 @@ from wcrdt.lattices.exact_sums.moments import Line, LinearRegression, Variance
 from wcrdt.lattices.exact_sums.sums import Average, Sum
 from wcrdt.lattices.extremes import Max, Min
 from wcrdt.lattices.histogram import Histogram
-from wcrdt.lattices.maps import MapOf
+from wcrdt.lattices.maps import ColumnsOf, MapOf
 from wcrdt.lattices.orset import ORSet
 from wcrdt.lattices.records import PairOf, RecordOf
 from wcrdt.lattices.sets import GSet
@@ -24,6 +24,7 @@ __all__ = [
     "Average",
     "BoolAnd",
     "BoolOr",
+    "ColumnsOf",
     "DecodeError",
     "GCounter",
     "GSet",

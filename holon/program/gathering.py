@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from wcrdt.elements import identity, plain
 from wcrdt.lattice import Lattice
-from wcrdt.lattices.maps import MapOf
+from wcrdt.lattices.maps import ColumnsOf, MapOf
 from wcrdt.windows.assigners import BEFORE_TIME_MS
 
 _PLAIN = (int, float, str, bytes, Decimal, np.generic)
@@ -142,7 +142,7 @@ def gathering(zero: Lattice[Any, Any]) -> GatheredRows | None:
     """A place for elements of such a state; None where each has to go into its window at once."""
     if not zero.gathers:
         return None
-    return GatheredPairs() if type(zero) is MapOf else GatheredRows()
+    return GatheredPairs() if type(zero) in (MapOf, ColumnsOf) else GatheredRows()
 
 
 def is_lasting(element: Any) -> bool:

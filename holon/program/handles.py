@@ -13,7 +13,7 @@ from holon.program.access import DeclaredTrack, PartitionAccess
 from holon.program.gathering import GatheredPairs, GatheredRows
 from holon.time.units import MAX_TS_MS
 from wcrdt.lattice import Lattice
-from wcrdt.lattices.maps import MapOf
+from wcrdt.lattices.maps import KeyedMap
 from wcrdt.windows.assigners import Assigner, GlobalWindow, Sliding, Tumbling, Window
 
 E = TypeVar("E")
@@ -163,7 +163,7 @@ def windowed_handle(
     scope: PartitionAccess, name: str, zero: Lattice[Any, Any], windows: Assigner, rows: GatheredRows | None
 ) -> WindowedHandle[Any, Any]:
     """The quickest handle of a state, of which ``rows`` gathers elements (None: nothing does)."""
-    inner = zero.inner if isinstance(rows, GatheredPairs) and isinstance(zero, MapOf) else zero
+    inner = zero.inner if isinstance(rows, GatheredPairs) and isinstance(zero, KeyedMap) else zero
     if rows is None or not inner.kinds or type(windows) not in _LASTING:
         return WindowedHandle(scope, name)
     kind = NumbersByKeyHandle if isinstance(rows, GatheredPairs) else NumberHandle

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from holon import WCRDT, Assigner, Batch, Context, GlobalWindow, ProcessingFunction, Window, WLocal, on_window
 from nexmark.model import AUCTION, BID, PERSON, WINDOW_MS
 from nexmark.queries.bag import Bag, Columns
-from nexmark.queries.best import Best, highest
-from wcrdt import Tumbling
+from wcrdt import ColumnsOf, Max, Tumbling
 
 NUMBERS = np.iinfo(np.int64)
 DENSE = 1 << 24
@@ -32,7 +31,7 @@ class Averages(ProcessingFunction[Any]):
     windows: Assigner = Tumbling(WINDOW_MS)
     sales = WCRDT(Bag(4), windows)
     bids = WLocal(Bag(3), windows)
-    best = WCRDT(Best(), windows, stage=1)
+    best = WCRDT(ColumnsOf(Max()), windows, stage=1)
 
     def process_batch(self, batch: Batch[Any], ctx: Context, /) -> None:
         kinds = batch["kind"]
@@ -49,14 +48,14 @@ class Averages(ProcessingFunction[Any]):
     @on_window(sales)
     async def join(self, window: Window, ctx: Context) -> None:
         sales = await self.sales.window_value(window)
-        found = best_bids(sales, await self.bids.window_value(window))
-        if found.shape[1]:
-            at = np.full(found.shape[1], min(window.end_ms, FAR_FUTURE_MS) - 1, dtype=np.int64)
-            self.best.insert_many(tuple(found), at)
+        sold, categories, prices = best_bids(sales, await self.bids.window_value(window))
+        if len(sold):
+            at = np.full(len(sold), min(window.end_ms, FAR_FUTURE_MS) - 1, dtype=np.int64)
+            self.best.insert_many(((sold, categories), prices), at)
 
     @on_window(best, scope="global")
     async def answer(self, window: Window, ctx: Context) -> None:
-        _, categories, prices = await self.best.window_value(window)
+        (_, categories), prices = (await self.best.window_value(window)).columns()
         for category in np.unique(categories).tolist():
             finals: list[int] = prices[categories == category].tolist()
             total, count = sum(finals), len(finals)
@@ -73,7 +72,7 @@ class OfficialAverages(Averages):
 
     sales = WCRDT(Bag(4), GlobalWindow())
     bids = WLocal(Bag(3), GlobalWindow())
-    best = WCRDT(Best(), GlobalWindow(), stage=1)
+    best = WCRDT(ColumnsOf(Max()), GlobalWindow(), stage=1)
 
     @on_window(sales)
     async def join(self, window: Window, ctx: Context) -> None:
@@ -88,7 +87,7 @@ class OfficialAverages(Averages):
 
 
 def best_bids(sales: Columns, bids: Columns) -> NDArray[np.int64]:
-    """For each sale and category the price of the best bid that came while the sale was open; rows of ``Best``."""
+    """Of each sale its auction, category, and the price of the best bid that came while it was open, if one did."""
     order = np.argsort(sales[0], kind="stable")
     sale, category, opens, expires = (column[order] for column in sales)
     auctions, times, prices = bids
@@ -107,7 +106,7 @@ def best_bids(sales: Columns, bids: Columns) -> NDArray[np.int64]:
     sold, best = np.zeros(len(sale), dtype=np.bool_), np.full(len(sale), NUMBERS.min, dtype=np.int64)
     sold[match] = True
     np.maximum.at(best, match, prices)
-    return highest(np.vstack([sale[sold], category[sold], best[sold]]))
+    return np.vstack([sale[sold], category[sold], best[sold]])
 
 
 def _found(sale: NDArray[np.int64], auctions: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

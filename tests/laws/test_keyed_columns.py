@@ -13,6 +13,7 @@ import wcrdt.lattices.keyed.keys as keys_module
 from tests.laws.test_lattices import ADDED, INTS, NUMBERS, SMALL, TIED
 from wcrdt import (
     Average,
+    ColumnsOf,
     GCounter,
     Histogram,
     Lattice,
@@ -30,6 +31,7 @@ from wcrdt import (
     encode,
 )
 from wcrdt.lattices import maps
+from wcrdt.lattices.columns import rows_of
 from wcrdt.laws import REFUSALS, columns_of
 
 pytestmark = pytest.mark.laws
@@ -93,6 +95,55 @@ def test_columns_of_every_kind_of_key_keep_the_laws(keys: str) -> None:
     check_laws(
         MapOf(PairOf(GCounter(), Max())), st.tuples(ONE_KIND[keys], st.tuples(COUNTS, SMALL)), max_examples=EXAMPLES
     )
+
+
+@pytest.mark.parametrize("keys", ["ints", "texts", "pairs", "all"])
+def test_maps_that_are_read_as_columns_keep_the_laws(keys: str) -> None:
+    check_laws(
+        ColumnsOf(PairOf(GCounter(), Max())), st.tuples(ONE_KIND[keys], st.tuples(COUNTS, SMALL)), max_examples=EXAMPLES
+    )
+
+
+@pytest.mark.parametrize("name", INNER)
+@settings(
+    max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], deadline=None
+)
+@given(data=st.data())
+def test_a_view_reads_as_the_dict_does(name: str, data: st.DataObject) -> None:
+    inner, elements = INNER[name]
+    keys = data.draw(st.sampled_from([SMALL, TEXTS, PAIRS, KEYS]))
+    state, other = ColumnsOf(inner), MapOf(inner)
+    batches = st.lists(st.tuples(st.lists(st.tuples(keys, elements), max_size=8), st.integers(0, 1)), max_size=3)
+    for batch, actor in data.draw(batches):
+        for column in columns_of(batch):
+            assert outcome_of_many(state, column, actor) == outcome_of_many(other, column, actor)
+    view, expected = state.value, other.value
+    for element in data.draw(st.lists(st.tuples(keys, elements), max_size=3)):
+        outcome(state, element, 0)  # what comes later does not show
+    key_column, value_column = view.columns()
+    assert repr(rows_of(key_column)) == repr(list(expected))
+    assert repr(values_of(value_column)) == repr(list(expected.values()))
+    assert all(repr(view[key]) == repr(value) for key, value in expected.items())
+    assert len(view) == len(expected) and "another" not in view
+    assert repr(view) == repr(expected) == repr(dict(view))
+
+
+def values_of(column: Any) -> list[Any]:
+    """The values of a column, which is a dict or a tuple of columns where each value is."""
+    if isinstance(column, dict):
+        return [dict(zip(column, row, strict=True)) for row in zip(*map(values_of, column.values()), strict=True)]
+    if isinstance(column, tuple):
+        return list(zip(*map(values_of, column), strict=True))
+    return rows_of(column)
+
+
+def test_a_view_is_the_dict_to_whoever_compares_it() -> None:
+    state = ColumnsOf(GCounter())
+    state.insert_many((["b", "a"], np.array([1, 2])))
+    assert state.value == {"a": 2, "b": 1} == state.value.to_dict()
+    assert state.value == state.copy().value != {"a": 2}
+    keys, counts = ColumnsOf(GCounter()).value.columns()
+    assert keys.dtype == counts.dtype == np.int64 and len(keys) == len(counts) == 0
 
 
 def as_objects(inner: Lattice[Any, Any]) -> Lattice[Any, Any]:
@@ -209,3 +260,21 @@ def test_a_map_of_columns_is_columns() -> None:
         delta = state.insert_many((keys, parts))
         assert state.held_as_columns and delta.held_as_columns
         assert state.from_wire(state.to_wire()).held_as_columns
+
+
+def test_bytes_of_a_map_that_did_not_change_are_made_once() -> None:
+    state, other = MapOf(GCounter()), MapOf(GCounter())
+    column = (np.arange(100), np.ones(100, np.int64))
+    state.insert_many(column, actor=1)
+    wire = state.to_wire()
+    assert not state.merge(state.copy()) and state.to_wire() is wire
+    other.insert_many(column, actor=2)
+    for change in (
+        lambda: state.insert_many(column, actor=1),
+        lambda: state.insert((3, 1), actor=1),
+        lambda: state.merge(other),
+    ):
+        before = state.to_wire()
+        change()
+        assert state.to_wire() != before
+        assert state.to_wire() == state.from_wire(state.former_wire()).to_wire()

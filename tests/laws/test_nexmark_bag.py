@@ -5,7 +5,6 @@ import pytest
 from hypothesis import strategies as st
 
 from nexmark.queries.bag import Bag
-from nexmark.queries.best import Best
 from nexmark.queries.counts import KeyCounts
 from nexmark.queries.people import Named, Numbers
 from wcrdt import DecodeError, check_laws
@@ -39,25 +38,6 @@ def test_counts_of_actors_add_up() -> None:
     keys, numbers = counts.value
     assert keys.tolist() == [3, 7, 2**60]
     assert numbers.tolist() == [1, 3, 1]
-
-
-def test_the_best_of_pairs_keeps_the_laws() -> None:
-    few = st.sampled_from([-(2**63), 0, 1, 2**63 - 1])
-    check_laws(Best(), st.tuples(few, few, NUMBERS))
-
-
-def test_the_best_of_pairs_is_read_in_its_own_order_alone() -> None:
-    best = Best()
-    best.insert_many((np.array([2, 1, 1, 2]), np.array([5, 9, 5, 5]), np.array([30, 10, 20, 40])), actor=1)
-    assert [column.tolist() for column in best.value] == [[1, 1, 2], [5, 9, 5], [20, 10, 40]]
-    wire = best.to_wire()
-    assert Best().from_wire(wire).value == best.value
-    for order in ([1, 0, 2], [0, 2, 1], [0, 0, 1]):
-        with pytest.raises(DecodeError):
-            Best().from_wire([narrow(column[order]) for column in best.value])
-    for other in (wire[:2], tuple(wire), [*wire[:2], wire[2][:3]], [*wire[:2], narrow(np.array([1, 2]))], b"", None):
-        with pytest.raises(DecodeError):
-            Best().from_wire(other)
 
 
 def test_sets_of_numbers_and_of_named_ones_keep_the_laws() -> None:

@@ -10,7 +10,6 @@ where in it each text begins and ends; the buffer goes on for eight bytes at lea
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,8 @@ Ints = NDArray[np.int64]
 Indices = NDArray[np.intp]
 
 _INT64_MAX = 2**63 - 1
+_EXACT_FLOATS = 2**53
+_RADIX = 1 << 16
 
 
 def height(column: Any) -> int:
@@ -72,18 +73,59 @@ def number_column(column: Any) -> NDArray[Any] | None:
     return int_column(column)
 
 
-@dataclass(slots=True, frozen=True)
 class Groups:
-    """Consecutive runs of rows after arranging them by ``order`` (None: they are in order), at least one row each."""
+    """Consecutive runs of rows after arranging them by ``order`` (None: they are in order), at least one row each.
 
-    order: Indices | None
-    starts: Indices
-    rows: int
+    Groups of small numbers (``of_codes``) are found by counting; their rows are arranged when somebody asks for that.
+    """
+
+    __slots__ = ("_codes", "_order", "_present", "rows", "starts")
+
+    def __init__(self, order: Indices | None, starts: Indices, rows: int) -> None:
+        self._order = order
+        self._codes: Ints | None = None
+        self._present: Indices | None = None
+        self.starts = starts
+        self.rows = rows
 
     @classmethod
     def whole(cls, rows: int) -> Groups:
         """One group of all rows."""
         return cls(None, np.zeros(1, np.intp), rows)
+
+    @classmethod
+    def of_codes(cls, codes: Ints) -> tuple[Groups, Indices]:
+        """The groups of rows with the same code, of codes from 0 on, at least one row; and the code of each group."""
+        tally = np.bincount(codes)
+        present = np.flatnonzero(tally)
+        sizes = tally[present]
+        groups = cls(None, np.cumsum(sizes) - sizes, len(codes))
+        groups._codes, groups._present = codes, present
+        return groups, present
+
+    @property
+    def order(self) -> Indices | None:
+        """The rows, group by group; rows of a group are in any order."""
+        if self._order is None and self._codes is not None:
+            self._order = arranging(self._codes)
+        return self._order
+
+    def one_of_each(self) -> Indices:
+        """A row of each group."""
+        if self._codes is None or self._present is None:
+            return self.starts if self.order is None else self.order[self.starts]
+        rows = np.empty(int(self._present[-1]) + 1, np.intp)
+        rows[self._codes] = np.arange(self.rows)
+        return rows[self._present]
+
+    def totals(self, column: Ints) -> Ints:
+        """The sum of each group, of rows that cannot leave 64 bits."""
+        low, high = int(column.min()), int(column.max())
+        if low == high == 1:
+            return self.sizes().astype(np.int64, copy=False)
+        if self._codes is None or max(high, -low) * self.rows >= _EXACT_FLOATS:
+            return np.add.reduceat(self.arranged(column), self.starts)
+        return np.bincount(self._codes, column)[self._present].astype(np.int64)
 
     def arranged(self, column: NDArray[Any]) -> NDArray[Any]:
         return column if self.order is None else column[self.order]
@@ -148,13 +190,20 @@ def group_by(keys: Any, *, stable: bool = True) -> tuple[list[Hashable], Groups]
 def group_ints(column: Ints, stable: bool) -> Groups:
     """The groups of equal rows, ascending; rows of a group stay in their order if ``stable``."""
     low = int(column.min())
-    if int(column.max()) - low < 65536:
-        order = np.argsort((column - low).astype(np.uint16), kind="stable")  # numpy sorts 16 bits by radix
+    if int(column.max()) - low < _RADIX:
+        order = arranging(column - low)
     else:
         order = np.argsort(column, kind="stable" if stable else None)
     arranged = column[order]
     changes = np.flatnonzero(arranged[1:] != arranged[:-1]) + 1
     return Groups(order, np.concatenate([np.zeros(1, np.intp), changes]), len(column))
+
+
+def arranging(codes: Ints) -> Indices:
+    """The rows in the order of codes from 0 on, equal ones in their own order where codes have 16 bits."""
+    if int(codes.max()) < _RADIX:
+        return np.argsort(codes.astype(np.uint16), kind="stable")  # numpy sorts 16 bits by radix
+    return np.argsort(codes)
 
 
 def _factor(keys: Any) -> tuple[Ints, Sequence[Hashable]]:

@@ -1,4 +1,4 @@
-"""``MapOf``: a map from keys to values of any one lattice, joined key by key."""
+"""``MapOf`` and ``ColumnsOf``: maps from keys to values of any one lattice, joined key by key."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from wcrdt.lattices.folding import Folding, require_same
 from wcrdt.lattices.keyed.columns import KeyedColumns, columns_from_wire
 from wcrdt.lattices.keyed.keys import KeyIndex, Keys, Unfit, grouped
 from wcrdt.lattices.keyed.records import leaf_of
+from wcrdt.lattices.keyed.view import KeyedView
 
 K = TypeVar("K")
 IE = TypeVar("IE")
 IV = TypeVar("IV")
+V = TypeVar("V")
 
 LEAST_KEYS = 64
 """A map with fewer keys stays one of objects, which is quicker then."""
@@ -24,8 +26,8 @@ LEAST_KEYS_ON_WIRE = 16
 """With so many keys a map is written as columns, whatever form it has."""
 
 
-class MapOf(Lattice[tuple[K, IE], dict[K, IV]], Generic[K, IE, IV]):
-    """Key -> lattice of the shape of ``inner``: ``MapOf(Max()).insert((auction, price))``.
+class KeyedMap(Lattice[tuple[K, IE], V], Generic[K, IE, IV, V]):
+    """Key -> lattice of the shape of ``inner``; what is read, V, is up to the subclass.
 
     A key is there once something was inserted under it, also where its value is still at the bottom. Keys are None,
     ints, text, bytes and tuples of these. Bools, floats and Decimals are refused: the value is a dict, to which
@@ -36,7 +38,7 @@ class MapOf(Lattice[tuple[K, IE], dict[K, IV]], Generic[K, IE, IV]):
     columns. The form changes neither values nor bytes.
     """
 
-    __slots__ = ("_columns", "_entries", "_leaf", "_mixed", "_shape", "inner")
+    __slots__ = ("_columns", "_entries", "_leaf", "_mixed", "_shape", "_wire", "inner")
     tag: ClassVar[str] = "map"
 
     def __init__(self, inner: Lattice[IE, IV]) -> None:
@@ -46,6 +48,7 @@ class MapOf(Lattice[tuple[K, IE], dict[K, IV]], Generic[K, IE, IV]):
         self._entries: dict[Hashable, Lattice[IE, IV]] = {}
         self._columns: KeyedColumns | None = None
         self._mixed = False  # has held what columns cannot hold
+        self._wire: list[type_of_wire] | None = None  # of columns that have not changed since: not to be written
 
     def bottom(self) -> Self:
         fresh = type(self).__new__(type(self))
@@ -55,6 +58,7 @@ class MapOf(Lattice[tuple[K, IE], dict[K, IV]], Generic[K, IE, IV]):
         fresh._entries = {}
         fresh._columns = None
         fresh._mixed = False
+        fresh._wire = None
         return fresh
 
     def shape(self) -> type_of_wire:
@@ -78,6 +82,7 @@ class MapOf(Lattice[tuple[K, IE], dict[K, IV]], Generic[K, IE, IV]):
             entry = self.inner.bottom()
         delta = self.bottom()
         delta._entries[key] = entry.insert(part, actor=actor)
+        self._wire = None
         self._entries[key] = entry  # only now: a refused element leaves no key behind
         return delta
 
@@ -90,6 +95,7 @@ class MapOf(Lattice[tuple[K, IE], dict[K, IV]], Generic[K, IE, IV]):
         key_column, parts = _two_columns(elements)
         if height((key_column, parts)) == 0:
             return self.bottom()
+        self._wire = None
         known = grouped(key_column) if self._leaf is not None and not self._mixed else None
         if known is not None and (self._columns or len(self._entries) + known[0].rows >= LEAST_KEYS):
             delta = self._insert_columns(*known, parts, actor)
@@ -208,6 +214,12 @@ class MapOf(Lattice[tuple[K, IE], dict[K, IV]], Generic[K, IE, IV]):
 
     def merge(self, other: Self) -> bool:
         require_same(self, other)
+        changed = self._merge(other)
+        if changed:
+            self._wire = None
+        return changed
+
+    def _merge(self, other: Self) -> bool:
         if self._columns is not None or other._columns is not None:
             try:
                 theirs = other._as_columns()
@@ -246,8 +258,7 @@ class MapOf(Lattice[tuple[K, IE], dict[K, IV]], Generic[K, IE, IV]):
 
     # --- reading --------------------------------------------------------------------------------------------------
 
-    @property
-    def value(self) -> dict[K, IV]:
+    def _read(self) -> dict[K, IV]:
         """Key -> value, in the order of keys."""
         entries = self._entries
         if self._columns is not None:
@@ -283,12 +294,18 @@ class MapOf(Lattice[tuple[K, IE], dict[K, IV]], Generic[K, IE, IV]):
     # --- wire -----------------------------------------------------------------------------------------------------
 
     def to_wire(self) -> type_of_wire:
-        """Columns where there are many keys and columns can hold them, else a list of keys with their values."""
+        """Columns where there are many keys and columns can hold them, else a list of keys with their values.
+
+        Columns are made once until they change: a checkpoint pays for the windows that have changed since the last one.
+        """
+        if self._wire is not None:
+            return self._wire
         if self._leaf is not None and (self._columns or len(self._entries) >= LEAST_KEYS_ON_WIRE):
             try:
                 columns = self._as_columns()
                 if columns is not None and columns.height >= LEAST_KEYS_ON_WIRE:
-                    return columns.to_wire()
+                    self._wire = columns.to_wire()
+                    return self._wire
             except Unfit:
                 pass
         entries = self._objects()
@@ -311,6 +328,34 @@ class MapOf(Lattice[tuple[K, IE], dict[K, IV]], Generic[K, IE, IV]):
             fresh._entries[keys[-1]] = self.inner.from_wire(value)
         require(all(map(precedes, keys, keys[1:])), "keys must ascend, each once")
         return fresh
+
+
+class MapOf(KeyedMap[K, IE, IV, dict[K, IV]]):
+    """Key -> lattice of the shape of ``inner``: ``MapOf(Max()).insert((auction, price))``."""
+
+    __slots__ = ()
+
+    @property
+    def value(self) -> dict[K, IV]:
+        """Key -> value, in the order of keys."""
+        return self._read()
+
+
+class ColumnsOf(KeyedMap[K, IE, IV, KeyedView[K, IV]]):
+    """A ``MapOf`` that is read as columns: ``keys, counts = value.columns()``; of the same state and bytes."""
+
+    __slots__ = ()
+
+    @property
+    def value(self) -> KeyedView[K, IV]:
+        """Key -> value, in the order of keys, and both as columns."""
+        try:
+            columns = self._as_columns()
+        except Unfit:
+            return KeyedView(None, self._read())
+        if columns is None:
+            return KeyedView(None)
+        return KeyedView(columns.copy() if columns is self._columns else columns)
 
 
 def _key(x: Any) -> Hashable:

@@ -155,7 +155,7 @@ class KeyedColumns:
 
     # --- reading --------------------------------------------------------------------------------------------------
 
-    def _ordered(self) -> tuple[Keys, Indices]:
+    def ordered(self) -> tuple[Keys, Indices]:
         """The keys in their order, and the row of each."""
         keys = self.keys()
         order = keys.order()
@@ -163,12 +163,12 @@ class KeyedColumns:
 
     def value(self) -> dict[Any, Any]:
         """Key -> value, in the order of keys."""
-        keys, rows = self._ordered()
+        keys, rows = self.ordered()
         return dict(zip(keys.tolist(), self.leaf.values(rows), strict=True))
 
     def to_wire(self) -> list[type_of_wire]:
         """``[format, form of keys, columns of keys ..., the leaf's columns]``, in the order of keys."""
-        keys, rows = self._ordered()
+        keys, rows = self.ordered()
         return [FORMAT, *keys.to_wire(), self.leaf.to_wire(rows)]
 
 

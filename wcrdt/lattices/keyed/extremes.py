@@ -102,6 +102,10 @@ class ExtremeLeaf(Leaf):
         assert self._column is not None
         return self._column[rows].tolist()
 
+    def columns(self, rows: Indices) -> NDArray[Any]:
+        assert self._column is not None
+        return self._column[rows]
+
     def to_wire(self, rows: Indices) -> type_of_wire:
         assert self._column is not None
         column = self._column[rows]

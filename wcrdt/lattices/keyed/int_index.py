@@ -1,6 +1,7 @@
 """Distinct integers and the place at which each was added: open addressing in NumPy, a column of keys at a time.
 
-The table holds places, not integers, so that it costs 4 bytes a slot. The slot of an integer depends on a secret of the
+The table holds places, not integers, so that it costs 4 bytes a slot. Integers that lie close to each other have a slot
+each, in their order, and are not searched (``_low``). Else the slot of an integer depends on a secret of the
 process, where the runtime has drawn one, so that nobody can choose keys that collide. Places do not depend on it.
 """
 
@@ -18,6 +19,9 @@ _LEAST_BITS = 6
 _FULL = 2, 3
 """At most two of three slots are taken."""
 
+_SPREAD, _LEAST_SPREAD = 2, 64
+"""Integers within so many times their number, and some more, lie close to each other."""
+
 
 def install_secret(secret: int) -> None:
     """Indexes that are made from now on spread their keys by this odd number of 64 bits, which nobody else knows."""
@@ -32,12 +36,13 @@ def factor() -> np.uint64:
 class IntIndex:
     """Places count from 0 in the order of ``add``; nothing is ever removed."""
 
-    __slots__ = ("_bits", "_factor", "_keys", "_table", "count")
+    __slots__ = ("_bits", "_factor", "_keys", "_low", "_table", "count")
 
     def __init__(self, keys: Ints | None = None) -> None:
         self._keys = np.empty(0, np.int64) if keys is None else keys
         self.count = len(self._keys)
         self._bits = 0
+        self._low: int | None = None  # the integer of the first slot, where each has its own
         self._factor = factor()
         self._table: NDArray[np.int32] | None = None  # made when it is first needed
 
@@ -57,7 +62,14 @@ class IntIndex:
 
     def find(self, keys: Ints) -> Ints:
         """The place of each, -1 where it is not there."""
-        table, mask = self._made(), np.int64((1 << self._bits) - 1)
+        table = self._made()
+        if self._low is not None:
+            distances = _distances(keys, self._low)
+            inside = distances < np.uint64(len(table))
+            if inside.all():
+                return table[distances.view(np.int64)].astype(np.int64)
+            return np.where(inside, table[np.where(inside, distances, 0).view(np.int64)], -1).astype(np.int64)
+        mask = np.int64((1 << self._bits) - 1)
         slots = self._slots(keys)
         found = table[slots].astype(np.int64)
         rows = np.flatnonzero((found >= 0) & (self._keys[found] != keys)) if self.count else _NO_ROWS
@@ -75,6 +87,10 @@ class IntIndex:
         begin, self.count = self.count, self.count + len(keys)
         self._keys = with_room(self._keys, self.count)
         self._keys[begin : self.count] = keys
+        if self._low is not None and self._table is not None and len(keys):
+            if self._place_apart(self._table, self._low, begin):
+                return
+            self._table = None
         if self._table is None or self.count * _FULL[1] > _FULL[0] << self._bits:
             self._table = None
             self._made()
@@ -82,6 +98,14 @@ class IntIndex:
             self._place(self._table, begin)
 
     def _made(self) -> NDArray[np.int32]:
+        if self._table is None and self.count:
+            low, high = int(self.keys.min()), int(self.keys.max())
+            room = (high - low) // 8 + 8
+            self._low = None
+            if high - low < _SPREAD * self.count + _LEAST_SPREAD:
+                table = np.full(high - low + 1 + 2 * room, -1, np.int32)
+                if self._place_apart(table, low - room, 0):
+                    self._low, self._table = low - room, table
         if self._table is None:
             bits = _LEAST_BITS
             while self.count * _FULL[1] > _FULL[0] << bits:
@@ -90,6 +114,15 @@ class IntIndex:
             self._table = np.full(1 << bits, -1, np.int32)
             self._place(self._table, 0)
         return self._table
+
+    def _place_apart(self, table: NDArray[np.int32], low: int, begin: int) -> bool:
+        """Give the places from ``begin`` on slots of their own; False if one has none, or two have the same."""
+        distances = _distances(self._keys[begin : self.count], low)
+        if int(distances.max()) >= len(table):
+            return False
+        slots = distances.view(np.int64)
+        table[slots] = places = np.arange(begin, self.count, dtype=np.int32)
+        return np.array_equal(table[slots], places)
 
     def _place(self, table: NDArray[np.int32], begin: int) -> None:
         """Enter the places from ``begin`` on. Of several that meet in a free slot one gets it, the others go on."""
@@ -112,6 +145,11 @@ class IntIndex:
         mixed ^= mixed >> np.uint64(32)
         mixed *= self._factor
         return (mixed >> np.uint64(64 - self._bits)).view(np.int64)
+
+
+def _distances(keys: Ints, low: int) -> NDArray[np.uint64]:
+    """How far each is above ``low``, which may be below all of 64 bits; beyond any table for one below it."""
+    return keys.view(np.uint64) - np.uint64(low & (1 << 64) - 1)
 
 
 _NO_ROWS = np.empty(0, np.intp)

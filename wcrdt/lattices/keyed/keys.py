@@ -22,6 +22,8 @@ from wcrdt.lattices.keyed.spans import Spans, SpanStore, equal, hashes, sort_col
 Part = Ints | Spans
 _FORMS = "isb"
 _INT64_MAX = 2**63 - 1
+_COUNTED = 4
+"""Codes up to so many times their number are grouped by counting, others by sorting."""
 _MIX = np.int64(0x2545_F491_4F6C_DD1D)
 
 
@@ -178,14 +180,22 @@ def grouped(column: Any) -> tuple[Keys, Groups] | None:
     None where the keys are no columns. Rows of a group are in any order.
     """
     numbers = int_column(column)
-    if numbers is None:
+    if numbers is not None:
+        low, high = int(numbers.min()), int(numbers.max())
+        if high - low < _COUNTED * len(numbers):
+            groups, present = Groups.of_codes(numbers - low)
+            return Keys("i", [present + low]), groups
+    else:
         coded = _codes(column)
         if coded is None:
             return None
         numbers = coded[0]
+        if coded[1] <= _COUNTED * len(numbers):
+            groups, _ = Groups.of_codes(numbers)
+            keys = key_columns(take(column, groups.one_of_each()))
+            return None if keys is None else (keys, groups)
     groups = group_ints(numbers, stable=False)
-    assert groups.order is not None
-    keys = key_columns(take(column, groups.order[groups.starts]))
+    keys = key_columns(take(column, groups.one_of_each()))
     return None if keys is None else (keys, groups)
 
 

@@ -74,6 +74,10 @@ class Leaf(ABC):
     def values(self, rows: Indices) -> list[Any]:
         """The value of each of these rows."""
 
+    def columns(self, rows: Indices) -> Any:
+        """The values of these rows as a column: an array where all of them are numbers of 64 bits."""
+        return self.values(rows)
+
     @abstractmethod
     def to_wire(self, rows: Indices) -> type_of_wire:
         """These rows as columns; equal values give equal ones."""

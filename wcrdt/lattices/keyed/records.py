@@ -110,6 +110,12 @@ class RecordLeaf(Leaf):
             return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
         return list(zip(*columns, strict=True))
 
+    def columns(self, rows: Indices) -> Any:
+        columns = [part.columns(rows) for part in self._parts]
+        return (
+            dict(zip(self.inner._names, columns, strict=True)) if isinstance(self.inner, RecordOf) else tuple(columns)
+        )
+
     def to_wire(self, rows: Indices) -> type_of_wire:
         return [part.to_wire(rows) for part in self._parts]
 

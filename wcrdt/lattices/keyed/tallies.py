@@ -125,10 +125,10 @@ class TallyLeaf(Leaf):
 
     def _fold_ints(self, numbers: Ints, groups: Groups) -> Amounts:
         """Gains and losses, as places 0 and 1."""
-        sums = _totals(numbers, groups)
+        sums = groups.totals(numbers)
         if int(numbers.min()) >= 0:
             return {0: sums}
-        gains = _totals(np.maximum(numbers, 0), groups)
+        gains = groups.totals(np.maximum(numbers, 0))
         return {0: gains, 1: gains - sums}
 
     def prepare(self, rows: Indices, folded: Amounts, actor: int, height: int) -> tuple[Any, Mask]:
@@ -215,6 +215,17 @@ class TallyLeaf(Leaf):
     # --- reading --------------------------------------------------------------------------------------------------
 
     def values(self, rows: Indices) -> list[Any]:
+        return self._read(self._totals(rows), len(rows))
+
+    def columns(self, rows: Indices) -> Any:
+        totals = self._totals(rows)
+        whole = all(place < 2 and column.dtype == np.int64 for place, column in totals.items())
+        if not whole or type(self.inner) not in (GCounter, PNCounter, Sum):
+            return self._read(totals, len(rows))
+        return totals.get(0, np.zeros(len(rows), np.int64)) - totals.get(1, 0)
+
+    def _totals(self, rows: Indices) -> dict[int, Any]:
+        """By place the sum over all actors."""
         totals: dict[int, Any] = {}
         for table in self._tables.values():
             for place in table.columns:
@@ -225,10 +236,10 @@ class TallyLeaf(Leaf):
                     totals[place] = totals[place].astype(object) + column
                 else:
                     totals[place] = totals[place] + column
-        return self._read(totals, len(rows))
+        return totals
 
     def _read(self, totals: dict[int, Any], count: int) -> list[Any]:
-        numbers = [totals[place] if place in totals else np.zeros(count, np.int64) for place in range(self._width)]
+        numbers = [totals.get(place, np.zeros(count, np.int64)) for place in range(self._width)]
         kind = type(self.inner)
         if kind is GCounter:
             return numbers[0].tolist()
@@ -237,8 +248,7 @@ class TallyLeaf(Leaf):
         if kind is Average:
             sums, counts = (numbers[0] - numbers[1]).tolist(), numbers[2].tolist()
             return [Fraction(total, count) if count else None for total, count in zip(sums, counts, strict=True)]
-        columns: list[Any] = [column.tolist() for column in numbers]
-        return list(zip(*columns, strict=True))
+        return list(zip(*(column.tolist() for column in numbers), strict=True))
 
     # --- wire -----------------------------------------------------------------------------------------------------
 
@@ -330,11 +340,9 @@ class TallyLeaf(Leaf):
 
     @property
     def size_bytes(self) -> int:
-        found = 0
-        for table in self._tables.values():
-            found += sum(column.nbytes for column in table.columns.values())
-            found += 0 if table.index is None else table.index.size_bytes
-        return found
+        tables = self._tables.values()
+        found = sum(column.nbytes for table in tables for column in table.columns.values())
+        return found + sum(table.index.size_bytes for table in tables if table.index is not None)
 
 
 _EMPTY = Table()
@@ -348,7 +356,7 @@ class CountLeaf(TallyLeaf):
     def _fold_ints(self, numbers: Ints, groups: Groups) -> Amounts:
         if int(numbers.min()) < 0:
             raise Unfit
-        return {0: _totals(numbers, groups)}
+        return {0: groups.totals(numbers)}
 
 
 class AverageLeaf(TallyLeaf):
@@ -373,10 +381,6 @@ class HistogramLeaf(TallyLeaf):
         members = np.repeat(np.arange(len(groups.starts)), groups.sizes())
         counts = np.bincount(members * self._width + buckets, minlength=len(groups.starts) * self._width)
         return dict(enumerate(counts.astype(np.int64, copy=False).reshape(-1, self._width).T))
-
-
-def _totals(numbers: Ints, groups: Groups) -> Ints:
-    return np.add.reduceat(groups.arranged(numbers), groups.starts)
 
 
 def _all_written(columns: Amounts, height: int) -> bool:
