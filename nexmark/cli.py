@@ -93,9 +93,9 @@ def run(
     Exit code 0: done and, where asked for, proven exact.
     """
     from nexmark.runs.execute import execute
-    from nexmark.runs.place import run_settings
+    from nexmark.runs.progress import shown
     from nexmark.runs.result import as_text
-    from nexmark.runs.show import shown
+    from nexmark.runs.run_log import run_settings
 
     count, pace = _amount(events, rate, seconds)
     plan = RunPlan(

@@ -2,7 +2,6 @@
 
 from wcrdt.codec import DecodeError, canonical_bytes, decode, encode
 from wcrdt.lattice import Lattice
-from wcrdt.lattices.arguments import MaxBy, MinBy
 from wcrdt.lattices.booleans import BoolAnd, BoolOr
 from wcrdt.lattices.counters import GCounter, PNCounter
 from wcrdt.lattices.documents.types import YArray, YMap, YText
@@ -11,6 +10,7 @@ from wcrdt.lattices.exact_sums.sums import Average, Sum
 from wcrdt.lattices.extremes import Max, Min
 from wcrdt.lattices.histogram import Histogram
 from wcrdt.lattices.maps import ColumnsOf, MapOf
+from wcrdt.lattices.max_by import MaxBy, MinBy
 from wcrdt.lattices.orset import ORSet
 from wcrdt.lattices.records import PairOf, RecordOf
 from wcrdt.lattices.sets import GSet

@@ -188,7 +188,7 @@ MACHINE = (
     ),
     Mutant(
         "windows dropped on the newest checkpoint alone",
-        "nodes/machine/broadcast/retention.py",
+        "nodes/machine/broadcast/window_retention.py",
         "    answered = ownership.durable_answered(KEPT_CHECKPOINTS)\n"
         "    return job.droppable_through(answered, ownership.durable_watermark(KEPT_CHECKPOINTS))",
         "    return job.droppable_through(ownership.durable_answered(1), ownership.durable_watermark(1)) + 10**6",
@@ -210,7 +210,7 @@ MACHINE = (
     ),
     Mutant(
         "a full slot with holes is taken",
-        "nodes/machine/broadcast/retention.py",
+        "nodes/machine/broadcast/window_retention.py",
         "    if lacks and not replica.is_closed(delta.partition, delta.dropped_through_ms):\n        return False\n",
         "",
         tests=(WORK + "test_a_full_slot_without_windows_that_an_own_runner_reads_is_not_taken",),

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from holon.errors import TrackError
 from holon.program.access import DeclaredTrack, PartitionAccess
-from holon.program.gathering import GatheredPairs, GatheredRows
+from holon.program.insert_buffer import GatheredPairs, GatheredRows
 from holon.time.units import MAX_TS_MS
 from wcrdt.lattice import Lattice
 from wcrdt.lattices.maps import KeyedMap

@@ -15,7 +15,8 @@ from holon.errors import (
     WindowReadDeadlock,
     refuse_returned,
 )
-from holon.program.arguments import (
+from holon.program.checkpointable import CheckpointableLocals
+from holon.program.insert_arguments import (
     check_heights,
     checked_time,
     checked_times,
@@ -24,10 +25,9 @@ from holon.program.arguments import (
     take_rows,
     watermarks_of,
 )
-from holon.program.checkpointable import CheckpointableLocals
-from holon.program.gathering import GatheredRows, gathering, is_lasting
+from holon.program.insert_buffer import GatheredRows, gathering, is_lasting
 from holon.program.program import Program
-from holon.program.refusals import refuse_later_window, refuse_old, refuse_write
+from holon.program.window_read_errors import refuse_later_window, refuse_old, refuse_write
 from holon.time.units import MAX_TS_MS
 from wcrdt.replica.replica import Replica, actor_of
 from wcrdt.replica.slots import RECORD_START, OwnTrack, start_of_stage

@@ -28,10 +28,10 @@ from holon.tracks.admission import (
     Admitted,
     Refused,
 )
-from holon.tracks.diversion import Diversion
 from holon.tracks.failed_records import Failed, parted
 from holon.tracks.job_code import FunctionCall, runs_job_code
 from holon.tracks.record_loop import RecordLoop
+from holon.tracks.side_outputs import Diversion
 from holon.tracks.snapshot import RecordPart
 from holon.tracks.undo import Undo
 from holon.tracks.upstream_duplicates import Duplicates

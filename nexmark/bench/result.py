@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from nexmark.bench.agree import Agreement
+from nexmark.bench.compare_answers import Agreement
 from nexmark.bench.meter import Measure
 from nexmark.bench.plan import CHECKPOINTS_S, ComparisonPlan, Variant
 from nexmark.bench.warmup import Warmth

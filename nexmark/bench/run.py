@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from nexmark.bench.agree import Agreement, agreement
+from nexmark.bench.compare_answers import Agreement, agreement
 from nexmark.bench.flink_engine import FlinkEngine
 from nexmark.bench.holon_engine import HolonEngine
 from nexmark.bench.machine import machine, pin

@@ -166,7 +166,7 @@ def _measured(
     plans: Sequence[LatencyPlan], log: str, bootstrap: str | None, load: Callable[[list[str]], Settings]
 ) -> list[Measured]:
     from nexmark.latency.measure import measure
-    from nexmark.latency.place import measuring_place
+    from nexmark.latency.run_log import measuring_place
 
     with measuring_place(log, bootstrap, note) as place:
         settings = load([*place.definitions, f"node.replicas={plans[0].replicas}"])

@@ -11,9 +11,9 @@ from nexmark.flink.home import flink_home
 from nexmark.flink.profiles import Profile
 from nexmark.latency.flink import FlinkMeasured, measure_flink
 from nexmark.latency.measure import Measured, Report, measure
-from nexmark.latency.place import MeasurementBroker, measuring_place
 from nexmark.latency.plan import LatencyPlan
 from nexmark.latency.report import FailoverRow, as_text, failover_row
+from nexmark.latency.run_log import MeasurementBroker, measuring_place
 from nodes.api import MissingDependency, RunFailed, Settings, Unreachable
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from nodes.machine import events as e
 from nodes.machine import facts as f
 from nodes.machine import messages as m
-from nodes.machine.broadcast import retention as keeping
+from nodes.machine.broadcast import window_retention as keeping
 from nodes.machine.broadcast.slot_recovery import SlotRecovery
 from nodes.machine.broadcast.uncheckpointed import Uncovered
 from nodes.machine.config import JobRun, NodeConfig, Wanted, broadcast_interval_ms

@@ -30,9 +30,9 @@ from holon import (
     WLocal,
     on_window,
 )
-from wcrdt.lattices.arguments import MaxBy
 from wcrdt.lattices.counters import GCounter
 from wcrdt.lattices.maps import MapOf
+from wcrdt.lattices.max_by import MaxBy
 
 if TYPE_CHECKING:
     from nodes.sim.options import Options

@@ -13,9 +13,9 @@ from nodes.machine.config import NodeConfig
 from nodes.machine.events import Event
 from nodes.machine.messages import FORMAT_VERSION
 from nodes.sim.faults.backlogs import BusyNode, Turns
-from nodes.sim.faults.cuts import STALE, Cut, no_cut
 from nodes.sim.faults.flaky_log import NodeLog
 from nodes.sim.faults.lost_writes import Parcel
+from nodes.sim.faults.network_partitions import STALE, Cut, no_cut
 from nodes.sim.store import FlakyCheckpoints, LateLoader, LateSaver
 from nodes.streams.control_history import History
 from nodes.streams.driver import Driver

@@ -18,8 +18,8 @@ from nodes.machine import messages as m
 from nodes.machine.effects import Ending
 from nodes.machine.events import StopRequested
 from nodes.machine.ownership.ownership import Ownership
-from nodes.sim.faults.cuts import NETSPLITS, STALE, draw_cut
 from nodes.sim.faults.isolation import Isolation
+from nodes.sim.faults.network_partitions import NETSPLITS, STALE, draw_cut
 from nodes.sim.faults.stress import Stress
 from nodes.sim.faults.truncation import Truncating
 from nodes.sim.faults.upstream_duplicates import start_upstream

@@ -9,7 +9,7 @@ from __future__ import annotations
 from nodes.machine import events as e
 from nodes.machine import messages as m
 from nodes.machine.broadcast.merged_checkpoints import Merging
-from nodes.machine.broadcast.retention import lacks_history
+from nodes.machine.broadcast.window_retention import lacks_history
 from nodes.machine.workload import Workload
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from nodes.machine.broadcast import retention as keeping
+from nodes.machine.broadcast import window_retention as keeping
 from nodes.machine.effects import RewindBroadcast
 from nodes.machine.partitions import Partitions
 from nodes.machine.runner import Runner

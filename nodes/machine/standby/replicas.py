@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from nodes.machine import events as e
-from nodes.machine.broadcast import retention as keeping
+from nodes.machine.broadcast import window_retention as keeping
 from nodes.machine.ownership.succession import Succession
 from nodes.machine.partitions import Partitions
 from nodes.machine.runner import Runner

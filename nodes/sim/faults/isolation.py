@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from nodes.sim.faults.cuts import make_cut
+from nodes.sim.faults.network_partitions import make_cut
 from nodes.sim.jobs import CASES
 from nodes.sim.node_process import InvariantBroken
 from wcrdt.codec import encode

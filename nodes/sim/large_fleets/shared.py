@@ -13,7 +13,7 @@ from nodes.log.contract import Log, TopicPartition
 from nodes.machine import events as e
 from nodes.machine import facts as f
 from nodes.machine import messages as m
-from nodes.machine.broadcast import retention as keeping
+from nodes.machine.broadcast import window_retention as keeping
 from nodes.machine.config import JobRun, NodeConfig
 from nodes.machine.node import Node
 from nodes.machine.ownership.ownership import Ownership

@@ -11,7 +11,7 @@ import pytest
 from nodes.machine import messages as m
 from nodes.machine.partition_lifecycle import Stage
 from nodes.sim.checks import whole
-from nodes.sim.faults.cuts import make_cut
+from nodes.sim.faults.network_partitions import make_cut
 from nodes.sim.node_process import NodeProcess
 from nodes.sim.run import live
 from nodes.sim.trace import Trace

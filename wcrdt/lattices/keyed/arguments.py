@@ -14,7 +14,6 @@ import numpy as np
 from wcrdt.codec import require
 from wcrdt.elements import ordered
 from wcrdt.lattice import type_of_wire
-from wcrdt.lattices.arguments import MaxBy
 from wcrdt.lattices.columns import Groups, Indices, Ints, take
 from wcrdt.lattices.extremes import Max, Min
 from wcrdt.lattices.keyed.extremes import ExtremeLeaf
@@ -22,6 +21,7 @@ from wcrdt.lattices.keyed.keys import Keys, Unfit, ascend, check_texts, key_colu
 from wcrdt.lattices.keyed.leaves import AnyLattice, Leaf, Mask, numbers_of_column
 from wcrdt.lattices.keyed.packing import narrow, widened
 from wcrdt.lattices.keyed.spans import Spans
+from wcrdt.lattices.max_by import MaxBy
 
 _TIED, _BETTER = 1, 2
 

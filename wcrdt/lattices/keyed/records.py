@@ -9,7 +9,6 @@ import numpy as np
 
 from wcrdt.codec import require
 from wcrdt.lattice import type_of_wire
-from wcrdt.lattices.arguments import MaxBy, MinBy
 from wcrdt.lattices.columns import Groups, Indices
 from wcrdt.lattices.counters import GCounter, PNCounter
 from wcrdt.lattices.exact_sums.sums import Average, Sum
@@ -21,6 +20,7 @@ from wcrdt.lattices.keyed.keys import Unfit
 from wcrdt.lattices.keyed.leaves import AnyLattice, Leaf, Mask
 from wcrdt.lattices.keyed.limbs import AverageOfFloatsLeaf, SumLeaf
 from wcrdt.lattices.keyed.tallies import CountLeaf, HistogramLeaf, TallyLeaf
+from wcrdt.lattices.max_by import MaxBy, MinBy
 from wcrdt.lattices.records import PairOf, Product, RecordOf
 
 _KINDS: dict[type, type[Leaf]] = {

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holon.program.gathering import GatheredPairs, KeyColumn, as_columns, gathering
+from holon.program.insert_buffer import GatheredPairs, KeyColumn, as_columns, gathering
 from wcrdt import (
     Average,
     BoolAnd,

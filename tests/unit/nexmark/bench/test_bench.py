@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nexmark.bench.agree import agreement, digest
+from nexmark.bench.compare_answers import agreement, digest
 from nexmark.bench.jobs import NOWHERE, bench_job, q7
 from nexmark.bench.meter import Measure
 from nexmark.bench.plan import PYTHON_PEERS, PYTHON_QUERIES, QUERIES, ComparisonPlan, Variant, cores_of, listed
@@ -52,7 +52,7 @@ def test_a_missing_a_changed_and_a_repeated_row_are_differences() -> None:
 
 
 def test_many_rows_are_compared_by_a_digest_of_the_multiset(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nexmark.bench.agree.FEW", 0)
+    monkeypatch.setattr("nexmark.bench.compare_answers.FEW", 0)
     mine = rows({"a": 1}, {"a": 2}, {"a": 2})
     assert agreement("q0", {"holon": mine, "flink": mine[::-1]}).differences == 0
     assert agreement("q0", {"holon": mine, "flink": rows({"a": 1}, {"a": 1}, {"a": 2})}).differences == 1

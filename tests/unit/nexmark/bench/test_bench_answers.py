@@ -10,8 +10,8 @@ import pytest
 
 from holon.columnar.payloads import BinaryColumn
 from holon.outputs.identity import IdentityError, IdentityStamp, Track
-from nexmark.bench.agree import agreement, normal
 from nexmark.bench.answers import last_rows, once_rows, plain_rows
+from nexmark.bench.compare_answers import agreement, normal
 from nexmark.bench.forms import changed, forms
 from nexmark.oracle import canonical
 from nodes.api import OutputReader

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from nexmark.latency.commands import failover
-from nexmark.latency.place import measuring_place
 from nexmark.latency.plan import LatencyPlan, with_scenario
 from nexmark.latency.plot import check_plot
+from nexmark.latency.run_log import measuring_place
 from nodes.api import SettingsError, UnknownName
 
 PLAN = LatencyPlan("q7max", rate=2000, seconds=40, nodes=5)
