@@ -96,12 +96,12 @@ def _transactions(log: str) -> list[Measured]:
 def _failures() -> list[Measured]:
     return [
         Measured(
-            f"kill -9 with {copies} {'copy' if copies == 1 else 'copies'}, {log}",
-            f"nexmark failover q7max --scenario single --log {log} --replicas {copies} --seconds {{seconds}}",
+            f"kill -9 with {replicas} {'replica' if replicas == 1 else 'replicas'}, {log}",
+            f"nexmark failover q7max --scenario single --log {log} --replicas {replicas} --seconds {{seconds}}",
             (Figure("longest delay, ms", ("rows", 0, "longest_delay_ms")),),
         )
         for log in ("embedded", "kafka")
-        for copies in (1, 2)
+        for replicas in (1, 2)
     ]
 
 

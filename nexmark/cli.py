@@ -103,8 +103,8 @@ def run(
         generator, validate, dirty,
         max_future_skew_ms if max_future_skew_ms is not None or not dirty else 60_000, format,
     )  # fmt: skip
-    copies = [] if replicas is None else [f"node.replicas={replicas}"]
-    with run_settings(given, note, *copies) as settings, shown(console(), plan) as show:
+    replication = [] if replicas is None else [f"node.replicas={replicas}"]
+    with run_settings(given, note, *replication) as settings, shown(console(), plan) as show:
         result = execute(plan, settings, show, note)
     if as_json:
         emit_json(result)

@@ -34,7 +34,7 @@ from nodes.runtime.log_opening import (
 )
 from nodes.runtime.user_modules import import_user_module
 from nodes.settings.settings import Settings, load_settings, refined
-from nodes.streams.jobs import ask_stop, declare_end, load_job, open_job
+from nodes.streams.jobs import declare_end, load_job, open_job, request_stop
 
 __all__ = [
     "ConfigOption",
@@ -57,7 +57,6 @@ __all__ = [
     "SettingsError",
     "UnknownName",
     "Unreachable",
-    "ask_stop",
     "begin",
     "child_environment",
     "console",
@@ -82,6 +81,7 @@ __all__ = [
     "passing_broker",
     "private_bytes",
     "refined",
+    "request_stop",
     "use_columns",
     "wait_for",
     "with_log_options",

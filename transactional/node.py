@@ -26,11 +26,11 @@ from transactional.tally import Tally
 
 
 class TransactionNode:
-    """One life of one node. ``begin``: the oldest snapshot that it may be given, None: the start of everything.
+    """One incarnation of one node. ``begin``: the oldest snapshot that it may be given, None: the start of everything.
 
     ``new_store`` makes the empty state of a partition. ``tally`` counts what this node's own partitions do.
-    ``trying``: what this life says of work that it takes over; None: nothing. ``history_end``: where the epochs topic
-    ended when this life began.
+    ``trying``: the attempt that is logged of work that it takes over; None: nothing. ``history_end``: where the epochs
+    topic ended when this incarnation began.
     """
 
     def __init__(

@@ -3,7 +3,7 @@
     .venv/bin/python deploy/bench/failover.py [--out runs/failover] [--seconds 40] [--rate 2000]
 
 Each row is one `holon nexmark failover`: a run without failures and one with, about two and a half minutes. By default
-one node of three with 1 and 2 copies, and concurrent, subsequent and crash on five with 1 and 3.
+one node of three with 1 and 2 replicas, and concurrent, subsequent and crash on five with 1 and 3.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def main() -> None:
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
     """The table of docs/performance.md."""
     lines = [
-        "| scenario | nodes | copies | longest delay ms | recovered after ms | p99 over the run ms | avg ms | "
+        "| scenario | nodes | replicas | longest delay ms | recovered after ms | p99 over the run ms | avg ms | "
         "avg without failures ms | sensitivity ms*s | differences | repeats |",
         "|" + "---|" * 11,
     ]

@@ -2,7 +2,7 @@
 
     .venv/bin/python deploy/bench/latency.py [--out runs/latency] [--rates 2000,5000,10000,20000] [--seconds 60]
 
-Each row is one `holon nexmark latency` with a broker of its own, about 140 s. `--replicas 1,2` measures copies too.
+Each row is one `holon nexmark latency` with a broker of its own, about 140 s. `--replicas 1,2` measures standbys too.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def holon(*arguments: str) -> dict[str, Any]:
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
     """The table of docs/performance.md."""
     lines = [
-        "| events/s | copies | results | avg ms | p50 | p90 | p99 | max | differences | repeats | "
+        "| events/s | replicas | results | avg ms | p50 | p90 | p99 | max | differences | repeats | "
         "cores: nodes, producer, broker, others |",
         "|" + "---|" * 11,
     ]

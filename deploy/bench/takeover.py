@@ -32,12 +32,12 @@ def main() -> None:
         rows = [_run(options, replicas, number) for number in range(options.runs)]
         p50 = statistics.median(row["latency_ms"]["p50"] for row in rows)
         p99 = statistics.median(row["latency_ms"]["p99"] for row in rows)
-        print(f"{replicas} copies: latency p50 {p50:.1f} ms, p99 {p99:.1f} ms (medians of the runs)")
-        print(f"{replicas} copies: results written again, of all: {_share(rows):.3%}")
+        print(f"{replicas} replicas: latency p50 {p50:.1f} ms, p99 {p99:.1f} ms (medians of the runs)")
+        print(f"{replicas} replicas: results written again, of all: {_share(rows):.3%}")
         if not options.healthy:
             delays = [row["longest_delay_ms"] for row in rows]
             median, longest = statistics.median(delays), max(delays)
-            print(f"{replicas} copies: longest delay after kill -9: median {median:.0f} ms, max {longest:.0f} ms")
+            print(f"{replicas} replicas: longest delay after kill -9: median {median:.0f} ms, max {longest:.0f} ms")
 
 
 def _run(options: argparse.Namespace, replicas: int, number: int) -> dict[str, Any]:
@@ -52,7 +52,8 @@ def _run(options: argparse.Namespace, replicas: int, number: int) -> dict[str, A
         raise SystemExit(f"run {number} failed: {result}\n{done.stderr}")
     load = os.getloadavg()[0]
     print(
-        f"{replicas} copies, run {number}: longest delay {result['longest_delay_ms']}, latency {result['latency_ms']}, "
+        f"{replicas} replicas, run {number}: longest delay {result['longest_delay_ms']}, "
+        f"latency {result['latency_ms']}, "
         f"{result['repeats_dropped']} of {result['outputs']} written again; load {load:.1f}"
     )
     return result

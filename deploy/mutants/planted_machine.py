@@ -31,7 +31,7 @@ MACHINE = (
         tests=(OWNERSHIP + "test_only_the_owner_can_release_and_only_with_the_current_version",),
     ),
     Mutant(
-        "a Hello that is read twice begins two lives",
+        "a Hello that is read twice begins two incarnations",
         "nodes/machine/ownership/ownership.py",
         "        if 0 < hello.node_incarnation <= known:\n            return []",
         "        if False:\n            return []",
@@ -62,11 +62,11 @@ MACHINE = (
         tests=(OWNERSHIP + "test_the_first_end_of_a_partition_wins",),
     ),
     Mutant(
-        "an old stop counts for a new life",
+        "an old stop counts for a new incarnation",
         "nodes/machine/node.py",
-        "                if self.member.joined:  # else of an earlier life under this name\n",
+        "                if self.member.joined:  # else of an earlier incarnation under this name\n",
         "                if True:\n",
-        tests=(NODE + "test_what_an_earlier_life_under_the_same_name_did_is_not_this_life",),
+        tests=(NODE + "test_what_an_earlier_incarnation_under_the_same_name_did_is_not_this_incarnation",),
         case="",
     ),
     # --- checkpoints and acknowledgements ---
@@ -310,7 +310,7 @@ MACHINE = (
         tests=("tests/unit/nodes/log/kafka/test_retry_policy.py",),
     ),
     Mutant(
-        "signs of life have a place at the broker",
+        "heartbeats have a place at the broker",
         "nodes/log/kafka/unordered_producer.py",
         '{"enable.idempotence": False, "acks": "1"}',
         '{"enable.idempotence": True, "acks": "all"}',

@@ -65,7 +65,7 @@ REPLICAS = (
         tests=(REPLICAS_TESTS,),
     ),
     Mutant(
-        "a standby keeps the lead for ever",
+        "a standby stays active for ever",
         "nodes/machine/standby/active_standby.py",
         "        self.active = False\n        self._published.clear()\n",
         "        self._published.clear()\n",

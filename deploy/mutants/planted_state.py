@@ -194,7 +194,7 @@ STATE = (
         case="query1",
     ),
     Mutant(
-        "a stage goes by what an earlier life of its partition has answered",
+        "a stage goes by what an earlier incarnation of its partition has answered",
         "holon/tracks/window_track.py",
         "return min(self.replica.answered_ms(stage - 1), self.scope.answers[stage - 1].position[0])",
         "return self.replica.answered_ms(stage - 1)",

@@ -191,11 +191,11 @@ TRANSACTIONS = (
         tests=(BACKLOG + "test_what_is_read_ahead_of_a_backlog_is_bounded_and_all_of_it_is_answered",),
     ),
     Mutant(
-        "old signs of life count for a transactional node that starts",
+        "old heartbeats count for a transactional node that starts",
         "nodes/runtime/heartbeat_reader.py",
         "self._at[where] = self._log.end_offset(*where)",
         "self._at[where] = self._log.start_offset(*where)",
-        tests=(BACKLOG + "test_what_nodes_said_before_this_one_began_is_no_sign_of_life",),
+        tests=(BACKLOG + "test_what_nodes_said_before_this_one_began_is_no_heartbeat",),
     ),
     Mutant(
         "a request runs in whatever request partition it stands in",
@@ -319,7 +319,7 @@ TRANSACTIONS = (
         tests=(CRASHING + "test_a_verdict_behind_the_barrier_of_its_round_or_a_later_one_is_void",),
     ),
     Mutant(
-        "a life says that it tries one epoch, and runs the next one without a word",
+        "an incarnation says that it tries one epoch, and runs the next one without a word",
         "transactional/execution/crashing.py",
         "            self._until = coming.cut\n",
         "            self._until = epoch\n",

@@ -82,9 +82,9 @@ def _same_kind(place: str, old: Shape, new: Shape) -> Iterator[Misfit]:
 
 def _union(place: str, old: Shape, new: Shape) -> Iterator[Misfit]:
     """Each alternative that may be stored has to fit one of the new ones."""
-    news = new.arguments if new.kind == "union" else (new,)
+    newer = new.arguments if new.kind == "union" else (new,)
     for was in old.arguments if old.kind == "union" else (old,):
-        tries = [list(_compare(place, was, now)) for now in news if now.kind == was.kind or now.kind == "float"]
+        tries = [list(_compare(place, was, now)) for now in newer if now.kind == was.kind or now.kind == "float"]
         if not tries:
             yield Misfit(place, str(was), str(new), "stored values cannot be decoded", False)
         else:

@@ -65,7 +65,7 @@ class OutputId(NamedTuple):
 def newest_incarnations(headers: Iterable[bytes]) -> dict[str, int]:
     """Job -> newest incarnation among the headers; those without an identity are passed over."""
     newest: dict[str, int] = {}
-    # A job's life differs in version, incarnation and name only: one header of each is parsed, not all.
+    # A job's incarnation differs in version, incarnation and name only: one header of each is parsed, not all.
     for header in {header[:5] + header[_FORMAT.size :]: header for header in headers}.values():
         try:
             identity = OutputId.from_bytes(header)

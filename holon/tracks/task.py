@@ -135,7 +135,7 @@ class PartitionTask:
     def take_delta(self) -> SlotDelta | None:
         """The changes of all tracks since the last call, or None.
 
-        A track without news is named all the same: its position shows a reader that it has missed something.
+        A track without changes is named all the same: its position shows a reader that it has missed something.
         """
         record, stages = self.scope.record, self.scope.answers
         if not self.has_changes:

@@ -144,7 +144,7 @@ class WindowTrack:
         private to it is complete only when the record track has come as far again.
         """
         if stage > 0:
-            # All have answered the stage before, and this partition too: what was published may be another life's.
+            # All have answered the stage before, and this partition too: another incarnation may have published more.
             return min(self.replica.answered_ms(stage - 1), self.scope.answers[stage - 1].position[0])
         through = self.replica.complete_through_ms
         if not self._has_private:

@@ -71,7 +71,7 @@ def chunks(log: Log, topic: str, partition: int) -> Iterator[FetchedRecords]:
 
 
 def _all_new(headers: list[bytes], ends: _Ends, jobs: set[bytes]) -> bool:
-    """Whether these are of one life of one job, and ascend in each sequence; False if it cannot be told at once."""
+    """Whether these are of one incarnation of one job and ascend in each sequence; False where more has to be read."""
     width, count = len(headers[0]), len(headers)
     joined = b"".join(headers)
     if width < _PLACE.itemsize or len(joined) != width * count or set(map(len, headers)) != {width}:

@@ -46,7 +46,7 @@ class LatencyPlan:
             if getattr(self, name) <= 0:
                 raise SettingsError(f"{name} must be above 0, got {getattr(self, name)}")
         if self.replicas > self.nodes:
-            raise SettingsError(f"--replicas {self.replicas}: {self.nodes} nodes cannot keep so many copies")
+            raise SettingsError(f"--replicas {self.replicas}: {self.nodes} nodes cannot keep so many replicas")
         if self.warmup_s < 0:
             raise SettingsError(f"--warmup {self.warmup_s} must not be below 0")
         for fault in self.faults:

@@ -55,7 +55,7 @@ def plot_failover(path: Path, runs: Sequence[tuple[str, Measured]], baseline: Me
                 axis.axvline((kill_ms - measured.began_ms) / 1000, color="black", linestyle="--", linewidth=0.8)
             axis.set_yscale("symlog")
             axis.set_ylim(bottom=0)
-            axis.set_title(f"{name}, {measured.plan.replicas} copies: kill -9 at the dashed lines", fontsize=9)
+            axis.set_title(f"{name}, {measured.plan.replicas} replicas: kill -9 at the dashed lines", fontsize=9)
             axis.legend(fontsize=8)
 
 

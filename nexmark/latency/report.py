@@ -136,7 +136,7 @@ def as_text(report: LatencyReport) -> str:
     whose = _whose(report) + ": " if isinstance(report, FailoverRow) else ""
     lines = [
         f"{whose}{report.query} on {report.log}: {report.rate:,} events/s for {report.seconds:g} s, windows of "
-        f"{report.window_ms} ms, {report.nodes} nodes, {report.replicas} copies",
+        f"{report.window_ms} ms, {report.nodes} nodes, {report.replicas} replicas",
         f"  {report.results:,} results, {verdict}, {report.repeats_dropped} repeats dropped",
         f"  latency: {spelled(report.latency_ms)}",
         f"  cores: nodes {load.nodes}, producer {load.feed}{broker}, others {load.others}",

@@ -32,8 +32,8 @@ def _durability(cluster: Cluster) -> Check:
     name = "kafka: new topics"
     if not cluster.defaults:
         return Check(name, "warning", "this user may not ask for the brokers' settings", False)
-    copies, insync = cluster.defaults.get("default.replication.factor"), cluster.defaults.get("min.insync.replicas")
-    found = f"{copies} copies, acknowledged by {insync} at least"
+    replicas, insync = cluster.defaults.get("default.replication.factor"), cluster.defaults.get("min.insync.replicas")
+    found = f"{replicas} replicas, acknowledged by {insync} at least"
     if len(cluster.brokers) > 1 and insync == "1":
         advice = "set default.replication.factor=3 and min.insync.replicas=2, or one broker's loss may lose records"
         return Check(name, "warning", found, False, advice)

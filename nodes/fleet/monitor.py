@@ -18,7 +18,7 @@ from nodes.streams.jobs import Topics
 
 @dataclass(slots=True)
 class NodeView:
-    """One life of a node, as its heartbeats tell; without a number until its joining is known."""
+    """One incarnation of a node, as its heartbeats tell; without a number until its joining is known."""
 
     node: str
     number: int | None = None
@@ -178,11 +178,11 @@ class Monitor:
         return records == counted
 
     def numbers(self) -> dict[int, str]:
-        """Present nodes: number -> the name of the newest life."""
+        """Present nodes: number -> the name of the newest incarnation."""
         return {number: node for node, number in self.ownership.members.items()}
 
     def metrics_ports(self) -> dict[int, int]:
-        """Number of a node -> the port at which its newest life serves metrics."""
+        """Number of a node -> the port at which its newest incarnation serves metrics."""
         return {
             view.number: int(view.stats["metrics_port"])
             for view in sorted(self.nodes.values(), key=lambda view: view.last_heartbeat_ms)

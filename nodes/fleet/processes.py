@@ -154,7 +154,7 @@ class Fleet:
             member.peak_bytes = max(member.peak_bytes, used)
             self.peak_bytes = max(self.peak_bytes, used)
 
-    def ask_stop(self) -> None:
+    def request_stop(self) -> None:
         """SIGTERM, once: all nodes drain, save checkpoints and leave. (A second one would end them at once.)"""
         for member in self.running():
             if not member.asked:
@@ -163,7 +163,7 @@ class Fleet:
 
     def stop(self, timeout_s: float = STOP_TIMEOUT_S) -> None:
         """Ask all nodes to drain and leave; whoever does not in time is killed."""
-        self.ask_stop()
+        self.request_stop()
         deadline = time.monotonic() + timeout_s
         for member in self.members:
             try:

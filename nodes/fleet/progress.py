@@ -40,7 +40,7 @@ class PartitionRow:
 
 @dataclass(frozen=True, slots=True)
 class NodeRow:
-    """One life of a node; ``memory_bytes`` is known of processes of this fleet alone."""
+    """One incarnation of a node; ``memory_bytes`` is known of processes of this fleet alone."""
 
     number: int
     silent_ms: int
@@ -153,7 +153,7 @@ class ProgressReader:
 
     def _node_rows(self, wall_ms: int) -> tuple[NodeRow, ...]:
         ownership = self.monitor.ownership
-        newest: dict[object, NodeView] = {}  # of a number's lives the last one that spoke; without a number, all
+        newest: dict[object, NodeView] = {}  # of a number's incarnations the last one that spoke; without a number, all
         for view in sorted(self.monitor.nodes.values(), key=lambda view: (view.last_heartbeat_ms, view.node)):
             if view.node in ownership.members:
                 number = ownership.members[view.node]

@@ -157,7 +157,7 @@ class Run:
             waited_s = time.monotonic() - began_s
             if not asked and (interrupts.count or waited_s > LEAVE_S):
                 asked = True
-                self.fleet.ask_stop()
+                self.fleet.request_stop()
                 if interrupts.count:
                     self.screen.print_line("stopping: the nodes finish their work and save checkpoints; again: at once")
             if interrupts.count > 1:

@@ -84,7 +84,7 @@ def server_properties(
     """
     nodes = len(controller_ports)
     controller_port = controller_ports[node - 1]
-    copies, in_sync = min(3, nodes), min(2, nodes)
+    replicas, in_sync = min(3, nodes), min(2, nodes)
     settings = {
         "process.roles": "broker,controller",
         "node.id": node,
@@ -99,17 +99,17 @@ def server_properties(
         # After a crash the node waits so long before it may register again.
         "broker.session.timeout.ms": 3000,
         "broker.heartbeat.interval.ms": 500,
-        "default.replication.factor": copies,
+        "default.replication.factor": replicas,
         "min.insync.replicas": in_sync,
         "offsets.topic.num.partitions": 1,
-        "offsets.topic.replication.factor": copies,
+        "offsets.topic.replication.factor": replicas,
         "transaction.state.log.num.partitions": 1,
-        "transaction.state.log.replication.factor": copies,
+        "transaction.state.log.replication.factor": replicas,
         "transaction.state.log.min.isr": in_sync,
         # Open transactions of a vanished client are noticed so soon after their time is over.
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": 1000,
         "share.coordinator.state.topic.num.partitions": 1,
-        "share.coordinator.state.topic.replication.factor": copies,
+        "share.coordinator.state.topic.replication.factor": replicas,
         "share.coordinator.state.topic.min.isr": in_sync,
         "group.initial.rebalance.delay.ms": 0,
         "log.retention.check.interval.ms": 1000,

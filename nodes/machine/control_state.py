@@ -46,7 +46,9 @@ class ControlState(msgspec.Struct, array_like=True, kw_only=True):
     merged_count: int = 0
     partitions: list[PartitionState] = []
     codes: list[str] = []  # versions of the program that may work on the job, oldest first
-    node_incarnations: list[tuple[str, int]] = []  # the newest life under each name, in the order of their Hellos
+    node_incarnations: list[
+        tuple[str, int]
+    ] = []  # the newest incarnation under each name, in the order of their Hellos
     commands: list[str] = []  # ids of the commands that were taken, oldest first
 
 

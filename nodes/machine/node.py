@@ -38,7 +38,7 @@ MAX_REREADS = 30  # of one gap: what is damaged on the log itself stays so
 
 
 class Node:
-    """One life of one node of one job. ``left`` is set once it is over; ``failing``: the traceback that it met, if any.
+    """One incarnation of a node of one job. ``left``: it is over; ``failing``: the traceback that it met, if any.
 
     ``history``: the control topic, folded up to where the shell begins to read it; it is this node's from now on.
     ``code_hash``: failures are remembered under it. ``apart`` tries records that have ended other nodes; None: nothing
@@ -93,7 +93,7 @@ class Node:
         """The effects of ``event`` at ``now_ms``, in order.
 
         The clock is this node's own, of any origin. One that is set back stands still for a moment: intervals are all
-        that it is used for, and waiting an hour for the next sign of life would cost the node its partitions.
+        that it is used for, and waiting an hour for the next heartbeat would cost the node its partitions.
         """
         if self.left is not None:
             return []
@@ -209,14 +209,14 @@ class Node:
                 if message.incarnation != self.run.incarnation:
                     continue
                 if isinstance(message, m.PieceSent):
-                    self.work.uncovered.piece(partition, len(value))
+                    self.work.uncheckpointed.piece(partition, len(value))
                     message = self._pieces.take(partition, message)
                     if message is None:
                         continue
                 if isinstance(message, m.PunctuationSent):
                     self.replica.punctuate(message.punctuation)
                 else:
-                    self.work.uncovered.delta(message.delta, len(value))
+                    self.work.uncheckpointed.delta(message.delta, len(value))
                     self.work.replicas.heard(message.delta)
                     if not self.work.slot_recovery.can_take(message.delta):
                         unfit = True
@@ -272,7 +272,7 @@ class Node:
                 self.merging.recorded(self._now_ms)
                 self._control_checkpoint_due |= self.member.joined and merged.node == self.config.node
             case _:
-                if self.member.joined:  # else of an earlier life under this name
+                if self.member.joined:  # else of an earlier incarnation under this name
                     self._learn_for_this_incarnation(fact)
 
     def _learn_for_this_incarnation(self, fact: f.Fact) -> None:
@@ -304,10 +304,10 @@ class Node:
             if save is not None:
                 effects.append(save)
 
-    # --- signs of life, and the end ---------------------------------------------------------------------------------
+    # --- heartbeats, and the end ------------------------------------------------------------------------------------
 
     def _greet(self) -> None:
-        """Only once the history is read, so that nothing in it can be taken for this life's."""
+        """Only once the history is read, so that nothing in it can be taken for this incarnation's."""
         if self.ownership.incarnation > self.run.incarnation:
             self._leave(Ending.SUPERSEDED, f"incarnation {self.ownership.incarnation} of the job has started")
         if self.member.greeted:
@@ -331,7 +331,7 @@ class Node:
             self.work.effects += self.heartbeats.write(self.heartbeat(), self.run.incarnation, self._now_ms)
 
     def heartbeat(self) -> bytes:
-        """The next sign of life; the shell may also send it while a long call keeps ``step`` from running."""
+        """The next heartbeat; the shell may also send it while a long call keeps ``step`` from running."""
         self._beat_number += 1
         progress = {runner.partition: runner.task.next_offset for runner in self.work.owned()}
         return m.encode(m.Heartbeat(self.run.incarnation, self.config.node, self._beat_number, progress, self.stats()))
@@ -343,7 +343,7 @@ class Node:
             "suppressed": float(self.work.suppressed),
             "steals": float(self.steals),
             "standbys": float(self.work.replicas.abreast),
-            "stood_in": float(self.work.replicas.published),
+            "standby_results": float(self.work.replicas.published),
             "promotions": float(self.work.replicas.promotions),
             "bad_messages": float(self.bad_messages),
             "open_windows": float(self.replica.open_windows()),

@@ -56,7 +56,7 @@ class Held:
 class Runner:
     """One partition. ``idle_allowed``: punctuation may move it, so its results wait for their own delta.
 
-    ``version`` is that of the claim; 0 with ``standby``. ``key`` names this life of the runner in events and effects.
+    ``version`` is that of the claim; 0 with ``standby``. ``key`` names this runner in events and effects.
     """
 
     def __init__(
@@ -272,7 +272,7 @@ class Runner:
     def delta(
         self, now_ms: int, interval_ms: int, gathered: Callable[[int], bool] = lambda watermark_ms: True
     ) -> SlotDelta | None:
-        """The delta, if there is news and either somebody waits for it or the interval is over.
+        """The delta, if something has changed and either somebody waits for it or the interval is over.
 
         ``gathered``: whether all partitions of this node have come to a watermark. Before they have, nobody can use a
         delta that closes a window, so it waits for them a little, and they leave together.

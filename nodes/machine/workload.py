@@ -13,7 +13,7 @@ from nodes.machine import facts as f
 from nodes.machine import messages as m
 from nodes.machine.broadcast import window_retention as keeping
 from nodes.machine.broadcast.slot_recovery import SlotRecovery
-from nodes.machine.broadcast.uncheckpointed import Uncovered
+from nodes.machine.broadcast.uncheckpointed import Uncheckpointed
 from nodes.machine.config import JobRun, NodeConfig, Wanted, broadcast_interval_ms
 from nodes.machine.crashing_records import Accusing, Trials
 from nodes.machine.effects import Effect, LoadCheckpoint, ReadTail, RewindBroadcast, WriteControl
@@ -27,7 +27,7 @@ from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS
 
 WINDOWS_LEFT = "windows_left"
 SLOW_RECORDS = "slow_records"
-"""Under this name a node's signs of life tell what ``Workload.windows_left`` gives."""
+"""Under this name a node's heartbeats tell what ``Workload.windows_left`` gives."""
 PID = "pid"
 """Under this name they tell which process it is."""
 
@@ -47,7 +47,7 @@ class Workload:
         self.replicas = Replicas(self)
         self.slot_recovery = SlotRecovery(self)
         self.accusing = Accusing(self, trials)
-        self.uncovered = Uncovered(ownership, config.max_uncheckpointed_bytes)
+        self.uncheckpointed = Uncheckpointed(ownership, config.max_uncheckpointed_bytes)
         self.effects: list[Effect] = []
         self.now_ms = 0
         self.stopping = False
@@ -82,7 +82,7 @@ class Workload:
             self.drop(partition)
 
     def runner(self, partition: int, key: int) -> Runner | None:
-        """The runner, unless the event belongs to an earlier life of it."""
+        """The runner, unless the event belongs to an earlier incarnation of it."""
         runner = self.runners.get(partition)
         return runner if runner is not None and runner.key == key else None
 
@@ -177,7 +177,7 @@ class Workload:
             case f.SlotAsked(partition, by) if by != me:
                 self._slot_asked(partition)
             case f.CheckpointRecorded():
-                self.uncovered.recorded(fact.partition)
+                self.uncheckpointed.recorded(fact.partition)
                 self.slot_recovery.drop_windows()
             case _:
                 pass
@@ -275,7 +275,7 @@ class Workload:
     def wanted(self) -> list[Wanted]:
         """Input that could be processed now, the partition that is furthest behind first."""
         found = []
-        full = self.uncovered.over
+        full = self.uncheckpointed.over
         for runner in self.running():
             task = runner.task
             if task.waiting or task.records.ended or self._too_far_ahead(runner) or self.accusing.waits(runner):
@@ -351,7 +351,7 @@ class Workload:
             task.end()
 
     def _maybe_checkpoint(self, runner: Runner) -> None:
-        interval_ms = 0 if self.uncovered.over else self.config.checkpoint_interval_ms
+        interval_ms = 0 if self.uncheckpointed.over else self.config.checkpoint_interval_ms
         if runner.wants_checkpoint(self.now_ms, interval_ms, stopping=self.stopping):
             self._flush(runner, always=True)
             runner.begin_checkpoint(self.now_ms)

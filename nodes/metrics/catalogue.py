@@ -81,7 +81,7 @@ METRICS: dict[str, Metric] = {
     "holon_members": Metric("gauge", "nodes that are present, by the control topic"),
     "holon_steals": Metric("counter", "partitions taken over from another node"),
     "holon_failover_duration_seconds": Metric(
-        "histogram", "from the last sign of life of a partition's owner until this node processed the partition"
+        "histogram", "from the last heartbeat of a partition's owner until this node processed the partition"
     ),
     # --- checkpoints ---
     "holon_checkpoints": Metric("counter", "checkpoints stored"),

@@ -150,7 +150,7 @@ class OutputReader(Generic[T]):
                 self._log.wait(waiting, wait_s)
 
     def skip_available(self) -> None:
-        """Pass over what is in the topic now, but learn its identities: a repeat of it is no news later."""
+        """Pass over what is in the topic now, but learn its identities: a repeat of it is dropped later."""
         repeats, stale = self._filter.repeats, self._filter.stale
         for partition, end in enumerate(self._ends()):
             for chunk in self._chunks(partition, end):

@@ -87,7 +87,7 @@ class WindowTable:
 
 @dataclass(slots=True)
 class _Job:
-    """One life of a job; ``floor_ms`` is the newest window end that was dropped."""
+    """One incarnation of a job; ``floor_ms`` is the newest window end that was dropped."""
 
     incarnation: int
     windows: dict[int, dict[bytes, Result]] = field(default_factory=dict)

@@ -95,7 +95,7 @@ class NodeSettings(Section):
     state_path: Filled | None = setting(None, "folder for spilled state; none: beside the log")
     max_uncheckpointed_mb: NotNegative = setting(256, "deltas in no checkpoint above which input waits; 0: no limit")
     max_watermark_drift_ms: Positive = setting(60_000, "event time that a partition may be ahead of others")
-    replicas: Positive = setting(1, "copies of each partition in all; more than 1: hot standbys")
+    replicas: Positive = setting(1, "replicas of each partition in all; more than 1: hot standbys")
     standby_after_ms: Positive = setting(30, "how late results may be before a standby publishes them")
     compress_bytes: NotNegative = setting(4096, "transactions: longer internal records are compressed; 0: none is")
     function_timeout_ms: Positive = setting(

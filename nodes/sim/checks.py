@@ -42,7 +42,7 @@ FRESH = "a reader from the start"
 
 
 class Known(Protocol):
-    """A life, as far as it is looked at here."""
+    """An incarnation, as far as it is looked at here."""
 
     @property
     def name(self) -> str: ...
@@ -294,8 +294,8 @@ def check_replicas(world: Checked, processes: Sequence[Known], behind: bool = Fa
     """O3: all that know the same prefix are equal, byte for byte; one that reads the broadcast from the start too.
 
     ``behind``: a node that has left may lack deltas that were lost on the way to it; what it has must be right. So may
-    all while the partition's owner, who makes it again, has not come so far. With copies a node may know more than the
-    log holds: what a standby of its own made before it began anew is used, and whoever makes it again publishes it.
+    all while the partition's owner, who makes it again, has not come so far. With replicas a node may know more than
+    the log holds: what a standby of its own made before it began anew is used, and whoever makes it again publishes it.
     """
     made = {p: r.task.scope.record.position for process in processes for p, r in _owned(process)}
     fresh = Replica(world.run.partitions, world.run.job.program.shapes(), world.run.job.allowed_lateness_ms)

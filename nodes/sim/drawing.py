@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 from nodes.sim.faults.backlogs import case_of, with_backlog
-from nodes.sim.faults.stress import copies as copies_of
+from nodes.sim.faults.stress import replicas as replicas_of
 from nodes.sim.faults.stress import stressed
 from nodes.sim.jobs import CASES
 from nodes.sim.options import ISOLATIONS, TRUNCATIONS, Faults, Options
@@ -54,8 +54,8 @@ def draw(
         same_names=rng.random() < 0.25,
         faults=faults,
     )
-    copies, patience_ms = _copies(seed)
-    options = replace(options, replicas=copies if replicas is None else replicas, standby_after_ms=patience_ms)
+    drawn, patience_ms = _replicas(seed)
+    options = replace(options, replicas=drawn if replicas is None else replicas, standby_after_ms=patience_ms)
     if not calm and rng.random() < 0.15:
         options = _with_losses(options)
     options = _with_loads(_with_merging(options if calm else _with_isolation(_with_arrivals(_with_cuts(options)))))
@@ -171,10 +171,10 @@ def _with_truncation(options: Options) -> Options:
     )
 
 
-def _copies(seed: int) -> tuple[int, int]:
+def _replicas(seed: int) -> tuple[int, int]:
     """Most seeds have standbys, some so impatient that they publish beside a healthy primary."""
     rng = random.Random(f"copies {seed}")
-    return copies_of(seed, rng), rng.choice([1, 15, 40])
+    return replicas_of(seed, rng), rng.choice([1, 15, 40])
 
 
 def _with_losses(options: Options) -> Options:

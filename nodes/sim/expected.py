@@ -158,9 +158,9 @@ def _two_stages(options: Options, accepted: list[Record]) -> list[Any]:
     for end, records in _windows(options, accepted).items():
         start = end - options.window_ms
         sums[_end(start, 3 * options.window_ms)] += len(records) + 1000 * (options.partitions - 1)
-        elected = _elected(start, end, options.partitions)
+        responsible = _responsible(start, end, options.partitions)
         results += [
-            {"partition": p, "end": end, "value": len(records) if p == elected else 0}
+            {"partition": p, "end": end, "value": len(records) if p == responsible else 0}
             for p in range(options.partitions)
         ]
     return results + [
@@ -170,7 +170,7 @@ def _two_stages(options: Options, accepted: list[Record]) -> list[Any]:
     ]
 
 
-def _elected(start: int, end: int, partitions: int) -> int:
+def _responsible(start: int, end: int, partitions: int) -> int:
     """The rule of the documentation: a multiplicative hash of the window's end, so that aligned ends are spread."""
     return (((end * 0x9E3779B97F4A7C15 + start) % 2**64) >> 32) % partitions
 

@@ -216,7 +216,7 @@ def _query1(options: Options) -> Job:
 
 
 def _two_stages(options: Options) -> Job:
-    """Windows of windows: stage 1 sums what stage 0 has answered; the elected partition adds the count."""
+    """Windows of windows: stage 1 sums what stage 0 has answered; the responsible partition adds the count."""
 
     class TwoStages(ProcessingFunction[Event]):
         count = WCRDT(GCounter(), Tumbling(options.window_ms))

@@ -1,4 +1,4 @@
-"""One life of one simulated node: the real driver and node, a clock of its own, and the faults that it meets."""
+"""One incarnation of one simulated node: the real driver and node, a clock of its own, and the faults that it meets."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class NodeProcess:
         return self.offset_ms + int((self.world.now_ms + self.turns.spent_ms) * self.rate)
 
     def turn(self) -> None:
-        """One turn of the driver. Raises what ends the life, and ``InvariantBroken``."""
+        """One turn of the driver. Raises what ends the incarnation, and ``InvariantBroken``."""
         self._turns += 1  # at everything, or where the log says that there is something
         self.driver.turn(self.log.wait(self.driver.waits_for(), 0) if self._turns % 2 else None)
         if self.node.left is not None:

@@ -1,4 +1,4 @@
-"""The simulated world: a virtual clock, one log, one store, and lives of nodes that take turns at random.
+"""The simulated world: a virtual clock, one log, one store, and incarnations of nodes that take turns at random.
 
 Two rules for this file: everything is drawn from one seeded generator, so that a seed is a run; time moves only here.
 A node that is preempted stands on the Python stack while others live on, so at most ``MAX_DEPTH`` do at once.
@@ -30,7 +30,7 @@ from nodes.sim.node_process import Crash, InvariantBroken, NodeProcess
 from nodes.sim.options import Faults, Options
 from nodes.sim.store import MemoryCheckpoints
 from nodes.sim.trace import Trace
-from nodes.streams.jobs import ask_stop, declare_end, open_job
+from nodes.streams.jobs import declare_end, open_job, request_stop
 
 CALM = Faults()
 MAX_RESETS = 2
@@ -197,10 +197,10 @@ class World:
             ends = declare_end(self.log, self.run)
             self.trace.add(self.now_ms, "end-of-input", str(ends))
 
-    # --- lives --------------------------------------------------------------------------------------------------
+    # --- incarnations --------------------------------------------------------------------------------------
 
     def start_node(self) -> None:
-        """A new life, under a new name or under that of one that is gone."""
+        """A new incarnation, under a new name or under that of one that is gone."""
         number = self.born
         if self.options.same_names:
             taken = {process.name for process in self.processes}
@@ -237,7 +237,7 @@ class World:
             self._reset()
         if self._chance(faults.stop_all):
             self.trace.add(self.now_ms, "stop-all")
-            ask_stop(self.log, self.run, f"stop at {self.steps}")
+            request_stop(self.log, self.run, f"stop at {self.steps}")
         if faults.churn_ms and self.now_ms - self._churned_ms >= faults.churn_ms:
             self._churned_ms = self.now_ms
             self._churn()

@@ -134,7 +134,7 @@ def failure_key(log: Log, job: Job) -> str:
     return History(log, job).failure_key(job)
 
 
-def ask_retry(log: Log, run: JobRun) -> None:
+def request_retry(log: Log, run: JobRun) -> None:
     """Let nodes that start from now on try again where the function failed, with the same code."""
     log.append(run.job.control_topic, 0, [_command(run, RETRY)])
 
@@ -151,7 +151,7 @@ def declare_end(log: Log, run: JobRun, offsets: list[int] | None = None, *, reac
     return ends
 
 
-def ask_stop(log: Log, run: JobRun, command_id: str | None = None) -> None:
+def request_stop(log: Log, run: JobRun, command_id: str | None = None) -> None:
     """Ask all present nodes to drain, save and leave; once for each ``command_id`` (default: a new one)."""
     log.append(run.job.control_topic, 0, [_command(run, "stop", command_id=command_id)])
 
@@ -341,8 +341,6 @@ __all__ = [
     "JobMismatch",
     "Topics",
     "UnknownTopic",
-    "ask_retry",
-    "ask_stop",
     "declare_end",
     "failure_key",
     "heartbeat_topic",
@@ -350,5 +348,7 @@ __all__ = [
     "open_history",
     "open_job",
     "read_ownership",
+    "request_retry",
+    "request_stop",
     "with_policy",
 ]

@@ -54,12 +54,12 @@ class Notices:
 
     def _check_uncheckpointed(self) -> None:
         """Once when input begins to wait for checkpoints, and once when it goes on."""
-        uncovered = self._node.work.uncovered
-        if uncovered.over != self._waits:
-            self._waits = uncovered.over
+        deltas = self._node.work.uncheckpointed
+        if deltas.over != self._waits:
+            self._waits = deltas.over
             self._report(
-                f"input waits: {uncovered.total_bytes >> 20} MB of deltas are in no checkpoint, above the "
-                f"{uncovered.limit_bytes >> 20} MB of node.max_uncheckpointed_mb; it goes on when checkpoints are saved"
+                f"input waits: {deltas.total_bytes >> 20} MB of deltas are in no checkpoint, above the "
+                f"{deltas.limit_bytes >> 20} MB of node.max_uncheckpointed_mb; it goes on when checkpoints are saved"
                 if self._waits
                 else "input goes on: checkpoints cover what was broadcast"
             )

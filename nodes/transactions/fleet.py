@@ -42,7 +42,7 @@ class TransactionFleet:
         self.members.append(member)
         return member
 
-    def ask_stop(self, *, again: bool = False) -> None:
+    def request_stop(self, *, again: bool = False) -> None:
         """SIGTERM: all leave in order; a second one ends them at once."""
         for member in self.members:
             if member.process.poll() is None and (again or not member.asked):
@@ -62,7 +62,7 @@ def stay(
 
     def stop(signum: int, frame: object) -> None:
         nonlocal asked, interrupted
-        fleet.ask_stop(again=asked)
+        fleet.request_stop(again=asked)
         interrupted |= not asked and signum == signal.SIGINT
         asked = True
 
@@ -74,7 +74,7 @@ def stay(
         while True:
             supervisor.check(time.monotonic(), lambda: asked)
             if asked:
-                fleet.ask_stop()  # one that was started just now
+                fleet.request_stop()  # one that was started just now
             if supervisor.exhausted:
                 break
             time.sleep(LOOK_S)

@@ -25,7 +25,7 @@ class ExternalCallsWorld(World):
             super().act()
 
     def _call_one(self, life: Life) -> bool:
-        """One that this life has not made, and that is not on the log."""
+        """One that this incarnation has not made, and that is not on the log."""
         for number in sorted(life.node.partitions):
             for name, state in life.node.partitions[number].replies.asking.items():
                 assert state.failure is not None and isinstance(state.call, Request)

@@ -137,7 +137,7 @@ class Dialogue:
         return self.say(event, f"stored [{save.partition}] v{save.version}")
 
     def heartbeat(self, node: str) -> list[x.Effect]:
-        """A sign of life of another node."""
+        """A heartbeat of another node."""
         return self.say(e.HeartbeatsRead([m.encode(m.Heartbeat(0, node, 1))]), f"heartbeat of {node}")
 
     def broadcast(self, partition: int, *values: bytes) -> list[x.Effect]:

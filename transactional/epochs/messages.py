@@ -162,7 +162,7 @@ class TimeoutAcknowledgement(msgspec.Struct, array_like=True, frozen=True, tag="
 
 
 class Attempt(msgspec.Struct, array_like=True, frozen=True, tag="attempt"):
-    """This life of a node has just taken the partition over, and tries an epoch that is not over (-1: its rerun)."""
+    """An incarnation of a node has taken the partition over and tries an epoch that is not over (-1: its rerun)."""
 
     partition: int
     epoch: int

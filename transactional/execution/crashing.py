@@ -1,8 +1,9 @@
 """Functions that end their process: which epochs nodes have tried in vain, and which transactions the log accuses.
 
-A life of a node that has just taken work over says so before it runs an epoch that is not over (``Attempt``). From the
-second life on that has said it of an epoch, its steps are tried apart first, and who ends that process is accused on
-the log (``Crashes``). The first record of a transaction counts, unless its partition has run that round before it.
+An incarnation of a node that has just taken work over logs an ``Attempt`` before it runs an epoch that is not over.
+From the second attempt at an epoch on, its steps are tried in a process of their own first, and the transaction that
+ends that process is accused on the log (``Crashes``). The first record of a transaction counts,
+unless its partition has run that round before it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from transactional.errors import Aborted
 EVERYWHERE = -1
 """In place of a state partition: the rerun of an epoch, which every node makes."""
 SUSPICIOUS_ATTEMPTS = 2
-"""So many lives have to try an epoch until its steps are tried apart."""
+"""So many incarnations have to try an epoch until its steps are tried apart."""
 _NOBODY: Mapping[int, Crashes] = {}
 
 
@@ -73,7 +74,7 @@ class Crashing:
         self._attempts.setdefault(attempt.epoch, {}).setdefault(attempt.partition, set()).add(attempt.node)
 
     def has_tried(self, epoch: int, partition: int) -> bool:
-        """Whether the log has the attempt of this life."""
+        """Whether the log has the attempt of this incarnation."""
         return self.trying.node in self._attempts.get(epoch, {}).get(partition, ())
 
     def is_tried(self, epoch: int) -> bool:
@@ -92,7 +93,7 @@ class Crashing:
             self._unpublished.append(Attempt(EVERYWHERE, epoch, self.trying.node))
 
     def holds_back(self, epoch: int) -> bool:
-        """Whether the attempt of this life to run the epoch again is not on the log yet."""
+        """Whether the attempt of this incarnation to run the epoch again is not on the log yet."""
         return epoch == self._due and not self.has_tried(epoch, EVERYWHERE)
 
     def take_unpublished(self) -> list[Attempt]:
@@ -205,7 +206,7 @@ class Caution:
             raise crashed_elsewhere([*self._crashing.accused(epoch, self._partition).values()][-1])
 
     def _waits_for_attempt(self, coming: NextRound, out: list[Append]) -> bool:
-        """This life has just taken the partition over, and says first that it tries an epoch that is not over."""
+        """Whether an ``Attempt`` has to be logged first: this incarnation has just taken the partition over."""
         crashing, epoch = self._crashing, coming.epoch
         if not crashing.trying.node or epoch <= coming.done:
             return False

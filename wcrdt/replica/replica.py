@@ -78,7 +78,7 @@ class Slot:
     """All tracks of one partition, and its punctuations that are part of the record track's prefix.
 
     Each stage has a track of its own: how far one is ahead of the next is an accident, so no single position could
-    order two lives of the partition.
+    order two incarnations of the partition.
     """
 
     __slots__ = ("punctuations", "punctuations_dropped", "record", "stages")

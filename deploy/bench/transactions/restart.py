@@ -62,7 +62,7 @@ class Nodes:
             self.processes.append(subprocess.Popen(command))
 
     def report(self) -> list[dict[str, Any]]:
-        """Of those that have said something in this life."""
+        """Of those that have said something in this incarnation."""
         found = [Path(self._report_path(number)) for number in range(self.count)]
         return [json.loads(path.read_text()) for path in found if path.exists()]
 

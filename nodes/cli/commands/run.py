@@ -77,12 +77,12 @@ def run(
     note_unknown(declared.program.code.unknown)
     from nodes.fleet.run import RunOptions
     from nodes.runtime.log_opening import open_settings_log
-    from nodes.streams.jobs import ask_retry, open_job
+    from nodes.streams.jobs import open_job, request_retry
 
     with open_settings_log(settings) as log:
         opened = open_job(log, declared, reset=reset, accept_code=accept_code, bounded=bounded)
         if retry:
-            ask_retry(log, opened)
+            request_retry(log, opened)
         ran = _Ran(log, settings, RunOptions(job, nodes, accept_code), bounded, started_s)
         result = ran.to_the_end(opened, continues, no_view)
     _report(result, as_json)

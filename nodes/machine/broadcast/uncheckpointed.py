@@ -13,7 +13,7 @@ from nodes.machine.ownership.ownership import Ownership
 from wcrdt.replica.replica import SlotDelta
 
 
-class Uncovered:
+class Uncheckpointed:
     """Bytes by partition and in all, as this node has read them. ``limit_bytes`` 0: none."""
 
     def __init__(self, ownership: Ownership, limit_bytes: int) -> None:

@@ -25,7 +25,7 @@ class Detector:
 
     Args: ``failure_timeout_ms`` of silence make a suspect. ``stall_after_ms`` (default a third of that): if the
     observer's own steps lie further apart, it was stalled, and suspects nobody until it has read the control topic to
-    its end; everyone's grace starts anew then, but only once between two signs of life, so that a slow observer too
+    its end; everyone's grace starts anew then, but only once between two heartbeats, so that a slow observer too
     finds a dead node in the end.
     """
 
@@ -62,7 +62,7 @@ class Detector:
         self._confirm_claims(node)
 
     def wrote(self, node: str, now_ms: int) -> None:
-        """Another record of the node was read: a sign of life, but perhaps of long ago, so no proof that it keeps pace.
+        """Another record of the node was read: a heartbeat, but perhaps of long ago, so no proof that it keeps pace.
 
         A write is retried behind a cut, until it is answered; a heartbeat is not.
         """

@@ -1,4 +1,4 @@
-"""Signs of life in large fleets: a node tells its group, and some of the group tell everybody.
+"""Heartbeats in large fleets: a node tells its group, and some of the group tell everybody.
 
 Two rules for this file: whoever is passed on was heard directly since the last time, so that a dead node falls silent
 for all within one interval; nothing here decides who is alive (that is ``membership/failure_detector.py``).
@@ -31,7 +31,7 @@ def group_of(node: str) -> int:
 
 
 class HeartbeatGroups:
-    """Where this node's signs of life go, and whose it passes on. ``group`` is None in a small fleet."""
+    """Where this node's heartbeats go, and whose it passes on. ``group`` is None in a small fleet."""
 
     def __init__(self, config: NodeConfig) -> None:
         self.config = config
@@ -51,7 +51,7 @@ class HeartbeatGroups:
             self._fresh.clear()
 
     def heard(self, node: str) -> None:
-        """A sign of life that the node itself has written."""
+        """A heartbeat that the node itself has written."""
         if self.group is not None and group_of(node) == self.group:
             self._fresh.add(node)
 

@@ -16,7 +16,7 @@ from nodes.machine.ownership.ownership import Ownership
 
 
 class Membership:
-    """Of one life of one node. ``joined``: its own Hello has been read; ``greeted_ms``: when it was written.
+    """Of one incarnation of one node. ``joined``: its own Hello has been read; ``greeted_ms``: when it was written.
 
     Args: ``incarnation`` is the job's; where ``restarts`` is false the job never has another one. A member without
     units that is silent for ``forget_after_ms`` is said to have left.
@@ -110,7 +110,7 @@ class Membership:
             return
         match fact:
             case f.NodeJoined(node) if node == self.node:
-                self.joined = self._has_begun  # else of an earlier life under this name
+                self.joined = self._has_begun  # else of an earlier incarnation under this name
             case f.NodeLeft(node):
                 self._has_left(node)
                 if node == self.node and self.joined:  # others took it for dead: it joins again
@@ -157,17 +157,17 @@ class Membership:
         self._forgotten.update(silent)
         return [self.goodbye(node) for node in silent]
 
-    # --- what a life of this node says ------------------------------------------------------------------------------
+    # --- messages of an incarnation of this node --------------------------------------------------------------------
 
     def hello(self, now_ms: int) -> m.Hello:
-        """A life of this node begins, or goes on after others took it for dead."""
+        """An incarnation of this node begins, or goes on after others took it for dead."""
         self._has_begun, self.greeted_ms = True, now_ms
         return m.Hello(self.incarnation, self.node, self.number, self.ownership.node_incarnation(self.node) + 1)
 
     def leaving(self) -> m.Leaving:
-        """This life of this node hands over what it has."""
+        """This incarnation of this node hands over what it has."""
         return m.Leaving(self.incarnation, self.node, self.ownership.node_incarnation(self.node))
 
     def goodbye(self, node: str) -> m.Goodbye:
-        """The life of a node that this one knows of is over."""
+        """The incarnation of a node that this one knows of is over."""
         return m.Goodbye(self.incarnation, node, self.ownership.node_incarnation(node))

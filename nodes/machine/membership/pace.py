@@ -1,7 +1,7 @@
 """Which members keep pace: a node that was taken from by mistake is given nothing until it has proven that it does.
 
 Two rules for this file: time is the observer's running time, so that its own pauses prove nothing about others; a node
-that is dead, or begins a new life, is no case of this, so no first failover is later for it.
+that is dead, or begins a new incarnation, is no case of this, so no first failover is later for it.
 
 Starved nodes are silent again and again, and idle ones among them are heard in time. Each move costs them work that
 they have no time for, so work stays where it is: taken from once, a node has to be heard in time for a while before it
@@ -77,7 +77,7 @@ class Pace:
             case.taken_ms, case.is_alive, case.proven, case.last_heartbeat_ms = now_ms, False, False, None
 
     def heard(self, node: str, now_ms: int) -> None:
-        """A sign of life."""
+        """A heartbeat."""
         case = self._cases.get(node)
         if case is None or (case.is_alive and case.proven):
             return
@@ -92,7 +92,7 @@ class Pace:
         case.proven = now_ms - case.in_time_since_ms >= proof_ms
 
     def heard_all(self, nodes: Collection[str], now_ms: int) -> None:
-        """Signs of life of many; only those count that were taken from, which are few."""
+        """Heartbeats of many; only those count that were taken from, which are few."""
         if self._cases:
             for node in sorted(self._cases.keys() & set(nodes)):
                 self.heard(node, now_ms)
@@ -108,7 +108,7 @@ class Pace:
         self._silences.setdefault(node, deque(maxlen=MOST_SILENCES)).append((now_ms, silence_ms))
 
     def forget(self, node: str) -> None:
-        """Its life is over; another one under this name is another node."""
+        """That incarnation is over; another one under this name is another node."""
         self._cases.pop(node, None)
         self._silences.pop(node, None)
 

@@ -33,7 +33,7 @@ VERSION = "version"
 """Where JobStarted describes the version that the job began with."""
 KEPT_CODES = 4
 KEPT_NODE_INCARNATIONS, KEPT_COMMANDS = 1024, 256
-"""Names of nodes whose lives are counted, beside those of members, and commands that are known to have been taken."""
+"""Names of nodes whose incarnations are counted, beside those of members; commands that are known to be taken."""
 KEPT_MERGED = 3
 """Merged checkpoints that are known here; the log keeps what the oldest of them needs."""
 
@@ -113,7 +113,7 @@ class Ownership:
         if isinstance(message, m.JobStarted):
             return self._job_started(message)
         if message.incarnation != self.incarnation:
-            return []  # of an earlier life of the job, or of one that has not begun
+            return []  # of an earlier incarnation of the job, or of one that has not begun
         handler = _HANDLERS.get(type(message))
         if handler is None or getattr(message, "partition", 0) >= len(self._partitions):
             return []
@@ -135,7 +135,7 @@ class Ownership:
         return [*made, self._joins(hello.node, hello.number, hello.node_incarnation or known + 1)]
 
     def _joins(self, node: str, number: int, node_incarnation: int) -> Fact:
-        """Of nodes that have left, the lives of those that began first are forgotten."""
+        """Of nodes that have left, the incarnations of those that began first are forgotten."""
         self._members[node] = number
         self._node_incarnations.pop(node, None)
         self._node_incarnations[node] = node_incarnation
@@ -145,7 +145,7 @@ class Ownership:
         return f.NodeJoined(node, number)
 
     def _is_over(self, message: m.Leaving | m.Goodbye) -> bool:
-        """Whether another life has begun under the name since."""
+        """Whether another incarnation has begun under the name since."""
         return message.node_incarnation not in (0, self.node_incarnation(message.node))
 
     def _leaving(self, leaving: m.Leaving) -> list[Fact]:
@@ -176,7 +176,7 @@ class Ownership:
             return [f.ClaimLost(claim.partition, claim.node, claim.version, state.owner)]
         made: list[Fact] = []
         self.changes += 1
-        if claim.node not in self._members:  # declared gone by others while it was silent: a claim is a sign of life
+        if claim.node not in self._members:  # declared gone by others while it was silent: a claim is a heartbeat
             made.append(self._joins(claim.node, -1, self.node_incarnation(claim.node) + 1))
         previous, state.owner, state.version, state.released_to = state.owner, claim.node, claim.version, None
         state.deaths += previous not in (None, claim.node)
@@ -287,7 +287,7 @@ class Ownership:
         return MappingProxyType(self._members)
 
     def node_incarnation(self, node: str) -> int:
-        """How many lives have begun under this name, 0: none that is known."""
+        """How many incarnations have begun under this name, 0: none that is known."""
         return self._node_incarnations.get(node, 0)
 
     def owner(self, partition: int) -> str | None:
@@ -359,7 +359,7 @@ class Ownership:
         return bool(self._stopping)
 
     def is_stopping(self, node: str) -> bool:
-        """True if this life of the node is to stop or is leaving: one that joined afterwards resumes the job."""
+        """True if this incarnation of the node is to stop or is leaving: one that joined afterwards resumes the job."""
         return node in self._stopping
 
     def durable_answered(self, depth: int = 1) -> Position:

@@ -1,7 +1,7 @@
-"""The lead: whether a standby publishes at once, since the claim holder was late; and what counts as late.
+"""Active standbys: a standby publishes at once where the claim holder was late; and what counts as late.
 
-Two rules for this file: a standby takes the lead only where something was late by its patience; it gives it back as
-soon as somebody else is seen to keep pace.
+Two rules for this file: a standby becomes active only where a result was late by its patience; it holds
+results back again as soon as another node is seen to keep pace.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ class ActiveStandby:
         self._published.setdefault(sequence, deque(maxlen=REMEMBERED_PLACES)).append((place, made_ms))
 
     def last_of(self, sequence: Hashable, nothing: Any) -> Any:
-        """Up to where this copy has written the sequence in this lead."""
+        """Up to where this replica has written the sequence since it became active."""
         own = self._published.get(sequence)
         return own[-1][0] if own else nothing
 
     def other_at(self, sequence: Hashable, place: Any, now_ms: int) -> None:
-        """Somebody else has written ``place``: the lead goes back if that is no longer ago here than the window."""
+        """Another node has written ``place``: this one is active no more if it made that within the window."""
         if not self.active:
             return
         own = self._published.get(sequence)

@@ -90,7 +90,7 @@ class Standby:
     # --- patience -------------------------------------------------------------------------------------------------
 
     def judge(self, next_offset: int, logged: Logged, now_ms: int) -> None:
-        """Take the lead where something is late; to be called when all that is on the log has just been read."""
+        """Become active where something is late; to be called when all that is on the log has just been read."""
         self._find_level(next_offset, logged, now_ms)
         awaited = self._is_late(self.deltas.awaited_ms(logged), self.patience.results, now_ms)
         if awaited or self._is_late(self.outputs.made_ms(), self.patience.results, now_ms):

@@ -23,8 +23,8 @@ POINTS = 4
 """A turn stands still at one of so many of its first points between two effects, or after it."""
 
 
-def copies(seed: int, rng: random.Random) -> int:
-    """How many copies of a partition there are."""
+def replicas(seed: int, rng: random.Random) -> int:
+    """How many replicas of a partition there are."""
     return rng.choice([1, 2, 2, 3] if seed >= FIRST_SEED else [1, 1, 2, 3])
 
 
@@ -114,4 +114,4 @@ class Stress:
             self._doomed.append((world.now_ms + rng.randint(0, soon_ms), process))
 
 
-__all__ = ["FIRST_SEED", "LONGEST_TURN_MS", "Stress", "copies", "stressed"]
+__all__ = ["FIRST_SEED", "LONGEST_TURN_MS", "Stress", "replicas", "stressed"]

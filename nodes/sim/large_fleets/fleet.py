@@ -93,7 +93,7 @@ class FleetLog(MemoryLog):
 
 
 class FleetMember:
-    """One life; ``alone``: it shares nothing."""
+    """One incarnation; ``alone``: it shares nothing."""
 
     def __init__(self, fleet: LargeFleet, number: int, expected: int, alone: bool) -> None:
         options = fleet.options

@@ -84,7 +84,7 @@ class Shared:
         self._decoded: dict[bytes, m.ControlMessage] = {}
 
     def decoded(self, value: bytes) -> m.ControlMessage:
-        """A sign of life, which many read."""
+        """A heartbeat, which many read."""
         if value not in self._decoded:
             if len(self._decoded) > MANY:
                 self._decoded.clear()
@@ -169,13 +169,13 @@ class SharedDriver(Driver):
 
     def _turn_control(self, ready: Collection[TopicPartition] | None) -> bool:
         shared, now = self._shared_by(), self.now_ms()
-        news = bool(shared.inboxes[self.node.config.node])
+        changed = bool(shared.inboxes[self.node.config.node])
         due = self._shared_out_ms is None or now - self._shared_out_ms >= self.node.config.heartbeat_interval_ms
-        if news or due:
+        if changed or due:
             self._shared_out_ms = now
             self._events.append(e.ControlRead([], True, True, shared.control_at))
             self._flush_events()
-        return news
+        return changed
 
     def _turn_broadcast(self, ready: Collection[TopicPartition] | None) -> bool:
         return False

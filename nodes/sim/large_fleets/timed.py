@@ -291,18 +291,18 @@ class TimedFleet:
     # --- what arrives -----------------------------------------------------------------------------------------------
 
     def _arrived(self, sent: list[Sent]) -> None:
-        news = False
+        changed = False
         for record in sent:
             self.log.arrive(record)
             if record.topic == self.topics.broadcast:
                 self.arrivals += [self.now_us] * len(record.values)
                 self.shared.dirty.add(record.partition)
-                news = True
+                changed = True
             elif record.topic == self.topics.control:
-                news = True
+                changed = True
             elif record.topic in self.topics.outputs.values():
                 self.results += [(self.now_us, value) for value in record.values]
-        if news:
+        if changed:
             self._moment()
 
     def _moment(self) -> None:

@@ -80,7 +80,7 @@ def test_a_fleet_resumes_from_checkpoints_elsewhere_and_leaves_no_orphans(
 def test_input_waits_once_too_much_is_in_no_checkpoint_and_goes_on_when_the_store_is_back(
     tmp_path: Path, s3_server: S3Server, proxy: StoreProxy
 ) -> None:
-    """8 MB of texts in one window, of which at most 1 MB may be uncovered: a few batches of each partition."""
+    """8 MB of texts in one window, of which at most 1 MB may be uncheckpointed: a few batches of each partition."""
     stage = s3_stage(tmp_path, s3_server, proxy.endpoint, NOBODY_IS_SUSPECTED, "node.max_uncheckpointed_mb=1")
     run = stage.open(BULKY)
     with run_command(stage, "--nodes", "2", job=BULKY) as command:

@@ -132,9 +132,9 @@ def damage(stage: Stage, newest_only: bool) -> None:
 def test_a_node_that_is_stopped_for_longer_than_the_suspicion_goes_on_harmlessly(stage: Stage) -> None:
     """Three times: stop it, wait until the other has everything, let it go on with what it believes.
 
-    Each time it then leaves for a new life, since one that was taken from by mistake has to prove its pace first; so
-    does each that was taken from while it was only slow. One that happens to be stopped within the log's write lock is
-    killed by those who wait for it: that stop is none.
+    Each time it then leaves for a new incarnation, since one that was taken from by mistake has to prove its pace
+    first; so does each that was taken from while it was only slow. One that happens to be stopped within the
+    log's write lock is killed by those who wait for it: that stop is none.
     """
     run = stage.open()
     with stage.fleet(2) as fleet:

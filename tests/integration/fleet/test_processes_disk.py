@@ -61,7 +61,7 @@ def test_a_disk_that_fills_up_ends_the_run_with_a_named_error_and_nothing_is_los
     stage.log.close()
 
 
-def test_a_disk_that_answers_with_errors_ends_the_node_by_name_and_another_life_goes_on(tmp_path: Path) -> None:
+def test_a_disk_that_answers_with_errors_ends_the_node_by_name_and_another_incarnation_goes_on(tmp_path: Path) -> None:
     """Every write and sync of the node's process fails with EIO; where no process may be traced, by a limit."""
     stage = Stage(tmp_path, "log.fsync=batch")
     stage.feed(1000)

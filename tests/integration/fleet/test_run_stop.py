@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from nodes.fleet.monitor import Monitor
-from nodes.streams.jobs import ask_stop, declare_end
+from nodes.streams.jobs import declare_end, request_stop
 from tests.integration.fleet_support import (
     JOB,
     NOBODY_IS_SUSPECTED,
@@ -176,7 +176,7 @@ def test_a_stop_from_anywhere_ends_the_run(stage: Stage) -> None:
     monitor = stage.monitor(run)
     with run_command(stage, "--nodes", "2") as command:
         stage.until(monitor, lambda: None not in owners(monitor), "all is owned")
-        ask_stop(stage.log, run)
+        request_stop(stage.log, run)
         result = command.json()
     assert result["ending"] == "stopped" and result["restarts"] == 0
 

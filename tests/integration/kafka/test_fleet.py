@@ -32,7 +32,7 @@ def test_a_killed_node_costs_nothing_and_the_job_resumes_on_the_command_line(sta
             killed_at = monitor.consumed
             stage.until(monitor, lambda: set(owners(monitor)) == {1}, "the other owns all", fleet)
             stage.until(monitor, lambda: monitor.consumed > killed_at + 300, "it works on", fleet)
-        fleet.ask_stop()
+        fleet.request_stop()
         until(lambda: not fleet.running(), "the other leaves")
     assert max(map(monitor.ownership.version, range(PARTITIONS))) > 1, "it was taken over"
     with run_command(stage, "--nodes", "1", "--bounded") as command:

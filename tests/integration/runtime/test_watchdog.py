@@ -1,4 +1,4 @@
-"""The watchdog beside a loop that does not turn: when it gives signs of life for it, and when it must not."""
+"""The watchdog beside a loop that does not turn: when it gives heartbeats for it, and when it must not."""
 
 from __future__ import annotations
 
@@ -97,10 +97,10 @@ def test_whoever_waits_in_vain_for_the_log_to_answer_falls_silent_and_speaks_aga
     thread = guarded(log, call)
     try:
         assert log.asked.wait(60)
-        until(lambda: still(log), "no more signs of life")
+        until(lambda: still(log), "no more heartbeats")
         silent = log.beats
         log.answer.set()
-        until(lambda: log.beats > silent + 20, "signs of life again")
+        until(lambda: log.beats > silent + 20, "heartbeats again")
     finally:
         log.answer.set()
         over.set()
@@ -111,7 +111,7 @@ def test_a_long_call_that_asks_nothing_of_the_log_does_not_silence_the_node() ->
     log, over = SilentLog(), threading.Event()
     thread = guarded(log, lambda: over.wait(60))
     try:
-        until(lambda: log.beats > 3 * DEAF_AFTER_MS // INTERVAL_MS, "signs of life, longer than a deaf node gives any")
+        until(lambda: log.beats > 3 * DEAF_AFTER_MS // INTERVAL_MS, "heartbeats, longer than a deaf node gives any")
     finally:
         over.set()
         thread.join()

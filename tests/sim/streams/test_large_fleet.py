@@ -15,7 +15,7 @@ def test_a_thousand_nodes_give_the_right_results() -> None:
     print(report)
     assert report.killed == 8
     assert report.results > 10_000
-    # Each node reads what all say: with signs of life told to everybody, those alone would be above 500,000 bytes.
+    # Each node reads what all say: with heartbeats told to everybody, those alone would be above 500,000 bytes.
     assert report.heartbeat_bytes_per_s < 300_000
 
 

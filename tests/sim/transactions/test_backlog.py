@@ -79,7 +79,7 @@ def test_a_node_that_has_room_for_nothing_more_is_not_woken_by_requests() -> Non
     assert full > 10
 
 
-def test_what_nodes_said_before_this_one_began_is_no_sign_of_life() -> None:
+def test_what_nodes_said_before_this_one_began_is_no_heartbeat() -> None:
     stage = Stage(counters("beats", 2))
     stage.log.append(stage.topics.heartbeats, 0, [m.encode(m.Heartbeat(FIRST_INCARNATION, "before", 1))])
     driver = stage.start("a")

@@ -63,7 +63,7 @@ def said(out: list[Append]) -> list[object]:
     return [epoch_message(each.value) for each in out if isinstance(each, AppendEpochs)]
 
 
-def test_the_second_life_that_tries_an_epoch_tries_it_apart_and_accuses_whom_it_finds() -> None:
+def test_the_second_incarnation_that_tries_an_epoch_tries_it_apart_and_accuses_whom_it_finds() -> None:
     crashing, out = Crashing(), list[Append]()
     crashing.trying = Trying("second", lambda step: Died(7, CRASHED))
     caution = Caution(crashing, 0)

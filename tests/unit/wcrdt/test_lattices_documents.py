@@ -105,7 +105,7 @@ def test_deltas_in_any_order_and_with_gaps_give_the_same_text():
         assert reader == writer and reader.value == "zero two "
 
 
-def test_the_same_edits_give_the_same_bytes_in_another_life():
+def test_the_same_edits_give_the_same_bytes_in_another_incarnation():
     assert [canonical_bytes(a) for a in documents()] == [canonical_bytes(b) for b in documents()]
 
 

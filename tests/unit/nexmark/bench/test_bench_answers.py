@@ -131,7 +131,7 @@ class TwoAtOnce(MemoryLog):
         output([(5, 0), (6, 0)]) + output([(1, 0)], job="q0-bench-22"),
         output([(5, 0), (6, 0)]) + output([(1, 0)], job="q0-bench-2"),
     ],
-    ids=["ascending", "read again", "doubled", "another life", "a longer name", "another job"],
+    ids=["ascending", "read again", "doubled", "another incarnation", "a longer name", "another job"],
 )
 def test_rows_of_a_topic_are_those_that_its_reader_hands_out(headers: list[bytes]) -> None:
     log = TwoAtOnce()

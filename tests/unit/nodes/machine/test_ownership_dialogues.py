@@ -64,7 +64,7 @@ def test_a_node_does_not_wait_for_ever() -> None:
     assert node.take().count("write control: Claim a [0] v1") == 1
 
 
-def test_what_an_earlier_life_under_the_same_name_did_is_not_this_life() -> None:
+def test_what_an_earlier_incarnation_under_the_same_name_did_is_not_this_incarnation() -> None:
     node = Dialogue(history=[m.Hello(0, "a"), m.Claim(0, "a", 0, 1), m.Command(0, "stop")])
     node.read_back()
     said(

@@ -352,7 +352,7 @@ def test_input_waits_while_too_much_is_in_no_checkpoint_and_goes_on_with_the_nex
     node = running(max_uncheckpointed_bytes=100)
     work = node.node.work
     read = 0
-    while not work.uncovered.over:
+    while not work.uncheckpointed.over:
         assert work.wanted(), "below the limit it reads"
         read += 1
         node.records(0, 1, read - 1, {"ts": 10 * read})
@@ -363,7 +363,7 @@ def test_input_waits_while_too_much_is_in_no_checkpoint_and_goes_on_with_the_nex
     node.acknowledged(0, 1)
     node.stored()
     node.read_back()
-    assert not work.uncovered.over and work.wanted()
+    assert not work.uncheckpointed.over and work.wanted()
 
 
 def test_a_history_that_checkpoints_cover_counts_for_nothing() -> None:
@@ -373,16 +373,16 @@ def test_a_history_that_checkpoints_cover_counts_for_nothing() -> None:
     node = follower(max_uncheckpointed_bytes=10)
     node.control(named(m.CheckpointSaved(0, "a", 0, 1, "file", 2, 12, 12, 0, False, 0, (2, 0, 0, 0))))
     node.broadcast(0, *deltas)
-    assert node.node.work.uncovered.total_bytes == 0
+    assert node.node.work.uncheckpointed.total_bytes == 0
 
 
-def test_who_takes_over_what_nobody_could_save_may_work_although_too_much_is_uncovered() -> None:
+def test_who_takes_over_what_nobody_could_save_may_work_although_too_much_is_uncheckpointed() -> None:
     """Its checkpoint is the one that all wait for."""
     first = running()
     first.records(0, 1, 0, {"ts": 3}, {"ts": 12})
     node = follower(max_uncheckpointed_bytes=10)
     node.broadcast(0, *written(first))
-    assert node.node.work.uncovered.over
+    assert node.node.work.uncheckpointed.over
     node.control(m.Claim(0, "b", 0, 2))
     node.run_partition(0, 2)
     node.tick()

@@ -58,7 +58,7 @@ def signals() -> Iterator[None]:
         signal.signal(number, handler)
 
 
-def test_a_writer_that_lost_its_place_begins_another_life_on_a_log_of_its_own() -> None:
+def test_a_writer_that_lost_its_place_begins_another_incarnation_on_a_log_of_its_own() -> None:
     lives = Runs(LogInterrupted("out of order"), LogInterrupted("purged"))
     assert lives.run() == "done"
     assert len({id(log) for log in lives.logs}) == 3
@@ -66,7 +66,7 @@ def test_a_writer_that_lost_its_place_begins_another_life_on_a_log_of_its_own() 
 
 
 @pytest.mark.parametrize("error", [LogUnavailable("away"), LogTruncated("lost"), LogError("other")])
-def test_what_another_life_would_not_mend_ends_the_process(error: LogError) -> None:
+def test_what_another_incarnation_would_not_mend_ends_the_process(error: LogError) -> None:
     lives = Runs(error)
     with pytest.raises(type(error)):
         lives.run()

@@ -262,7 +262,7 @@ class Joiner:
         return "late" in self.node.ownership.members
 
 
-def test_who_waits_for_its_merged_checkpoint_gives_signs_of_life_and_joins_once_it_is_there(stage: Stage) -> None:
+def test_who_waits_for_its_merged_checkpoint_gives_heartbeats_and_joins_once_it_is_there(stage: Stage) -> None:
     for _ in range(4):
         stage.merge()
     joiner = Joiner(stage)

@@ -26,7 +26,7 @@ def test_a_silent_node_is_suspected_at_the_configured_time_and_not_before() -> N
     assert detector.suspects(["a"], 1_300) == ["a"]
 
 
-def test_a_sign_of_life_ends_the_suspicion() -> None:
+def test_a_heartbeat_ends_the_suspicion() -> None:
     detector = Detector(300)
     detector.heard("a", 0)
     assert run(detector, ["a"], 0, 400) == ["a"]
@@ -110,7 +110,7 @@ def test_a_dead_node_gets_only_one_new_grace_so_that_a_slow_observer_finds_it() 
     assert found == [[], [], [], ["dead"]]
 
 
-def test_a_sign_of_life_earns_a_new_grace_at_the_next_stall() -> None:
+def test_a_heartbeat_earns_a_new_grace_at_the_next_stall() -> None:
     detector = Detector(300)
     for now_ms in (0, 5_000, 10_000):
         detector.stalled(now_ms)

@@ -1,4 +1,4 @@
-"""Signs of life of large fleets: told to a group, passed on to everybody."""
+"""Heartbeats of large fleets: told to a group, passed on to everybody."""
 
 from __future__ import annotations
 

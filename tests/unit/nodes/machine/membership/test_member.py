@@ -38,7 +38,7 @@ def passes(node: Membership, begin_ms: int, end_ms: int, *speak: str) -> None:
 def test_a_node_has_joined_when_its_own_hello_is_read_and_not_before() -> None:
     node = member()
     assert not node.greeted and node.needs_end(0)
-    learn(node, m.Hello(1, "me"))  # of an earlier life under this name
+    learn(node, m.Hello(1, "me"))  # of an earlier incarnation under this name
     assert not node.joined
     hello = node.hello(7)
     assert node.greeted and node.greeted_ms == 7 and not node.joined and hello.node_incarnation == 2

@@ -67,7 +67,7 @@ def test_a_node_that_was_taken_from_and_lives_gets_nothing_until_it_was_heard_in
     assert observer.proves() >= p.PROOF_TIMES * SUSPECT_MS
 
 
-def test_a_gap_between_two_signs_of_life_begins_the_proof_anew() -> None:
+def test_a_gap_between_two_heartbeats_begins_the_proof_anew() -> None:
     observer = Observer()
     observer.mistake()
     observer.hears(p.PROOF_TIMES * SUSPECT_MS - 2 * STEP_MS)
@@ -106,7 +106,7 @@ def test_a_mistake_is_forgotten_in_the_end() -> None:
     assert observer.waits() == SUSPECT_MS
 
 
-def test_a_new_life_under_the_same_name_has_nothing_to_prove() -> None:
+def test_a_new_incarnation_under_the_same_name_has_nothing_to_prove() -> None:
     observer = Observer()
     observer.mistake()
     observer.detector.forget("b")
@@ -202,7 +202,7 @@ def test_one_long_step_makes_no_suspicion_later() -> None:
     assert observer.waits() <= SUSPECT_MS + STEP_MS
 
 
-def test_many_signs_of_life_at_once_prove_the_same() -> None:
+def test_many_heartbeats_at_once_prove_the_same() -> None:
     observer = Observer()
     observer.mistake()
     for _ in range(p.PROOF_TIMES * SUSPECT_MS // STEP_MS + 1):
@@ -222,7 +222,7 @@ def test_a_node_that_is_silent_for_long_again_and_again_is_missed_only_after_lon
     assert observer.waits() == SUSPECT_MS
 
 
-def test_silences_are_remembered_where_others_pass_signs_of_life_on_and_not_by_another_life() -> None:
+def test_silences_are_remembered_where_others_pass_heartbeats_on_and_not_by_another_incarnation() -> None:
     observer = Observer()
     for _ in range(p.USUAL_SILENCES):
         observer.silence(2 * SUSPECT_MS)

@@ -114,7 +114,7 @@ def test_a_goodbye_releases_all_partitions_and_keeps_their_versions() -> None:
     assert [state.version(p) for p in range(3)] == [1, 1, 1]
 
 
-def test_a_second_hello_begins_a_new_life_that_owns_nothing() -> None:
+def test_a_second_hello_begins_a_new_incarnation_that_owns_nothing() -> None:
     state = folded(m.Hello(0, "a", 0), *claims("a"))
     made = state.apply(m.Hello(0, "a", 0))
     assert made == [f.NodeLeft("a"), f.PartitionReleased(0, None, "a", 1), f.NodeJoined("a", 0)]

@@ -125,7 +125,7 @@ def test_no_id_that_says_when_it_was_made_runs_twice_however_it_is_retried(
     assert not runs or max(runs.values()) == 1, runs
 
 
-def test_an_id_of_another_life_of_the_job_is_refused() -> None:
+def test_an_id_of_another_incarnation_of_the_job_is_refused() -> None:
     taken = admission()
     for name, since in ((made_id(8, DRAWN), None), ("x", 8)):
         kind, (why,) = refusal(taken.admit(7, asked(name, since))[0][1])
