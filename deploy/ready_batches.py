@@ -17,8 +17,8 @@ from nexmark.generator import GeneratorConfig, encode_json, generate_slice
 from nodes.compiled import loading as compiled
 from nodes.log.kafka.direct.connection import Lost, Wire, leaders
 from nodes.log.kafka.direct.leaders import addresses
-from nodes.log.kafka.direct.produce_requests import Place, send_batches, taken
-from nodes.log.kafka.direct.record_batch import BatchWriter, Piece, Producer
+from nodes.log.kafka.direct.produce_requests import PartitionName, send_batches, taken
+from nodes.log.kafka.direct.record_batch import BatchWriter, Producer, UnsentRecords
 from nodes.log.kafka.record_columns import Records
 
 RECORDS = 1000
@@ -59,7 +59,7 @@ def _prepare_one(folder: Path, rounds: int, partitions: int, partition: int, see
             values = encode_json(
                 generate_slice(config, partition + number * span, partition + (number + 1) * span, partitions)
             )
-            pieces = deque([Piece(Records(values, None, None), lambda end: None, 0.0)])
+            pieces = deque([UnsentRecords(Records(values, None, None), lambda end: None, 0.0)])
             batch = writer.write(pieces, _NOBODY, -1, time.time_ns() // 1_000_000)
             assert batch.count == RECORDS and not pieces, f"{batch.count} of {RECORDS} records fit into a batch"
             at += file.write(batch.data)
@@ -132,7 +132,9 @@ class ReadyProducer:
         found = taken(answer.data)
         if isinstance(found, Lost):
             raise Refused(found.why)
-        errors: dict[Place, int] = {place: response.error for place, response in found.items() if response.error}
+        errors: dict[PartitionName, int] = {
+            place: response.error for place, response in found.items() if response.error
+        }
         if errors or len(found) != self.partitions:
             raise Refused(f"request {number}: errors of partitions {errors}")
 

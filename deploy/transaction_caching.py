@@ -2,7 +2,7 @@
 
 Styx runs what conflicts again over the network, message by message, and its cache saves these messages (section 6.3,
 Figure 8). Without a cache a rerun would send as much as the first run, one call after the other; with one, only acks.
-Here a rerun runs on what was shipped. All of it is counted on the log of a run of `holon txn bench`.
+Here a rerun runs on read-set snapshots. All of it is counted on the log of a run of `holon txn bench`.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def messages(log: Log, program: Program, sequencers: int) -> dict[str, float]:
             sent[item.tid] += 1
             rounds[item.tid] = max(rounds.get(item.tid, 0), calls.round)
     count = sum(cut.count for epoch in epochs for cut in epoch.cuts.values())
-    shipped = sum(len(to_bytes(each)) for epoch in epochs for each in epoch.read_sets.values())
+    logged = sum(len(to_bytes(each)) for epoch in epochs for each in epoch.read_sets.values())
     runs_again = max(1, len(again))
     return {
         "transactions": count,
@@ -77,7 +77,7 @@ def messages(log: Log, program: Program, sequencers: int) -> dict[str, float]:
         "messages that a rerun without cache would send": sum(sent[tid] for tid in again) / runs_again,
         "after each other": sum(rounds.get(tid, 0) for tid in again) / runs_again,
         "messages of a rerun here": of_reruns / runs_again,
-        "bytes shipped for a rerun here": shipped / runs_again,
+        "bytes of read-set snapshots for a rerun here": logged / runs_again,
     }
 
 

@@ -44,7 +44,7 @@ class CallSite(Protocol):
 
     program: Program
     seed: int
-    """The TID of its first run: a transaction that goes on after a call to the outside has another one."""
+    """The TID of its first run: a transaction that goes on after an external call has another one."""
     time_ms: int
 
     def read(self, call_chain: CallChain, key: StateKey) -> bytes | None:
@@ -243,7 +243,7 @@ class Context:
     def external(
         self, function: str | Callable[..., Any], arguments: Any = None, *, timeout_s: float = 30.0
     ) -> Awaitable[Any]:
-        """Call a function of the outside world, which the program declares in ``externals``; ``await`` its result.
+        """Call a external function, which the program declares in ``externals``; ``await`` its result.
 
         It is called as ``function(key, ...)`` with an idempotency key. The transaction ends here, and once the result
         is logged runs anew from its beginning with it, on the state of that time. A result that is logged is never

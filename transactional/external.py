@@ -1,4 +1,4 @@
-"""Calls to the outside: how a transaction asks for one, and how what came of it is logged and found again.
+"""External calls: how a transaction asks for one, and how what came of it is logged and found again.
 
 A transaction that asks ends there, without effect. Its *asking* is decided like an exception, and the owner of its
 root's partition makes the call and logs a *continuation*: the same request with the answers so far, under the TID and
@@ -87,14 +87,14 @@ def find_answer(asking: Asking, continued: Continued | None, max_answers: int) -
         assert answer.result is not None, f"an answer to {asking.function} is empty"
         return answer.result
     if len(answers) >= max_answers:
-        return Aborted("LimitExceeded", (f"more than {max_answers} calls to the outside",))
+        return Aborted("LimitExceeded", (f"more than {max_answers} external calls",))
     if sum(len(answer.result or b"") for answer in answers) > ANSWERS_BYTES:
-        return Aborted("LimitExceeded", (f"more than {ANSWERS_BYTES} bytes from the outside",))
+        return Aborted("LimitExceeded", (f"more than {ANSWERS_BYTES} bytes of external results",))
     return Aborted(ASKING, (encode(asking),))
 
 
 class Answered(Exception):
-    """The call to the outside was made, and this is how it failed."""
+    """The external call was made, and this is how it failed."""
 
     def __init__(self, aborted: Aborted) -> None:
         super().__init__(str(aborted))

@@ -39,8 +39,8 @@ class Limits:
 
     ``max_calls`` of its whole call graph; ``max_depth`` of calls within calls, and of queued calls that queue calls;
     ``max_value_bytes`` of one argument list, result or state value; ``max_bytes`` of all that its calls hand over and
-    give back, and of all that it writes; ``max_steps``: reads, writes and scans of one call; ``max_externals``: calls
-    to the outside of one transaction, each of which makes it run anew.
+    give back, and of all that it writes; ``max_steps``: reads, writes and scans of one call; ``max_externals``: the
+    external calls of one transaction, each of which makes it run anew.
     """
 
     max_calls: int = 10_000
@@ -126,7 +126,7 @@ class Target(msgspec.Struct, frozen=True, gc=False):
 class Program:
     """The operators of one job. ``errors``: exceptions that callers of other entities catch under their own type.
 
-    ``externals``: plain functions of the outside world that ``ctx.external`` may call, known by their names.
+    ``externals``: plain external functions that ``ctx.external`` may call, known by their names.
     """
 
     def __init__(

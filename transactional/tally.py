@@ -18,7 +18,7 @@ OTHER_REASONS = "(other)"
 class Tally:
     """Of transactions that are rooted in the partitions that count here; work made again included.
 
-    ``aborted``: by the name of the exception. ``asking``: ended to call the outside, and run anew with the answer.
+    ``aborted``: by the name of the exception. ``asking``: ended for an external call, and run anew with the answer.
     """
 
     epochs: int = 0

@@ -242,7 +242,7 @@ TRANSACTIONS = (
         tests=(IDS + "test_an_id_that_a_client_made_expires_by_the_number_of_requests_too",),
     ),
     Mutant(
-        "whoever writes requests answers for the outside",
+        "whoever writes requests answers external calls",
         "transactional/requests/requests.py",
         "    if not answer_key:\n        return True\n",
         "    return True\n",

@@ -23,7 +23,7 @@ _NOWHERE = -1
 """No record has this offset."""
 
 
-class _Piece(NamedTuple):
+class _BatchOutputs(NamedTuple):
     """The outputs of one call in a batch function, encoded; ``rows`` None: one for each row of the batch."""
 
     rows: NDArray[np.intp] | list[int] | None  # a list where single results were collected
@@ -89,7 +89,7 @@ class Outbox:
         self._held_ends: list[int] = []  # a heap
         self._into = self.runs
         self._batch: NDArray[np.int64] | None = None
-        self._pieces: dict[str, list[_Piece]] = {}
+        self._pieces: dict[str, list[_BatchOutputs]] = {}
 
     # --- where the code stands ------------------------------------------------------------------------------------
 
@@ -186,7 +186,7 @@ class Outbox:
                 self._add_rows(output, pieces, self._batch)
         self._batch, self._pieces = None, {}
 
-    def _add_column(self, output: str, piece: _Piece, offsets: NDArray[np.int64]) -> None:
+    def _add_column(self, output: str, piece: _BatchOutputs, offsets: NDArray[np.int64]) -> None:
         """The fast way for what is in row order already: no sorting."""
         positions = offsets if piece.rows is None else offsets[piece.rows]
         run = self.runs.setdefault((output, self.partition), Run())
@@ -197,7 +197,7 @@ class Outbox:
             named = self._record_stamp.column(positions.tolist(), None if numbers is None else numbers.tolist())
             run.extend(values, named, piece.keys)
 
-    def _add_rows(self, output: str, pieces: list[_Piece], offsets: NDArray[np.int64]) -> None:
+    def _add_rows(self, output: str, pieces: list[_BatchOutputs], offsets: NDArray[np.int64]) -> None:
         emitted = sorted((entry for piece in pieces for entry in piece.entries()), key=_row)
         last, n = _NOWHERE, 0
         for row, value, key in emitted:
@@ -231,7 +231,7 @@ class Outbox:
     def _collect(self, output: str, row: int, value: bytes, key: bytes | None) -> None:
         pieces = self._pieces.setdefault(output, [])
         if not pieces or not isinstance(pieces[-1].rows, list):
-            pieces.append(_Piece([], [], []))
+            pieces.append(_BatchOutputs([], [], []))
         rows, values, keys = pieces[-1]
         assert isinstance(rows, list) and isinstance(values, list) and isinstance(keys, list)
         rows.append(row)
@@ -257,7 +257,7 @@ class Outbox:
             raise JobError(f"emit_many of {len(values)} values for {len(self._batch)} rows needs rows=")
         if rows is not None:
             rows = _checked(np.asarray(rows), len(values), len(self._batch))
-        self._pieces.setdefault(output, []).append(_Piece(rows, _encode_column(declared.encode, values), keys))
+        self._pieces.setdefault(output, []).append(_BatchOutputs(rows, _encode_column(declared.encode, values), keys))
 
     def emit_nondeterministic(self, value: Any) -> None:
         run = self.runs.setdefault((UNSTABLE, self.partition), Run())

@@ -64,7 +64,7 @@ CONTINUES = "continues"
 
 
 ANSWER_KEY = "answer key"
-"""Of a transactional job, since version 3: with it (in hexadecimal) nodes prove answers of calls to the outside."""
+"""Of a transactional job, since version 3: with it (in hexadecimal) nodes prove answers of external calls."""
 
 
 class JobStarted(Message, frozen=True, tag="job"):

@@ -1,4 +1,4 @@
-"""Where a node listens for signs of life: the partition that all read and, in a large fleet, that of its group."""
+"""Where a node listens for heartbeats: the partition that all read and, in a large fleet, that of its group."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ HEARTBEAT_RETENTION_MS = 60_000
 
 
 class HeartbeatReader:
-    """Reads signs of life from its first read on: earlier ones are none now.
+    """Reads heartbeats from its first read on: earlier ones are none now.
 
     ``group_topic``: where the groups of a large fleet have theirs; None: this kind of job has no groups.
     """
@@ -23,7 +23,7 @@ class HeartbeatReader:
         self._made = False
 
     def place(self, group: int | None) -> tuple[str, int]:
-        """Topic and partition of a group's signs of life (None: those for all). Makes the topic if it has to be."""
+        """Topic and partition of a group's heartbeats (None: those for all). Makes the topic if it has to be."""
         if group is None:
             return self._topic, 0
         assert self._group_topic is not None, "a job without groups"

@@ -1,6 +1,6 @@
 """The watchdog: a thread beside the node's loop, for what the loop cannot do while it is inside of a long call.
 
-It gives signs of life, tells a call of the job's code that never returns from one that is only slow, and notices that
+It gives heartbeats, tells a call of the job's code that never returns from one that is only slow, and notices that
 the process which the node belongs to has gone.
 """
 
@@ -136,7 +136,7 @@ class Watchdog:
             self._silent = False
         except LogError as error:
             if not self._silent:  # once, not at every beat
-                logger.warning("no sign of life: %s", error)
+                logger.warning("no heartbeat: %s", error)
             self._silent = True
 
     def _place(self) -> FunctionCall | FrameType | None:

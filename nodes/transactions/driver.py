@@ -254,7 +254,7 @@ class TransactionDriver:
 
 
 class Beats:
-    """Signs of life of one node. ``figures`` are told with each, by name."""
+    """Heartbeats of one node. ``figures`` are told with each, by name."""
 
     def __init__(self, log: Log, topic: str, node: str, interval_ms: int) -> None:
         self.figures: dict[str, float] = {}

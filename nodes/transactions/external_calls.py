@@ -1,4 +1,4 @@
-"""Makes the calls to the outside that transactions ask for, each in a thread, and logs what came of them.
+"""Makes the external calls that transactions ask for, each in a thread, and logs what came of them.
 
 The owner of a state partition calls for the transactions whose roots are there. Before it does, it reads the request
 partition to its end: what is logged there is never asked for again. Two owners, or a crash before the answer is logged,
@@ -148,7 +148,7 @@ class ExternalCalls:
             self.answered += 1
         record = continuation(calling.call, calling.asking, outcome, self._answer_key)
         if len(record) > RECORD_BYTES:
-            text = f"the request and what came from the outside have {len(record)} bytes, {RECORD_BYTES} are allowed"
+            text = f"the request and the external call's result have {len(record)} bytes, {RECORD_BYTES} are allowed"
             outcome = Aborted("LimitExceeded", (text,))
             record = continuation(calling.call, calling.asking, outcome, self._answer_key)
         self._log.send(self._topic, name[0], [record])

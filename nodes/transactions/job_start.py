@@ -52,7 +52,7 @@ def begin(
 
 
 def answer_key(job: str, begun: m.JobStarted | None) -> bytes:
-    """With which nodes of the job prove answers of calls to the outside; empty: an older release has begun the job.
+    """With which nodes of the job prove answers of external calls; empty: an older release has begun the job.
 
     It stands on the control topic, which clients need not read. Raises ``JobMismatch`` where it is none.
     """

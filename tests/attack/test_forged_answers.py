@@ -1,4 +1,4 @@
-"""Answers of calls to the outside that somebody writes who may write requests: only those of nodes count."""
+"""Answers of external calls that somebody writes who may write requests: only those of nodes count."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def buy(ctx: Context, amount: int) -> str:
 
 
 class Shop(Stage):
-    """One node; whether it makes its calls to the outside is up to the test."""
+    """One node; whether it makes its external calls is up to the test."""
 
     def __init__(self) -> None:
         super().__init__(Program("shop", [SHOP], externals=[charge]))

@@ -1,4 +1,4 @@
-"""A program whose functions call the outside: a file in the folder HOLON_TEST_OUTSIDE, which keeps each call."""
+"""A program whose functions make external calls: a file in the folder HOLON_TEST_EXTERNAL, which keeps each call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Declined(Exception):
 
 def charge(key: str, amount: int) -> Any:
     """Keep the call; what it does then depends on the amount."""
-    folder = Path(os.environ["HOLON_TEST_OUTSIDE"])
+    folder = Path(os.environ["HOLON_TEST_EXTERNAL"])
     with (folder / "calls").open("a") as file:
         file.write(f"{key}\n")
     if amount == 100:

@@ -1,4 +1,4 @@
-"""A world with an outside: calls that may be lost between asking and logging, made twice, or fail."""
+"""A world with external calls, which may be lost between asking and logging, made twice, or fail."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ExternalCallsWorld(World):
         super().__init__(*given, **named)  # type: ignore[arg-type]
 
     def act(self) -> None:
-        """As before, and now and then a call to the outside."""
+        """As before, and now and then an external call."""
         if self.draw.random() < 0.1:
             self._call_one(self.draw.choice(self.lives))
         else:

@@ -22,7 +22,7 @@ class Life:
     node: TransactionNode
     begun: int = 0  # up to this epoch it knows nothing
     outbox: dict[tuple[str, int], deque[bytes]] = field(default_factory=dict)
-    called: dict[tuple[int, str], tuple[str, int]] = field(default_factory=dict)  # calls to the outside
+    called: dict[tuple[int, str], tuple[str, int]] = field(default_factory=dict)  # external calls
     trims: Trims | None = None
 
     def keep(self, appends: list[Append]) -> None:

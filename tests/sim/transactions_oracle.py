@@ -123,20 +123,20 @@ class Check:
         reply = self.first[tid].reply
         asked = self.request(reply)
         target = serial.program.target(asked["operator"], asked["key"], asked["function"], asked["args"])
-        expected = serial.run(target, tid, time_ms, continued_of(asked), outside=False)
+        expected = serial.run(target, tid, time_ms, continued_of(asked), calls_external=False)
         got = _outcome(reply)
         assert got == expected, f"epoch {number}, TID {tid}, {asked}: replied {got!r}, in series {expected!r}"
         self.tally.failed += isinstance(expected, Aborted)
         self.tally.committed += not isinstance(expected, Aborted)
 
     def check_asking(self, serial: Serial, number: int, tid: int, time_ms: int) -> bool:
-        """Whether it ended asking for a call to the outside when it was run again; in series it does too."""
+        """Whether it ended asking for an external call when it was run again; in series it does too."""
         epoch = self.ledger.epoch(number)
         assert epoch.outcome is not None
         for other, request, outcome in epoch.outcome.outcomes:
             if other == tid and is_asking(outcome):
                 target = Target(request.operator, request.key, request.function, request.arguments)
-                assert serial.run(target, tid, time_ms, request.continued, outside=False) == outcome
+                assert serial.run(target, tid, time_ms, request.continued, calls_external=False) == outcome
                 self.tally.asked += 1
                 return True
         return False

@@ -23,8 +23,8 @@ async def run_script(ctx: Context, script: Script) -> list[Any]:
     """Do the steps one after the other; gives what they showed."""
     seen: list[Any] = []
     for verb, *rest in script:
-        if verb == "outside":
-            seen.append(await _ask_outside(ctx, *rest))
+        if verb == "external":
+            seen.append(await _call_external(ctx, *rest))
         elif verb == "call":
             seen.append(await ctx.call(*rest[:2], "run", [rest[2]]))
         elif verb == "try":
@@ -75,14 +75,14 @@ async def _try(ctx: Context, operator: str, key: str, script: Script) -> Any:
         return repr(error)
 
 
-async def _ask_outside(ctx: Context, number: int) -> Any:
+async def _call_external(ctx: Context, number: int) -> Any:
     try:
-        return await ctx.external(outside, [number, ctx.uuid(), ctx.now_ms])
+        return await ctx.external(external, [number, ctx.uuid(), ctx.now_ms])
     except (Refused, CallFailed) as error:
         return repr(error)
 
 
-def outside(key: str, *arguments: Any) -> Any:
+def external(key: str, *arguments: Any) -> Any:
     """Never called: the simulation answers in its place."""
     raise AssertionError(f"{key}: {arguments}")
 
@@ -93,14 +93,14 @@ def make_program(partitions: int = 3, limits: Limits | None = None) -> Program:
     grouped = Operator("grouped", partitions=max(1, partitions - 1), colocate="/")
     for operator in (plain, grouped):
         operator.functions["run"] = run_script
-    return Program("scripts", [plain, grouped], errors=[Refused], limits=limits, externals=[outside])
+    return Program("scripts", [plain, grouped], errors=[Refused], limits=limits, externals=[external])
 
 
 class Scripts:
-    """Draws scripts; ``keys`` in all, fewer are hotter. ``outside``: some call functions of the outside."""
+    """Draws scripts; ``keys`` in all, fewer are hotter. ``external``: some call functions of the external."""
 
-    def __init__(self, draw: Random, keys: int, *, outside: bool = False) -> None:
-        self._outside = outside
+    def __init__(self, draw: Random, keys: int, *, external: bool = False) -> None:
+        self._external = external
         self._draw = draw
         self._keys = keys
 
@@ -121,13 +121,13 @@ class Scripts:
         weights = [6, 8, 4, 2, 2, 1, 1, 0.5, 0.5]
         if operator == "grouped":
             simple, weights = [*simple, "scan"], [*weights, 4]
-        if self._outside:
-            simple, weights = [*simple, "outside"], [*weights, 4]
+        if self._external:
+            simple, weights = [*simple, "external"], [*weights, 4]
         if depth:
             simple, weights = [*simple, "call", "try", "queue", "if"], [*weights, 8, 3, 5, 3]
         (verb,) = draw.choices(simple, weights)
         match verb:
-            case "add" | "put" | "outside":
+            case "add" | "put" | "external":
                 return [verb, draw.randrange(10)]
             case "call" | "try" | "queue":
                 other, key = self.entity()

@@ -41,6 +41,18 @@ RENAMED = {
     "work." + "copies": "work.replicas",
     "work." + "filling": "work.slot_recovery",
     "has_" + "news": "has_changes",
+    "Uncov" + "ered": "Uncheckpointed",
+    "work.unc" + "overed": "work.uncheckpointed",
+    "ask_" + "stop": "request_stop",
+    "ask_" + "retry": "request_retry",
+    "signs of " + "life": "heartbeats",
+    "sign of " + "life": "heartbeat",
+    "shipped_" + "otherwise": "read_sets_differ",
+    "call to the " + "outside": "external call",
+    "calls to the " + "outside": "external calls",
+    "str" + "and": "call chain",
+    "str" + "ands": "call chains",
+    "front " + "door": "HTTP gateway",
 }
 _RENAMED = re.compile(rf"(?<![A-Za-z0-9])(?:{'|'.join(map(re.escape, RENAMED))})(?![A-Za-z0-9])")
 _MACHINE_PATH = re.compile(r"(?<![\w.\-~>/])/(?:work/\w|roo" + r"t\b|hom" + r"e/\w|User" + r"s/\w)")

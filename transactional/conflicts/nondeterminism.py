@@ -60,12 +60,12 @@ def crashed_elsewhere(crashes: Crashes) -> Nondeterministic:
     )
 
 
-def shipped_otherwise(known: ReadSetSnapshot, computed: ReadSetSnapshot) -> Nondeterministic:
+def read_sets_differ(known: ReadSetSnapshot, computed: ReadSetSnapshot) -> Nondeterministic:
     """The error where two read-set snapshots differ."""
     return Nondeterministic(
-        f"state partition {computed.partition}, epoch {computed.epoch}: what it ships for the rerun is not what the "
+        f"state partition {computed.partition}, epoch {computed.epoch}: its read-set snapshot is not what the "
         f"log has. A function depends on more than its arguments, its state and ctx, or that state is wrong. What was "
-        f"compared: {'; '.join(_of_shipments(known, computed))}",
+        f"compared: {'; '.join(_of_read_sets(known, computed))}",
         tuple(sorted({each[0] for each in known.roots} ^ {each[0] for each in computed.roots})),
     )
 
@@ -93,11 +93,11 @@ def _record(records: Mapping[int, bytes], to: int, *, inline: bool) -> str:
     return f"record {(digest(records[to]) if inline else records[to]).hex()}"
 
 
-def _of_shipments(known: ReadSetSnapshot, computed: ReadSetSnapshot) -> Iterator[str]:
+def _of_read_sets(known: ReadSetSnapshot, computed: ReadSetSnapshot) -> Iterator[str]:
     logged, here = ({row[:2]: row[2] for row in each.values} for each in (known, computed))
     for key in sorted({*logged, *here}):
         if logged.get(key, b"") != here.get(key, b""):
-            values = (shown(each[key]) if key in each else "not shipped" for each in (logged, here))
+            values = (shown(each[key]) if key in each else "in no read-set snapshot" for each in (logged, here))
             yield "value of {} {!r} is {} on the log, {} here".format(*key, *values)
             break
     for name in ("roots", "prefixes"):

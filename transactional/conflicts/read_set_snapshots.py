@@ -1,4 +1,4 @@
-"""The values that a state partition ships for the transactions that are run again everywhere."""
+"""The values that a state partition logs for the transactions that are re-executed everywhere."""
 
 from __future__ import annotations
 

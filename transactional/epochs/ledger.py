@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
-from transactional.conflicts.nondeterminism import crashed_elsewhere, parted, shipped_otherwise
+from transactional.conflicts.nondeterminism import crashed_elsewhere, parted, read_sets_differ
 from transactional.epochs.decision import Decision, decide
 from transactional.epochs.messages import (
     Attempt,
@@ -158,9 +158,9 @@ class Ledger:
             own = epoch.barrier(message.round, message.partition)
             if own is not None and own != message:
                 raise parted(message, own, {}, {})
-        elif (shipped := epoch.read_sets.get(message.partition, message)) != message:
+        elif (logged := epoch.read_sets.get(message.partition, message)) != message:
             assert isinstance(message, ReadSetSnapshot)
-            raise shipped_otherwise(message, shipped)
+            raise read_sets_differ(message, logged)
         return True
 
     # --- as one value -----------------------------------------------------------------------------------------------
@@ -391,7 +391,9 @@ class Ledger:
         died = self.crashing.try_apart(epoch.number, run)
         if died is None:
             return run()
-        return Hung(died.tid, request_of(died.tid, (root for ship in read_sets for root in ship.roots)), died.failure)
+        return Hung(
+            died.tid, request_of(died.tid, (root for read_set in read_sets for root in read_set.roots)), died.failure
+        )
 
 
 def _name(message: RoundBarrier | ReadSetSnapshot) -> tuple[int, int, int]:

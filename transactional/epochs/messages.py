@@ -31,7 +31,7 @@ class Kind(IntEnum):
 class Request(msgspec.Struct, array_like=True, frozen=True, gc=False):
     """A request of a client, as its sequencer forwards it: number ``index`` in the request record at ``offset``.
 
-    ``continued``: it goes on after a call to the outside.
+    ``continued``: it goes on after an external call.
     """
 
     kind: Kind

@@ -29,7 +29,7 @@ class Running:
     outcomes: list[tuple[int, Request, bytes | Aborted]] = field(default_factory=list)
     writes: dict[StateKey, bytes | None] = field(default_factory=dict)
     committed: bool = False
-    shipped: bool = False
+    read_set_logged: bool = False
     acknowledged: int = 0  # to how many that hang
     revalidation: Revalidation | None = None
     dropped: set[int] = field(default_factory=set)  # when they were settled

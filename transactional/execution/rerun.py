@@ -20,7 +20,8 @@ from transactional.state.store import Store
 class Postponed:
     """A transaction that goes into the next epoch with its TID and time.
 
-    ``keys`` and ``prefixes`` are what it touched when it was run again: they are shipped with the next conflict.
+    ``keys`` and ``prefixes`` are what it touched when it was run again: the next read-set snapshot
+    has them.
     """
 
     tid: int
@@ -41,14 +42,14 @@ class Rerun:
 
 
 class Shipped:
-    """The state that the reruns see: what was shipped, and what earlier reruns wrote."""
+    """The state that the reruns see: the read-set snapshots, and what earlier reruns wrote."""
 
     def __init__(self, read_sets: Sequence[ReadSetSnapshot]) -> None:
-        self._known = {(operator, key): value for ship in read_sets for operator, key, value in ship.values}
+        self._known = {(operator, key): value for read_set in read_sets for operator, key, value in read_set.values}
         self._store: Store | None = None  # ordered, from the first scan on
         self._prefixes: dict[str, list[str]] = {}
-        for ship in read_sets:
-            for operator, prefix in sorted(ship.prefixes):
+        for read_set in read_sets:
+            for operator, prefix in sorted(read_set.prefixes):
                 self._prefixes.setdefault(operator, []).append(prefix)
 
     def read(self, key: StateKey) -> bytes | None:
@@ -65,7 +66,7 @@ class Shipped:
         return self._store.scan(operator, prefix)
 
     def apply(self, writes: Mapping[StateKey, bytes | None]) -> None:
-        """The values that later reruns read; a key that was not shipped is known once it is written."""
+        """The values that later reruns read; a key of no read-set snapshot is known once it is written."""
         self._known.update(writes)
         if self._store is not None:
             self._store.apply(writes)
@@ -116,7 +117,7 @@ def rerun(
     hung: Mapping[int, Aborted],
     raised: RaisedNotes | None = None,
 ) -> Rerun | Hung:
-    """Run all shipped roots, one after the other in TID order; ``carried``: those that were postponed before.
+    """Run all logged roots, one after the other in TID order; ``carried``: those that were postponed before.
 
     ``hung``: not run, and what they are answered. ``raised`` is told what functions raise. Gives the first other one
     that hangs, if one does.
@@ -125,7 +126,11 @@ def rerun(
     base = Shipped(read_sets)
     site = Site(program, base, None, raised=raised)
     writes: dict[StateKey, bytes | None] = {}
-    roots = [(tid, time_ms, request, ship.partition) for ship in read_sets for tid, time_ms, request in ship.roots]
+    roots = [
+        (tid, time_ms, request, read_set.partition)
+        for read_set in read_sets
+        for tid, time_ms, request in read_set.roots
+    ]
     for tid, time_ms, request, home in sorted(roots, key=_tid):
         if tid in hung:
             _end(done, tid, request, home, hung[tid])
@@ -147,7 +152,7 @@ def rerun(
             base.apply(execution.writes)
             writes.update(execution.writes)
         _end(done, tid, request, home, outcome)
-    homes = {(operator, key): ship.partition for ship in read_sets for operator, key, _ in ship.values}
+    homes = {(operator, key): read_set.partition for read_set in read_sets for operator, key, _ in read_set.values}
     for key, value in writes.items():
         home = homes.get(key)
         done.writes_at.setdefault(program.place(*key) if home is None else home, {})[key] = value

@@ -41,16 +41,16 @@ class Serial:
         return outcome if isinstance(outcome, Aborted) else decode(outcome)
 
     def run(
-        self, target: Target, tid: int, time_ms: int, continued: Continued | None = None, *, outside: bool = True
+        self, target: Target, tid: int, time_ms: int, continued: Continued | None = None, *, calls_external: bool = True
     ) -> bytes | Aborted:
         """One transaction with this TID and time; gives its encoded result or how it failed, and keeps its writes.
 
-        ``outside``: functions of the outside are called at once; else it ends there, and goes on with ``continued``.
+        ``calls_external``: external functions are called at once; else it ends there, and goes on with ``continued``.
         """
         if continued is not None:
             tid, time_ms = continued.tid, continued.time_ms
         transaction = _Transaction(self.program, tid, time_ms, self.state)
-        transaction.continued, transaction.outside = continued, outside
+        transaction.continued, transaction.calls_external = continued, calls_external
         outcome = transaction.run(target)
         if not isinstance(outcome, Aborted):
             for key, value in transaction.writes.items():
@@ -75,7 +75,7 @@ class _Transaction:
         self.time_ms = time_ms
         self.state = state
         self.continued: Continued | None = None
-        self.outside = True
+        self.calls_external = True
         self.writes: dict[StateKey, bytes | None] = {}
         self.queued: deque[Call] = deque()
         self.ended: Aborted | None = None
@@ -162,7 +162,7 @@ class _Transaction:
             raise restore(answered.aborted, self.program.errors) from None
         if isinstance(found, bytes):
             return found
-        if not (self.outside and is_asking(found)):
+        if not (self.calls_external and is_asking(found)):
             self._end(found)
         key, program = f"serial:{self.seed}:{asking.place}", self.program
         outcome = perform(program.externals.get(function), function, key, arguments, program.errors)

@@ -113,7 +113,7 @@ class _Watched:
         self._place.exceed(call_chain, reason)
 
     def external(self, call_chain: CallChain, path: Path, function: str, arguments: bytes, timeout_ms: int) -> bytes:
-        self._pen(f"asks the outside {function} {shown(arguments)}")
+        self._pen(f"calls the external {function} {shown(arguments)}")
         return self._place.external(call_chain, path, function, arguments, timeout_ms)
 
 

@@ -42,7 +42,7 @@ class ReplyBook:
         self._order = self._memory.order
         self._fresh: dict[int, int] = {}  # by sequencer: what was remembered since the last snapshot
         self.asking: dict[tuple[int, str], ReplyState] = {}
-        """Of transactions that wait for a call to the outside; nobody is shown these, and they are not forgotten."""
+        """Of transactions that wait for an external call; nobody is shown these, and they are not forgotten."""
 
     def of_epoch(
         self,
@@ -91,7 +91,7 @@ class ReplyBook:
             return continued is None
         assert waits.failure is not None
         asking, call, last = asking_of(waits.failure), waits.call, continued.answers[-1]
-        assert isinstance(call, Request), f"request {request.id} waits for the outside, and its call was not kept"
+        assert isinstance(call, Request), f"request {request.id} waits for an external call, and its call was not kept"
         before = [] if call.continued is None else call.continued.answers
         outcome = last.failure if last.result is None else last.result
         return (

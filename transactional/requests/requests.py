@@ -70,7 +70,7 @@ class WireRequest(msgspec.Struct, omit_defaults=True):
     since: int | None = None
     packed: bytes | None = None
     continued: bytes | None = None
-    """Not for clients: a node's record of what came of a call to the outside."""
+    """Not for clients: a node's record of what came of an external call."""
     proof: bytes | None = None
     """That a node has written ``continued``."""
 
@@ -159,7 +159,7 @@ def is_proven(wire: WireRequest, answer_key: bytes) -> bool:
 
 
 def continuation(call: Request, asking: Asking, outcome: bytes | Aborted, answer_key: bytes = b"") -> bytes:
-    """The record that logs what came of a call to the outside, for the request partition of ``call``."""
+    """The record that logs what came of an external call, for the request partition of ``call``."""
     before = [] if call.continued is None else call.continued.answers
     continued = encode(Continued(asking.tid, asking.time_ms, [*before, asking.answer(outcome)]))
     proof = proof_of(answer_key, call.id, continued) if answer_key else None
@@ -307,7 +307,7 @@ class Admission:
         return self.program.operators[target.operator].partition_of(target.key), request
 
     def _go_on(self, offset: int, index: int, wire: WireRequest, data: bytes) -> tuple[int, Request]:
-        """After a call to the outside; the partition of its root knows whether it waits for that."""
+        """After an external call; the partition of its root knows whether it waits for that."""
         if not is_proven(wire, self._answer_key):
             reason = Aborted("MalformedRequest", ("continued is for nodes, and no node has written this",))
             return self._refuse(offset, index, "", reason)

@@ -299,9 +299,9 @@ class StatePartition:
         self.writes += len(running.writes)
 
     def _ship(self, epoch: Epoch, out: list[Append]) -> bool:
-        if self._running.shipped:
+        if self._running.read_set_logged:
             return self._acknowledge_timeouts(out)
-        self._running.shipped = True
+        self._running.read_set_logged = True
         if self.number not in epoch.read_sets:
             running = self._running
             read_set = read_set_snapshot_of(

@@ -21,7 +21,7 @@ ENOUGH_RECORDS = 4_000
 
 
 @dataclass(slots=True, frozen=True)
-class Piece:
+class RecordRun:
     """A run of records of one partition; ``headers`` and ``keys`` None: none has one.
 
     Values and headers are ``BinaryColumn``, or lists where there are few. ``size``: bytes of values, headers and keys.
@@ -37,9 +37,9 @@ class Piece:
     def __len__(self) -> int:
         return len(self.offsets)
 
-    def cut(self, start: int, stop: int) -> Piece:
+    def cut(self, start: int, stop: int) -> RecordRun:
         """Rows from ``start`` to below ``stop``."""
-        return Piece(
+        return RecordRun(
             self.offsets[start:stop],
             self.timestamps_ms[start:stop],
             self.values[start:stop],
@@ -86,7 +86,7 @@ class Tail:
         self.where = where
         self.start = offset
         self.fetched = offset
-        self.pieces: deque[Piece] = deque()
+        self.pieces: deque[RecordRun] = deque()
         self.records = 0
         self.buffered = 0
         self.attached = False
@@ -107,7 +107,7 @@ class Tail:
         """Of the last record that has arrived; there is one."""
         return int(self.pieces[-1].offsets[-1])
 
-    def add_piece(self, piece: Piece) -> None:
+    def add_piece(self, piece: RecordRun) -> None:
         """Keep the records that have arrived, without those known already."""
         known = 0 if piece.offsets[0] >= self.fetched else int(np.searchsorted(piece.offsets, self.fetched))
         if known == len(piece):
@@ -149,10 +149,10 @@ class Taken:
         self._columns = columns
         self._records_left = max_records
         self._bytes_left = max_bytes
-        self._pieces: list[Piece] = []
+        self._pieces: list[RecordRun] = []
 
     @property
-    def offsets(self) -> list[Piece]:
+    def offsets(self) -> list[RecordRun]:
         """True if there is something."""
         return self._pieces
 
@@ -178,14 +178,14 @@ class Taken:
                 return True
         return self._records_left <= 0
 
-    def _enough_before(self, piece: Piece) -> bool:
+    def _enough_before(self, piece: RecordRun) -> bool:
         """Whether to stop where the next piece lies elsewhere: putting much together costs more than reading again."""
         block = _buffer(piece.values)
         if not self._pieces or (block is not None and _buffer(self._pieces[-1].values) is block):
             return False
         return sum(map(len, self._pieces)) >= ENOUGH_RECORDS
 
-    def _take(self, tail: Tail, piece: Piece, size: int) -> None:
+    def _take(self, tail: Tail, piece: RecordRun, size: int) -> None:
         self._records_left -= len(piece)
         self._bytes_left -= size
         self._pieces.append(piece)

@@ -11,7 +11,7 @@ from confluent_kafka import Consumer, KafkaError
 from confluent_kafka import TopicPartition as KafkaPartition
 
 from nodes.log.kafka.append import HEADER
-from nodes.log.kafka.columns import Piece
+from nodes.log.kafka.columns import RecordRun
 
 Address = tuple[str, int]
 Where = tuple[str, int]
@@ -43,7 +43,7 @@ class Event:
         return self._error
 
 
-Arrived = tuple[str, int, Piece] | Event
+Arrived = tuple[str, int, RecordRun] | Event
 
 
 class Reader(Protocol):
@@ -123,7 +123,7 @@ class ConfluentReader:
             found.append(self._piece(messages[first:], where))
         return found
 
-    def _piece(self, messages: Sequence[Any], where: Where) -> tuple[str, int, Piece]:
+    def _piece(self, messages: Sequence[Any], where: Where) -> tuple[str, int, RecordRun]:
         last = messages[-1]
         epoch = getattr(last, "leader_epoch", lambda: None)()
         self._epochs[where] = -1 if epoch is None else epoch
@@ -137,7 +137,7 @@ class ConfluentReader:
         keys = [message.key() for message in messages]
         some = any(key is not None for key in keys)
         size = sum(map(len, values)) + sum(map(len, headers or ())) + sum(len(key or b"") for key in keys if some)
-        return *where, Piece(offsets, stamps, values, headers, keys if some else None, size)
+        return *where, RecordRun(offsets, stamps, values, headers, keys if some else None, size)
 
 
 def _header(message: Any) -> bytes:

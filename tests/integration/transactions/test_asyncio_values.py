@@ -1,4 +1,4 @@
-"""Values through threads: asyncio, and calls to the outside."""
+"""Values through threads: asyncio, and external calls."""
 
 from __future__ import annotations
 

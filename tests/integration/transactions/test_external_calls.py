@@ -1,4 +1,4 @@
-"""Calls to the outside from real node processes: what is logged is not asked again, whoever is killed."""
+"""External calls from real node processes: what is logged is not asked again, whoever is killed."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def calls(folder: Path) -> list[str]:
     return (folder / "calls").read_text().splitlines() if (folder / "calls").exists() else []
 
 
-def test_calls_to_the_outside_survive_a_kill_and_are_not_repeated_once_logged(
+def test_external_calls_survive_a_kill_and_are_not_repeated_once_logged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HOLON_TEST_OUTSIDE", str(tmp_path))
+    monkeypatch.setenv("HOLON_TEST_EXTERNAL", str(tmp_path))
     with open_log(f"embedded:{tmp_path / 'log'}") as log:
         create_topics(log, program, SEQUENCERS)
         client = TransactionClient(log, "shop")

@@ -1,4 +1,4 @@
-"""Random transactions that call the outside, on nodes that crash between asking and logging."""
+"""Random transactions with external calls, on nodes that crash between asking and logging."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import os
 from random import Random
 
 from tests.sim.transactions.test_transactions import ask
+from tests.sim.transactions_external_calls import ExternalCallsWorld
 from tests.sim.transactions_oracle import Check, Tally, each_seed
-from tests.sim.transactions_outside import ExternalCallsWorld
 from tests.sim.transactions_scripts import Scripts, make_program
 from transactional.epochs.sequencer import EpochConfig
 from transactional.requests.requests import WireRequest
@@ -17,7 +17,7 @@ SEEDS = 120
 
 def simulate(seed: int) -> tuple[Tally, ExternalCallsWorld]:
     draw = Random(seed)
-    window = draw.choice([3, 20_000])  # with a short one, what waits for the outside is older than what is forgotten
+    window = draw.choice([3, 20_000])  # with a short one, requests that wait are forgotten before they go on
     config = EpochConfig(
         draw.choice([1, 3, 20]), interval_ms=draw.randrange(4), ahead=draw.randrange(1, 4), id_window=window
     )
@@ -28,7 +28,7 @@ def simulate(seed: int) -> tuple[Tally, ExternalCallsWorld]:
         sequencers=draw.randrange(1, 4),
         config=config,
     )
-    scripts = Scripts(draw, draw.choice([1, 3, 10, 40]), outside=True)
+    scripts = Scripts(draw, draw.choice([1, 3, 10, 40]), external=True)
     asked: list[WireRequest] = []
     for _ in range(draw.randrange(100, 500)):
         if draw.random() < 0.07:
@@ -52,7 +52,7 @@ def ask_new(world: ExternalCallsWorld, scripts: Scripts, asked: list[WireRequest
     world.ask(asked[-1])
 
 
-def test_calls_to_the_outside_count_once_whoever_crashes() -> None:
+def test_external_calls_count_once_whoever_crashes() -> None:
     base, tally, called, again = int(os.environ["SIM_BASE_SEED"]), Tally(), 0, 0
     for found, world in each_seed(base, SEEDS, simulate):
         tally.add(found)

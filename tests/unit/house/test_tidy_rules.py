@@ -7,6 +7,7 @@ import pytest
 from tests.tidy import RULES, TREE_RULES, Source, check, check_tree
 from tests.tidy.house import empty_places
 from tests.tidy.source import PURE, ROOMS
+from tests.tidy.words import RENAMED
 
 DOC = '"""A module."""\n'
 LONG_BODY = "    x = 1\n" * 80
@@ -142,6 +143,13 @@ def test_planted_breach_is_caught(rule: str, path: str, text: str) -> None:
 @pytest.mark.parametrize(("path", "text"), ALLOWED)
 def test_allowed_neighbour_passes(path: str, text: str) -> None:
     assert not rules_broken(path, text)
+
+
+@pytest.mark.parametrize("old", RENAMED)
+def test_each_old_name_is_caught_and_its_new_name_passes(old: str) -> None:
+    assert rules_broken("docs/a.md", f"It is {old} here.\n") == {"no_old_name"}
+    assert not rules_broken("docs/a.md", f"It is {RENAMED[old]} here.\n")
+    assert not rules_broken("CHANGELOG.md", f"It is {old} here.\n")
 
 
 def test_every_rule_has_a_planted_breach() -> None:

@@ -153,8 +153,8 @@ def test_what_has_not_come_back_is_in_no_snapshot_of_the_ledger() -> None:
 
 def test_another_record_of_the_name_of_ones_own_is_no_deterministic_function() -> None:
     mine, others = (RoundBarrier(0, 1, 1, [], Contribution([tid], [], [], [])) for tid in (1, 2))
-    shipped, stranger = (ReadSetSnapshot(0, 1, [], [("box", "a", value)], []) for value in (b"1", b"2"))
-    for own, found in ((mine, others), (shipped, stranger)):
+    logged, stranger = (ReadSetSnapshot(0, 1, [], [("box", "a", value)], []) for value in (b"1", b"2"))
+    for own, found in ((mine, others), (logged, stranger)):
         ledger = Ledger(relay(), 1)
         ledger.expect(own)
         with pytest.raises(Nondeterministic, match="state partition 0, epoch 1"):

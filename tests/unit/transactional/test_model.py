@@ -294,7 +294,7 @@ def test_errors_never_show_addresses() -> None:
     assert outcome == Aborted("ValueError", ("bad <object object at 0x?>", "Thing", "int"))
 
 
-def test_two_strands_at_one_key_are_a_race_and_one_after_the_other_are_not() -> None:
+def test_two_call_chains_at_one_key_are_a_race_and_one_after_the_other_are_not() -> None:
     async def add(ctx: Context) -> None:
         ctx.put((ctx.get() or 0) + 1)
 

@@ -140,8 +140,8 @@ def test_calls_commits_and_shipments_longer_than_a_record_travel_and_survive_the
             longest = max([longest, *map(len, values)])
             assert any(len(value) > PIECE_BYTES / 2 for value in values) or partition, topic
     assert PIECE_BYTES <= longest < PIECE_BYTES + 200
-    shipped = stage.log.read(topics.epochs, 0, 0, max_records=1 << 20).values
-    assert any(isinstance(each, RecordPiece) for value in shipped for each in epoch_messages(value))
+    logged = stage.log.read(topics.epochs, 0, 0, max_records=1 << 20).values
+    assert any(isinstance(each, RecordPiece) for value in logged for each in epoch_messages(value))
     del stage.nodes["one"]
     other = stage.start("other")
     expected = Random(1).randbytes(LARGE)

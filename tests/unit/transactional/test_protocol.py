@@ -96,7 +96,7 @@ def test_counters_of_all_sequencers_begin_an_epoch_where_the_busiest_ended() -> 
     assert [ledger.tid(2, s, 0) for s in (0, 1)] == [10, 11]
 
 
-def test_a_conflict_outranks_an_exception_and_the_first_strand_names_it() -> None:
+def test_a_conflict_outranks_an_exception_and_the_first_call_chain_names_it() -> None:
     early, late = Aborted("Early"), Aborted("Late")
     parts: list[Contribution | None] = [
         Contribution([3], [], [], [(1, ((0,),), late), (3, (), early)]),

@@ -27,7 +27,7 @@ from nodes.compiled.loading import Compiled
 from nodes.log.kafka.client_config import FETCH_WAIT_MS
 from nodes.log.kafka.confluent_reader import AT_END, Address, Arrived, ConfluentReader, Event, Where
 from nodes.log.kafka.direct.connection import FETCH, EpochEnd, Leader, Lost
-from nodes.log.kafka.direct.fetch_requests import VERSION, Fetcher, Passed, Place, Refused
+from nodes.log.kafka.direct.fetch_requests import VERSION, Fetcher, FetchPosition, Passed, Refused
 from nodes.log.kafka.direct.leaders import Finder, Found, Wanted, addresses
 from nodes.log.kafka.direct.security import Dialer
 
@@ -284,7 +284,7 @@ class DirectReader:
 
     def _read_here(self, own: _Own, fetcher: Fetcher, leader: Leader) -> None:
         own.fetcher, own.phase = fetcher, Phase.FETCHING
-        fetcher.add(Place(own.where, own.offset, leader.epoch, own.epoch))
+        fetcher.add(FetchPosition(own.where, own.offset, leader.epoch, own.epoch))
 
     def _refused(self, refused: Refused) -> None:
         own = self._owned[refused.place.where]
@@ -292,7 +292,7 @@ class DirectReader:
         if not refused.moved:
             self._leave(own, refused.why)
 
-    def _stop(self, own: _Own, place: Place) -> None:
+    def _stop(self, own: _Own, place: FetchPosition) -> None:
         own.offset, own.epoch = place.offset, place.read_epoch
         own.search_leader()
 

@@ -19,7 +19,7 @@ from nodes.compiled.loading import Compiled
 from nodes.log.buffer_pool import Buffer, BufferPool
 from nodes.log.codecs.crc32c_tables import tables
 from nodes.log.kafka.append import HEADER
-from nodes.log.kafka.columns import Piece
+from nodes.log.kafka.columns import RecordRun
 from nodes.log.kafka.confluent_reader import Where
 from nodes.log.kafka.direct import read_batches_table as table
 from nodes.log.kafka.direct.connection import (
@@ -58,7 +58,7 @@ _MOVED = frozenset([5, 6, 9, 56, 74, 75])
 
 
 @dataclass(slots=True)
-class Place:
+class FetchPosition:
     """Where reading a partition stands. ``epoch`` of its leader; ``read_epoch`` of the last batch, -1: not known.
 
     ``batch_bytes``: of the last batch that an answer cut off, 0: none yet.
@@ -92,7 +92,7 @@ class Place:
 class Refused(NamedTuple):
     """This partition is no longer read here. ``moved``: another broker leads it, or will."""
 
-    place: Place
+    place: FetchPosition
     why: str
     moved: bool = False
 
@@ -104,7 +104,7 @@ class Passed(NamedTuple):
     offset: int
 
 
-Found = tuple[str, int, Piece] | Passed | Refused
+Found = tuple[str, int, RecordRun] | Passed | Refused
 
 
 class Fetcher:
@@ -115,12 +115,12 @@ class Fetcher:
 
     def __init__(self, wire: Wire, loops: Compiled, bare: str | None, wait_ms: int) -> None:
         self.wire = wire
-        self.places: dict[Where, Place] = {}
+        self.places: dict[Where, FetchPosition] = {}
         self._loops = loops
         self._bare = bare
         self._wait_ms = wait_ms
         self._memory = BufferPool(_BUFFER_BYTES, _SPARE)
-        self._requested: dict[Where, Place] | None = None
+        self._requested: dict[Where, FetchPosition] | None = None
         self._number = 0
         self._turn = 0
         self._buffer = np.empty(0, np.uint8)
@@ -130,11 +130,11 @@ class Fetcher:
         self._until_s = float("inf")
         self._throttled_s = 0.0
 
-    def add(self, place: Place) -> None:
+    def add(self, place: FetchPosition) -> None:
         """Read this partition too; from the next request on."""
         self.places[place.where] = place
 
-    def remove(self, where: Where) -> Place | None:
+    def remove(self, where: Where) -> FetchPosition | None:
         """Read it no longer; what is on its way of it is dropped."""
         return self.places.pop(where, None)
 
@@ -179,7 +179,7 @@ class Fetcher:
 
     # --- answers -----------------------------------------------------------------------------------------------------
 
-    def _read(self, answer: Answer, requested: dict[Where, Place], found: list[Found]) -> Lost | None:
+    def _read(self, answer: Answer, requested: dict[Where, FetchPosition], found: list[Found]) -> Lost | None:
         cursor = Cursor(answer.data)
         self._throttled_s = max(0, cursor.number(4)) / 1000  # the broker takes no request before that is over
         error = cursor.number(2)
@@ -205,7 +205,7 @@ class Fetcher:
                     found += self._of(place, error, aborted, at, at + size)
         return Lost("an answer that breaks off") if cursor.broken else None
 
-    def _of(self, place: Place, error: int, aborted: int, at: int, end: int) -> Iterator[Found]:
+    def _of(self, place: FetchPosition, error: int, aborted: int, at: int, end: int) -> Iterator[Found]:
         if error or aborted > 0:
             yield self._refuse(place, f"error {error}" if error else "aborted transactions", error in _MOVED)
             return
@@ -225,7 +225,7 @@ class Fetcher:
                 yield self._refuse(place, f"a batch that is not read here ({status})")
             return
 
-    def _run(self, place: Place, buffer: Buffer, at: int, end: int, sums: int) -> Iterator[Found]:
+    def _run(self, place: FetchPosition, buffer: Buffer, at: int, end: int, sums: int) -> Iterator[Found]:
         """Records of whole batches up to one that cannot be walked; ``self._row`` gets the findings."""
         piece = self._walked(place, buffer, at, end, sums)
         behind = int(self._row[table.NEXT])
@@ -239,11 +239,11 @@ class Fetcher:
         if behind > (before if piece is None else int(piece.offsets[-1]) + 1):
             yield Passed(place.where, behind)
 
-    def _refuse(self, place: Place, why: str, moved: bool = False) -> Refused:
+    def _refuse(self, place: FetchPosition, why: str, moved: bool = False) -> Refused:
         del self.places[place.where]
         return Refused(place, why, moved)
 
-    def _walked(self, place: Place, buffer: Buffer, at: int, end: int, sums: int) -> Piece | None:
+    def _walked(self, place: FetchPosition, buffer: Buffer, at: int, end: int, sums: int) -> RecordRun | None:
         """The records that stand there; ``self._row`` gets the findings."""
         address = buffer.ctypes.data
         height = self._loops.count_records(address + at, address + end)
@@ -258,9 +258,11 @@ class Fetcher:
             headers, keys = _beside(buffer, fields[:, :rows], place.where[0] == self._bare)
         values = BinaryColumn(buffer, fields[table.START, :rows], fields[table.END, :rows])
         size = values.size + (0 if headers is None else headers.size) + sum(len(key or b"") for key in keys or ())
-        return Piece(fields[table.OFFSET, :rows], fields[table.STAMP, :rows], values, headers, keys, size)
+        return RecordRun(fields[table.OFFSET, :rows], fields[table.STAMP, :rows], values, headers, keys, size)
 
-    def _walk(self, place: Place, buffer: Buffer, at: int, end: int, fields: Places, beside: int, sums: int) -> int:
+    def _walk(
+        self, place: FetchPosition, buffer: Buffer, at: int, end: int, fields: Places, beside: int, sums: int
+    ) -> int:
         return self._loops.walk(
             buffer.ctypes.data, at, end, place.offset, fields.ctypes.data, fields.shape[1], beside, _NAME, sums,
             self._row.ctypes.data,
@@ -279,9 +281,9 @@ def _beside(buffer: Buffer, fields: Places, bare: bool) -> tuple[BinaryColumn | 
     return headers, keys
 
 
-def fetch_request(places: list[Place], wait_ms: int) -> bytes:
+def fetch_request(places: list[FetchPosition], wait_ms: int) -> bytes:
     """For the records from these places on; the broker waits at most so long for the first."""
-    by_topic: dict[str, list[Place]] = {}
+    by_topic: dict[str, list[FetchPosition]] = {}
     for place in places:
         by_topic.setdefault(place.where[0], []).append(place)
     parts = [struct.pack(">iiiibiii", -1, wait_ms, 1, ANSWER_BYTES, _READ_COMMITTED, 0, -1, len(by_topic))]

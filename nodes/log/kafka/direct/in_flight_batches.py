@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
-from nodes.log.kafka.direct.record_batch import SEQUENCES, Batch, Piece
+from nodes.log.kafka.direct.record_batch import SEQUENCES, Batch, UnsentRecords
 from nodes.log.kafka.retry_policy import SENT_AGAIN
 
 MAX_BATCHES = 5
@@ -18,7 +18,7 @@ OUT_OF_ORDER = 45
 UNKNOWN_TOPIC = 3
 MOST_TOGETHER_BYTES = 16 << 20
 """Of a request with batches of several partitions; brokers take 100 MB unless told otherwise."""
-Writer = Callable[[deque[Piece], int], Batch]
+Writer = Callable[[deque[UnsentRecords], int], Batch]
 """Makes a batch of the first pieces, with that sequence number."""
 
 
@@ -28,7 +28,7 @@ class Track:
     def __init__(self, name: str, partition: int) -> None:
         self.name = name
         self.partition = partition
-        self.pieces: deque[Piece] = deque()
+        self.pieces: deque[UnsentRecords] = deque()
         self.batches: deque[Batch] = deque()
         self.again = False
         self.last_error = 0

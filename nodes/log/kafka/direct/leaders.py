@@ -23,7 +23,7 @@ from nodes.log.kafka.direct.security import Dialer
 
 CONNECT_S = 3.0
 """For a connection, and for each answer: a broker that stands still is passed over, and asked longer later."""
-Place = tuple[str, int]
+PartitionName = tuple[str, int]
 """Topic in the broker's words, and partition."""
 
 
@@ -40,7 +40,7 @@ class Wanted:
     names: Collection[str]
     have: Collection[Address]
     versions: Mapping[int, int]
-    places: Mapping[Place, int] | None = None
+    places: Mapping[PartitionName, int] | None = None
     patience_s: float = field(default_factory=lambda: CONNECT_S)
 
 
@@ -50,11 +50,11 @@ class Found:
 
     cluster: Cluster
     wires: dict[Address, Wire]
-    ends: dict[Place, EpochEnd] = field(default_factory=dict)
+    ends: dict[PartitionName, EpochEnd] = field(default_factory=dict)
     wanted: Wanted = field(default_factory=lambda: Wanted((), (), {}))
 
     @property
-    def led(self) -> dict[Place, Address]:
+    def led(self) -> dict[PartitionName, Address]:
         """Topic and partition -> where it is led, of those that are led."""
         return {place: (leader.host, leader.port) for place, leader in self.cluster.leaders.items() if leader.host}
 
@@ -87,7 +87,7 @@ def find(brokers: Sequence[Address], wanted: Wanted, dialer: Dialer) -> Found | 
 
 def _connected(found: Found, dialer: Dialer) -> Found:
     wanted = found.wanted
-    led: dict[Address, list[Place]] = {}
+    led: dict[Address, list[PartitionName]] = {}
     for place, address in found.led.items():
         if place[0] in wanted.names and (wanted.places is None or place in wanted.places):
             led.setdefault(address, []).append(place)
@@ -114,7 +114,7 @@ def _connected(found: Found, dialer: Dialer) -> Found:
     return found
 
 
-def _older(found: Found, places: Collection[Place]) -> dict[Place, tuple[int, int]]:
+def _older(found: Found, places: Collection[PartitionName]) -> dict[PartitionName, tuple[int, int]]:
     """Those that have another leader than the one of what was read: its epoch, and that of the last record."""
     read = {place: (found.wanted.places or {}).get(place, -1) for place in places}
     current = {place: found.cluster.leaders[place].epoch for place in places}

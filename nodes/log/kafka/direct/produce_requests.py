@@ -20,7 +20,7 @@ _ALL_REPLICAS, _NOBODY = -1, -1
 _NOT_YET = frozenset([7, 14, 15, 16])
 """Too late, numbers are being fetched from the controller, nobody gives them out: to be asked again."""
 _PAUSE_S = 0.02
-Place = tuple[str, int]
+PartitionName = tuple[str, int]
 """Topic in the broker's words, and partition."""
 
 
@@ -52,7 +52,7 @@ def _request_producer_id(wire: Wire) -> Producer | int | Lost:
     return error or Producer(number, epoch)
 
 
-def send_batches(wire: Wire, batches: Sequence[tuple[Place, bytes]], timeout_ms: int) -> int | Lost:
+def send_batches(wire: Wire, batches: Sequence[tuple[PartitionName, bytes]], timeout_ms: int) -> int | Lost:
     """Send them, one of a partition, as far as the connection takes them now; the request's number."""
     by_topic: dict[str, list[tuple[int, bytes]]] = {}
     for (name, partition), data in batches:
@@ -66,7 +66,7 @@ def send_batches(wire: Wire, batches: Sequence[tuple[Place, bytes]], timeout_ms:
     return wire.send(PRODUCE, WANTED[PRODUCE], *parts)
 
 
-def taken(data: memoryview) -> dict[Place, Taken] | Lost:
+def taken(data: memoryview) -> dict[PartitionName, Taken] | Lost:
     """The contents of the answer to ``send_batches``."""
     cursor, found = Cursor(data), {}
     for _ in range(cursor.count()):

@@ -20,8 +20,8 @@ from nodes.log.kafka.direct.connection import Address, Lost, Wire
 from nodes.log.kafka.direct.in_flight_batches import UNKNOWN_TOPIC, Track, shared_out
 from nodes.log.kafka.direct.leaders import Finder, Found, Wanted, addresses, find
 from nodes.log.kafka.direct.opening import Opened
-from nodes.log.kafka.direct.produce_requests import WANTED, Place, Taken, send_batches, taken
-from nodes.log.kafka.direct.record_batch import Batch, BatchWriter, Piece
+from nodes.log.kafka.direct.produce_requests import WANTED, PartitionName, Taken, send_batches, taken
+from nodes.log.kafka.direct.record_batch import Batch, BatchWriter, UnsentRecords
 from nodes.log.kafka.direct.security import Dialer
 from nodes.log.kafka.errors import Connection
 from nodes.log.kafka.producer import SLICE_S, Sender
@@ -67,13 +67,13 @@ class BatchSender(Sender):
         self._patience_s = 0.0
         self._brokers = addresses(config["bootstrap.servers"])
         self._lines: dict[Address, _Line] = {}
-        self._tracks: dict[Place, Track] = {}
-        self._led: dict[Place, Address] = {}
+        self._tracks: dict[PartitionName, Track] = {}
+        self._led: dict[PartitionName, Address] = {}
         self._held_bytes = self._held_records = 0
         self._most_bytes = config["queue.buffering.max.kbytes"] << 10
         self._pause_s, self._pause_until_s = _LEAST_PAUSE_S, 0.0
         self._poll_s = 0.0
-        self._gathered: dict[Place, Track] | None = None  # what waits for ``release``
+        self._gathered: dict[PartitionName, Track] | None = None  # what waits for ``release``
         if isinstance(opened.found, Found):
             self._adopt(opened.found)
 
@@ -90,7 +90,7 @@ class BatchSender(Sender):
         self._raise_failure()
         track = self._tracks.get((name, partition)) or self._new_track(name, partition)
         records = Records(values, headers, keys)
-        track.pieces.append(Piece(records, done, time.monotonic()))
+        track.pieces.append(UnsentRecords(records, done, time.monotonic()))
         self._held_bytes += records.size
         self._held_records += records.count
         if self._gathered is None:
@@ -273,7 +273,7 @@ class BatchSender(Sender):
             line.received_s = time.monotonic()
         line.requests.append((number, batches))
 
-    def _write(self, pieces: deque[Piece], sequence: int) -> Batch:
+    def _write(self, pieces: deque[UnsentRecords], sequence: int) -> Batch:
         return self._writer.write(pieces, self._numbered, sequence, time.time_ns() // 1_000_000)
 
     def _await_room(self, name: str, partition: int) -> None:
@@ -352,5 +352,5 @@ class BatchSender(Sender):
         self._failed = self._failed or self._failure(KafkaError(error), track.name, track.partition)
 
 
-def _answers_all(found: Mapping[Place, Taken], batches: list[tuple[Track, Batch]]) -> bool:
+def _answers_all(found: Mapping[PartitionName, Taken], batches: list[tuple[Track, Batch]]) -> bool:
     return all((track.name, track.partition) in found for track, _ in batches)

@@ -45,7 +45,7 @@ class Producer:
 
 
 @dataclass(slots=True)
-class Piece:
+class UnsentRecords:
     """Records that were handed over together and have not left as a whole. ``row``: the first that has not."""
 
     records: Records
@@ -85,7 +85,7 @@ class BatchWriter:
         self._plain = np.empty(0, np.uint8)
         self._packed = np.empty(0, np.uint8)
 
-    def write(self, pieces: deque[Piece], producer: Producer, sequence: int, now_ms: int) -> Batch:
+    def write(self, pieces: deque[UnsentRecords], producer: Producer, sequence: int, now_ms: int) -> Batch:
         """Take as much from the pieces as fits into a batch: at least one record."""
         if _are_few(pieces, min(self._room, _FEW_BYTES)):
             return self._write_few(pieces, producer, sequence, now_ms)
@@ -105,7 +105,7 @@ class BatchWriter:
         data = self._finished(at, count, producer, sequence, now_ms)
         return Batch(data, count, size, since_s, callbacks)
 
-    def _write_few(self, pieces: deque[Piece], producer: Producer, sequence: int, now_ms: int) -> Batch:
+    def _write_few(self, pieces: deque[UnsentRecords], producer: Producer, sequence: int, now_ms: int) -> Batch:
         """All of them, in Python. Not compressed: of so little that saves nobody anything."""
         since_s, size, count, callbacks = pieces[0].since_s, 0, 0, []
         data = bytearray(HEAD_BYTES)
@@ -120,7 +120,7 @@ class BatchWriter:
         _SUM.pack_into(data, _HEAD.size, self._sum(ctypes.addressof(ctypes.c_char.from_buffer(data)), len(data)))
         return Batch(bytes(data), count, size, since_s, callbacks)
 
-    def _alone(self, piece: Piece, at: int) -> tuple[int, int]:
+    def _alone(self, piece: UnsentRecords, at: int) -> tuple[int, int]:
         """One record that is larger than a batch should be."""
         room = piece.records.size_of(piece.row, piece.row + 1) + RECORD_OVERHEAD_BYTES
         self._make_room(room)
@@ -131,7 +131,7 @@ class BatchWriter:
             self._plain = np.empty(HEAD_BYTES + room + PAD_BYTES, np.uint8)
             self._packed = np.empty(HEAD_BYTES + frame_room(room), np.uint8)
 
-    def _fill(self, piece: Piece, until: int, number: int, at: int, room: int) -> tuple[int, int]:
+    def _fill(self, piece: UnsentRecords, until: int, number: int, at: int, room: int) -> tuple[int, int]:
         """Write its records from place ``at`` on, the first with this number; up to which row, and how many bytes."""
         end = self._loops.write_records(
             piece.records.table.ctypes.data, piece.row, until, number, self._name.ctypes.data, len(HEADER),
@@ -172,7 +172,7 @@ def _put_head(
     _BODY.pack_into(head, _SUMMED, attributes, count - 1, now_ms, now_ms, producer.id, producer.epoch, sequence, count)
 
 
-def _are_few(pieces: deque[Piece], most_bytes: int) -> bool:
+def _are_few(pieces: deque[UnsentRecords], most_bytes: int) -> bool:
     count = size = 0
     for piece in pieces:
         count += piece.records.count

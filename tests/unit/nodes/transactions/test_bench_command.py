@@ -126,7 +126,11 @@ def test_messages_of_what_is_run_again_and_of_its_reruns_are_counted() -> None:
     stage.turn(50)
     found = messages(stage.log, cycle.program, SEQUENCERS)
     assert found["run again, share"] > 0.3 and found["messages of a rerun here"] == 0
-    assert found["messages that a rerun without cache would send"] > 2 < found["bytes shipped for a rerun here"]
+    assert (
+        found["messages that a rerun without cache would send"]
+        > 2
+        < found["bytes of read-set snapshots for a rerun here"]
+    )
     last = records(stage.log, stage.topics.replies, 0)
     tid = reply_message(last[max(last)]).replies[-1].tid
     late = Calls(0, reply_message(last[max(last)]).epoch, 90, [WireResult(tid, (), (), b"\xc0", None)])

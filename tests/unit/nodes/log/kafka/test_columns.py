@@ -8,7 +8,7 @@ import numpy as np
 
 from holon.columnar.payloads import BinaryColumn
 from nodes.log.contract import TopicPartition
-from nodes.log.kafka.columns import ENOUGH_RECORDS, Piece, Tail, Taken
+from nodes.log.kafka.columns import ENOUGH_RECORDS, RecordRun, Tail, Taken
 
 BLOCK_RECORDS = 20_000
 
@@ -20,7 +20,7 @@ def test_a_read_ends_with_a_block_once_it_has_enough() -> None:
     offset = 0
     for payloads in (BinaryColumn.of(values[at : at + BLOCK_RECORDS]) for at in (0, BLOCK_RECORDS)):
         offsets = np.arange(offset, offset + len(payloads))
-        tail.add_piece(Piece(offsets, offsets, payloads, None, None, payloads.size))
+        tail.add_piece(RecordRun(offsets, offsets, payloads, None, None, payloads.size))
         offset += len(payloads)
     taken = Taken(ENOUGH_RECORDS - 1, 1 << 30, columns=True)
     assert taken.fill(tail)
@@ -44,7 +44,7 @@ def test_records_that_came_as_objects_and_in_blocks_are_read_in_order_and_within
             to = min(len(values), at + rng.randint(1, 60))
             some = values[at:to] if rng.random() < 0.6 else BinaryColumn.of(values[at:to])
             offsets = np.arange(at, to)
-            tail.add_piece(Piece(offsets, offsets, some, None, None, sum(map(len, values[at:to]))))
+            tail.add_piece(RecordRun(offsets, offsets, some, None, None, sum(map(len, values[at:to]))))
             at = to
         found: list[bytes] = []
         while tail.has_some():

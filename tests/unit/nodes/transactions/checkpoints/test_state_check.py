@@ -11,7 +11,7 @@ from nodes.transactions.checkpoints.chains import load_file, save_file, states
 from nodes.transactions.checkpoints.state_check import StateWrong, blamed
 from nodes.transactions.topics import FIRST_INCARNATION
 from tests.unit.txn_stage import SEQUENCERS, Stage
-from transactional.conflicts.nondeterminism import Nondeterministic, cut_otherwise, parted, shipped_otherwise
+from transactional.conflicts.nondeterminism import Nondeterministic, cut_otherwise, parted, read_sets_differ
 from transactional.epochs.messages import (
     Calls,
     Contribution,
@@ -146,8 +146,8 @@ def test_records_that_differ_are_said_with_both_values() -> None:
 
 
 def test_shipments_and_cuts_that_differ_are_said_with_both_values() -> None:
-    shipped = [ReadSetSnapshot(0, 1, [], [("box", "a", encode(value))], []) for value in (1, 2)]
-    assert "value of box 'a' is 1 on the log, 2 here" in str(shipped_otherwise(*shipped))
+    logged = [ReadSetSnapshot(0, 1, [], [("box", "a", encode(value))], []) for value in (1, 2)]
+    assert "value of box 'a' is 1 on the log, 2 here" in str(read_sets_differ(*logged))
     cut = Cut(0, 1, 0, 1, 1, 0, [(0, b"logged")], True)
     error = str(cut_otherwise(cut, [(0, digest(b"here")), (1, digest(b"more"))], inline=False))
     assert f"for state partition 0 record {digest(b'logged').hex()} on the log, record {digest(b'here').hex()}" in error

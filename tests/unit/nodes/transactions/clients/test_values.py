@@ -198,7 +198,7 @@ PROGRAM = Program("values", [it, other, typed, Order.operator], externals=[outsi
 
 
 class WithOutside(Stage):
-    """Its nodes make the calls to the outside too."""
+    """Its nodes make the external calls too."""
 
     def turn(self, times: int = 1) -> None:
         super().turn(times)

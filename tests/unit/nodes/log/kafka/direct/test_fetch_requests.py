@@ -15,8 +15,8 @@ from nodes.log.kafka.direct.fetch_requests import (
     PARTITION_BYTES,
     SILENT_S,
     Fetcher,
+    FetchPosition,
     Passed,
-    Place,
     Refused,
 )
 from tests.unit.kafka_batches import Row, batch
@@ -71,7 +71,7 @@ def test_once_the_size_of_batches_is_known_little_is_sent_in_vain(
     broker = Broker([log] * partitions)
     fetcher = Fetcher(cast("Wire", broker), loops, None, 20)
     for partition in range(partitions):
-        fetcher.add(Place((TOPIC, partition), 0, epoch=0))
+        fetcher.add(FetchPosition((TOPIC, partition), 0, epoch=0))
     offsets: list[int] = []
     given = []
     while broker.at[0] < len(log):
@@ -90,7 +90,7 @@ def test_once_the_size_of_batches_is_known_little_is_sent_in_vain(
         assert 0.9 * limits < used <= limits <= 56_000
 
 
-def answered(place: Place, size: int, partitions: int) -> tuple[int, int]:
+def answered(place: FetchPosition, size: int, partitions: int) -> tuple[int, int]:
     """How much is asked for next, and how many batches of that size fit, once an answer broke off in one."""
     place.cut_off(memoryview(_HEAD.pack(7, size - _HEAD.size)))
     return place.fetch_bytes(partitions), place.fetch_bytes(partitions) // size
@@ -99,7 +99,7 @@ def answered(place: Place, size: int, partitions: int) -> tuple[int, int]:
 @pytest.mark.parametrize("partitions", [1, 2, 4, 30])
 @pytest.mark.parametrize("size", [70, 16_000, 1_370_000, 5_000_000, 6_200_000, 15_000_000])
 def test_what_is_asked_for_has_room_for_whole_batches_and_is_no_more_than_a_share(size: int, partitions: int) -> None:
-    limits, fit = answered(Place((TOPIC, 0), 0, 0), size, partitions)
+    limits, fit = answered(FetchPosition((TOPIC, 0), 0, 0), size, partitions)
     assert fit >= 1
     assert limits - fit * size <= max(limits // 30, size // 30 + 1)
     assert limits <= max(PARTITION_BYTES, size + size // 30)
@@ -108,7 +108,7 @@ def test_what_is_asked_for_has_room_for_whole_batches_and_is_no_more_than_a_shar
 
 @pytest.mark.parametrize("length", [-(1 << 31), -12, -1, 0, (1 << 31) - 1])
 def test_a_length_that_is_none_leads_to_no_strange_request(length: int) -> None:
-    place = Place((TOPIC, 0), 0, 0)
+    place = FetchPosition((TOPIC, 0), 0, 0)
     place.cut_off(memoryview(_HEAD.pack(0, length)))
     assert 1 << 20 < place.fetch_bytes(2) <= ANSWER_BYTES
     place.cut_off(memoryview(b"short"))
@@ -137,7 +137,7 @@ def test_a_broker_that_says_nothing_is_lost_after_a_while_and_after_what_it_has_
     now = [100.0]
     monkeypatch.setattr("nodes.log.kafka.direct.fetch_requests.time.monotonic", lambda: now[0])
     fetcher = Fetcher(cast("Wire", Silent(throttle_ms)), loops, None, 20)
-    fetcher.add(Place((TOPIC, 0), 0, epoch=0))
+    fetcher.add(FetchPosition((TOPIC, 0), 0, epoch=0))
     assert fetcher.take() == [] == fetcher.take()
     now[0] += SILENT_S + throttle_ms / 1000 - 0.1
     assert fetcher.take() == []
@@ -157,7 +157,7 @@ def test_a_leader_that_has_moved_is_told_from_what_another_reader_has_to_judge(
             return super().receive(room)
 
     fetcher = Fetcher(cast("Wire", Refusing([b""])), loops, None, 20)
-    fetcher.add(Place((TOPIC, 0), 7, epoch=0, read_epoch=2))
+    fetcher.add(FetchPosition((TOPIC, 0), 7, epoch=0, read_epoch=2))
     assert fetcher.take() == []
     (refused,) = cast("list[Any]", fetcher.take())
     assert (refused.place.offset, refused.place.read_epoch, refused.moved) == (7, 2, moved)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.log.kafka.direct.in_flight_batches import MAX_BATCHES, OUT_OF_ORDER, Track
-from nodes.log.kafka.direct.record_batch import Batch, Piece
+from nodes.log.kafka.direct.record_batch import Batch, UnsentRecords
 from nodes.log.kafka.record_columns import Records
 
 NOT_LEADER, TOO_LATE, TOO_LARGE = 6, 7, 10
@@ -36,7 +36,7 @@ class Broker:
         return 0, self._known[-1][1]
 
 
-def write(pieces: deque[Piece], sequence: int) -> Batch:
+def write(pieces: deque[UnsentRecords], sequence: int) -> Batch:
     """One piece a batch."""
     piece = pieces.popleft()
     data: bytes = piece.records.data  # type: ignore[attr-defined]
@@ -46,7 +46,7 @@ def write(pieces: deque[Piece], sequence: int) -> Batch:
 def some(track: Track, data: bytes) -> None:
     records = Records([bytes([one]) for one in data], None, None)
     records.data = data  # type: ignore[attr-defined]
-    track.pieces.append(Piece(records, lambda end: None, 0.0))
+    track.pieces.append(UnsentRecords(records, lambda end: None, 0.0))
 
 
 FATES = ("taken", "taken", "taken", "lost before", "lost after", "not leader", "late but taken")

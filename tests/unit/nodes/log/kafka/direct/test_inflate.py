@@ -10,7 +10,7 @@ import pytest
 
 from nodes.compiled.loading import Compiled
 from nodes.log.kafka.direct.connection import Wire
-from nodes.log.kafka.direct.fetch_requests import Fetcher, Place, Refused
+from nodes.log.kafka.direct.fetch_requests import Fetcher, FetchPosition, Refused
 from nodes.log.kafka.direct.inflate import INFLATED_BYTES, inflated
 from nodes.log.kafka.direct.read_batches_table import HEAD_BYTES
 from tests.unit.kafka_batches import Row, batch, crc32c
@@ -45,7 +45,7 @@ def compressed(data: bytes, codec: str, damage: bool = False) -> bytes:
 def read(loops: Compiled, log: bytes) -> tuple[list[tuple[int, bytes, bytes | None]], list[Refused]]:
     """Offset, value and key of the records, and where reading ended."""
     fetcher = Fetcher(cast("Wire", Broker([log])), loops, None, 20)
-    fetcher.add(Place((TOPIC, 0), 0, epoch=0))
+    fetcher.add(FetchPosition((TOPIC, 0), 0, epoch=0))
     rows: list[tuple[int, bytes, bytes | None]] = []
     refused: list[Refused] = []
     for _ in range(2):
