@@ -21,7 +21,7 @@ PLAN = LatencyPlan("q7max", rate=2000, seconds=40, nodes=5)
     [
         ({"query": "q7maxx"}, "q7max"),
         ({"rate": 0}, "rate must be above 0"),
-        ({"nodes": 1, "replicas": 2}, "cannot keep so many copies"),
+        ({"nodes": 1, "replicas": 2}, "cannot keep so many replicas"),
         ({"warmup_s": -1.0}, "warmup"),
     ],
 )
