@@ -16,7 +16,7 @@ from nodes.transactions.steps import Clocks, Steps, TransactionJob
 from nodes.transactions.topics import FIRST_INCARNATION, control_topic
 from nodes.transactions.trimming import Trimming, trimmed_away
 from nodes.transactions.units.following import Loaded, Units
-from nodes.transactions.units.standbys import StandingBy
+from nodes.transactions.units.standbys import Standbys
 from transactional import events as e
 from transactional.execution.crashing import Apart
 from transactional.node import TransactionNode
@@ -51,18 +51,18 @@ class TransactionDriver:
         self.checkpoints = checkpoints
         self.trimming = trimming
         self.steps = Steps(job, log, clocks, checkpoints, claiming.node, apart)
-        self.standing = StandingBy(log, topics, claiming, replicas, clocks.running_ms, clocks.wall_ms)
+        self.standbys = Standbys(log, topics, claiming, replicas, clocks.running_ms, clocks.wall_ms)
         load = DirectSaver[Loaded]() if loader is None else loader
-        self.units = Units(job, log, self.steps, claiming, checkpoints, self.standing, load, self._read_control)
+        self.units = Units(job, log, self.steps, claiming, checkpoints, self.standbys, load, self._read_control)
         self.control = ControlReader(log, topics.control)
-        self.beats = Beats(log, topics.heartbeats, claiming.node, heartbeat_interval_ms)
+        self.heartbeats = HeartbeatWriter(log, topics.heartbeats, claiming.node, heartbeat_interval_ms)
         self.has_begun = False
         self._heard = HeartbeatReader(log, topics.heartbeats)
         self._clocks = clocks
         self._epochs = TopicPartition(topics.epochs, 0)
         self._calls = [TopicPartition(topics.calls, number) for number in range(job.program.partitions)]
         self._requests = [TopicPartition(topics.requests, number) for number in range(job.sequencers)]
-        self._stood_with: list[str] | None = None  # checkpoints that were known when this node had to begin anew
+        self._restarted_with: list[str] | None = None  # checkpoints that were known when this node had to begin anew
 
     @property
     def node(self) -> TransactionNode:
@@ -85,7 +85,7 @@ class TransactionDriver:
         if not self.has_begun:
             self._begin()
         now_ms, node = self._clocks.running_ms(), self.node
-        self.beats.turn(now_ms)
+        self.heartbeats.turn(now_ms)
         # Records that wake it are read in this turn: else every turn until the next look would wait for nothing.
         moved = self._turn_control(now_ms, wanted=ready is not None and self.control.where in ready)
         moved |= self.units.arrive()
@@ -101,10 +101,10 @@ class TransactionDriver:
                 moved |= self._turn_calls(partition)
         moved |= self._turn_all_requests(ready, epochs_moved=epochs_moved)
         if node.standing_by:
-            self.standing.turn(node, ready)
-        moved |= self.steps.tell(e.Ticked()) or epochs_moved
-        if node.standing_by and self.standing.stand_in(node):
-            moved |= self.steps.tell(e.Ticked())
+            self.standbys.turn(node, ready)
+        moved |= self.steps.step(e.Ticked()) or epochs_moved
+        if node.standing_by and self.standbys.stand_in(node):
+            moved |= self.steps.step(e.Ticked())
         return moved, False
 
     def _turn_all_requests(self, ready: Collection[TopicPartition] | None, *, epochs_moved: bool) -> bool:
@@ -136,7 +136,7 @@ class TransactionDriver:
 
     def report_figures(self, figures: Mapping[str, float]) -> None:
         """Heartbeats tell these figures besides, by name."""
-        self.beats.figures.update(figures)
+        self.heartbeats.figures.update(figures)
 
     def leave(self) -> None:
         """Give everything up, and wait until all that was written is on the log."""
@@ -154,7 +154,7 @@ class TransactionDriver:
         for number, sequencer in self.node.sequencers.items():
             if sequencer.wants_requests:
                 found[self._requests[number]] = sequencer.position
-        return found | self.standing.waits_for(self.node) if self.node.standing_by else found
+        return found | self.standbys.waits_for(self.node) if self.node.standing_by else found
 
     @property
     def is_waiting(self) -> bool:
@@ -170,7 +170,7 @@ class TransactionDriver:
     @property
     def watches(self) -> bool:
         """Whether an owner may be late soon for which this node stands by, or a checkpoint may have been loaded."""
-        return bool(self.node.standing_by and self.standing.watches(self.node)) or bool(self.units.loading)
+        return bool(self.node.standing_by and self.standbys.watches(self.node)) or bool(self.units.loading)
 
     # --- beginning --------------------------------------------------------------------------------------------------
 
@@ -201,9 +201,9 @@ class TransactionDriver:
         logger.info("node %s begins anew: %s", self.claiming.node, error)
         self._read_control()
         kept = [saved.name for p in places for saved in self.claiming.ownership.checkpoints(self.job.sequencers + p)]
-        if kept == self._stood_with:
+        if kept == self._restarted_with:
             raise trimmed_away(topics.job, error) from error
-        self._stood_with = kept
+        self._restarted_with = kept
         self.has_begun = False
 
     def _read_control(self) -> None:
@@ -253,7 +253,7 @@ class TransactionDriver:
         return bool(chunk.values)
 
 
-class Beats:
+class HeartbeatWriter:
     """Heartbeats of one node. ``figures`` are told with each, by name."""
 
     def __init__(self, log: Log, topic: str, node: str, interval_ms: int) -> None:

@@ -185,8 +185,8 @@ class TransactionProcess(NodeShell):
 
     def _turn(self, ready: Collection[TopicPartition] | None) -> Wait:
         self.driver.turn(ready)
-        self._remark_codes()
-        self._tell_raised()
+        self._warn_of_codes()
+        self._log_raised()
         fed = self.feeding.turn(self.driver.node.owned_sequencers())
         fed |= self.outside.turn(self.driver.node.owned_partitions())
         # The effects of all read records have been performed: only the log, or the time, can bring more.
@@ -195,13 +195,13 @@ class TransactionProcess(NodeShell):
         idle_s = WATCH_WAIT_S if self.driver.watches else quiet_s
         return Wait(self.driver.waits_for() | self.feeding.waits_for(), 0.0 if fed else CUT_WAIT_S if soon else idle_s)
 
-    def _tell_raised(self) -> None:
+    def _log_raised(self) -> None:
         """Where in the program's code was raised what has aborted transactions."""
         for told in self.driver.node.ledger.raised.take():
             shown = told.whole if logger.isEnabledFor(logging.DEBUG) else told.own
             logger.warning("node %s: %s", self.driver.claiming.node, shown)
 
-    def _remark_codes(self) -> None:
+    def _warn_of_codes(self) -> None:
         """Several versions of the program at once are somebody's wish, and are said to everybody."""
         codes = self.driver.claiming.ownership.codes
         if codes is self._codes:

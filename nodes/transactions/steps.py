@@ -79,7 +79,7 @@ class Steps:
         """Take in an event; its effects come with the next step."""
         self.node.hear(event)
 
-    def tell(self, event: e.Event) -> bool:
+    def step(self, event: e.Event) -> bool:
         """Step the node and send what follows; False if nothing does."""
         appends = self.node.step(event, self._clocks.wall_ms())
         batches: dict[tuple[str, int], list[bytes]] = {}

@@ -144,7 +144,7 @@ class TransactionCheckpoints:
                 try:
                     return chains.load_file(self.store, own_name(self.job, saved.name))[1].ledger
                 except (CheckpointDamaged, CheckpointMissing) as error:
-                    self.say_damaged(error)
+                    self.warn_of_damage(error)
         return None
 
     def load(self, names: Iterable[str], restore: Restore) -> Begin | None:
@@ -154,7 +154,7 @@ class TransactionCheckpoints:
                 rests_on, newest = chains.load_file(self.store, own_name(self.job, name))
                 state = restore(newest, chains.states(self.store, rests_on, (name, newest)))
             except (CheckpointDamaged, CheckpointMissing) as error:
-                self.say_damaged(error)
+                self.warn_of_damage(error)
                 continue
             size_bytes = sum(len(key) + len(value or b"") for _, key, value in newest.items)
             return Begin(name, state, (*rests_on, Part(name, size_bytes)))
@@ -173,7 +173,7 @@ class TransactionCheckpoints:
         self._begun[partition] = ChainLife(is_sound=False)
         self._lives.pop(partition, None)
 
-    def say_damaged(self, error: Exception) -> None:
+    def warn_of_damage(self, error: Exception) -> None:
         logger.warning("node %s: %s; falling back to an older checkpoint, or to the log", self.node, error)
 
     # --- replies ----------------------------------------------------------------------------------------------------
@@ -300,7 +300,7 @@ class TransactionCheckpoints:
         number, life, epoch, part = saved
         effect = life.chain.saved(part)
         if part is None:
-            self.say_damaged(CheckpointMissing(f"files of partition {number} that a checkpoint rests upon are gone"))
+            self.warn_of_damage(CheckpointMissing(f"files of partition {number} that a checkpoint rests upon are gone"))
         if part is None or effect is Effect.DROP:
             return []
         if self._lives.get(number) is life:

@@ -82,7 +82,7 @@ class TransactionDesk(Desk):
             "holon_bad_messages": node.bad_messages + node.ledger.bad_messages + claiming.member.bad_messages,
             "holon_partitions_owned": len(owned),
             "holon_partitions_standby": len(node.partitions) - len(owned),
-            "holon_standby_results_published": driver.standing.stood_in,
+            "holon_standby_results_published": driver.standbys.published,
             "holon_promotions": driver.units.promotions,
             "holon_members": len(claiming.ownership.members),
             "holon_steals": claiming.sharing.steals,

@@ -19,7 +19,7 @@ from nodes.machine.partition_lifecycle import STANDBY, Event, PartitionLifecycle
 from nodes.transactions.checkpoints.checkpointing import Begin, TransactionCheckpoints
 from nodes.transactions.orphaned_work import commits_from, ids_from, last_reply
 from nodes.transactions.steps import Steps, TransactionJob
-from nodes.transactions.units.standbys import StandingBy
+from nodes.transactions.units.standbys import Standbys
 from transactional import events as e
 from transactional.epochs.sequencer import first_needed
 from transactional.state.restored import restored_state
@@ -61,7 +61,7 @@ class Units:
         steps: Steps,
         claiming: Claiming,
         checkpoints: TransactionCheckpoints,
-        standing: StandingBy,
+        standbys: Standbys,
         loader: Saver[Loaded],
         read_control: Callable[[], None],
     ) -> None:
@@ -71,7 +71,7 @@ class Units:
         self._steps = steps
         self._claiming = claiming
         self._checkpoints = checkpoints
-        self._standing = standing
+        self._standbys = standbys
         self._loader = loader
         self._read_control = read_control
         self._units: dict[int, Unit] = {}
@@ -112,7 +112,7 @@ class Units:
     def follow(self) -> None:
         """Take, promote and give up units, as the claims say."""
         owned, node = set(self._claiming.owned), self._steps.node
-        wanted = owned.union(self._claiming.incoming, self._standing.units(node))
+        wanted = owned.union(self._claiming.incoming, self._standbys.units(node))
         for number in range(self._job.units):
             unit = self._units.get(number)
             if number not in wanted:
@@ -161,7 +161,7 @@ class Units:
         """A standby is the owner now, in place."""
         self.promotions += 1
         self._steps.hear(e.StandbyPromoted(number))
-        self._steps.tell(e.Ticked())  # what it held back is sent before a snapshot may count on it
+        self._steps.step(e.Ticked())  # what it held back is sent before a snapshot may count on it
         if number >= self._job.sequencers:
             self._checkpoints.promoted(number - self._job.sequencers)
 
@@ -171,7 +171,7 @@ class Units:
         unit.lifecycle.happens(Event.ENDED)
         if was_running:
             number = unit.number - self._job.sequencers
-            self._steps.tell(e.SequencerLost(unit.number) if number < 0 else e.PartitionLost(number))
+            self._steps.step(e.SequencerLost(unit.number) if number < 0 else e.PartitionLost(number))
 
     def _runs(self, unit: Unit, taken: e.SequencerTaken | e.PartitionTaken) -> None:
         unit.names = ()
@@ -179,7 +179,7 @@ class Units:
             self._steps.hear(e.StandbyBegun(unit.number))  # first, so that it writes nothing
         unit.lifecycle.happens(Event.LOADED)
         unit.lifecycle.happens(Event.SCANNED)
-        self._steps.tell(taken)
+        self._steps.step(taken)
 
     # --- loading ----------------------------------------------------------------------------------------------------
 
@@ -241,7 +241,7 @@ class Units:
             place = f"{topics.calls}[{partition}] begins at {start}"
             raise OffsetOutOfRange(f"{place}, and no checkpoint of the partition can be begun with")
         state = None if begin is None else begin.state
-        self._standing.begins(partition)
+        self._standbys.begins(partition)
         replied = last_reply(log, topics, partition)
         commits = commits_from(log, topics, partition, 0 if state is None else state.commits_offset)
         self._checkpoints.begins(partition, begin)
@@ -264,4 +264,4 @@ class Units:
         end = self._log.end_offset(epochs, 0)
         while steps.node.ledger.position < end:
             chunk = self._log.read(epochs, 0, steps.node.ledger.position)
-            steps.tell(e.EpochsRead(list(chunk.values), chunk.next_offset))
+            steps.step(e.EpochsRead(list(chunk.values), chunk.next_offset))

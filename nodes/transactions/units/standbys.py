@@ -20,7 +20,7 @@ CALM_MS = 2_000
 """After a false alarm, which the first burst may be: who dies a moment later should be missed as soon as ever."""
 
 
-class StandingBy:
+class Standbys:
     """``replicas`` in all, the owner's included. Times are the node's clock but for ``wall_ms``, as in ``step``."""
 
     def __init__(
@@ -41,7 +41,7 @@ class StandingBy:
         self._replies_at: dict[int, int] = {}
         self._spoke_ms: dict[int, int] = {}
         self._patience_ms = PATIENCE_MS
-        self.stood_in = 0
+        self.published = 0
 
     def units(self, node: TransactionNode) -> Collection[int]:
         """Units that this node should be a standby of, or stay one for a while."""
@@ -97,7 +97,7 @@ class StandingBy:
             if owners.get(unit) in late:
                 node.hear(e.StandbySpeaks(unit))
                 self._spoke_ms[unit] = now_ms
-                self.stood_in += 1
+                self.published += 1
         if late:  # where that happens again and again, the machine is slow and nobody dead
             self._patience_ms = min(2 * self._patience_ms, MOST_PATIENCE_MS)
         elif all(now_ms - spoke_ms > CALM_MS for spoke_ms in self._spoke_ms.values()):

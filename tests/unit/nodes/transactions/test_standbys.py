@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from nodes.log.memory import MemoryLog
 from nodes.transactions.topics import TransactionTopics
-from nodes.transactions.units.standbys import CALM_MS, PATIENCE_MS, SPEAK_MS, StandingBy
+from nodes.transactions.units.standbys import CALM_MS, PATIENCE_MS, SPEAK_MS, Standbys
 from transactional import events as e
 from transactional.epochs.appends import Append, AppendCommit, AppendEpochs
 from transactional.epochs.messages import Cut, to_bytes
@@ -28,7 +28,7 @@ class Watch:
     def __post_init__(self) -> None:
         claiming = cast("Any", SimpleNamespace(node="c", groups=(4,), ownership=SimpleNamespace(owners=lambda: OWNERS)))
         clock = lambda: self.now_ms  # noqa: E731
-        self.standing = StandingBy(MemoryLog(), TransactionTopics("p"), claiming, 2, clock, clock)
+        self.standbys = Standbys(MemoryLog(), TransactionTopics("p"), claiming, 2, clock, clock)
         for unit in OWNERS:
             self.node.hear(e.StandbyBegun(unit))
 
@@ -39,7 +39,7 @@ class Watch:
     def speaking(self, after_ms: int) -> list[int]:
         """The units that it speaks for after a while."""
         self.now_ms += after_ms
-        self.standing.stand_in(self.node)
+        self.standbys.stand_in(self.node)
         return [unit for unit, standby in self.node.standing_by.items() if standby.speaks]
 
 
@@ -53,7 +53,7 @@ def test_who_is_late_with_one_unit_is_spoken_for_in_all_and_nobody_else_is() -> 
     watch.hold(2, AppendCommit(0, b"of the same owner"))
     assert watch.speaking(PATIENCE_MS) == []
     assert watch.speaking(1) == [0, 2]
-    assert watch.standing.stood_in == 2
+    assert watch.standbys.published == 2
     assert watch.speaking(SPEAK_MS) == []
 
 
