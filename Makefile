@@ -12,7 +12,8 @@ PROGRAMS ?= 2000
 NIGHT_SEEDS ?= 100000
 UPGRADE ?=
 # Which benchmarks, and how large: make bench BENCHES='scale ramp' OPTIONS_scale='--sizes 10:50'
-BENCHES ?= $(sort $(patsubst deploy/bench/%.py,%,$(wildcard deploy/bench/[!_]*.py deploy/bench/*/[!_]*.py))) side-by-side
+BENCH_SCRIPTS := $(patsubst deploy/bench/%.py,%,$(wildcard deploy/bench/[!_]*.py deploy/bench/*/[!_]*.py))
+BENCHES ?= $(sort $(filter-out ordinary/%,$(BENCH_SCRIPTS))) side-by-side ordinary
 BENCH_EVENTS ?= 4000000
 OPTIONS_flatness ?= --events 100000000
 OPTIONS_ramp ?= --events 16000000
@@ -77,14 +78,15 @@ mutants: setup ## plant all known bugs in a copy of the tree, one at a time; the
 
 bench: setup ## measure all that the pages tell: BENCHES='name ...', OPTIONS_name='...' (make benches lists them)
 	$(call say,'an hour and a half')
-	@set -e; $(foreach name,$(BENCHES),echo '== $(name) $(OPTIONS_$(name))'; $(call bench-$(filter side-by-side,$(name)),$(name));)
+	@set -e; $(foreach name,$(BENCHES),echo '== $(name) $(OPTIONS_$(name))'; $(call bench-$(filter side-by-side ordinary,$(name)),$(name));)
 
 bench- = $(BIN)/python deploy/bench/$(1).py $(OPTIONS_$(1))
 bench-side-by-side = $(BIN)/holon nexmark bench $(OPTIONS_$(1)) --out runs/bench
+bench-ordinary = $(BIN)/holon bench deploy.bench.ordinary --engines holon,flink,bytewax,quix $(OPTIONS_$(1))
 
 benches: ## list the benchmarks, what each measures, and its options
 	@$(foreach name,$(BENCHES),printf '%-26s %s\n' '$(name)' "$$(sed -n '1s/^"""//p' deploy/bench/$(name).py 2>/dev/null || \
-		echo 'holon nexmark bench, both engines')"; printf '%26s   %s\n' '' '$(OPTIONS_$(name))';)
+		echo 'engines side by side ($(if $(filter ordinary,$(name)),holon bench,holon nexmark bench))')"; printf '%26s   %s\n' '' '$(OPTIONS_$(name))';)
 
 nightly: setup ## all of it, with the nightly tests, far more examples and 100,000 simulated seeds
 	$(call say,'6 hours')

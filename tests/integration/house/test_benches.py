@@ -7,7 +7,11 @@ import subprocess
 from tests.tidy.source import ROOT
 
 BENCHES = ROOT / "deploy" / "bench"
-SCRIPTS = sorted(path.relative_to(BENCHES).with_suffix("").as_posix() for path in BENCHES.rglob("[!_]*.py"))
+SCRIPTS = sorted(
+    path.relative_to(BENCHES).with_suffix("").as_posix()
+    for path in BENCHES.rglob("[!_]*.py")
+    if "ordinary" not in path.parts  # jobs, which ``holon bench`` runs
+)
 
 
 def make(*arguments: str) -> str:
@@ -17,7 +21,7 @@ def make(*arguments: str) -> str:
 
 def test_list_tells_what_each_script_measures() -> None:
     listed = {line.split()[0]: line.split()[1:] for line in make("benches").splitlines() if not line.startswith(" ")}
-    assert set(listed) == {*SCRIPTS, "side-by-side"}
+    assert set(listed) == {*SCRIPTS, "side-by-side", "ordinary"}
     assert all(len(said) > 3 for said in listed.values())
 
 
@@ -26,5 +30,6 @@ def test_bench_runs_all_of_them_with_their_options() -> None:
     missing = [name for name in SCRIPTS if f".venv/bin/python deploy/bench/{name}.py" not in run]
     assert SCRIPTS and not missing
     assert "deploy/bench/scale.py --sizes 3:4;" in run and "holon nexmark bench --engines holon,flink" in run
+    assert "holon bench deploy.bench.ordinary --engines holon,flink,bytewax,quix" in run
     only = make("-n", "bench", "BENCHES=ramp")
     assert "ramp.py --events" in only and "scale.py" not in only

@@ -51,7 +51,7 @@ def test_wheel_brings_the_licence_and_the_command(wheel: zipfile.ZipFile) -> Non
     (points,) = (name for name in wheel.namelist() if name.endswith("/entry_points.txt"))
     text = wheel.read(points).decode()
     assert "holon = nodes.cli.entry:main" in text
-    assert "[holon.commands]\nnexmark = nexmark.cli:app" in text
+    assert "[holon.commands]\nbench = nexmark.compare.commands:app\nnexmark = nexmark.cli:app" in text
 
 
 def test_plain_install_needs_nothing_of_the_extras(wheel: zipfile.ZipFile) -> None:
