@@ -343,7 +343,6 @@ class Node:
             "suppressed": float(self.work.suppressed),
             "steals": float(self.steals),
             "standbys": float(self.work.replicas.abreast),
-            "standby_results": float(self.work.replicas.published),
             "promotions": float(self.work.replicas.promotions),
             "bad_messages": float(self.bad_messages),
             "open_windows": float(self.replica.open_windows()),

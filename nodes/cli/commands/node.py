@@ -73,7 +73,7 @@ def node(
         raise Failure(BROKEN_EXIT, f"node {number}: {trace}") from error
     unread = _unread(settings, ran) if ending is Ending.DONE and parent is None else {}
     if as_json:
-        more = {"unread": unread} if unread else {}
+        more = {"standby_results": ran.work.replicas.published} | ({"unread": unread} if unread else {})
         emit_json({"node": ran.config.node, "number": number, "ending": ending.value, **ran.stats(), **more})
     else:
         note(f"node {ran.config.node}: {ending.value}")
