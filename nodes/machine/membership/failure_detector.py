@@ -62,7 +62,7 @@ class Detector:
         self._confirm_claims(node)
 
     def wrote(self, node: str, now_ms: int) -> None:
-        """Another record of the node was read: a heartbeat, but perhaps of long ago, so no proof that it keeps pace.
+        """Another record of the node was read: it lives, or did long ago, so this is no proof that it keeps pace.
 
         A write is retried behind a cut, until it is answered; a heartbeat is not.
         """
@@ -83,8 +83,9 @@ class Detector:
         self._beaten_ms.update(dict.fromkeys(nodes, self._running_ms))
         self._graced.difference_update(nodes)
         self.pace.heard_all(nodes, self._running_ms)
-        for node in sorted(self._late_claims.keys() & set(nodes)) if self._late_claims else ():
-            self._confirm_claims(node)
+        if self._late_claims:
+            for node in sorted(self._late_claims.keys() & set(nodes)):
+                self._confirm_claims(node)
         if self._suspects and not set(self._suspects).isdisjoint(nodes):
             self._suspects = None
 
@@ -94,8 +95,10 @@ class Detector:
             self.pace.was_silent(node, silence_ms, self._running_ms)
 
     def forget(self, node: str) -> None:
-        """The node has left."""
+        """The node has left: it took nothing, and nothing was taken from another incarnation under its name."""
         self._late_claims.pop(node, None)
+        for claimant, facts in self._late_claims.items():
+            self._late_claims[claimant] = [fact for fact in facts if fact.previous != node]
         self._heard.pop(node, None)
         self._beaten_ms.pop(node, None)
         self._graced.discard(node)

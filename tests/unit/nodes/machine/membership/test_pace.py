@@ -178,6 +178,15 @@ def test_a_late_claim_is_forgotten_with_the_incarnation_of_its_node() -> None:
     assert not observer.detector.pace.unproven()
 
 
+def test_a_late_claim_says_nothing_about_another_incarnation_of_its_victim() -> None:
+    observer = Observer()
+    observer.silence(2 * SUSPECT_MS)
+    observer.claimed("b", "a")
+    observer.detector.forget("a")
+    observer.hears(STEP_MS)
+    assert not observer.detector.pace.unproven()
+
+
 def test_what_a_node_wrote_is_no_proof_that_it_keeps_pace() -> None:
     observer = Observer()
     observer.claimed("a", "b")
