@@ -19,15 +19,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import islice
 from pathlib import Path
 from typing import Any
-
-import msgspec
 
 ROOT = Path(__file__).parents[3]
 sys.path.insert(0, str(ROOT))
 
-from holon import WCRDT, Batch, Context, Job, Json, JsonColumns, ProcessingFunction, Source, Tumbling, on_window  # noqa: E402, I001
+from deploy.bench.ordinary.sensors import Reading, records as readings  # noqa: E402, I001
+from holon import WCRDT, Batch, Context, Job, Json, JsonColumns, ProcessingFunction, Source, Tumbling, on_window  # noqa: E402
 from holon import Window  # noqa: E402
 from nodes.checkpoints.opening import open_checkpoints  # noqa: E402
 from nodes.compiled import loading as compiled  # noqa: E402
@@ -37,15 +37,7 @@ from nodes.streams.jobs import declare_end, open_job  # noqa: E402
 from nodes.streams.process import NodeProcess, node_config  # noqa: E402
 from wcrdt import GCounter, MapOf, Max, Min  # noqa: E402
 
-PARTITIONS, WINDOW_MS, KEYS, CHUNK = 4, 10_000, 1_000, 20_000
-
-
-class Reading(msgspec.Struct):
-    """The fields that the jobs need."""
-
-    sensor: str
-    value: float
-    ts: int
+PARTITIONS, WINDOW_MS, CHUNK = 4, 10_000, 20_000
 
 
 class Global(ProcessingFunction[Reading]):
@@ -135,25 +127,12 @@ def main() -> None:
 
 
 def fill(folder: str, records: int) -> None:
-    draw = random.Random(1)
+    drawn = readings(random.Random(1))
     with open_job_log(load_settings(definitions=[f"log.path={folder}/log"], environ={})) as log:
         log.create_topic("readings", PARTITIONS)
         for first in range(0, records, CHUNK):
-            values = [one(draw, first + row) for row in range(min(CHUNK, records - first))]
+            values = list(islice(drawn, min(CHUNK, records - first)))
             log.append("readings", first // CHUNK % PARTITIONS, values)
-
-
-def one(draw: random.Random, number: int) -> bytes:
-    row: dict[str, Any] = {
-        "sensor": f"sensor-{draw.randrange(KEYS)}",
-        "value": round(draw.uniform(0, 100), 3),
-        "ts": 1_753_000_000_000 + number // 10,
-        "name": "Zürich Süd",
-        "place": {"lat": 47.3769, "lon": round(draw.uniform(8, 9), 4)},
-    }
-    if number % 2:
-        row["note"] = "checked"
-    return json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode()
 
 
 def measured(job: str, folder: str, options: Any) -> dict[str, Any]:
