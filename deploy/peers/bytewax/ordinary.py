@@ -22,23 +22,12 @@ import bytewax.operators as op
 import bytewax.operators.windowing as windowing
 from bytewax._bytewax import cluster_main
 from bytewax.dataflow import Dataflow
-from bytewax.inputs import FixedPartitionedSource, StatefulSourcePartition
-from bytewax.outputs import DynamicSink, StatelessSinkPartition
 from bytewax.recovery import RecoveryConfig, init_db_dir
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+from kafka_source import Printed, Source
 
-BATCH = 20_000
 WINDOW = timedelta(seconds=10)
 ALIGN = datetime(2025, 1, 1, tzinfo=UTC)
 CHECKPOINTS = timedelta(seconds=1)
-CONSUMER = {
-    "enable.auto.commit": "false",
-    "enable.partition.eof": "true",
-    "fetch.queue.backoff.ms": "5",
-    "queued.min.messages": "200000",
-    "fetch.message.max.bytes": "4194304",
-    "check.crcs": "false",
-}
 
 
 def module_of(path: Path) -> ModuleType:
@@ -48,71 +37,6 @@ def module_of(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-class Partition(StatefulSourcePartition[bytes, int]):
-    """One partition, from its first record to its end: batches of payloads; its snapshot is the next offset."""
-
-    def __init__(self, bootstrap: str, topic: str, number: int) -> None:
-        self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bytewax", **CONSUMER})
-        self._consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING)])
-        self._over = self._was_polled = False
-        self._next = 0
-
-    def next_batch(self) -> list[bytes]:
-        """Up to ``BATCH`` payloads."""
-        if not self._was_polled:
-            self._was_polled = True
-            print(f"began {time.time()}", flush=True)
-        if self._over:
-            raise StopIteration
-        found = []
-        for message in self._consumer.consume(BATCH, 0.001):
-            error = message.error()
-            if error is None:
-                found.append(message.value())
-                self._next = message.offset() + 1
-            elif error.code() == KafkaError._PARTITION_EOF:
-                self._over = True
-            else:
-                raise RuntimeError(error)
-        return found
-
-    def snapshot(self) -> int:
-        """Where to go on."""
-        return self._next
-
-    def close(self) -> None:
-        """At the end."""
-        self._consumer.close()
-
-
-class Source(FixedPartitionedSource[bytes, int]):
-    """All partitions of a topic."""
-
-    def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
-        self._bootstrap, self._topic, self._count = bootstrap, topic, partitions
-
-    def list_parts(self) -> list[str]:
-        """Their names."""
-        return [f"{number:04d}" for number in range(self._count)]
-
-    def build_part(self, step_id: str, for_part: str, resume_state: int | None) -> Partition:
-        """One of them."""
-        return Partition(self._bootstrap, self._topic, int(for_part))
-
-
-class Printed(DynamicSink[Any], StatelessSinkPartition[Any]):
-    """Results are lines of standard output."""
-
-    def build(self, step_id: str, worker_index: int, worker_count: int) -> Printed:
-        """One for each worker."""
-        return self
-
-    def write_batch(self, items: list[Any]) -> None:
-        """Print them."""
-        sys.stdout.write("".join(f"row {item}\n" for item in items))
-        sys.stdout.flush()
 
 
 def dataflow(options: argparse.Namespace, job: ModuleType) -> Dataflow:

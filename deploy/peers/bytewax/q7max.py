@@ -15,30 +15,18 @@ import sys
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import bytewax.operators as op
 import bytewax.operators.windowing as windowing
 import msgspec
 from bytewax._bytewax import cluster_main
 from bytewax.dataflow import Dataflow
-from bytewax.inputs import FixedPartitionedSource, StatefulSourcePartition
-from bytewax.outputs import DynamicSink, StatelessSinkPartition
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+from kafka_source import Printed, Source
 
-BATCH = 20_000
 WINDOW = timedelta(seconds=10)
 WINDOW_MS = 10_000
 BID = 2
 ALIGN = datetime(2025, 1, 1, tzinfo=UTC)
-CONSUMER = {
-    "enable.auto.commit": "false",
-    "enable.partition.eof": "true",
-    "fetch.queue.backoff.ms": "5",
-    "queued.min.messages": "200000",
-    "fetch.message.max.bytes": "4194304",
-    "check.crcs": "false",
-}
 Partial = tuple[int, int, int]
 """End of the window in ms, highest price, bids."""
 
@@ -74,68 +62,6 @@ def end_ms(text: str) -> int:
 def at(end: int) -> datetime:
     """A time within the window that ends then."""
     return datetime.fromtimestamp(end / 1000, UTC) - WINDOW
-
-
-class Partition(StatefulSourcePartition[bytes, None]):
-    """One partition, from its first record to its end: batches of payloads and nothing else of a record."""
-
-    def __init__(self, bootstrap: str, topic: str, number: int) -> None:
-        self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bytewax", **CONSUMER})
-        self._consumer.assign([TopicPartition(topic, number, OFFSET_BEGINNING)])
-        self._over = self._was_polled = False
-
-    def next_batch(self) -> list[bytes]:
-        """Up to ``BATCH`` payloads."""
-        if not self._was_polled:
-            self._was_polled = True
-            print(f"began {time.time()}", flush=True)
-        if self._over:
-            raise StopIteration
-        found = []
-        for message in self._consumer.consume(BATCH, 0.001):
-            error = message.error()
-            if error is None:
-                found.append(message.value())
-            elif error.code() == KafkaError._PARTITION_EOF:
-                self._over = True
-            else:
-                raise RuntimeError(error)
-        return found
-
-    def snapshot(self) -> None:
-        """Nothing to recover from: checkpoints are off."""
-
-    def close(self) -> None:
-        """At the end."""
-        self._consumer.close()
-
-
-class Source(FixedPartitionedSource[bytes, None]):
-    """All partitions of a topic."""
-
-    def __init__(self, bootstrap: str, topic: str, partitions: int) -> None:
-        self._bootstrap, self._topic, self._count = bootstrap, topic, partitions
-
-    def list_parts(self) -> list[str]:
-        """Their names."""
-        return [f"{number:04d}" for number in range(self._count)]
-
-    def build_part(self, step_id: str, for_part: str, resume_state: None) -> Partition:
-        """One of them."""
-        return Partition(self._bootstrap, self._topic, int(for_part))
-
-
-class Printed(DynamicSink[Any], StatelessSinkPartition[Any]):
-    """Results are lines of standard output: few."""
-
-    def build(self, step_id: str, worker_index: int, worker_count: int) -> Printed:
-        """One for each worker."""
-        return self
-
-    def write_batch(self, items: list[Any]) -> None:
-        """Print them."""
-        for item in items:
-            print(f"row {item}", flush=True)
 
 
 def folded(payloads: Iterable[bytes]) -> list[tuple[str, Partial]]:
