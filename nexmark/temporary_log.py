@@ -1,4 +1,4 @@
-"""The place of a comparison: a log on Kafka with a prefix of its own and a folder, both gone afterwards."""
+"""The temporary log of a comparison: on Kafka with a prefix of its own, beside a folder; both are gone afterwards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nodes.api import drop_topics, load_settings, passing_broker
 
 
 @contextmanager
-def passing_place(bootstrap: str | None, report: Callable[[str], None]) -> Iterator[tuple[list[str], Path, int | None]]:
+def temporary_log(bootstrap: str | None, report: Callable[[str], None]) -> Iterator[tuple[list[str], Path, int | None]]:
     """Settings of the log, the folder, and the process of the broker, if one was started for it."""
     prefix = f"nexmark-bench-{secrets.token_hex(4)}."
     with tempfile.TemporaryDirectory(prefix="holon-bench-") as name:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,3 +151,10 @@ def _write_dates(cells: NDArray[np.uint8], days: NDArray[np.int64]) -> None:
     for column, value, divisor in ((0, year, 1000), (1, year, 100), (2, year, 10), (3, year, 1), (5, month + 1, 10),
                                    (6, month + 1, 1), (8, day + 1, 10), (9, day + 1, 1)):  # fmt: skip
         cells[:, column] = value // divisor % 10 + 48
+
+
+def put_times_ms(row: dict[str, Any], names: Sequence[str]) -> None:
+    """Texts under these names become epoch milliseconds where they are times; all else stays as it is."""
+    for name in names:
+        if isinstance(text := row.get(name), str) and (time_ms := parse_time_ms(text)) != INVALID_TIME:
+            row[name] = time_ms

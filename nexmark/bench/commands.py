@@ -71,8 +71,8 @@ def bench(
     from nexmark.bench.plan import ComparisonPlan, cores_of, listed
     from nexmark.bench.report import as_text, write_report
     from nexmark.bench.run import compare_engines
-    from nexmark.passing_place import passing_place
     from nexmark.signals import end_at_sigterm
+    from nexmark.temporary_log import temporary_log
 
     plan = ComparisonPlan(
         listed(engines), listed(queries), events, partitions, nodes, pairs, memory_mb, seed, cores_of(cores),
@@ -81,7 +81,7 @@ def bench(
     )  # fmt: skip
     end_at_sigterm()
     pin(plan.cores)  # before the broker starts
-    with passing_place(bootstrap, note) as (definitions, folder, broker_pid):
+    with temporary_log(bootstrap, note) as (definitions, folder, broker_pid):
         settings = begin(ctx, config, [*definitions, *(define or ())], log_level)
         result = compare_engines(plan, settings, folder, note, broker_pid)
     if out is not None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from nexmark.bench.forms import changed, forms
 from nexmark.oracle import canonical, compare
-from nexmark.times import INVALID_TIME, parse_time_ms
+from nexmark.times import put_times_ms
 
 TIMES = ("dateTime", "window_end", "starttime")
 FEW = 200_000
@@ -67,10 +67,7 @@ def normal(query: str, rows: Iterable[bytes]) -> Iterator[dict[str, Any]]:
     """Rows with times in ms, and q1's price as text with three decimals."""
     for row in rows:
         found = json.loads(row, parse_float=str)
-        for name in TIMES:
-            if isinstance(found.get(name), str):
-                time_ms = parse_time_ms(found[name])
-                found[name] = found[name] if time_ms == INVALID_TIME else time_ms
+        put_times_ms(found, TIMES)
         if query == "q1":
             found["price"] = f"{Decimal(found['price']):.3f}"
         yield found

@@ -27,6 +27,7 @@ FILES = {
 """Where the code of a peer is, beside the folder of the job's module."""
 BY_RECORD = "holon-records"
 ENGINES = ("holon", BY_RECORD, *FILES)
+DEFAULT_RECORDS = 1_000_000
 Records = Callable[[random.Random], Iterator[bytes]]
 
 
@@ -61,8 +62,8 @@ def cases_of(target: str) -> list[Case]:
     module_name, colon, _ = target.partition(":")
     if colon:
         load_job(target)
-        return [_case(_module(module_name), target)]
-    module = _module(module_name)
+        return [_case(import_user_module(module_name), target)]
+    module = import_user_module(module_name)
     if hasattr(module, "job"):
         return [_case(module, f"{module_name}:job")]
     found = [_case(inner, f"{inner.__name__}:job") for inner in _inside(module) if hasattr(inner, "job")]
@@ -98,9 +99,6 @@ def records(case: Case, data: Path | None, count: int | None, seed: int) -> Iter
         raise RunFailed(f"--data {data}: {error.strerror}") from None
 
 
-DEFAULT_RECORDS = 1_000_000
-
-
 def _case(module: ModuleType, reference: str) -> Case:
     assert module.__file__ is not None, "a module with a job is a file"
     has = isinstance(getattr(module, "by_record", None), Job) and reference.endswith(":job")
@@ -111,15 +109,6 @@ def _case(module: ModuleType, reference: str) -> Case:
         by_record=f"{module.__name__}:by_record" if has else None,
         draw=getattr(module, "records", None),
     )
-
-
-def _module(name: str) -> ModuleType:
-    try:
-        return import_user_module(name)
-    except ModuleNotFoundError as error:
-        if error.name is None or not name.startswith(error.name):
-            raise
-        raise UnknownName("module", name) from error
 
 
 def _inside(module: ModuleType) -> Iterator[ModuleType]:

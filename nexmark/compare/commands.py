@@ -99,12 +99,12 @@ def _place(plan: ComparePlan, log: str | None, bootstrap: str | None) -> Iterato
     """Settings of the log, and a folder."""
     import tempfile
 
-    from nexmark.passing_place import passing_place
+    from nexmark.temporary_log import temporary_log
 
     if log == "embedded" and (plan.needs_kafka or bootstrap is not None):
         raise SettingsError("--log embedded is for --engines holon,holon-records alone: the peers read Kafka")
     if log == "kafka" or bootstrap is not None or plan.needs_kafka:
-        with passing_place(bootstrap, note) as (definitions, folder, _):
+        with temporary_log(bootstrap, note) as (definitions, folder, _):
             yield definitions, folder
         return
     with tempfile.TemporaryDirectory(prefix="holon-bench-") as name:

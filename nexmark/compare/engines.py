@@ -85,7 +85,7 @@ class Flink:
 
 @dataclass(frozen=True, slots=True)
 class PythonPeer:
-    """``workers`` are processes where ``clustered``."""
+    """``workers``: as many processes of Bytewax, or threads of Pathway; Quix has one process."""
 
     name: str
     settings: Settings

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import Any
 
-from nexmark.times import INVALID_TIME, parse_time_ms
+from nexmark.times import put_times_ms
 
 CLOSE = 1e-9
 """Relative: engines add floats in an order of their own."""
@@ -30,10 +30,7 @@ def differences(mine: Iterable[bytes], theirs: Iterable[bytes]) -> list[str]:
 def _parts(row: bytes) -> tuple[str, list[float]]:
     """All but floats as canonical text, and the floats in the order of their names."""
     values: dict[str, Any] = json.loads(row)
-    for name in TIMES:
-        if isinstance(values.get(name), str):
-            time_ms = parse_time_ms(values[name])
-            values[name] = values[name] if time_ms == INVALID_TIME else time_ms
+    put_times_ms(values, TIMES)
     floats = {name: value for name, value in values.items() if isinstance(value, float)}
     rest = {name: value for name, value in values.items() if name not in floats}
     text = json.dumps([rest, sorted(floats)], sort_keys=True, ensure_ascii=False)

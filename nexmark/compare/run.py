@@ -51,7 +51,7 @@ class ComparePlan:
     pairs: int = 3
     memory_mb: int = 4096
     seed: int = 0
-    compression: str = "lz4"
+    compression: str = "none"
     cores: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -125,10 +125,10 @@ def _engines(
                 cluster = Cluster(flink_home(), folder / "flink", cores=cores, memory_mb=plan.memory_mb)
                 engines[name] = Flink(settings, stack.enter_context(cluster), plan.partitions)
             else:
-                step(f"looking for {name} (its environment is made the first time)")
-                home = python_home(name)
                 if not program_of(name).is_file():
                     raise RunFailed(f"there is no program yet that runs ordinary jobs by {name}: {program_of(name)}")
+                step(f"looking for {name} (its environment is made the first time)")
+                home = python_home(name)
                 engines[name] = PythonPeer(name, settings, home, folder / name, plan.partitions, cores)
         except (MissingDependency, Unreachable, RunFailed) as error:
             missing[name] = str(error)
