@@ -27,6 +27,8 @@ METADATA_VERSION = 7
 """The first that tells leaders' epochs."""
 EPOCH_ENDS_VERSION = 3
 Address = tuple[str, int]
+PartitionName = tuple[str, int]
+"""Topic in the broker's words, and partition."""
 Room = Callable[[int], memoryview]
 """Gives a buffer of at least so many bytes for an answer."""
 

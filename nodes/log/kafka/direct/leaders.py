@@ -15,6 +15,7 @@ from nodes.log.kafka.direct.connection import (
     Cluster,
     EpochEnd,
     Lost,
+    PartitionName,
     Wire,
     fetch_cluster,
     fetch_epoch_ends,
@@ -23,8 +24,6 @@ from nodes.log.kafka.direct.security import Dialer
 
 CONNECT_S = 3.0
 """For a connection, and for each answer: a broker that stands still is passed over, and asked longer later."""
-PartitionName = tuple[str, int]
-"""Topic in the broker's words, and partition."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,16 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nodes.log.kafka.direct.connection import METADATA, METADATA_VERSION, PRODUCE, Cursor, Lost, Wire, text
+from nodes.log.kafka.direct.connection import (
+    METADATA,
+    METADATA_VERSION,
+    PRODUCE,
+    Cursor,
+    Lost,
+    PartitionName,
+    Wire,
+    text,
+)
 from nodes.log.kafka.direct.record_batch import Producer
 
 INIT_PRODUCER_ID = 22
@@ -20,8 +29,6 @@ _ALL_REPLICAS, _NOBODY = -1, -1
 _NOT_YET = frozenset([7, 14, 15, 16])
 """Too late, numbers are being fetched from the controller, nobody gives them out: to be asked again."""
 _PAUSE_S = 0.02
-PartitionName = tuple[str, int]
-"""Topic in the broker's words, and partition."""
 
 
 @dataclass(frozen=True, slots=True)

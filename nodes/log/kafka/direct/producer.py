@@ -16,11 +16,11 @@ from confluent_kafka import KafkaError
 from nodes.compiled.loading import Compiled
 from nodes.log.contract import LogUnavailable
 from nodes.log.kafka.direct import leaders
-from nodes.log.kafka.direct.connection import Address, Lost, Wire
+from nodes.log.kafka.direct.connection import Address, Lost, PartitionName, Wire
 from nodes.log.kafka.direct.in_flight_batches import UNKNOWN_TOPIC, Track, shared_out
 from nodes.log.kafka.direct.leaders import Finder, Found, Wanted, addresses, find
 from nodes.log.kafka.direct.opening import Opened
-from nodes.log.kafka.direct.produce_requests import WANTED, PartitionName, Taken, send_batches, taken
+from nodes.log.kafka.direct.produce_requests import WANTED, Taken, send_batches, taken
 from nodes.log.kafka.direct.record_batch import Batch, BatchWriter, UnsentRecords
 from nodes.log.kafka.direct.security import Dialer
 from nodes.log.kafka.errors import Connection
@@ -262,9 +262,10 @@ class BatchSender(Sender):
     def _request(self, address: Address, batches: list[tuple[Track, Batch]]) -> None:
         line = self._lines.get(address)
         requests = [((track.name, track.partition), batch.data) for track, batch in batches]
-        number = None if line is None else send_batches(line.wire, requests, int(ANSWER_S * 1000))
-        if line is None or number is None or isinstance(number, Lost):
-            for track, batch in batches:  # lost with this request, or with the one before it
+        lost = Lost("with the request before")
+        number = lost if line is None else send_batches(line.wire, requests, int(ANSWER_S * 1000))
+        if line is None or isinstance(number, Lost):
+            for track, batch in batches:
                 track.lost([batch])
             if line is not None:
                 self._drop(address, line)
