@@ -243,7 +243,7 @@ class Context:
     def external(
         self, function: str | Callable[..., Any], arguments: Any = None, *, timeout_s: float = 30.0
     ) -> Awaitable[Any]:
-        """Call a external function, which the program declares in ``externals``; ``await`` its result.
+        """Call an external function, which the program declares in ``externals``; ``await`` its result.
 
         It is called as ``function(key, ...)`` with an idempotency key. The transaction ends here, and once the result
         is logged runs anew from its beginning with it, on the state of that time. A result that is logged is never

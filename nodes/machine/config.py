@@ -16,8 +16,8 @@ class NodeConfig:
     """The parameters of a node at its start. Times in ms.
 
     ``expected`` nodes are waited for (at most ``expect_ms``) before the first claim, so that a fleet that starts
-    together does not hand partitions about. ``replicas``: replicas of each partition in all, the same for every node of
-    a fleet; a standby publishes what the claim holder is late with by ``standby_after_ms``.
+    together does not hand partitions about. ``replicas`` of each partition in all, the owner included, are the same
+    for every node of a fleet; a standby publishes what the claim holder is late with by ``standby_after_ms``.
 
     Every ``merged_checkpoint_interval_ms`` (0: never) some node saves a merged checkpoint and, if it ``trims``, deletes
     what nobody needs any more of the job's own topics. After a silence of ``forget_after_ms`` a member has left.

@@ -3,7 +3,7 @@
 Two rules for this file: bytes from outside fail here and nowhere later, as ``BadMessage``; a message is a value and
 knows nothing of what it does. The envelope is one byte of format version, the CRC-32 of version and payload (4 bytes,
 big-endian), and the payload in MessagePack. These five bytes mean the same in every version, so that damage is never
-taken for new ones.
+taken for a newer version.
 
 A damaged message is the same for every reader, so all ignore it and still agree. One of a *newer version* is not: an
 older node that skipped it on the control topic would fold another state than its peers. It must stop instead

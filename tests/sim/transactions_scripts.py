@@ -97,7 +97,7 @@ def make_program(partitions: int = 3, limits: Limits | None = None) -> Program:
 
 
 class Scripts:
-    """Draws scripts; ``keys`` in all, fewer are hotter. ``external``: some call functions of the external."""
+    """Draws scripts; ``keys`` in all, fewer are hotter. ``external``: some make external calls."""
 
     def __init__(self, draw: Random, keys: int, *, external: bool = False) -> None:
         self._external = external

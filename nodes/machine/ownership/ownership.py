@@ -176,7 +176,7 @@ class Ownership:
             return [f.ClaimLost(claim.partition, claim.node, claim.version, state.owner)]
         made: list[Fact] = []
         self.changes += 1
-        if claim.node not in self._members:  # declared gone by others while it was silent: a claim is a heartbeat
+        if claim.node not in self._members:  # declared gone by others while it was silent: it claims, so it lives
             made.append(self._joins(claim.node, -1, self.node_incarnation(claim.node) + 1))
         previous, state.owner, state.version, state.released_to = state.owner, claim.node, claim.version, None
         state.deaths += previous not in (None, claim.node)

@@ -51,7 +51,7 @@ class NodeLog(Log):
         self._trimmed = trimmed
         self._reached: dict[TopicPartition, int] = {}
         self._cut: dict[TopicPartition, int] = {}
-        self._acknowledged: dict[TopicPartition, int] = {}
+        self._written: dict[TopicPartition, int] = {}
         self._sequence_lost: set[TopicPartition] = set()
 
     def was_cut(self, where: TopicPartition, end: int, *, knows_sequences: bool) -> None:
@@ -61,7 +61,7 @@ class NodeLog(Log):
         """
         if self._reached.get(where, 0) > end:
             self._cut[where] = end
-        if knows_sequences and self._acknowledged.get(where, 0) > end:
+        if knows_sequences and self._written.get(where, 0) > end:
             self._sequence_lost.add(where)
 
     def _check_truncated(self, where: TopicPartition, offset: int) -> None:
@@ -104,7 +104,7 @@ class NodeLog(Log):
             return Appended(self._log.end_offset(topic, partition), len(values), 0)
         values = self._meddler.rotted(topic, values)
         done = self._log.append(topic, partition, values, headers=headers, keys=keys)
-        self._acknowledged[where] = done.first_offset + done.count
+        self._written[where] = done.first_offset + done.count
         arrived()
         self._meddler.after_append(topic, partition, done)
         return done

@@ -207,7 +207,7 @@ class TestRead:
         assert (len(chunk), chunk.values, chunk.offsets.tolist(), chunk.next_offset) == (0, [], [], 2)
 
     @pytest.mark.parametrize("offset", [-1, 3, 10**12])
-    def test_external_calls_is_refused_with_what_is_there(self, log: Log, offset: int) -> None:
+    def test_an_offset_out_of_range_is_refused_with_what_is_there(self, log: Log, offset: int) -> None:
         log.append("t", 0, [b"a", b"b"])
         with pytest.raises(OffsetOutOfRange, match=rf"'t' partition 0: .*offset {offset}; .* 0 to 1"):
             log.read("t", 0, offset)

@@ -75,7 +75,7 @@ def test_two_thieves_of_one_partition_leave_one_owner_and_one_answer(case: str, 
     for seed in range(MOST_SEEDS):
         if rivals and seed >= SEEDS:
             break
-        # No checkpoint is a heartbeat by chance, and claims are on their way for long enough to cross each other.
+        # No checkpoint says that a node lives, and claims are on their way for long enough to cross each other.
         arrival = 0.1 if seed % 2 else 0.03
         world = fleet(
             case, replicas, seed=seed, checkpoint_interval_ms=3000, merged_checkpoint_interval_ms=0, arrival=arrival

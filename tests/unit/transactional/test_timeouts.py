@@ -171,5 +171,5 @@ def test_a_commit_of_one_who_has_not_left_it_out_stops_who_finds_it() -> None:
     hanging.check(msgspec.structs.replace(made, without=[7, 8]), 3)  # more will be read
 
 
-def test_external_calls_of_a_function_there_is_nothing_to_interrupt() -> None:
+def test_where_no_function_runs_there_is_nothing_to_interrupt() -> None:
     assert step_of(sys._getframe()) is None
