@@ -354,7 +354,7 @@ class ColumnsOf(KeyedMap[K, IE, IV, KeyedView[K, IV]]):
         except Unfit:
             return KeyedView(None, self._read())
         if columns is None:
-            return KeyedView(None)
+            return KeyedView(None, {})
         return KeyedView(columns.copy() if columns is self._columns else columns)
 
 

@@ -84,10 +84,12 @@ class IntIndex:
 
         One that comes twice among them, which no caller means, is added as the next higher one that is free.
         """
+        if not len(keys):
+            return
         begin, self.count = self.count, self.count + len(keys)
         self._keys = with_room(self._keys, self.count)
         self._keys[begin : self.count] = keys
-        if self._low is not None and self._table is not None and len(keys):
+        if self._low is not None and self._table is not None:
             if self._place_apart(self._table, self._low, begin):
                 return
             self._table = None

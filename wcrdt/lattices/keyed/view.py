@@ -25,8 +25,9 @@ class KeyedView(Mapping[K, V]):
     __slots__ = ("_columns", "_dict", "_sorted")
 
     def __init__(self, columns: KeyedColumns | None, entries: dict[K, V] | None = None) -> None:
-        self._columns = columns  # of nobody else
-        self._dict = entries if columns is not None or entries is not None else {}
+        """One of both, which no one else changes."""
+        self._columns = columns
+        self._dict = entries
         self._sorted: tuple[Keys, Indices] | None = None
 
     def _ordered(self, columns: KeyedColumns) -> tuple[Keys, Indices]:
