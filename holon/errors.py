@@ -71,8 +71,8 @@ def refuse_returned(outcome: object, name: str) -> NoReturn:
 class UserFunctionError(HolonError):
     """The job's own code raised. The message is one line: what raised which exception, and where.
 
-    Args: ``at`` is where: an offset, some offsets, or a window; ``what`` of the job's code it was; ``offset`` is the
-    (first) input offset, None on the window track; ``topic`` and ``record``: the input, and the record at that offset.
+    Args: ``at`` is where: an offset, some offsets, or a window; ``what`` of the job's code it was. ``offset`` is the
+    (first) input offset, None on the window track. ``topic`` and ``record``: the input, and the record at that offset.
 
     ``details``: the beginning of the record and the user's own frames; ``trace``: the traceback with Holon's frames.
     """

@@ -178,8 +178,8 @@ class Job(Generic[E]):
     def droppable_through(self, answered: Position, watermark_ms: int) -> int:
         """The window end in ms up to which windows can be dropped: no track of any partition reads them again.
 
-        Args: both are minima over the *durable checkpoints* of all partitions, from where any of them may be replayed:
-        ``answered`` the window tracks' (window end, stage), ``watermark_ms`` the record tracks' watermark.
+        Args: both are minima over the *durable checkpoints* of all partitions, from where any of them may be replayed.
+        ``answered``: the window tracks' (window end, stage); ``watermark_ms``: the record tracks' watermark.
         """
         end_ms, stage = answered
         # Handlers run again at this end or later, and read back from there.

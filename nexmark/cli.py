@@ -88,9 +88,9 @@ def run(
 ) -> None:
     """Fill a topic, run the query on a fleet of node processes, kill some, read the results, prove them.
 
-    Without --log-dir the log is a temporary folder; with --log kafka the run has topics of its own, which are deleted
-    after it unless the setting log.prefix names them, and without --bootstrap the broker of this machine is used.
-    Exit code 0: done and, where asked for, proven exact.
+    Without --log-dir the log is a temporary folder. With --log kafka the run has topics of its own, which are deleted
+    after it unless the setting log.prefix names them. Without --bootstrap the broker of this machine is used. Exit code
+    0: done and, where asked for, proven exact.
     """
     from nexmark.runs.execute import execute
     from nexmark.runs.progress import shown

@@ -1,8 +1,9 @@
-"""External calls: how a transaction asks for one, and how what came of it is logged and found again.
+"""External calls: how a transaction requests one, and how its result is logged and found again.
 
-A transaction that asks ends there, without effect. Its *asking* is decided like an exception, and the owner of its
-root's partition makes the call and logs a *continuation*: the same request with the answers so far, under the TID and
-the time of the first run. The first continuation of a step on the log counts; then the transaction runs anew.
+A transaction that requests one ends there, without effect. Its *asking* is decided like an exception, and the owner of
+its root's partition makes the call and logs a *continuation*. That is the same request with the answers so far, under
+the TID and the time of the first run. The first continuation of a step on the log counts. Then the transaction runs
+anew.
 """
 
 from __future__ import annotations

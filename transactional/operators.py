@@ -37,9 +37,9 @@ def _hash(text: str) -> int:
 class Limits:
     """Of one transaction, counted in operations, so that all nodes agree.
 
-    ``max_calls`` of its whole call graph; ``max_depth`` of calls within calls, and of queued calls that queue calls;
-    ``max_value_bytes`` of one argument list, result or state value; ``max_bytes`` of all that its calls hand over and
-    give back, and of all that it writes; ``max_steps``: reads, writes and scans of one call; ``max_externals``: the
+    ``max_calls`` of its whole call graph; ``max_depth`` of calls within calls, and of queued calls that queue calls.
+    ``max_value_bytes`` of one argument list, result or state value; ``max_bytes`` of all arguments and results of its
+    calls, and of all that it writes. ``max_steps``: reads, writes and scans of one call. ``max_externals``: the
     external calls of one transaction, each of which makes it run anew.
     """
 

@@ -20,11 +20,11 @@ class Lattice(ABC, Generic[E, V]):
     """A join-semilattice value with delta mutators and canonical bytes.
 
     An instance is also its own schema: ``bottom()`` and ``from_wire()`` give values of the same shape (the `k` of a
-    TopK, the inner lattice of a map), so a job is declared with an instance (Holon, Table 1: ``WCRDT { zero: Type }``).
+    TopK, the inner lattice of a map). So a job is declared with an instance (Holon, Table 1: ``WCRDT { zero: Type }``).
 
-    Laws, checked by ``wcrdt.laws`` for every type: merge is commutative, associative and idempotent, ``bottom`` is its
-    unit, ``a.leq(b)`` iff merging a into b changes nothing, mutators only inflate, merging the returned delta into the
-    state before the call gives the state after it, and equal values have equal canonical bytes.
+    Laws, checked by ``wcrdt.laws`` for every type: merge is commutative, associative and idempotent, and ``bottom`` is
+    its unit. ``a.leq(b)`` iff merging a into b changes nothing. Mutators only inflate, and merging the returned delta
+    into the state before the call gives the state after it. Equal values have equal canonical bytes.
 
     ``actor`` names who inserts: the runtime passes one number for each partition and track, so that counts of two
     partitions add up instead of hiding each other. Types that need no actor ignore it.

@@ -2,7 +2,7 @@
 
 States are drawn as they can really come about: each actor has one history, written at its own replica, and a replica
 has merged some prefix of each history. Two states that were not reached like this (an actor that counted to 3 here and
-to 5 there, independently) need not be mergeable, and most counters would look broken on them.
+to 5 there, independently) need not be mergeable. Most counters would seem broken on them.
 
 Needs hypothesis, which is imported only when a check runs.
 """
@@ -45,10 +45,11 @@ def check_laws(
 ) -> None:
     """Check all laws of ``Lattice`` on random reachable states of the shape of ``zero``.
 
-    Commutative, associative and idempotent merge with ``bottom`` as unit; ``merge`` tells the truth about change and
-    neither changes nor aliases the other; ``leq`` is merge's order; mutators inflate; deltas give the state after;
-    ``insert_many`` equals inserts, in every form of column; a refused element changes nothing; equal values have equal
-    bytes and only they; the codec gives the value back and takes nothing that it could not have written.
+    Merge is commutative, associative and idempotent, with ``bottom`` as unit. ``merge`` returns whether it changed
+    anything, and neither changes nor aliases the other; ``leq`` is merge's order. Mutators inflate; deltas give the
+    state after. ``insert_many`` equals inserts, in every form of column; a refused element changes nothing. Equal
+    values have equal bytes and only they. The codec gives the value back and takes nothing that it could not have
+    written.
 
     Args: ``elements`` draws what is inserted (it may draw elements that are refused, but not only such);
     ``max_examples`` None leaves it to hypothesis's profile.

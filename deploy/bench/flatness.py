@@ -2,10 +2,10 @@
 
     .venv/bin/python deploy/bench/flatness.py [--query q7] [--events 100000000] [--out runs/flatness]
 
-One node process with all that it does in production, on the embedded log, but for its input: batches of 20,000 events
-that are made on the fly (a pool of real ones with new times; what that costs is taken off). So the cost of reading
-them from a log is not in it, and no disk has to hold 33 GB. About 1.5 minutes for 100 M on a quiet machine. Exit code 1
-if a record was lost. Writes flatness.json, flatness.md and flatness.svg.
+One node process with all that it does in production, on the embedded log, but for its input. That is batches of 20,000
+events, made on the fly from a pool of real ones with new times; their cost is taken off. So the cost of reading them
+from a log is not in it, and no disk has to hold 33 GB. About 1.5 minutes for 100 M on a quiet machine. Exit code 1 if a
+record was lost. Writes flatness.json, flatness.md and flatness.svg.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 
     .venv/bin/python deploy/bench/idle.py [--seconds 30] [--logs embedded,kafka] [--settle 10]
 
-Each job gets a little to do first (a call that is answered; 100 records in four partitions), then nothing comes in for
-``--settle`` seconds, and then CPU time of the node processes is counted. The broker's is told beside it. ``rest`` is
-what everything else on the machine took, in cores. Writes idle.json and idle.md.
+Each job gets a little to do first (a call that is answered; 100 records in four partitions). After ``--settle`` seconds
+without input the CPU time of the node processes is counted. The broker's is given beside it. ``rest`` is what
+everything else on the machine took, in cores. Writes idle.json and idle.md.
 """
 
 from __future__ import annotations

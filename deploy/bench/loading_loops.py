@@ -2,8 +2,8 @@
 
     python deploy/bench/loading_loops.py [--rounds N] [--json]
 
-Each round starts a process for either, both with warm caches: CPU seconds and the memory that is resident at the end,
-of a process that has imported numpy (``nothing``) and then has all loops ready to be called. Medians.
+Each round starts a process for either, both with warm caches. Measured are CPU seconds and the resident memory at the
+end, of a process that has imported numpy (``nothing``) and then has all loops ready. Medians.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 Holon, section 5.3: the rate begins low and grows by --factor every --step seconds; the throughput is the highest of any
 step. Record batches are made once (JSON, one event a record, not compressed) and then only copied, by a thread that
-takes a small part of a core; producer, broker and nodes share the machine's cores. Of each ramp is told what ended it:
+takes a small part of a core. Producer, broker and nodes share the machine's cores. Of each ramp is given what ended it:
 ``nodes`` (more arrived on the log than they took), ``producer`` (not more arrived than they could take), ``events``
 (there were no more). Writes ramp.json, ramp.md and ramp.svg. About 20 s for each query and number of nodes, a minute
 before, and 350 bytes an event in the temporary folder, twice: 11 GB, best on a memory disk.

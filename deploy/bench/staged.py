@@ -3,8 +3,8 @@
     .venv/bin/python deploy/bench/staged.py [--windows 500,1000,2000,4000] [--partitions 3]
 
 A job whose handlers of complete windows write into windows of stage 1 (``staged``; ``ordered`` with a Local that
-handlers of both stages use), and one without stages, each without any log: all partitions but one have read their
-input, then the last one ends. Each delta of a partition costs a round trip on a log. Writes staged.json and staged.md.
+handlers of both stages use), and one without stages. Neither has a log. All partitions but one have read their input,
+then the last one ends. Each delta of a partition costs a round trip on a log. Writes staged.json and staged.md.
 """
 
 from __future__ import annotations

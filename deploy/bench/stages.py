@@ -3,11 +3,11 @@
     .venv/bin/python deploy/bench/stages.py [--queries q0,q4,q7,q7max] [--events 4000000] [--log embedded|kafka]
                                             [--out runs/stages]
 
-One node process with all that it does in production; its main thread is sampled at every tick of CPU time (some
-milliseconds, by the kernel; nodes/profiling/sampling.py), and each sample counts for the stage of the innermost
-function that belongs to one. The least that a stage can cost is what its work alone costs in a tight loop on the same
-records. On Kafka a broker is started on the same machine, and its CPU time is a row of its own. About 20 s a query.
-Writes stages.json, stages.md, and for each query QUERY.svg (flame graph) and QUERY.folded.
+One node process with all that it does in production. Its main thread is sampled at every tick of CPU time (some
+milliseconds, by the kernel; nodes/profiling/sampling.py). Each sample counts for the stage of the innermost function
+that belongs to one. The least that a stage can cost is what its work alone costs in a tight loop on the same records.
+On Kafka a broker is started on the same machine, and its CPU time is a row of its own. About 20 s a query. Writes
+stages.json, stages.md, and for each query QUERY.svg (flame graph) and QUERY.folded.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     .venv/bin/python deploy/bench/takeover.py [--rate 10000] [--seconds 20] [--runs 3] [--replicas 1 2] [--healthy]
 
 Each run is `holon nexmark run q0` (a result for every bid, so that a gap cannot hide between windows) with one kill in
-the middle, on the embedded log; with --healthy there is none, and what counts is how many results were written twice.
+the middle, on the embedded log. With --healthy there is none, and the number of results that were written twice counts.
 The delay is `longest_delay_ms` of the command's JSON: the longest gap between results that contains the kill, beyond
 the longest gap of the same run that contains none. Every run is proven by the plain oracle.
 """

@@ -1,8 +1,8 @@
 """Whether what is stored fits the types that the code has now: by name, what differs, and what that would do.
 
 A field that is added with a default fits, and so does a type that holds all that the old one held. Anything else is a
-``Misfit``: one that can be decoded changes values in silence, so somebody has to say that it is meant; one that cannot
-be decoded is never gone on with.
+``Misfit``: one that can be decoded changes values in silence, so the operator has to confirm it. State that cannot be
+decoded is refused.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The user's code that the results of a job or program follow from: every definition that is reached, by name.
 
-From the functions that the runtime calls on: functions that they call, globals and constants that they name, closures,
-defaults, decorators, classes with their bases and members, types with their fields, and modules that they import.
-Libraries count by name and version. Nothing here depends on hash seeds, addresses, paths or line numbers.
+The walk begins at the functions that the runtime calls. It reaches functions that they call, globals and constants that
+they name, closures, defaults and decorators. It reaches classes with their bases and members, types with their fields,
+and imported modules. Libraries count by name and version. Nothing here depends on hash seeds, addresses, paths or line
+numbers.
 """
 
 from __future__ import annotations

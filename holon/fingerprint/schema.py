@@ -20,9 +20,9 @@ _RECORDS = (mi.StructType, mi.DataclassType, mi.TypedDictType, mi.NamedTupleType
 class Shape(msgspec.Struct, frozen=True, omit_defaults=True):
     """``kind``: ``int``, ``list``, ``dict``, ``record`` (a map of fields), ``row`` (an array of fields) and so on.
 
-    ``arguments`` are those of a container or union; ``values`` those of an enum or literal, as text; ``limits`` what
-    values are checked against; ``closed``: fields that are not known are an error; ``sparse``: a field that has its
-    default is not stored.
+    ``arguments`` are those of a container or union; ``values`` those of an enum or literal, as text; ``limits`` are the
+    bounds of values. ``closed``: fields that are not known are an error. ``sparse``: a field that has its default is
+    not stored.
     """
 
     kind: str

@@ -22,9 +22,9 @@ T = TypeVar("T")
 class Context:
     """One for each partition; ``offset`` and ``timestamp_ms`` (event time) describe the record in hand.
 
-    In an ``on_window`` handler ``offset`` is -1 and ``timestamp_ms`` the last one inside of the window (its end - 1, as
-    in Flink; of the global window the last time that can be inserted), so that what is inserted with it goes to the
-    same window of a later stage. In a batch function both are -1: rows have offsets and times of their own.
+    In an ``on_window`` handler ``offset`` is -1 and ``timestamp_ms`` the last one inside of the window: its end - 1, as
+    in Flink. For the global window it is the last time that can be inserted. So an insert with it goes to the same
+    window of a later stage. In a batch function both are -1: rows have offsets and times of their own.
     """
 
     __slots__ = ("_handles", "_outbox", "_scope", "offset", "partition", "partitions", "timestamp_ms")

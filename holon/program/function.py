@@ -64,8 +64,8 @@ def on_window(state: Any, *, scope: HandlerScope = "partition") -> Callable[[F],
     """Run the method when a window of ``state`` is complete: the checkpointable continuation (Holon, section 3.3).
 
     It is called as ``handler(self, window, ctx)``, window after window in the order of their ends, and once for each
-    partition; with the scope "global" only on the partition that is responsible for the window (a global result).
-    It may be ``async`` to await the values of windows that end no later than the one it runs for.
+    partition. With the scope "global" it is called only on the partition that is responsible for the window (a global
+    result). It may be ``async`` to await the values of windows that end no later than the one it runs for.
     """
 
     if scope not in get_args(HandlerScope):

@@ -46,7 +46,7 @@ class Scope:
     """State of one partition and the position of the code that runs on it.
 
     ``entered_ms`` is the watermark before the record in hand, ``next_watermark_ms`` the one after it, and
-    ``watermark_ms`` the one that lateness is judged by: an await inside of the record moves it from one to the other.
+    ``watermark_ms`` the one that lateness is judged by. An await inside of the record moves it from one to the other.
 
     ``gathered``: the inserts of records since they were applied last. ``wrote``: the record in hand has written into a
     window itself.

@@ -1,6 +1,6 @@
 """State declarations (Holon, Table 1): WCRDT, WLocal and Local.
 
-A declaration is made once, as a class attribute of a processing function or as a module-level name; inside a running
+A declaration is made once, as a class attribute of a processing function or as a module-level name. Inside a running
 function the same name gives the handle of the partition that is being processed.
 """
 
@@ -106,8 +106,8 @@ class Local(State, Generic[T]):
         type: its type, where it is not written as above.
         track: who uses it: ``"record"`` (``process``) or ``"window"`` (``on_window`` handlers).
         stage: of a job with stages, the one whose handlers alone use it (those of windows of that stage's states).
-            Without it handlers of all stages may, and then windows are answered one end after the other, each at the
-            cost of a round trip on the log for each stage.
+            Without it handlers of all stages may. Then windows are answered one end after the other, each at the cost
+            of a round trip on the log for each stage.
         name: needed only outside of a class body.
     """
 

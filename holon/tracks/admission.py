@@ -1,7 +1,7 @@
 """Admission: a run of log records becomes rows with event times and watermarks, sorted into what becomes of each.
 
-Every input record counts exactly once as accepted, filtered, late or dead, record by record (those that are duplicates
-of others do not come here): where the run was cut means nothing.
+Every input record counts exactly once as accepted, filtered, late or dead (duplicates do not come here). Records are
+judged one by one: where the run was cut means nothing.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from wcrdt.windows.assigners import END_OF_TIME_MS
 class AdmissionCounts(msgspec.Struct, array_like=True):
     """How many records became what; ``taken`` = accepted + filtered + late + dead + duplicates.
 
-    ``late_inserts``: how often a closed window of one state refused what an accepted record inserted, since another
-    state has windows that take it; and an answered one what an ``on_window`` handler inserted.
+    ``late_inserts``: how often a closed window of one state refused an insert of an accepted record that windows of
+    another state take. Inserts of an ``on_window`` handler into an answered window count too.
     """
 
     accepted: int = 0

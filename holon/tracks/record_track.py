@@ -49,7 +49,7 @@ class RecordTrack:
     ``events`` is how many events the records up to here hold, counted apart from what became of them.
 
     The position counts records, not offsets of the log: it is the last record's offset + 1 however many offsets without
-    a record follow, so that all owners of the partition name the same prefix by the same position.
+    a record follow. So all owners of the partition name the same prefix by the same position.
     """
 
     def __init__(

@@ -87,10 +87,9 @@ class WindowPart(msgspec.Struct, array_like=True, frozen=True):
 class Snapshot(msgspec.Struct, array_like=True, frozen=True):
     """State of one partition at a record boundary.
 
-    ``output_ends`` is set by the node when it checkpoints: the end offsets of the output partitions at which
-    everything before this snapshot was acknowledged, so that a new owner scans only what comes after.
-    ``known_ends``: how far they went when it was saved, and all of its results with them; a log that ends before has
-    lost some.
+    ``output_ends`` is set by the node when it checkpoints. It holds the end offsets of the output partitions at which
+    everything before this snapshot was acknowledged. So a new owner scans only records after them. ``known_ends``: how
+    far they went when it was saved, and all of its results with them; a log that ends before has lost some.
     """
 
     partition: int

@@ -1,7 +1,7 @@
 """The task of one partition: both tracks, their outputs and deltas, and the snapshot that they come back from.
 
-Pure: fed with records and the replica's progress, it gives outputs, deltas and snapshots; who moves these about is
-the node's business (Holon, section 4.3: "executes a piece of work for a partition from some index").
+Pure: fed with records and the replica's progress, it gives outputs, deltas and snapshots. Sending and saving these is
+the node's part (Holon, section 4.3: "executes a piece of work for a partition from some index").
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from wcrdt.windows.assigners import END_OF_TIME_MS
 class PartitionTask:
     """Runs a job on one partition.
 
-    Args: ``partitions`` of the input; ``output_partitions`` by output name (for outputs that route by key);
-    ``start_offset`` where a task without a snapshot begins; ``upstream`` as in ``Duplicates``; ``live_guard_ms`` as in
+    Args: ``partitions`` of the input; ``output_partitions`` by output name (for outputs that route by key).
+    ``start_offset``: where a task without a snapshot begins. ``upstream`` as in ``Duplicates``; ``live_guard_ms`` as in
     ``Admission``.
     """
 

@@ -140,8 +140,8 @@ class WindowTrack:
     def _complete_through(self, stage: int) -> int:
         """Windows of a stage's states that end at or before this can be read here.
 
-        A partition that was taken over may have published more than its new owner has processed so far: what is
-        private to it is complete only when the record track has come as far again.
+        A partition that was taken over may have published more than its new owner has processed so far. Its private
+        windows are complete only when the record track has come as far again.
         """
         if stage > 0:
             # All have answered the stage before, and this partition too: another incarnation may have published more.

@@ -35,8 +35,8 @@ class PythonHome:
 def python_home(name: str, cache: Path | None = None, peers: Path = PEERS) -> PythonHome:
     """Find the peer's environment, or make it (a minute; Pathway's is 1.2 GB). Safe to call at once.
 
-    Raises ``MissingDependency`` without the source tree or where the peer does not start on this machine,
-    ``Unreachable`` where its packages cannot be fetched or are not those that the peer's folder asks for.
+    Raises ``MissingDependency`` without the source tree, or where the peer does not start on this machine.
+    Raises ``Unreachable`` where its packages cannot be fetched or are not those that its folder locks.
     """
     peer = peers / name
     wanted = peer / "requirements.txt"

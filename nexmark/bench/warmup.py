@@ -1,7 +1,7 @@
 """Broker traffic before anything is measured: its virtual machine compiles what it does, and takes cores for that.
 
-The same for all engines and of none: two processes read the filled topic again and again, one with the sizes that
-Kafka's Java clients ask for, one with Holon's, and small batches go to a topic beside it and are read there.
+The same for all engines and of none: two processes read the filled topic again and again. One asks for the sizes of
+Kafka's Java clients, one for Holon's. Small batches go to a topic beside it and are read there.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Generated events as typed Arrow columns.
 
-Atoms are what one record of a log holds of them: a dense union of persons, auctions and bids, each with columns of its
-own, so that none has room for another. Tables have one struct column a kind, null where the event is of another kind;
-values under a null struct are zeros and empty texts, so that columns of integers need no mask of their own.
+A record of a log holds one record batch of them: a dense union of persons, auctions and bids, each with columns of its
+own. Tables have one struct column a kind, null where the event is of another kind. Values under a null struct are zeros
+and empty texts, so that columns of integers need no mask of their own.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `pow` may differ in the last bit between maths libraries, and a price would then differ between machines. So the curve
 is a table of 2**16 + 1 points in fixed point, made by integer square roots and products, with linear interpolation
-between them: within 6e-9 (relative) of the exact curve, so a price differs from the exact one by a cent at most.
+between them. It is within 6e-9 (relative) of the exact curve, so a price differs from the exact one by a cent at most.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Strings of the generator: pools of random characters, and the channels with their URLs.
 
-Deviation: the reference draws names and descriptions character by character; here every string is a random substring of
-a seeded pool of 1 MiB whose characters have the same distribution (which the reference does for `extra` only). Each
-string alone is distributed as there; long strings of one stream may overlap.
+Deviation: the reference draws names and descriptions character by character. Here every string is a random substring of
+a seeded pool of 1 MiB whose characters have the same distribution (as the reference does for `extra` only). Each string
+alone is distributed as there; long strings of one stream may overlap.
 """
 
 from __future__ import annotations

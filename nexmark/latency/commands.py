@@ -67,8 +67,9 @@ def latency(
 ) -> None:
     """Measure the latency of windowed results at a steady rate.
 
-    From the append of the record that closes a window (the latest, over partitions, of the first record past its end)
-    to the append of the result; both times are the log's own. Exit code 1 if a result is wrong.
+    A delay lasts from the append of the record that closes a window to the append of the result. The closing record is
+    the latest, over partitions, of the first record past its end. Both times are the log's own. Exit code 1 if a result
+    is wrong.
     """
     from nexmark.latency.plan import LatencyPlan
     from nexmark.latency.plot import check_plot, plot_latency

@@ -1,8 +1,8 @@
 """Atoms of Arrow for both oracles: the events of a record as plain values, by code that the engine does not share.
 
-A record is dead as a whole (one event) unless it is an Arrow stream of one batch with all columns that the query needs,
-of the right types, in little-endian order. The events are a dense union ``event``, or a struct for each kind beside
-``event_type``.
+A record is dead as a whole (one event) unless it is an Arrow stream of one batch in little-endian order. It has all
+columns that the query needs, of the right types. The events are a dense union ``event``, or a struct for each kind
+beside ``event_type``.
 """
 
 from __future__ import annotations

@@ -152,8 +152,8 @@ def q8(records: Iterable[Accepted], _: int) -> Iterator[Row]:
 def q7(records: Iterable[Accepted], _: int) -> Iterator[Row]:
     """The bids at the highest price of their window; ties all come out.
 
-    The official join takes both borders of the window: a bid exactly at a window's end matches that window too, if its
-    price is that window's maximum (which is taken over the window's own bids).
+    The official join takes both borders of the window. So a bid exactly at a window's end matches that window too, if
+    its price is the maximum of the window's own bids.
     """
     highest: dict[int, int] = {}
     candidates: dict[int, list[Accepted]] = defaultdict(list)

@@ -20,8 +20,9 @@ PARSED = (
     "bidder bigint, price bigint, id bigint, category bigint, seller bigint, expires_ms bigint, date_time string, "
     "extra string, name string"
 )
-"""Columns of what is parsed; ``place`` is that in an atom, or 0; ``kind`` is null for a dead record or event, and so is
-every field that the query does not need."""
+"""Columns of parsed records; ``place`` is the row in a record batch, or 0. ``kind`` is null for a dead record or event,
+and so is every field that the query does not need.
+"""
 
 _KIND_NAMES = {0: "person", 1: "auction", 2: "bid"}
 _INTEGERS = ("auction", "bidder", "price", "id", "category", "seller")

@@ -1,9 +1,9 @@
 """The queries of the Spark oracle as SQL, over the view ``accepted``.
 
-Its columns: partition, kind, event_ms, window_end (of the last window that takes the record: of the only one where they
-are tumbling), closed_ms (windows that end then or before were closed when the record came; null: none was), and the
-typed fields of the records, of which ``date_time`` is the text on the wire. ``partitions`` is a view of the partition
-numbers.
+Its columns are partition, kind, event_ms, window_end, closed_ms and the typed fields of the records, of which
+``date_time`` is the text on the wire. window_end is that of the last window that takes the record: of the only one
+where they are tumbling. closed_ms: windows that end then or before were closed when the record came; null: none was.
+``partitions`` is a view of the partition numbers.
 """
 
 from __future__ import annotations

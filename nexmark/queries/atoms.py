@@ -2,7 +2,7 @@
 
 An atom has one column ``event``, a dense union of persons, auctions and bids; or, as older ones, ``event_type`` and a
 struct for each kind. An event is dead unless its kind is 0, 1 or 2, the struct of its kind is there, and the fields
-that the query needs are not null; times are those of the years 1 to 9999. Events of other kinds do not matter.
+that the query needs are not null. Times are those of the years 1 to 9999. Events of other kinds do not matter.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The bytes of a checkpoint file.
 
-Two rules for this file: a damaged file is never taken for a good one, nor for one of a newer release; nothing read
-here can cost more memory than the caller allows.
+Two rules for this file. A damaged file is never taken for a good one, nor for one of a newer release. Reading costs no
+more memory than the caller allows.
 
 Layout, integers big-endian: magic (8), format version (2), checksum (16: BLAKE2b of version and all that follows),
-length (1) and name of the release that wrote it, codec (1), size of the contents (8), then the contents as the codec
-wrote them. Up to the codec everything means the same in every version; version 1 lacks the release.
+length (1) and name of the release that wrote it. Then come codec (1), size of the contents (8), and the contents as the
+codec wrote them. Up to the codec everything means the same in every version; version 1 lacks the release.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Checkpoints in Redis.
 
-Two rules for this file: a value is set once, with NX; what the index lists may be missing (Redis lost it), but what is
-there is always listed, because both change in one transaction.
+Two rules for this file. A value is set once, with NX. A listed value may be missing (Redis lost it), but a value that
+is there is always listed, because both change in one transaction.
 
 Keys: ``PREFIX:checkpoint:{FOLDER}:FILE`` is a value, ``PREFIX:checkpoints:{FOLDER}`` the set of the folder's names.
 """

@@ -1,7 +1,7 @@
 """Where checkpoints are kept: the protocol, and what all kinds of stores share.
 
-Two rules for this file: a value is created once under its name and never changed (conditional create is all that
-folders, clouds and Redis offer alike); what comes back is checked against its name before anybody uses it.
+Two rules for this file. A value is created once under its name and never changed (conditional create is all that
+folders, clouds and Redis offer alike). A value that was read is checked against its name before use.
 """
 
 from __future__ import annotations

@@ -30,8 +30,8 @@ class Monitor:
     """Folds control and heartbeat topics; call ``poll`` now and then.
 
     ``steals`` counts claims of partitions that another node had, since the monitor began. ``failure`` is the text of
-    the failure that stops this run, in the words of the node that met it; ``stop_asked`` and ``superseded`` say that
-    somebody asked all nodes to leave, or started the job's next incarnation.
+    the failure that stops this run, in the words of the node that met it. ``stop_asked``: all nodes were requested to
+    leave; ``superseded``: the job's next incarnation was started.
     """
 
     def __init__(self, log: Log, run: JobRun) -> None:

@@ -1,7 +1,7 @@
 """Restarts the node processes of a fleet that crash, unless that cannot help or has not helped.
 
-Two rules for this file: it knows no clock of its own; a node that left on purpose, or that said in a named error why it
-cannot go on, is never started again, but where it was the log or the store that did not answer.
+Two rules for this file. It knows no clock of its own. A node that left on purpose, or ended with a named error, is
+never started again, unless the log or the store did not answer.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ RESTARTS_A_MINUTE = 3
 LONGEST_PAUSE_S = 30.0
 QUIET_S = 60.0
 ENVIRONMENT = 4
-"""Exit code of a node whose log or store did not answer. A store that has answered once may come back at any
-time: then such a node is started again as often as it takes, after pauses that double, and that is not counted against
-it."""
+"""Exit code of a node whose log or store did not answer. A store that has answered once may come back at any time. Such
+a node is started again as often as it takes, after pauses that double, and these starts are not counted against it.
+"""
 STARTS_IN_VAIN = 5
 """Of each node, while log and store have answered no node of the fleet yet: an address may be wrong."""
 RAN_S = 20.0

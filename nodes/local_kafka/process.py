@@ -157,8 +157,8 @@ def stop(states: Sequence[BrokerState], timeout_s: float, *, in_order: bool = Tr
 def free_port() -> int:
     """A port of this machine that no process has at this moment.
 
-    None of those from which the system gives outgoing connections theirs, if it can be had: one of them, even that of
-    a client that looks for the broker, could take the port while the broker is down.
+    None of those from which the system gives outgoing connections theirs, if it can be had. An outgoing connection,
+    even that of a client of this broker, could take such a port while the broker is down.
     """
     for _ in range(_PORTS_TRIED):
         port = random.SystemRandom().randrange(*_PORTS)

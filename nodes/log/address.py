@@ -12,9 +12,9 @@ from nodes.log.embedded.log import Fsync
 class LogAddress:
     """All that `open_log` needs. ``kafka`` are librdkafka properties, which may hold secrets and are not shown.
 
-    ``url``: ``embedded:PATH``, ``kafka:HOST:PORT[,HOST:PORT...]`` or ``memory:``; ``prefix``: what the names of topics
-    begin with on the Kafka cluster; ``timeout_s``: how long its brokers may not answer; ``connect_timeout_s``: the same
-    of opening the log, None for the 5 s of who waits before a terminal.
+    ``url``: ``embedded:PATH``, ``kafka:HOST:PORT[,HOST:PORT...]`` or ``memory:``; ``prefix``: the beginning of topic
+    names on the Kafka cluster. ``timeout_s``: how long its brokers may not answer; ``connect_timeout_s``: the same of
+    opening the log, None for the 5 s of commands in a terminal.
     """
 
     url: str

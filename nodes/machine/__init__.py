@@ -1,5 +1,5 @@
 """The node as a state machine, pure: control messages, ownership, assignment, failure detection, and the node itself.
 
-Two rules for this room: no clock, thread, randomness, environment or file access (time arrives as an argument); what is
-decided about the fleet is decided by folding the control topic, so that whoever read the same prefix agrees.
+Two rules for this room. It has no clock, thread, randomness, environment or file access (time arrives as an argument).
+Decisions about the fleet are made by folding the control topic, so that nodes that have read the same prefix agree.
 """

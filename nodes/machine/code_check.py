@@ -1,7 +1,7 @@
 """Whether a program may go on with what a job's log holds, its code and the types of its state; for both kinds of job.
 
-Two rules for this file: state that cannot be decoded is never gone on with; what would change values, or results, in
-silence is gone on with by somebody's word, which is on the log from then on.
+Two rules for this file. State that cannot be decoded is refused. Code that would change values, or results, in silence
+is accepted only after the operator's confirmation, which is on the log from then on.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Records at which the job's function ends its process: how the owners of their partition get past them.
 
 Where two owners in a row were taken over from without a word and without getting on, the next one tries its input apart
-first. A record that ends that process is named on the control topic, and is a dead letter on all nodes from then on; or
+first. A record that ends that process is named on the control topic, and is a dead letter on all nodes from then on. Or
 the job fails, and names the record. Rules and reasons: ``docs/design/crashing-functions.md``.
 """
 

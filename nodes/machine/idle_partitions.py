@@ -1,13 +1,14 @@
 """Idle partitions: which of this node's are, and how far a punctuation may take them.
 
-Two rules for this file: only the log says that a partition is idle, asked how far it goes after the silence; others are
-idle where their last word on the broadcast is a punctuation, whatever this node's clock says.
+Two rules for this file. A partition is idle only by its high watermark on the log, requested after the silence.
+Partitions of others are idle where their last delta on the broadcast is a punctuation, whatever this node's clock
+shows.
 
 A silence is measured in *running time* (as failures are): a step counts for at most a third of the timeout. So a node
 that is busy, stopped or starved does not take its own pause for one. Records that are on the log and were not read, for
 whatever reason (other partitions come first, drift is bounded, a fetch is late), show in the log's answer.
 
-A bound no higher than the frontier of the others would be the obvious one: with it two partitions without records hold
+A bound no higher than the frontier of the others would be the obvious one. With it two partitions without records hold
 each other, and with them every window, for ever. Lateness is judged by a partition's own watermark, so going further
 than an idle neighbour costs nobody a record.
 """

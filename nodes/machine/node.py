@@ -92,8 +92,8 @@ class Node:
     def step(self, event: e.Event, now_ms: int) -> list[Effect]:
         """The effects of ``event`` at ``now_ms``, in order.
 
-        The clock is this node's own, of any origin. One that is set back stands still for a moment: intervals are all
-        that it is used for, and waiting an hour for the next heartbeat would cost the node its partitions.
+        The clock is this node's own, of any origin. One that is set back counts as stopped for a moment. It is used for
+        intervals alone, and a wait of an hour for the next heartbeat would cost the node its partitions.
         """
         if self.left is not None:
             return []

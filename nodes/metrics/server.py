@@ -1,6 +1,6 @@
 """The HTTP server of one node: ``/metrics``, ``/healthz``, ``/readyz``. A daemon thread serves it; it only reads.
 
-Two rules for this file: whoever asks from another machine shows the token; a request whose Host is a name that nobody
+Two rules for this file. A request from another machine needs the token. A request whose Host is a name that nobody
 allowed is refused, so that a web page cannot reach a node through its reader's browser (DNS rebinding). Connections and
 their time are bounded before any of that is looked at.
 """

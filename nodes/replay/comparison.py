@@ -1,8 +1,8 @@
 """Does a job give the same twice? Two replays of the beginning of its input, which differ in what must not matter.
 
-The second process has another seed of Python's hashes and another time zone, runs later, draws other random numbers,
-and loses each partition's state now and then, to go on from a checkpoint. The outputs and states of a job from the same
-records must be byte for byte the same: takeovers, duplicates and standbys depend on it.
+The second process has another seed of Python's hashes and another time zone, runs later and draws other random numbers.
+It loses each partition's state now and then, and continues from a checkpoint. The outputs and states of a job from the
+same records must be byte for byte the same: takeovers, duplicates and standbys depend on it.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ class RepeatCheck:
     """Remembers digests of the newest ``capacity`` outputs, about 250 bytes each.
 
     ``differing`` repeats prove a function that is not deterministic. ``unknown`` repeats have no first copy in memory:
-    it was evicted, lies before the reader's saved position, or never existed, which means that an output came after
+    it was evicted, lies before the reader's saved position, or never existed. The last means that an output came after
     a later one of its sequence and was lost. A reader that began at the start and evicted nothing must count none.
     """
 

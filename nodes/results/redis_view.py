@@ -1,7 +1,7 @@
 """The view of results in Redis: how its keys are laid out, and the one script that changes them.
 
-Two rules for this file: results and the position after them change in one step, or not at all; what the view holds
-is what ``nodes/results/view.py`` says, for any order and number of writers.
+Two rules for this file. Results and the position after them change in one step, or not at all. The view holds what
+``nodes/results/view.py`` says, for any order and number of writers.
 
 Keys, all with the topic as hash tag (BASE is ``PREFIX:view:{TOPIC}``):
 
@@ -100,8 +100,8 @@ class RedisView:
     def write(self, results: Sequence[Result], position: dict[str, Any], token: str, keep_windows: int) -> str | None:
         """Take the results in and move the position; the next token.
 
-        None, with nothing changed, if the view does not stand at ``token``: another follower has moved it, an earlier
-        write of this one was done although its answer got lost, or Redis has lost data.
+        None, with nothing changed, if the view is not at ``token``: another follower moved it, an earlier write of this
+        one succeeded without an answer, or Redis lost data.
         """
         following = uuid.uuid4().hex
         arguments: list[Any] = [token, following, json.dumps(position), keep_windows]

@@ -1,6 +1,6 @@
 """Results of completed windows: what a view keeps of an output topic, whatever it is kept in.
 
-Two rules for this file: what a view holds does not depend on the order in which results come, nor on how often; a
+Two rules for this file. The content of a view does not depend on the order in which results come, nor on how often. A
 window is either kept whole or dropped whole.
 
 A result is found by window end and key. Where several outputs of one window have the same key, the last one counts: by

@@ -1,7 +1,7 @@
 """The control topic of a job, read as far as it goes: from the newest checkpoint of it, or from its start.
 
-Two rules for this file: a checkpoint only saves reading, so where none can be used the topic is read from its start;
-where that is gone too, nothing is guessed.
+Two rules for this file. A checkpoint only saves reading, so where none can be used the topic is read from its start.
+Where that is gone too, nothing is guessed.
 """
 
 from __future__ import annotations

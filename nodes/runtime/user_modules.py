@@ -26,8 +26,8 @@ def add_working_directory() -> None:
 def import_user_module(name: str) -> ModuleType:
     """Import a module that the user has named, from the current folder or from what is installed.
 
-    Raises ``UnknownName`` where it is not there, ``ModuleHidden`` where an installed package hides it, or a module of
-    the same folder that it imports; ``ModuleNotFoundError`` where it imports one that is not there.
+    Raises ``UnknownName`` where it is not there, and ``ModuleNotFoundError`` where a module that it imports is not
+    there. Raises ``ModuleHidden`` where an installed package hides it, or a module of the same folder that it imports.
     """
     add_working_directory()
     _check_hidden(name, Path.cwd())

@@ -1,7 +1,7 @@
 """The watchdog: a thread beside the node's loop, for what the loop cannot do while it is inside of a long call.
 
-It gives heartbeats, tells a call of the job's code that never returns from one that is only slow, and notices that
-the process which the node belongs to has gone.
+It sends heartbeats, and distinguishes a call of the job's code that never returns from a slow one. It detects that the
+process to which the node belongs has gone.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ CALLERS += (os.path.join("holon", "tracks", "record_loop.py"),)
 class WatchdogOptions:
     """The guarded process.
 
-    Args: what ``beat`` gives is written to ``topic`` while the loop does not turn; ``hung`` is called with the place
-    and the stack's text when a call of the job's code has made no progress for ``function_timeout_ms``, again and again
-    until it does; ``leave`` is called once when the process ``parent`` (if any) has gone. A node that has waited for
-    ``deaf_after_ms`` for the log to answer one question (``ASKING``) says nothing more until it has: it does not hear
-    what others say either, so nobody is to believe that it works. ``look`` is called at each interval; True: what
-    runs may. ``lock`` is wound at each interval.
+    Args: ``beat`` gives the heartbeat that is written to ``topic`` while the loop does not turn. ``hung`` gets the
+    place and the stack's text when a call of the job's code has made no progress for ``function_timeout_ms``, again and
+    again until it does. ``leave`` is called once when the process ``parent`` (if any) has gone. A node that has waited
+    for ``deaf_after_ms`` for one answer of the log (``ASKING``) sends no heartbeat until the answer. It does not
+    receive the writes of others either, so no other node is to believe that it works. ``look`` is called at each
+    interval; True: what runs may. ``lock`` is wound at each interval.
     """
 
     log: Log

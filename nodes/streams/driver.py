@@ -36,8 +36,9 @@ CHECK_INTERVAL_MS = 20
 LARGE_READ_BYTES = 4 << 20
 """Half of what a read gives at most: beyond it there is probably more."""
 FEW_RECORDS = 30_000
-"""Input of several partitions is processed in one step up to about so much: with 1,000 a backlog costs half as much CPU
-again, and memory of what was read is not used again as soon."""
+"""Input of several partitions is processed in one step up to about so much. With 1,000 a backlog costs half as much CPU
+again, and memory of fetched records is reused later.
+"""
 LONG_STEP_MS = 50
 """Where processing takes longer, results do not wait for the next partition's."""
 
@@ -47,8 +48,8 @@ class Driver:
 
     Writes are sent without waiting for each other (``Log.send``); the node is told when they are acknowledged.
 
-    Args: ``now_ms`` the node's clock; ``crashpoint`` is called with a name at every point at which a crash must be
-    survived; ``report`` gets lines for the operator; ``saver`` saves checkpoints, ``loader`` loads them, ``merger``
+    Args: ``now_ms``: the node's clock. ``crashpoint`` is called with a name at every point at which a crash must be
+    survived; ``report`` gets lines for the operator. ``saver`` saves checkpoints, ``loader`` loads them, ``merger``
     does what merged checkpoints need: one that waits for the store holds up neither the others nor the node.
     ``control_at`` is the offset up to which the node's history holds.
     """

@@ -1,7 +1,7 @@
 """Truncation: the log has lost acknowledged records at the end of a topic, as after an unclean leader election.
 
-Two rules for this file: what results rest on is not lost in silence; whoever notices it writes it to the control
-topic (``Failed``), so that neither another node nor a restart goes on as if nothing had happened.
+Two rules for this file. A loss of records that results rest on is never silent. The node that notices it writes it to
+the control topic (``Failed``), so that neither another node nor a restart goes on as if nothing had happened.
 """
 
 from __future__ import annotations

@@ -24,9 +24,9 @@ def control_history(log: Log, topics: TransactionTopics, units: int) -> ControlH
 def trim_control(log: Log, topics: TransactionTopics, checkpoint: ControlCheckpoint) -> None:
     """Write the checkpoint down, then delete what the newest three do not need.
 
-    They are the newest of all that were ever written, so it does not matter who else trims, or has stood still: no
-    bound ever moves back, and three checkpoints stay that reach as far as the control topic does. For a thread beside
-    the node's loop.
+    They are the newest of all that were ever written, so other nodes that trim, or were paused, do not matter. No bound
+    ever moves back, and three checkpoints stay that reach as far as the control topic does. For a thread beside the
+    node's loop.
     """
     log.append(topics.control_checkpoints, 0, [encode_control_checkpoint(checkpoint)])
     found = control_topic(topics).intact_checkpoints(log, waits=False)

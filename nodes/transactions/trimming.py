@@ -1,7 +1,7 @@
 """Deletes what nobody needs of a transactional job's own topics: behind checkpoints, beside the node's loop.
 
-Two rules for this file: what is deleted is needed by none of the checkpoints that may be begun with, all of which were
-read back; a topic that cannot be trimmed costs space, and harms nothing.
+Two rules for this file. Deleted records are needed by none of the checkpoints that may be begun with, all of which were
+read back. A topic that cannot be trimmed costs space, and harms nothing.
 """
 
 from __future__ import annotations

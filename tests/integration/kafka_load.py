@@ -44,8 +44,8 @@ def open_columns(bootstrap: str, properties: Mapping[str, str], timeout_s: float
 class Load:
     """One writer and one reader, each in a thread with a log of its own; what fails there fails ``check``.
 
-    A writer whose log is interrupted does what a node does: it goes on from the last acknowledged record, on a log
-    opened again, so that what it repeats has the identities that it had. ``starts`` counts its logs.
+    A writer whose log is interrupted does what a node does. It goes on from the last acknowledged record, on a log
+    opened again, so that repeated records have the identities that they had. ``starts`` counts its logs.
     """
 
     def __init__(self, bootstrap: str, topic: str, partitions: int, properties: Mapping[str, str], seed: int) -> None:

@@ -3,7 +3,7 @@
     .venv/bin/python -m tests.sim.replay_proof --programs 5000 [--fleets] [--seed S] [--processes 2] [--json]
 
 A program is a run of `transactions/test_transactions.py`: random call graphs, aborts, hot keys and crashes, all from
-its seed; with ``--fleets`` of `tests/sim/transactions_fleet.py`: whole nodes with standbys, slow stores and kills.
+its seed. With ``--fleets`` of `tests/sim/transactions_fleet.py`: whole nodes with standbys, slow stores and kills.
 Prints how many were judged and what they met; exit 1 with the seeds that failed.
 """
 

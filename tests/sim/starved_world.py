@@ -1,7 +1,7 @@
 """Nodes of a transactional job that get a small share of a CPU, in slices with pauses between them, in virtual time.
 
-Two rules for this file: a turn takes as long as its work costs on the slices that its node gets, and what it writes is
-on the log only then; the nodes, their drivers and what they agree on are the real ones.
+Two rules for this file. A turn takes as long as its work costs on the slices that its node gets, and its writes are on
+the log only then. The nodes, their drivers and their protocol are the real ones.
 """
 
 from __future__ import annotations

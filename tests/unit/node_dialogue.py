@@ -50,7 +50,7 @@ def count_job() -> Job:
 class Dialogue:
     """One node and the text of all that was said since the last ``take``.
 
-    Args: ``name`` of the node; ``history`` is on the control topic before it begins; ``settings`` go to ``NodeConfig``,
+    Args: ``name`` of the node; ``history`` is on the control topic before it begins. ``settings`` go to ``NodeConfig``,
     whose intervals are long by default, so that only what a test is about happens.
     """
 

@@ -1,9 +1,8 @@
 """Which transactions of an epoch stand as they ran in one state partition, and which have to run again.
 
-All first run against the state before the epoch. Then, round by round and in TID order, whoever has read what a lower
-TID writes runs once more here, on that write, before it is given what has come for it. If it then sends what it has
-sent before, nobody else need know: it stands, as long as those stand that it has read from. Else it is a conflict, and
-is run again everywhere.
+All first run against the state before the epoch. Then, round by round and in TID order, a transaction that has read a
+key of a lower TID's writes runs once more here, on that write. If it then sends the same as before, no other partition
+need know. It stands, as long as those stand that it has read from. Else it is a conflict, and is run again everywhere.
 
 Source: the check is Aria's; running again in place, and "as long as", are not.
 """

@@ -1,8 +1,7 @@
 """The epochs topic, folded: cuts, barriers and read-set snapshots of all epochs, and what follows from them.
 
 Nodes that have read the same prefix agree on all of it. An epoch is a window with one slot for each sequencer and
-partition; the first record of a slot wins, and what is decided is the join of all slots, read when the window is
-complete.
+partition. The first record of a slot wins, and the decision is the join of all slots, read when the window is complete.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How long records of the internal topics travel: compressed, and in pieces where the log takes no such record.
 
-Three rules for this file: what a record is called, its digest, is that of its whole, so it does not matter who
-compressed it how; pieces of two writers may be mixed, and equal records are one; how far pieces may inflate is known
-before they are inflated.
+Three rules for this file. A record's name is the digest of its uncompressed whole, so the writer and its compression do
+not matter. Pieces of two writers may be mixed, and equal records are one. The inflated size of pieces is bounded before
+they are inflated.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The parts of a job's topics that no node needs any more: bounds from checkpoints and samples of one node.
 
-A sample is a fact about the log, and stays one whoever owns the partition later: how far a topic holds nothing but what
-belongs to epochs up to this one. The first records that a checkpoint of that epoch, or of a later one, needs lie behind
-it.
+A sample is a fact about the log, and stays one under later owners of the partition. It is the offset up to which a
+topic holds only records of epochs up to this one. The first records that a checkpoint of that epoch, or of a later one,
+needs lie behind it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Functions that end their process: which epochs nodes have tried in vain, and which transactions the log accuses.
 
 An incarnation of a node that has just taken work over logs an ``Attempt`` before it runs an epoch that is not over.
-From the second attempt at an epoch on, its steps are tried in a process of their own first, and the transaction that
-ends that process is accused on the log (``Crashes``). The first record of a transaction counts,
-unless its partition has run that round before it.
+From the second attempt at an epoch on, its steps are tried in a process of their own first. The transaction that ends
+that process is accused on the log (``Crashes``). The first record of a transaction counts, unless its partition has run
+that round before it.
 """
 
 from __future__ import annotations
@@ -218,8 +218,8 @@ class Caution:
         if not crashing.has_tried(epoch, self._partition):
             return True
         if self._until is None:
-            # A node runs on before what it has said of the epoch before is on the log, but runs nothing that is cut
-            # behind the first word of its successor, which has read up to there only now.
+            # A node runs on before its records of the epoch before are on the log. But it runs nothing that is cut
+            # behind the first record of its successor, which has read up to there only now.
             self._until = coming.cut
         return False
 

@@ -1,7 +1,7 @@
 """One transaction at one place: its functions as far as they run here, its buffered writes, and what it has touched.
 
 Two rules for this file: it knows no epochs, and what a function does depends on its arguments and on what it reads,
-never on the place. In a state partition a place runs the functions of its own keys and sends the other calls; in a
+never on the place. In a state partition a place runs the functions of its own keys and sends the other calls. In a
 rerun (``here`` None) everything is here, and call chains run strictly one after the other.
 
 It is the hot path: what most transactions do not need (scans, failures, waiting calls) is made when it is needed.

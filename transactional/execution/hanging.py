@@ -1,8 +1,9 @@
-"""Transactions that hang only when they are run again: what the log says of them, and who has to stop.
+"""Transactions that hang only when they are run again: what the log holds about them, and which nodes have to stop.
 
-No node waits for others before it uses the results of a rerun. So whoever is interrupted there says so on the log; then
-every partition agrees that it has not ended the epoch and does without that transaction; then all run the others again.
-Once a barrier of a later epoch is on the log somebody has ended this one, and what is said of it afterwards is void.
+No node waits for others before it uses the results of a rerun. So a node that is interrupted there proposes the timeout
+on the log. Then every partition acknowledges that it has not ended the epoch and does without that transaction; then
+all run the others again. Once a barrier of a later epoch is on the log some node has ended this one, and later
+proposals about it are void.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Exceptions of the user's functions that the program does not declare, kept until their transactions have ended so.
 
-A reply names an exception and its arguments alone, since all nodes must agree on it. Where in the user's code it was
-raised, the node knows that ran the function; it can say so once the transaction has ended with that exception, for
-what is raised in a run that is thrown away is seen by nobody.
+A reply names an exception and its arguments alone, since all nodes must agree on it. The node that ran the function
+knows where in the user's code it was raised. It can report that once the transaction has ended with that exception,
+since an exception of a discarded run has no effect.
 
-Two rules for this file: no result depends on it; what it keeps is bounded, in number and in time.
+Two rules for this file. No result depends on it. The kept exceptions are bounded, in number and in time.
 """
 
 from __future__ import annotations

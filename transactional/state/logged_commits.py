@@ -1,7 +1,8 @@
 """Commits that earlier owners of a state partition have logged, unpacked only when an epoch's turn comes.
 
-Two rules for this file: an epoch without a commit can be run, so a commit that cannot be believed costs no more than
-that; what inflates without end is refused by its size, before it is inflated, or by what others before it have cost.
+Two rules for this file. An epoch without a commit can be run, so a commit that cannot be believed costs no more than
+that. A commit that inflates without end is refused by its size, before it is inflated, or by the cost of others before
+it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A state partition: runs its part of one epoch after the other, round by round, and keeps what is committed.
 
-Everything it sends is a function of the log, so two owners of a partition send the same, and a new owner that folds the
+Everything it sends is a function of the log. So two owners of a partition send the same, and a new owner that folds the
 log again sends what is missing.
 """
 

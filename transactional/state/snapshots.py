@@ -1,7 +1,7 @@
 """The state of one state partition at the end of an epoch, as values: what checkpoints of it hold.
 
 Each holds what has changed since the one before, which it rests upon; the first holds all. It holds the ledger's state
-too, restricted to what comes after that epoch, so that whoever begins with it reads the epochs topic from
+too, restricted to what comes after that epoch. So a node that begins with it reads the epochs topic from
 ``epochs_offset``, the calls of the partition from ``calls_offset`` and its commits from ``commits_offset``, and nothing
 before.
 """

@@ -1,8 +1,8 @@
 """How arguments, results, state and records are encoded: MessagePack, equal values in equal bytes.
 
-A value is None, a bool, an int of 64 bits, a float, a str, bytes, a datetime with a zone, or a list of these, or a dict
-of these by str. Tuples and dataclasses go in and lists and dicts come out; a typed state comes out as its type. A value
-that would come out as another one is refused (``travelling``).
+A value is None, a bool, an int of 64 bits, a float, a str, bytes or a datetime with a zone. It may be a list of these,
+or a dict of these by str. Tuples and dataclasses go in and lists and dicts come out; a typed state comes out as its
+type. A value that would come out as another one is refused (``travelling``).
 """
 
 from __future__ import annotations

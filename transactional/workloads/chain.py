@@ -1,10 +1,10 @@
 """Chains of calls: each transaction takes from one entity and gives to those that it calls, one within the other.
 
-``depth`` says how many calls stand within each other, ``remote`` in which share of the transactions the callees are
-drawn from everywhere; in the others they are neighbours of the root: keys with the same first part. ``chain`` keeps
-neighbours in one partition (composite keys), ``chain-scattered`` is the same without. Nothing is lost or made: the sum
-stays 0, and each entity is what the replies make of it. For curves by call depth and by share of multi-partition
-transactions (Styx, Figure 16).
+``depth`` is how many calls are nested; ``remote`` in which share of the transactions the callees are drawn from
+everywhere. In the others they are neighbours of the root: keys with the same first part. ``chain`` keeps neighbours in
+one partition (composite keys), ``chain-scattered`` is the same without. Nothing is lost or made: the sum stays 0, and
+each entity is what the replies make of it. For curves by call depth and by share of multi-partition transactions (Styx,
+Figure 16).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """DeathStar's movie reviews: a review is written in seven calls, and shows on the page of its movie and of its user.
 
 Source: DeathStarBench, as functions by Beldi, and Styx, section 9.1 (9 to 10 calls there). Deviations: rating and page
-are one entity, and the request's id makes no call of its own; pages keep the newest ``NEWEST`` reviews, so that their
+are one entity, and the request's id makes no call of its own. Pages keep the newest ``NEWEST`` reviews, so that their
 state stays small, while counts and sums are of all.
 """
 

@@ -1,8 +1,8 @@
 """YCSB A to F: records of ten fields of 100 bytes, read, updated, inserted and scanned.
 
 Source: Cooper et al., *Benchmarking Cloud Serving Systems with YCSB* (SoCC 2010), table 2. Deviations: a record counts
-its updates, which makes lost and torn ones visible; every twentieth request inserts where the original draws one of
-twenty; a scan ends with its group of ``GROUP`` neighbours, since keys have an order only where they are co-located.
+its updates, which makes lost and torn ones visible. Every twentieth request inserts where the original draws one of
+twenty. A scan ends with its group of ``GROUP`` neighbours, since keys have an order only where they are co-located.
 """
 
 from __future__ import annotations

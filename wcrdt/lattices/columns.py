@@ -2,9 +2,9 @@
 
 A column is a sequence or a numpy array; where an element is a tuple, a tuple of columns of equal length. A sequence
 may have ``tolist()``, ``take(rows)``, and ``numbered()`` (a number for each row, from 0 as they first come, and the
-distinct elements by number, which are texts; or None). These are used where they are quicker than row after row. So
-are ``numbered_rows()`` (with the first row of each number in place of the elements), and ``utf8()``: a buffer, and
-where in it each text begins and ends; the buffer goes on for eight bytes at least behind them.
+distinct elements by number, which are texts; or None). These are used where they are quicker than row after row. So is
+``numbered_rows()``, with the first row of each number in place of the elements. So is ``utf8()``: a buffer, and where
+in it each text begins and ends. The buffer goes on for eight bytes at least behind them.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ Partial = tuple[Element, Collection[Hashable]]
 class _Argument(Folding[tuple[Element, Element], tuple[Element, Any] | None]):
     """The best key and the distinct payloads that came with it. A partial is ``(key, identities of payloads)``.
 
-    Args: ``ties="all"`` keeps all payloads of the best key, equal ones once; ``ties="first"`` keeps the one that comes
+    Args: ``ties="all"`` keeps all payloads of the best key, equal ones once. ``ties="first"`` keeps the one that comes
     first in the order of elements, so that no replica depends on what it saw first.
     """
 

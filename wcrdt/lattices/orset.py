@@ -1,7 +1,7 @@
 """``ORSet``: a set with removal in which an add wins over a removal that did not see it.
 
 Source: Bieniusa et al., "An optimized conflict-free replicated set" (2012), in the form of Almeida et al., "Delta state
-replicated data types" (2018): dots ``(actor, counter)`` name the adds, a causal context remembers which dots were seen,
+replicated data types" (2018). Dots ``(actor, counter)`` name the adds, a causal context remembers which dots were seen,
 so no tombstone of an element is kept. Dots are counted, not random: the same history gives the same bytes.
 """
 

@@ -1,8 +1,8 @@
 """``ThetaSketch``: an approximate count of distinct elements whose merge is exact (extra ``sketches``).
 
-Of the sketches in use this one keeps the laws: its state is the k smallest hashes of all elements and the next one as
-bound (theta), a function of the set of elements. Source: Dasgupta et al., "A framework for estimating stream
-expression cardinalities" (ICDT 2016). Hashes and bytes are those of Apache DataSketches.
+Of the sketches in use this one keeps the laws. Its state is the k smallest hashes of all elements and the next one as
+bound (theta), a function of the set of elements. Source: Dasgupta et al., "A framework for estimating stream expression
+cardinalities" (ICDT 2016). Hashes and bytes are those of Apache DataSketches.
 """
 
 from __future__ import annotations

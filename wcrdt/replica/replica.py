@@ -1,10 +1,10 @@
 """A replica: the slots of all partitions, the frontier, and the values of completed windows.
 
-Two rules for this file: a value is given out only when no partition can change it any more; nothing here depends on
-the order in which deltas of different partitions arrived.
+Two rules for this file. A value is given out only when no partition can change it any more. Nothing here depends on the
+order in which deltas of different partitions arrived.
 
 Source: Holon, section 4.2 (Algorithm 1, rebuilt from the prose): a window is completed once the global watermark, the
-minimum over all partitions, has passed it; by then every replica that knows it reads the same value.
+minimum over all partitions, has passed it. By then every replica that knows it reads the same value.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class SlotDelta(msgspec.Struct, array_like=True, frozen=True):
     ``window`` is the track of stage 0, ``later`` are those of the stages behind it, where the job has any.
 
     ``punctuations`` counts the punctuations of the partition that its maker had taken into account: one that missed
-    some is void (idle partitions). A full message repeats the ``recent`` ones, which a node
-    needs to replay the partition from an older checkpoint, and says through which end its maker may have dropped
-    windows: it is of no use to a node that still reads those.
+    some is void (idle partitions). A full message repeats the ``recent`` ones, which a node needs to replay the
+    partition from an older checkpoint. It names the end through which its maker may have dropped windows: it is of no
+    use to a node that still reads those.
     """
 
     partition: int

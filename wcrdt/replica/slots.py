@@ -1,7 +1,7 @@
 """Slots: the contribution of one partition to every windowed CRDT of a job, ordered by the prefix that it describes.
 
-Two rules for this file: contributions of one partition are ordered by position, never joined by guess (the longer
-prefix wins); everything that arrives twice, late or out of order leaves the slot as it was.
+Two rules for this file. Contributions of one partition are ordered by position, never joined by guess (the longer
+prefix wins). A delta that arrives twice, late or out of order leaves the slot as it was.
 
 Holon, section 4.2 and Algorithm 2, keeps "the state with the largest nxtIdx" of a partition. Deviation: between two
 prefixes only what changed is sent (section 7 of the paper names delta CRDTs as future work).
@@ -86,7 +86,7 @@ class TrackSlot:
     ) -> Applied:
         """Bring the track to ``delta.to`` if that is ahead and nothing is missing in between.
 
-        ``zeros`` gives the shape of each state; changes of windows that end at or before ``dropped_through_ms`` are
+        ``zeros`` gives the shape of each state. Changes of windows that end at or before ``dropped_through_ms`` are
         not taken up again, and those that end at or before ``kept_through_ms`` stay although a full delta lacks them.
         Raises ``DecodeError`` for an unknown state or a malformed value, with the slot unchanged.
         """
@@ -110,8 +110,8 @@ class TrackSlot:
     def take(self, state: str, window: Window, value: AnyLattice) -> None:
         """Join a change into the window's contribution.
 
-        Of one partition only longer prefixes arrive here, and contributions only grow with the prefix, so the join
-        with "the whole contribution as of ``to``" is that contribution: replacement and join are the same.
+        Of one partition only longer prefixes arrive here, and contributions only grow with the prefix. So the join with
+        "the whole contribution as of ``to``" is that contribution: replacement and join are the same.
         """
         windows = self.contributions.setdefault(state, {})
         have = windows.get(window)

@@ -2,8 +2,8 @@
 
     python deploy/bench/lattices/keyed_beside_nexmark.py [--rows N] [--keys N] [--json]
 
-Nanoseconds of CPU a row, medians of rounds that take turns: a batch is inserted into a window that knows its keys; the
-window becomes bytes and comes back; its value is read as the query reads it, as columns.
+Nanoseconds of CPU a row, medians of rounds that take turns. A batch is inserted into a window that knows its keys; the
+window becomes bytes and comes back. Its value is read as the query reads it, as columns.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
     .venv/bin/python deploy/bench/transactions/scale.py [--sizes 1,2,4,8,16] [--burst 10000] [--rates 2000,20000,60000]
 
 Real drivers work in virtual time, each in a process of its own (``node.py``). A turn takes the CPU time that it has
-taken here, and what it has sent is on the log ``--transit`` ms after its end: no broker, no network card, a core for
-each node; checkpoints are saved beside the loop. As many state partitions, and request partitions, as nodes. Replies
-are compared: every balance is what they make of it. Writes txn_scale.json and .md; exit 1 if a balance is wrong.
+taken here, and what it has sent is on the log ``--transit`` ms after its end. There is no broker and no network card,
+and each node has a core; checkpoints are saved beside the loop. As many state partitions, and request partitions, as
+nodes. Replies are compared: every balance is what they make of it. Writes txn_scale.json and .md; exit 1 if a balance
+is wrong.
 """
 
 from __future__ import annotations

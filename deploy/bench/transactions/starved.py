@@ -3,10 +3,10 @@
     .venv/bin/python deploy/bench/transactions/starved.py [--seconds 180] [--share 0.1] [--rate 100] [--nodes 2]
         [--out DIR]
 
-Processes are stopped and continued in drawn slices, so that each runs for its share of the time; requests come at a
+Processes are stopped and continued in drawn slices, so that each runs for its share of the time. Requests come at a
 rate that may be more than they can do. In the end they run freely until every request is replied to. Prints a line of
-JSON every ten seconds, and at the end how often each partition has changed its owner, the highest memory of a node
-(without the system's cache of files) and how long replies took. Writes txn_starved.json and .md.
+JSON every ten seconds. At the end it prints how often each partition has changed its owner, the highest memory of a
+node (without the system's cache of files) and how long replies took. Writes txn_starved.json and .md.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
         [--only parts|nodes] [--rounds 1] [--bootstrap HOST:PORT]
 
 ``parts`` are CPU times within one process, which other work on the machine hardly changes. ``nodes`` runs transfers
-between this many accounts on two nodes and the embedded log, with a checkpoint each second and without any, which says
-something on a quiet machine only; a round takes some 75 s, and with ``--bootstrap`` its log is on Kafka. Writes
+between this many accounts on two nodes and the embedded log, with a checkpoint each second and without any, which is
+comparable on a quiet machine only. A round takes some 75 s; with ``--bootstrap`` its log is on Kafka. Writes
 txn-state.json and txn-state.md.
 """
 

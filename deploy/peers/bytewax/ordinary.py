@@ -1,8 +1,8 @@
 """A job of `holon bench` by Bytewax. One process of its cluster; the job's own code is a file beside the job's module.
 
 Run by the environment of ``requirements.txt``, never by Holon's. Each batch of records is folded in one loop of the
-job, so that one value a batch, window and key goes through Bytewax's window operator, which recovers by snapshots each
-second: what an expert would do.
+job, as an expert would do. So one value a batch, window and key goes through Bytewax's window operator, which recovers
+by snapshots each second.
 """
 
 from __future__ import annotations

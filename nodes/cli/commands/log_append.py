@@ -38,8 +38,8 @@ def append(
 
     Of a file that has a line that is too large, or lacks a key, nothing is appended; of a pipe, what came before.
 
-    Line n (from 0) goes to partition n mod P, or to one partition, or by key: then a line is KEY, tab, payload, and
-    murmur2 of the key chooses, as in Kafka.
+    Line n (from 0) goes to partition n mod P, or to one partition, or by key. With keys a line is KEY, tab, payload,
+    and murmur2 of the key chooses the partition, as in Kafka.
     """
     if partitions is not None and not create:
         fail(2, "--partitions is for a topic that is created; add --create")

@@ -27,8 +27,8 @@ def _big_endian(at, width):
 def unpack(buffer, blocks, count, places, records):
     """Find the values of ``count`` blocks; returns how many there are, or -1 if a block holds more than values.
 
-    All arguments but the counts are addresses: ``blocks`` of three int64 for each block (where its body begins and ends
-    in the buffer, how many records it has), ``places`` of a row of starts and one of ends, of ``records`` int64 each.
+    All arguments but the counts are addresses. ``blocks``: three int64 for each block (where its body begins and ends
+    in the buffer, how many records it has). ``places``: a row of starts and one of ends, of ``records`` int64 each.
     """
     row = np.int64(0)
     for number in range(count):

@@ -1,8 +1,8 @@
 """One LMDB environment of a partition: opening it safely, its transactions, its memory map and its locks.
 
-LMDB's rules, kept here and in open_environments.py: an environment is opened once a process; nothing closes another
-descriptor of its lock file while it is open; nothing survives a fork; the map only changes while no transaction of
-this process is alive.
+LMDB's rules are kept here and in open_environments.py. An environment is opened once a process; nothing closes another
+descriptor of its lock file while it is open; nothing survives a fork. The map only changes while this process has no
+transaction open.
 """
 
 from __future__ import annotations

@@ -43,9 +43,9 @@ class KafkaLog(Log):
     Several threads may append; everything else takes turns. ``prefix`` stands before the topics' names on the broker,
     so that several logs share a cluster. After ``timeout_s`` without an answer a call raises ``LogUnavailable``.
 
-    Kafka does as the contract says, with these limits (docs/design/kafka-log.md): a batch above the topic's
-    ``max.message.bytes`` goes out in pieces; an append that fails for want of an answer may be on the log all the same;
-    an empty chunk may be 5 ms old; where foreign transactions are open, the end is that of what is decided.
+    Kafka does as the contract says, with these limits (docs/design/kafka-log.md). A batch above the topic's
+    ``max.message.bytes`` goes out in pieces. An append that fails for want of an answer may be on the log all the same.
+    An empty fetch may be 5 ms old. Where foreign transactions are open, the end is that of the decided records.
     """
 
     topics_can_change = True

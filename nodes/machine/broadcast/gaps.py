@@ -1,8 +1,8 @@
 """Gaps: slots of which something is missing here, and when to ask for them.
 
-Two rules for this file: what was read and not taken is missing until the slot reaches its end, and is asked for until
-then, since the answer can be lost too; nobody is asked more than once in a while, and ever more rarely as long as the
-answer is that its maker is not there yet (an owner behind one that died, which waits for slower partitions).
+Two rules for this file. A delta that was read and not applied is missing until the slot reaches its end, and is
+requested until then, since the answer can be lost too. Requests to one owner have a minimum interval, which grows while
+the answer is that the owner is not there yet. (Such an owner follows one that died, and waits for slower partitions.)
 """
 
 from __future__ import annotations

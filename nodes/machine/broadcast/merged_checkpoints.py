@@ -1,6 +1,6 @@
 """Merged checkpoints: the slots of all partitions as one value, so that who joins late does not read history.
 
-Two rules for this file: a slot is only taken when nothing of it is known to be missing; the work is done in small
+Two rules for this file. A slot is only taken when nothing of it is known to be missing. The work is done in small
 pieces, since results must not wait for it.
 
 Slots are independent of each other, each with its own offset of the broadcast, so they need not be taken at one moment.

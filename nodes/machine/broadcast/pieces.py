@@ -1,6 +1,6 @@
 """Pieces: a broadcast message that no single record of the log holds, cut by its writer, put together by its readers.
 
-Two rules for this file: a message is read when all of its pieces are here, or not at all; what is missing is a gap like
+Two rules for this file. A message is read when all of its pieces are here, or not at all. A missing piece is a gap like
 any other, so a reader never waits for a piece.
 """
 

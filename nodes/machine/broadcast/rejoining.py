@@ -1,7 +1,7 @@
 """Going on from a merged checkpoint: at a node's start, and where the beginning of the broadcast is gone.
 
-Two rules for this file: no runner works on a replica that has dropped what it will read; before a node gives up it has
-read the control topic to its end, since another owner or a newer checkpoint may make the question void.
+Two rules for this file. No runner works on a replica that has dropped windows which the runner will read. Before a node
+gives up it has read the control topic to its end, since another owner or a newer checkpoint may make the question void.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How much has been broadcast that no checkpoint covers: what every node has to keep until one does.
 
-Two rules for this file: only what may still be needed is counted, so that a long history counts for nothing; whatever
-waits because of it goes on by the next checkpoint of its partition.
+Two rules for this file. Only deltas that may still be needed are counted, so that a long history counts for nothing. A
+partition that waits because of the limit continues with its next checkpoint.
 
 While the checkpoint store is away no window can be forgotten, and all nodes hold the windows of all partitions. The
 bytes of their deltas bound by how much that may grow.

@@ -1,7 +1,7 @@
 """Windows that a node may forget, and how it notices that it forgot too much.
 
-Two rules for this file: nothing is dropped that a runner of this node still reads, whatever the checkpoints say; a
-slot that lacks what a runner reads is not taken.
+Two rules for this file. Windows that a runner of this node still reads are never dropped, whatever the checkpoints
+cover. A slot that lacks windows which a runner reads is not taken.
 
 A checkpoint that is durable may turn out to be damaged, and a node may work on a partition that others have long taken
 further. So what the checkpoints allow to drop is bounded here by the node's own runners, and

@@ -1,7 +1,7 @@
 """The nodes that have been silent for too long, on this observer's own clock.
 
-Two rules for this file: a suspicion is never more than a reason to claim, since a wrong one only costs work twice;
-an observer counts against others only time in which it could have heard them.
+Two rules for this file. A suspicion is never more than a reason to claim, since a wrong one only costs work twice. An
+observer counts against others only time in which it could have received their heartbeats.
 
 Silence is measured in *running time*: the observer's clock, but a step counts for at most ``stall_after_ms``, and a
 step backwards for nothing. So an observer that was paused, or whose clock jumps by an hour, accuses nobody of that.
@@ -21,11 +21,11 @@ LATE_CLAIM_TIMES = 8
 
 
 class Detector:
-    """Heard last when, by node.
+    """The time of the last heartbeat, by node.
 
     Args: ``failure_timeout_ms`` of silence make a suspect. ``stall_after_ms`` (default a third of that): if the
     observer's own steps lie further apart, it was stalled, and suspects nobody until it has read the control topic to
-    its end; everyone's grace starts anew then, but only once between two heartbeats, so that a slow observer too
+    its end. Everyone's grace starts anew then, but only once between two heartbeats, so that a slow observer too
     finds a dead node in the end.
     """
 
@@ -145,8 +145,8 @@ class Detector:
     def claimed(self, fact: PartitionClaimed, now_ms: int) -> None:
         """A claim has won: its node may have taken the work of one that lives.
 
-        A late claim, of a node without a heartbeat for a failure timeout, counts once that node has a heartbeat again:
-        a starved node goes on, and one that died behind a cut has taken nothing. A late claim never counts if the
+        A late claim, of a node without a heartbeat for a failure timeout, counts once that node has a heartbeat again.
+        A starved node goes on, and one that died behind a cut has taken nothing. A late claim never counts if the
         node's own work was taken meanwhile, or after ``LATE_CLAIM_TIMES``.
         """
         self._step(now_ms)

@@ -1,11 +1,12 @@
-"""Heartbeats in large fleets: a node tells its group, and some of the group tell everybody.
+"""Heartbeats in large fleets: a node writes to its group, and some of the group publish to all.
 
-Two rules for this file: whoever is passed on was heard directly since the last time, so that a dead node falls silent
-for all within one interval; nothing here decides who is alive (that is ``membership/failure_detector.py``).
+Two rules for this file. A name is only passed on if its heartbeat was received directly since the last time, so that a
+dead node falls silent for all within one interval. Nothing here decides who is alive: that is
+``membership/failure_detector.py``.
 
-In a small fleet each node writes to the one partition that all read: n nodes read n signs an interval. Above
+In a small fleet each node writes to the one partition that all read: n nodes read n heartbeats an interval. Above
 ``group_heartbeats_above`` members a node writes to its group's partition (one of ``GROUPS``, by its name), which only
-the group reads, and ``SPEAKERS`` of each group publish the names that they have received. A node then reads about
+the group reads. ``SPEAKERS`` of each group publish the names that they have received. A node then reads about
 n / GROUPS + GROUPS * SPEAKERS records an interval: 94 instead of 1,000. Design: ``docs/design/control.md``.
 """
 

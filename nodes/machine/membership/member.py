@@ -1,7 +1,7 @@
 """One node as a member of its job: what it reads of the others, when it has joined, and which of them are gone.
 
-Two rules for this file: a node of any kind of job decodes the control topic and the heartbeats here and nowhere else;
-what follows for units of work is for the kind of job to decide.
+Two rules for this file. A node of any kind of job decodes the control topic and the heartbeats here and nowhere else.
+The kind of job decides the consequences for units of work.
 """
 
 from __future__ import annotations

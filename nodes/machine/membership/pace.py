@@ -1,13 +1,13 @@
 """Which members keep pace: a node that was taken from by mistake is given nothing until it has proven that it does.
 
-Two rules for this file: time is the observer's running time, so that its own pauses prove nothing about others; a node
+Two rules for this file. Time is the observer's running time, so that its own pauses prove nothing about others. A node
 that is dead, or begins a new incarnation, is no case of this, so no first failover is later for it.
 
-Starved nodes are silent again and again, and idle ones among them are heard in time. Each move costs them work that
-they have no time for, so work stays where it is: taken from once, a node has to be heard in time for a while before it
-is heir again, longer each time; and suspicions of it, by it and of an observer that is late itself take longer.
-Silences that have ended are evidence too: N. Hayashibara et al., "The phi accrual failure detector", 2004. Deviation:
-three times the third longest of late, in place of a distribution; few silences are that long.
+Starved nodes are silent again and again, and heartbeats of idle ones among them are in time. Each move costs them work
+that they have no time for, so work stays where it is. After one theft a node's heartbeats have to be in time for a
+while before it is heir again, longer each time. Suspicions of it, by it and of an observer that is late itself take
+longer. Silences that have ended are evidence too: N. Hayashibara et al., "The phi accrual failure detector", 2004.
+Deviation: three times the third longest of late, in place of a distribution; few silences are that long.
 """
 
 from __future__ import annotations

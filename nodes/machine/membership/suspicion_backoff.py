@@ -1,8 +1,8 @@
 """Nodes that were taken for dead and took their work back: the next time they may be silent for longer.
 
-Two that do not hear each other would steal a partition from each other for ever, and where loading takes about as long
-as a suspicion, neither would ever get on. A node that is really dead takes nothing back, so no failover is later for
-this. Longer after each mistake: Chandra and Toueg, "Unreliable failure detectors for reliable distributed systems",
+Two nodes without each other's heartbeats would steal a partition from each other for ever. Where loading takes about as
+long as a suspicion, neither would ever get on. A node that is really dead takes nothing back, so no failover is later
+for this. Longer after each mistake: Chandra and Toueg, "Unreliable failure detectors for reliable distributed systems",
 1996, section 6. Deviation: it is forgotten after a while.
 """
 

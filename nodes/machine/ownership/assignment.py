@@ -4,8 +4,8 @@ Two rules for this file: the answer depends on the arguments' values alone, neve
 ``hash``; as few partitions move as balance allows.
 
 Rendezvous (highest random weight) hashing: Thaler and Ravishankar, "Using name-based mappings to increase hit rates",
-1998. Deviation: capped at the balanced share, and whoever has a partition keeps it before any hash is asked, because a
-move costs a replay and a bare rendezvous assignment is not balanced.
+1998. Deviation: capped at the balanced share, and an owner keeps its partition before any hash decides. A move costs a
+replay, and a bare rendezvous assignment is not balanced.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which nodes may work on a transactional job together: those whose code is one that the job goes on with.
 
-Two rules for this file: the control topic's order decides, so that of two nodes with different code one leaves
-whatever each has seen of the other; code that changed is nobody's business while no other node is there.
+Two rules for this file. The control topic's order decides, so that of two nodes with different code one leaves,
+whatever each has seen of the other. While no other node is there, changed code has no effect here.
 """
 
 from __future__ import annotations

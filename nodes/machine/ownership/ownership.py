@@ -1,8 +1,8 @@
 """The owner of each partition, and its durable part: a fold over the control topic.
 
-Two rules for this file: the state is a function of the records read so far and of nothing else (no clock, no liveness,
-no node's own name), so that nodes that have read the same prefix agree; a record that cannot be valid has no effect
-and is never an error, since every node has to get past the same records.
+Two rules for this file. The state is a function of the records read so far and of nothing else: no clock, no liveness,
+no node's own name. So nodes that have read the same prefix agree. A record that cannot be valid has no effect and is
+never an error, since every node has to get past the same records.
 
 Ownership by the order of one log partition takes the place of a coordinator (docs/design/control.md). Every rule is
 in ``docs/design/control.md``.
@@ -365,8 +365,8 @@ class Ownership:
     def durable_answered(self, depth: int = 1) -> Position:
         """The window position that every partition has answered in a checkpoint: windows up to it may be dropped.
 
-        ``depth`` 1 looks at the newest checkpoints, 2 at those before them: what was dropped under depth n can not be
-        answered again from a checkpoint older than the n-th, should the newer ones be damaged.
+        ``depth`` 1 takes the newest checkpoints, 2 those before them. If the newer ones are damaged, windows that were
+        dropped under depth n cannot be answered again from a checkpoint older than the n-th.
         """
         return self._durable.at(self._partitions, depth)[0]
 

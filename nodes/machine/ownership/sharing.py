@@ -1,7 +1,7 @@
 """Which units a node claims and which it offers: the same decisions for every kind of job.
 
-Two rules for this file: a unit moves only to balance or because its owner is gone; what an offer costs, and when the
-unit is released, is for the kind of job to say. Units are counted from 0, and what one is does not matter here.
+Two rules for this file. A unit moves only to balance or because its owner is gone. The kind of job decides the cost of
+an offer, and when the unit is released. Units are counted from 0, and what one is does not matter here.
 """
 
 from __future__ import annotations
@@ -93,8 +93,8 @@ class Sharing:
     ) -> bool:
         """Whether the unit should be this node's now.
 
-        A suspect whose own units may not be taken yet counts as alive when another suspect's units are inherited:
-        a unit that is taken from one silent node because a second one is silent too moves back to the second.
+        A suspect whose own units may not be taken yet counts as alive when another suspect's units are inherited. A
+        unit that is taken from one silent node because a second one is silent too moves back to the second.
         """
         if owner is None:
             # The last owner may find that this node keeps pace again before it does so itself.

@@ -1,8 +1,8 @@
 """Units that nobody owns for long: then whoever sees it first takes them, whoever should.
 
-Observers may know different things of who keeps pace (one that joined later has not seen which node lost its work), so
-each may expect another one to take a unit, for ever. Claims are compared on the control topic: that several try costs
-nothing but the trying.
+Observers may differ on which nodes keep pace (one that joined later has not seen which node lost its work). So each may
+expect another one to take a unit, for ever. Claims are compared on the control topic: that several try costs nothing
+but the trying.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Active standbys: a standby publishes at once where the claim holder was late; and what counts as late.
 
-Two rules for this file: a standby becomes active only where a result was late by its patience; it holds
-results back again as soon as another node is seen to keep pace.
+Two rules for this file. A standby becomes active only where a result was late by its patience. It holds results back
+again as soon as another node is seen to keep pace.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Copies: the partitions that this node processes beside their owners, and how a standby becomes one.
 
-Two rules for this file: a standby never saves, punctuates or releases, which is its owner's alone; where punctuation
-may void work (idle partitions) a standby stays behind the owner's deltas, so that none of its own can be void.
+Two rules for this file. A standby never saves, punctuates or releases: only the owner does. Where punctuation may void
+work (idle partitions) a standby stays behind the owner's deltas, so that none of its own can be void.
 
 Design: docs/design/replicas.md.
 """

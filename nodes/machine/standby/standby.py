@@ -1,7 +1,8 @@
 """A standby: how one copy of a partition keeps pace with the claim holder, and when it steps in.
 
-Two rules for this file: patience counts only time in which the standby could have heard the other (``Replicas``); while
-there is a backlog of input nothing is late, since who works it off first says nothing.
+Two rules for this file. Patience counts only time in which the standby could have received the other's results
+(``Replicas``). While there is a backlog of input nothing is late, since the order in which nodes work it off proves
+nothing.
 """
 
 from __future__ import annotations

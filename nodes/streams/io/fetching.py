@@ -1,7 +1,7 @@
 """Fetching merged checkpoints beside the node's loop, and which partitions of the broadcast wait for one meanwhile.
 
-Two rules for this file: the broadcast of a partition is not read while its slot is on its way; what arrives for a wish
-that a later one has replaced is dropped.
+Two rules for this file. The broadcast of a partition is not read while its slot is on its way. Records that arrive for
+a wish that a later one has replaced are dropped.
 """
 
 from __future__ import annotations

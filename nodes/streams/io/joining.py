@@ -1,7 +1,7 @@
 """The driver's work for joining nodes: merged checkpoints, checkpoints of the control topic, and trimming.
 
-Two rules for this file: nothing is deleted of a topic before it has been read back that who starts now can do without
-it; a topic that cannot be trimmed costs space, and harms nothing.
+Two rules for this file. Nothing is deleted of a topic before a checkpoint has been read back with which a starting node
+can do without it. A topic that cannot be trimmed costs space, and harms nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Requests of a workload on a topic of their own, before they are sent: made by Spark, or by this process.
 
-Partition ``p`` of ``P`` holds requests ``count * p // P`` to ``count * (p + 1) // P``, one a record, as clients
-write them; so a task makes its slice alone, and who reads partition after partition has them in order.
+Partition ``p`` of ``P`` holds requests ``count * p // P`` to ``count * (p + 1) // P``, one a record, as clients write
+them. So a task makes its slice alone, and a reader of partition after partition has them in order.
 """
 
 from __future__ import annotations

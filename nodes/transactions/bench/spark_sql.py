@@ -1,8 +1,8 @@
 """The conditions after a workload, in Spark's SQL: each query gives a sentence (``text``) for what does not.
 
-Views: ``asked`` (sequencer, at, place, id, operator, key, function, args), ``done`` (as ``asked``, of the first request
-of each id that committed, with ``result``), ``state`` (operator, key, value), ``answers`` (sequencer, at, place).
-``args``, ``result`` and ``value`` are JSON.
+Views: ``asked`` (sequencer, at, place, id, operator, key, function, args), ``state`` (operator, key, value),
+``answers`` (sequencer, at, place). ``done`` is as ``asked``, of the first request of each id that committed, with
+``result``. ``args``, ``result`` and ``value`` are JSON.
 """
 
 from __future__ import annotations

@@ -77,13 +77,13 @@ class TransactionClient:
     ) -> Any:
         """One transaction: its result.
 
-        Call again with the same ``request_id``, and ``since`` of the first try, to ask for the same once more: without
-        an id the client makes one that says so itself (``new_id``). Raises, where the transaction was aborted, the
+        Call again with the same ``request_id``, and ``since`` of the first try, to request the same once more. Without
+        an id the client makes one that holds its time (``new_id``). Raises, where the transaction was aborted, the
         exception of its function if ``errors`` has its type, else ``CallFailed`` with ``aborted``: it had no effect.
-        Raises ``BadArguments`` where the call cannot travel as it is; ``NoReply``, which names id and ``since``,
-        without a reply in ``timeout_s``; ``RepliesTrimmed`` if this client has not read for so long that replies are
-        gone. Whether it runs is then open, and the same id will tell. Raises ``BadReply`` where the reply is there and
-        cannot be decoded.
+        Raises ``BadArguments`` where the call cannot travel as it is. Raises ``NoReply``, which names id and ``since``,
+        without a reply in ``timeout_s``, and ``RepliesTrimmed`` if this client has not read for so long that replies
+        are gone. Whether it runs is then open; a call with the same id gets the outcome. Raises ``BadReply`` where the
+        reply is there and cannot be decoded.
         """
         outcome = self.try_call(operator, key, function, args, request_id=request_id, since=since, timeout_s=timeout_s)
         return result_of(outcome, self._errors)

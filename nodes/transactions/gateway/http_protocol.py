@@ -1,7 +1,7 @@
 """One connection of the HTTP gateway: what uvicorn does, within limits that hold before anybody has shown a token.
 
-Two rules for this file: a client that sends nothing, or a byte now and then, loses its connection in time; whoever
-comes when all connections are taken is told so and costs nothing more.
+Two rules for this file. A client that sends nothing, or a byte now and then, loses its connection in time. A client
+that connects when all connections are taken gets an error, and costs nothing more.
 """
 
 from __future__ import annotations

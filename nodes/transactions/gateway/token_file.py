@@ -1,6 +1,6 @@
 """The token that the HTTP gateway and ``holon txn call`` share: in a file that only its owner can read.
 
-Two rules for this file: the token is in no command line and no message; a file that others can read or have made is
+Two rules for this file. The token is in no command line and no message. A file that others can read or have made is
 refused, and never mended in silence.
 """
 

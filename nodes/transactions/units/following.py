@@ -1,6 +1,6 @@
 """The units that a node works on: each is loaded beside the loop, then worked on or held warm, until others have it.
 
-Two rules for this file: the stages of a unit are those of a partition of any job (``partition_lifecycle``); until it is
+Two rules for this file. The stages of a unit are those of a partition of any job (``partition_lifecycle``). Until it is
 loaded the node's state machine knows nothing of it, and keeps the epochs that it will need.
 """
 

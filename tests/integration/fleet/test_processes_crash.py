@@ -65,8 +65,8 @@ def died(fleet: Fleet) -> list[int]:
 def test_a_node_may_die_at_every_named_point(stage: Stage) -> None:
     """Each joins a running job, takes partitions over and dies at its point; one node lives through it all.
 
-    That one takes nothing from those who are only slow, so that each gets on to its point; what the dead have is taken
-    by the next node, which suspects them soon, and by that one in the end.
+    That one takes nothing from slow nodes, so that each gets on to its point. Partitions of the dead are taken by the
+    next node, which suspects them soon, and by that one in the end.
     """
     run = stage.open()
     monitor = stage.monitor(run)
@@ -133,8 +133,8 @@ def test_a_node_that_is_stopped_for_longer_than_the_suspicion_goes_on_harmlessly
     """Three times: stop it, wait until the other has everything, let it go on with what it believes.
 
     Each time it then leaves for a new incarnation, since one that was taken from by mistake has to prove its pace
-    first; so does each that was taken from while it was only slow. One that happens to be stopped within the
-    log's write lock is killed by those who wait for it: that stop is none.
+    first. So does each that was taken from while it was only slow. One that happens to be stopped within the log's
+    write lock is killed by those who wait for it: that stop is none.
     """
     run = stage.open()
     with stage.fleet(2) as fleet:

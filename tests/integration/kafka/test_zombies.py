@@ -36,8 +36,8 @@ def fell_behind(fleet: Fleet) -> bool:
 def stop_and_continue(stage: KafkaStage, pauses_s: list[float]) -> None:
     """Of two nodes, one is stopped, replaced, and goes on after the pause with what it believes.
 
-    A node that was taken for dead gets partitions again once it has kept pace for a while, or when there is no other:
-    after each pause the other one leaves. Before the next a new one joins, and the zombie keeps what it has.
+    A node that was taken for dead gets partitions again once it has kept pace for a while, or when there is no other.
+    After each pause the other one leaves. Before the next a new one joins, and the zombie keeps what it has.
     """
     run = stage.open()
     monitor = stage.monitor(run)

@@ -60,6 +60,33 @@ def test_code_tables_lists_and_links_do_not_make_a_sentence_long(text: str) -> N
     assert broken("docs/a.md", text) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (f'"""{words(31)}."""\n', 1),
+        (f'"""A module.\n\nIt begins. {words(16)}\n{words(15)}.\n"""\n', 3),
+        (f'"""A module."""\n\n\ndef _f() -> None:\n    """Short.\n\n    {words(31)}.\n    """\n', 7),
+        (f'"""A module."""\n# {words(16)}\n# {words(15)}.\nx = 1\n', 2),
+        (f'"""A module."""\nx = 1  # {words(31)}\n', 2),
+    ],
+)
+def test_long_sentence_of_a_docstring_or_comment_is_found(text: str, line: int) -> None:
+    assert broken("nodes/a.py", text) == [("no_long_sentence", line)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'"""A module.\n\n{words(20)}.\n{words(20)}.\n"""\n',
+        f'"""A module.\n\nArgs:\n    one: {words(20)}\n\n        {words(40)}\n"""\n',
+        f'"""A module."""\n\n\ndef _f() -> None:\n    """Short.\n\n        {words(40)}\n    """\n',
+        f'"""A module."""\nx = "{words(31)}"\n',
+    ],
+)
+def test_short_sentences_code_and_texts_of_code_may_be_long(text: str) -> None:
+    assert "no_long_sentence" not in {rule for rule, _ in broken("nodes/a.py", text)}
+
+
 def test_sentence_is_named_by_the_line_that_it_begins_in() -> None:
     lines = ["One begins here", "and ends. Two", "goes on.", "", "* Three", "  is here", "", "    still three"]
     assert [(each.line, each.text) for each in page_sentences(lines)] == [

@@ -1,8 +1,8 @@
 """Shared documents of Yjs as lattices: what ``YText``, ``YMap`` and ``YArray`` have in common (extra ``yjs``).
 
 The state is, for each actor, the numbered Yjs updates of its edits; merge is their union. Yjs promises that documents
-with the same updates read the same, in whatever order they came (Nicolaescu et al., "Near real-time peer-to-peer shared
-editing on extensible data types", GROUP 2016), and so the value is a function of the state.
+with the same updates read the same, in any order (Nicolaescu et al., "Near real-time peer-to-peer shared editing on
+extensible data types", GROUP 2016). So the value is a function of the state.
 
 Deviation from encoding the document itself: Yjs cuts and joins its blocks by the order of arrival, so two replicas with
 equal content can encode to different bytes. The list of updates has one form. An edit by actor a has the client id

@@ -37,7 +37,7 @@ def check_length(env: lmdb.Environment, data: Path, where: str) -> None:
     """Raise ``LogDamaged`` if pages that are in use lie beyond the end of the file.
 
     Reading them would kill the process (SIGBUS). LMDB itself may leave the last pages unwritten if they became free in
-    the transaction that made them, so a short file is made longer, under the write lock, and read as a whole.
+    the transaction that made them. So a short file is made longer, under the write lock, and read as a whole.
     """
     try:
         page_bytes = env.stat()["psize"]

@@ -169,8 +169,8 @@ def test_quotas_slow_reading_and_writing_and_lose_nothing(quorum: Quorum, under_
 
 
 def test_what_an_unclean_election_loses_is_named_by_each_reader(quorum: Quorum) -> None:
-    """A replica that lacks acknowledged records leads, and its log grows beyond where the readers are: by the offsets
-    alone nothing is missing, and only the epochs of the leaders tell.
+    """A replica that lacks acknowledged records leads, and its log grows beyond where the readers are. By the offsets
+    alone nothing is missing; only the epochs of the leaders show it.
     """
     with ExitStack() as stack:
         logs = {}
