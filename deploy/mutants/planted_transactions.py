@@ -10,6 +10,7 @@ CLAIMING = "tests/unit/nodes/machine/ownership/test_claims.py::"
 CHAINS = "tests/unit/nodes/transactions/checkpoints/test_broken_chains.py"
 CHAIN_LIFE = "tests/unit/nodes/transactions/checkpoints/test_chain_life.py"
 UNITS = "tests/unit/nodes/transactions/test_units.py"
+LEDGER_LOAD = "tests/unit/nodes/transactions/test_ledger_load.py"
 PROMOTION = "tests/sim/transactions/test_promotion.py"
 PACE = "tests/unit/nodes/machine/membership/test_pace.py::"
 BACKLOG = "tests/sim/transactions/test_backlog.py::"
@@ -40,6 +41,20 @@ TRANSACTIONS = (
         "now_ms, released.difference(abreast, late))",
         "now_ms)",
         tests=(UNITS, f"{CLAIMING}test_the_former_owner_works_on_until_the_next_one_is_abreast"),
+    ),
+    Mutant(
+        "the ledger's checkpoint is read in the node's loop",
+        "nodes/transactions/composition.py",
+        '        ledger_loader=around.new_saver("ledger-loader"),\n',
+        "",
+        tests=(LEDGER_LOAD,),
+    ),
+    Mutant(
+        "a node joins before it knows a ledger",
+        "nodes/transactions/driver.py",
+        "self.claiming.control(list(read.values), False, now_ms)  # it",
+        "self.log.send(*self.control.where, self.claiming.control(list(read.values), read.at_end, now_ms))  # it",
+        tests=(LEDGER_LOAD,),
     ),
     Mutant(
         "epochs are forgotten that a partition needs once it is loaded",

@@ -20,7 +20,7 @@ from nodes.transactions.trimming import Trimming
 from transactional.execution.crashing import Apart
 
 NewSaver: TypeAlias = Callable[[str], Saver[Any]]
-"""By what it does: ``saver``, ``loader``, ``merger`` or ``trimmer``."""
+"""By what it does: ``saver``, ``loader``, ``ledger-loader``, ``merger`` or ``trimmer``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,5 +101,6 @@ def composed(job: TransactionJob, options: NodeOptions, around: Surroundings) ->
         heartbeat_interval_ms=options.heartbeat_interval_ms,
         replicas=options.replicas,
         loader=around.new_saver("loader"),
+        ledger_loader=around.new_saver("ledger-loader"),
         apart=around.apart,
     )

@@ -12,6 +12,7 @@ from nodes.machine.ownership.claims import Claiming
 from nodes.runtime.control_reader import ControlReader
 from nodes.runtime.heartbeat_reader import HeartbeatReader
 from nodes.transactions.checkpoints.checkpointing import TransactionCheckpoints
+from nodes.transactions.checkpoints.ledger_load import LedgerLoad, LoadedLedger
 from nodes.transactions.steps import Clocks, Steps, TransactionJob
 from nodes.transactions.topics import FIRST_INCARNATION, control_topic
 from nodes.transactions.trimming import Trimming, trimmed_away
@@ -42,6 +43,7 @@ class TransactionDriver:
         heartbeat_interval_ms: int = 50,
         replicas: int = 1,
         loader: Saver[Loaded] | None = None,
+        ledger_loader: Saver[LoadedLedger] | None = None,
         apart: Apart | None = None,
     ) -> None:
         topics = job.topics
@@ -54,6 +56,7 @@ class TransactionDriver:
         self.standbys = Standbys(log, topics, claiming, replicas, clocks.running_ms, clocks.wall_ms)
         load = DirectSaver[Loaded]() if loader is None else loader
         self.units = Units(job, log, self.steps, claiming, checkpoints, self.standbys, load, self._read_control)
+        self.ledger_load = LedgerLoad(checkpoints, DirectSaver() if ledger_loader is None else ledger_loader)
         self.control = ControlReader(log, topics.control)
         self.heartbeats = HeartbeatWriter(log, topics.heartbeats, claiming.node, heartbeat_interval_ms)
         self.has_begun = False
@@ -74,7 +77,7 @@ class TransactionDriver:
         try:
             with self.log.batched():
                 moved, only_own = self._turn(ready)
-            self._afterwards(only_own=only_own)
+            self._afterwards(only_own=only_own or self.ledger_load.is_loading)
             return moved
         except OffsetOutOfRange as error:
             self._begin_again(error)
@@ -88,6 +91,8 @@ class TransactionDriver:
         self.heartbeats.turn(now_ms)
         # Records that wake it are read in this turn: else every turn until the next look would wait for nothing.
         moved = self._turn_control(now_ms, wanted=ready is not None and self.control.where in ready)
+        if self.ledger_load.is_loading:
+            return self._begins(self.ledger_load.finished()) or moved, False
         moved |= self.units.arrive()
         node, epochs_moved = self.node, False
         if ready is None or self._epochs in ready:
@@ -148,7 +153,10 @@ class TransactionDriver:
 
     def waits_for(self) -> dict[TopicPartition, int]:
         """The positions at which something new would concern this node."""
-        found = {self.control.where: self.control.position, self._epochs: self.node.ledger.position}
+        found = {self.control.where: self.control.position}
+        if self.ledger_load.is_loading:
+            return found
+        found[self._epochs] = self.node.ledger.position
         for number, partition in self.node.partitions.items():
             found[self._calls[number]] = partition.position
         for number, sequencer in self.node.sequencers.items():
@@ -170,7 +178,16 @@ class TransactionDriver:
     @property
     def watches(self) -> bool:
         """Whether an owner may be late soon for which this node stands by, or a checkpoint may have been loaded."""
-        return bool(self.node.standing_by and self.standbys.watches(self.node)) or bool(self.units.loading)
+        if self.ledger_load.is_loading or self.units.loading:
+            return True
+        return bool(self.node.standing_by) and self.standbys.watches(self.node)
+
+    def loading_owned(self) -> list[int]:
+        """The state partitions that nobody works on until this node has loaded what they begin with."""
+        sequencers = self.job.sequencers
+        if self.ledger_load.is_loading:
+            return [unit - sequencers for unit in self.claiming.owned if unit >= sequencers]
+        return self.units.loading_owned()
 
     # --- beginning --------------------------------------------------------------------------------------------------
 
@@ -178,10 +195,18 @@ class TransactionDriver:
         """Read the control topic, and begin the ledger at the oldest checkpoint that may be needed."""
         self.has_begun = True
         self._read_control()
-        begin = self.checkpoints.ledger()
-        if begin is None:
+        if not self._begins(self.ledger_load.begin()):
+            self.units.begin(None)  # it works on nothing until the ledger is there
+
+    def _begins(self, loaded: LoadedLedger | None) -> bool:
+        """False if there is no ledger yet."""
+        if loaded is None:
+            return False
+        if loaded.state is None:
             self.checkpoints.distrust()
-        self.units.begin(begin)
+        self.units.begin(loaded.state)
+        self.control.look_again()  # now it may join, and take its units
+        return True
 
     def _begin_again(self, error: OffsetOutOfRange) -> None:
         """In place, with the checkpoints that there are by now: this node stood still, and topics were trimmed.
@@ -220,6 +245,9 @@ class TransactionDriver:
         if read is None:
             return False
         self.claiming.heard(self._heard.read()[0], now_ms)
+        if self.ledger_load.is_loading:
+            self.claiming.control(list(read.values), False, now_ms)  # it takes no part until it could work
+            return bool(read.values)
         known = read.at_end and (read.asked or not self.claiming.needs_end(now_ms))
         if read.at_end and not known:
             self.control.look_again()

@@ -30,9 +30,10 @@ class Met:
     kills: dict[str, int] = field(default_factory=dict)
     stalls: int = 0
     restored: int = 0
+    ledger_waits: int = 0
 
     def add(self, other: Met) -> None:
-        for name in ("answered", "saved", "promotions", "stalls", "restored"):
+        for name in ("answered", "saved", "promotions", "stalls", "restored", "ledger_waits"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         for why, count in other.kills.items():
             self.kills[why] = self.kills.get(why, 0) + count
@@ -51,6 +52,8 @@ class Fleet(Stage):
         )
         self.delay_ms = draw.choice([0, 50, 300, 300, 600])
         self.size = draw.randrange(2, 5)
+        self.away_draw = Random(seed ^ 0x57A127)  # its own stream, so that earlier draws stay as they are
+        self.away_ms = self.away_draw.choice([0, 0, 100, 1_000, 12_000])  # at most, of the store at a node's start
         self.stalled_until: dict[str, int] = {}
         self.savers: dict[str, dict[str, SlowSaver]] = {}
         self.logs: dict[str, LateLog] = {}
@@ -90,7 +93,8 @@ class Fleet(Stage):
         saver = SlowSaver(now_ms, lambda: self.draw.randrange(self.delay_ms // 2, self.delay_ms + 1))
         merger = SlowSaver(now_ms, lambda: self.draw.randrange(100))
         loader = SlowSaver(now_ms, lambda: self.draw.randrange(self.delay_ms + 1))
-        beside = {"saver": saver, "merger": merger, "loader": loader}
+        ledger = SlowSaver(now_ms, lambda: self.away_draw.randrange(self.away_ms + 1))
+        beside = {"saver": saver, "merger": merger, "loader": loader, "ledger-loader": ledger}
         self.savers[name] = beside
         return {"new_saver": lambda what: beside.get(what) or self.new_saver(what)}
 
@@ -122,7 +126,7 @@ class Fleet(Stage):
                     self.doom(name, "after a notice", 30)
             for name in sorted(self.savers):
                 beside = self.savers[name]
-                beside["merger"].go_on(), beside["loader"].go_on()
+                beside["merger"].go_on(), beside["loader"].go_on(), beside["ledger-loader"].go_on()
                 if did := beside["saver"].go_on():
                     self.met.saved += did
                     self.doom(name, "after a save", 0)
@@ -135,6 +139,7 @@ class Fleet(Stage):
             return
         driver, feeding = self.nodes[name]
         driver.turn()
+        self.met.ledger_waits += driver.ledger_load.is_loading
         feeding.turn(driver.node.sequencers)
         if driver.units.promotions > self.promoted[name]:
             self.promoted[name] = driver.units.promotions

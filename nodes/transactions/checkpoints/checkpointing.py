@@ -134,17 +134,21 @@ class TransactionCheckpoints:
         known = [self.ownership.checkpoint(unit) for unit in range(self.ownership.partitions)]
         self._distrusted = max((saved.offset for saved in known if saved is not None), default=0)
 
-    def ledger(self) -> LedgerState | None:
-        """Where a node begins to read the epochs topic; None: at its start."""
+    def ledger_names(self) -> tuple[str, ...]:
+        """The checkpoints that hold the ledger which a node begins with; none: it reads the epochs topic from 0."""
         needed = self.first_epoch_needed()
-        for unit in range(self.sequencers, self.ownership.partitions):
-            for saved in self.ownership.checkpoints(unit):
-                if saved.offset != needed:
-                    continue
-                try:
-                    return chains.load_file(self.store, own_name(self.job, saved.name))[1].ledger
-                except (CheckpointDamaged, CheckpointMissing) as error:
-                    self.warn_of_damage(error)
+        units = range(self.sequencers, self.ownership.partitions)
+        return tuple(
+            saved.name for unit in units for saved in self.ownership.checkpoints(unit) if saved.offset == needed
+        )
+
+    def load_ledger(self, names: Iterable[str]) -> LedgerState | None:
+        """The ledger of the first of these that is intact. For a thread beside the node's loop."""
+        for name in names:
+            try:
+                return chains.load_file(self.store, own_name(self.job, name))[1].ledger
+            except (CheckpointDamaged, CheckpointMissing) as error:
+                self.warn_of_damage(error)
         return None
 
     def load(self, names: Iterable[str], restore: Restore) -> Begin | None:

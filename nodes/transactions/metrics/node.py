@@ -45,7 +45,7 @@ class TransactionDesk(Desk):
         return Figures(
             now_s,
             driver.claiming.joined,
-            tuple(sorted({*behind, *driver.units.loading_owned()})),
+            tuple(sorted({*behind, *driver.loading_owned()})),
             max([age_s, *lags.values()]),
             values,
             {
