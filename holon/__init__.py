@@ -19,6 +19,7 @@ from holon.errors import (
 from holon.formats.batch import Batch
 from holon.formats.formats import Decoded, Format, Json, Raw
 from holon.formats.json_columns import JsonColumns
+from holon.formats.record_fields import Header, LogTime, RecordKey, Tombstone
 from holon.job import Job, Output
 from holon.outputs.deduplicator import Deduplicator
 from holon.outputs.identity import IdentityError, OutputId, Track
@@ -39,6 +40,7 @@ __all__ = [
     "DeserializationError",
     "Format",
     "GlobalWindow",
+    "Header",
     "HolonError",
     "IdentityError",
     "Job",
@@ -46,14 +48,17 @@ __all__ = [
     "Json",
     "JsonColumns",
     "Local",
+    "LogTime",
     "ManualWatermarks",
     "NondeterminismError",
     "Output",
     "OutputId",
     "ProcessingFunction",
     "Raw",
+    "RecordKey",
     "Sliding",
     "Source",
+    "Tombstone",
     "Track",
     "TrackError",
     "Tumbling",

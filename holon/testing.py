@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
+from holon.columnar.record_parts import RecordParts
+from holon.formats.formats import headers_asked_by
 from holon.formats.input_run import Input
 from holon.job import DEAD, LATE, MAIN, Job, encode_json
 from holon.outputs.deduplicator import Deduplicator
@@ -17,6 +19,28 @@ from holon.tracks.admission import AdmissionCounts
 from holon.tracks.snapshot import Snapshot
 from holon.tracks.task import PartitionTask
 from wcrdt.replica.replica import Punctuation, Replica
+
+
+class _Fed(NamedTuple):
+    payload: bytes
+    stamp_ms: int
+    identity: bytes
+    key: bytes | None
+    headers: dict[str, bytes]
+    null: bool = False
+
+
+def _bytes(value: str | bytes | None) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value
+
+
+def _named(headers: Mapping[str, str | bytes] | None) -> dict[str, bytes]:
+    return {name: _bytes(value) or b"" for name, value in (headers or {}).items()}
+
+
+def _parts(records: Sequence[_Fed], names: Sequence[str]) -> RecordParts:
+    headers = {name: [fed.headers.get(name) for fed in records] for name in names}
+    return RecordParts([fed.key for fed in records], headers, np.array([fed.null for fed in records], np.bool_))
 
 
 class JobTestDriver:
@@ -37,8 +61,9 @@ class JobTestDriver:
         self.clock_ms = clock_ms
         self.replica = Replica(partitions, job.program.shapes(), job.allowed_lateness_ms)
         self.tasks = [self.new_task(p, partitions) for p in range(partitions)]
-        self._log: list[list[tuple[bytes, int, bytes]]] = [[] for _ in range(partitions)]
+        self._log: list[list[_Fed]] = [[] for _ in range(partitions)]
         self._saved = [task.snapshot().to_bytes() for task in self.tasks]
+        self._asked = headers_asked_by(job.source.format)
         self._ended = False
         self._filter: dict[str, Deduplicator] = {}
         self._emitted: list[tuple[str, int, OutputId | None, bytes]] = []
@@ -58,16 +83,33 @@ class JobTestDriver:
 
     # --- what happens to the job ----------------------------------------------------------------------------------
 
-    def feed(self, partition: int, *records: Any, identity: OutputId | None = None) -> None:
+    def feed(
+        self,
+        partition: int,
+        *records: Any,
+        identity: OutputId | None = None,
+        key: str | bytes | None = None,
+        headers: Mapping[str, str | bytes] | None = None,
+    ) -> None:
         """Append records to a partition: bytes as they are, anything else as JSON.
 
         A partition that awaits a window takes them once it goes on, as it would from the log. ``identity``: as which
-        output of another job; of several records the ``n`` counts on from it.
+        output of another job; of several records the ``n`` counts on from it. ``key`` and ``headers`` are those of
+        each record, for events that ask for them.
         """
         assert not self._ended, "fed after finish"
         for n, record in enumerate(records):
             header = b"" if identity is None else identity._replace(n=identity.n + n).to_bytes()
-            self._log[partition].append((encode_json(record), self.clock_ms, header))
+            fed = _Fed(encode_json(record), self.clock_ms, header, _bytes(key), _named(headers))
+            self._log[partition].append(fed)
+        self._settle()
+
+    def feed_tombstone(
+        self, partition: int, *, key: str | bytes | None, headers: Mapping[str, str | bytes] | None = None
+    ) -> None:
+        """Append a record without a value to a partition."""
+        assert not self._ended, "fed after finish"
+        self._log[partition].append(_Fed(b"", self.clock_ms, b"", _bytes(key), _named(headers), True))
         self._settle()
 
     def advance_watermark(self, partition: int, ts_ms: int) -> None:
@@ -172,10 +214,12 @@ class JobTestDriver:
         fresh = self._log[task.partition][start:stop]
         if fresh:
             offsets = np.arange(start, start + len(fresh), dtype=np.int64)
-            stamps = np.array([stamp for _, stamp, _ in fresh], dtype=np.int64)
-            headers = [header for _, _, header in fresh]
-            payloads = [payload for payload, _, _ in fresh]
-            task.feed(Input(offsets, stamps, payloads, start + len(fresh), headers if any(headers) else None))
+            stamps = np.array([fed.stamp_ms for fed in fresh], dtype=np.int64)
+            identities = [fed.identity for fed in fresh]
+            payloads = [fed.payload for fed in fresh]
+            parts = None if self._asked is None else _parts(fresh, self._asked)
+            headers = identities if any(identities) else None
+            task.feed(Input(offsets, stamps, payloads, start + len(fresh), headers, parts=parts))
         elif self._ended:
             task.end()
         return bool(fresh) or self._ended

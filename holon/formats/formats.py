@@ -13,8 +13,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from holon.columnar.record_parts import RecordParts
 from holon.errors import DeserializationError
 from holon.formats.batch import Column
+from holon.formats.record_fields import RecordFields
 
 E = TypeVar("E")
 E_co = TypeVar("E_co", covariant=True)
@@ -65,6 +67,27 @@ class AtomFormat(Protocol):
         ...
 
 
+@runtime_checkable
+class RecordFormat(Protocol):
+    """The members of a format beside ``Format`` whose events hold more of a record than its value."""
+
+    @property
+    def header_names(self) -> tuple[str, ...] | None:
+        """The headers that it asks for, beside keys, log times and nulls; None: it asks for nothing."""
+        ...
+
+    def decode_records(
+        self, payloads: Sequence[bytes], timestamps_ms: NDArray[np.int64], parts: RecordParts | None
+    ) -> Decoded[Any]:
+        """As ``Format.decode``, with the log's times (ms) and the parts of the same records (None: none has any)."""
+        ...
+
+
+def headers_asked_by(format: object) -> tuple[str, ...] | None:
+    """The headers that a format asks for; None where values are all that it wants of records."""
+    return format.header_names if isinstance(format, RecordFormat) else None
+
+
 def count_events(format: Format[Any], payloads: Sequence[bytes]) -> int:
     """How many events a run of payloads holds: what accepted, filtered, late and dead add up to."""
     if not isinstance(format, AtomFormat):
@@ -95,19 +118,51 @@ def decode_each(
 class Json(Generic[E]):
     """One JSON document a record, decoded into ``type`` and checked against it (msgspec rules, strict).
 
-    ``Json(Bid)`` for a ``msgspec.Struct``, dataclass or TypedDict; ``Json(dict[str, Any])`` for anything.
+    ``Json(Bid)`` for a ``msgspec.Struct``, dataclass or TypedDict; ``Json(dict[str, Any])`` for anything. Fields of a
+    Struct that are marked (``RecordKey``, ``Header``, ``LogTime``, ``Tombstone``) come from the record around it.
     """
 
     def __init__(self, type: type[E] | Any) -> None:
         self.type = type
-        self._decode = msgspec.json.Decoder(type).decode
+        self.record_fields: RecordFields[E] | None = RecordFields.of(type)
+        inner: Any = type if self.record_fields is None else self.record_fields.payload_type
+        self._decode = msgspec.json.Decoder(inner).decode
+
+    @property
+    def header_names(self) -> tuple[str, ...] | None:
+        return None if self.record_fields is None else self.record_fields.header_names
 
     def decode(self, payloads: Sequence[bytes]) -> Decoded[E]:
+        if self.record_fields is not None:
+            return self.decode_records(payloads, np.full(len(payloads), -1), None)
         events, rows, bad = decode_each(payloads, self._decode)
         return Decoded(rows, events=events, bad=bad)
 
+    def decode_records(
+        self, payloads: Sequence[bytes], timestamps_ms: NDArray[np.int64], parts: RecordParts | None
+    ) -> Decoded[E]:
+        fields = self.record_fields
+        assert fields is not None, "asked for"
+        parts = RecordParts() if parts is None else parts
+        values, rows, bad = decode_each(fields.filled(payloads, parts), self._decode)
+        columns, without = fields.columns(timestamps_ms, parts)
+        index = range(len(payloads)) if rows is None else rows.tolist()
+        good = [(row, value) for row, value in zip(index, values, strict=True) if row not in without]
+        known = {row for row, _ in bad}
+        bad += [(row, reason) for row, reason in without.items() if row not in known]
+        taken = {name: [column[row] for row, _ in good] for name, column in columns.items()}
+        events, refused = fields.events([value for _, value in good], taken)
+        bad += [(good[at][0], reason) for at, reason in refused.items()]
+        kept = [row for at, (row, _) in enumerate(good) if at not in refused]
+        return Decoded(np.array(kept, np.intp) if bad else None, events=events, bad=sorted(bad))
+
     def describe(self) -> str:
-        return f"json {self.type!r}"
+        return f"json {self.type!r}{asked(self.record_fields)}"
+
+
+def asked(fields: RecordFields[Any] | None) -> str:
+    """The part of a format's description about marked fields."""
+    return "" if fields is None else f" with {fields.describe()}"
 
 
 class Raw:

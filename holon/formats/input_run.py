@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holon.columnar.payloads import BinaryColumn
+from holon.columnar.record_parts import RecordParts
 
 
 @dataclass(slots=True, frozen=True)
@@ -16,6 +17,7 @@ class Input:
     """A run of records of the input partition as columns (what the log's chunk holds, without the log).
 
     ``headers`` None: no record has one. ``passed``: offset of the last record before rows were left out; -1: none were.
+    ``parts``: what the format asks for beside values; None: it asks for nothing, or no record has any.
     """
 
     offsets: NDArray[np.int64]
@@ -24,6 +26,7 @@ class Input:
     next_offset: int
     headers: Sequence[bytes] | None = None
     passed: int = -1
+    parts: RecordParts | None = None
 
     def cut(self, start: int, stop: int) -> Input:
         """Rows ``start`` to ``stop`` (exclusive) as a run of their own, with what was left out in front of each."""
@@ -31,7 +34,8 @@ class Input:
         end = self.next_offset if whole else int(self.offsets[stop])
         stamps, payloads = self.timestamps_ms[start:stop], self.payloads[start:stop]
         headers = None if self.headers is None else self.headers[start:stop]
-        return Input(self.offsets[start:stop], stamps, payloads, end, headers, self.passed if whole else -1)
+        passed, parts = self.passed if whole else -1, None if self.parts is None else self.parts.cut(start, stop)
+        return Input(self.offsets[start:stop], stamps, payloads, end, headers, passed, parts)
 
     def take(self, kept: NDArray[np.bool_]) -> Input:
         """The rows of a mask; the position passes the others all the same."""
@@ -43,6 +47,7 @@ class Input:
             payloads=_taken(self.payloads, rows),
             headers=None if self.headers is None else _taken(self.headers, rows),
             passed=self.last,
+            parts=None if self.parts is None else self.parts.take(rows),
         )
 
     @property

@@ -8,15 +8,18 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from holon.columnar.loops import Loops, installed
 from holon.columnar.payloads import BinaryColumn, Texts
+from holon.columnar.record_parts import RecordParts
 from holon.columnar.structs.kinds import SPAN
 from holon.columnar.structs.plan import column_kinds, fields_of, plan
 from holon.columnar.structs.reader import StructReader, with_values
 from holon.errors import DeserializationError, JobError
 from holon.formats.batch import Column, take_columns
-from holon.formats.formats import Decoded, decode_each
+from holon.formats.formats import Decoded, asked, decode_each
+from holon.formats.record_fields import RecordFields
 
 E = TypeVar("E")
 
@@ -30,7 +33,8 @@ class JsonColumns(Generic[E]):
 
     int, float and bool fields become numpy arrays (int64, float64, bool), str fields ``Texts``, a sequence of str;
     everything else, also what may be None, a sequence of objects. Fields of a Struct that each record has are columns
-    too: ``"place.lat"``. An integer beyond 64 bits is a bad record.
+    too: ``"place.lat"``. An integer beyond 64 bits is a bad record. Marked fields are columns of the record's key,
+    headers, log time (int64, or a list of datetimes), and of whether it has no value.
     """
 
     compiled = True
@@ -39,10 +43,16 @@ class JsonColumns(Generic[E]):
         if not (isinstance(type, type_) and issubclass(type, msgspec.Struct)):
             raise JobError(f"JsonColumns needs a msgspec.Struct, got {type!r}")
         self.type = type
-        self._decode = msgspec.json.Decoder(type).decode
-        self._fields = [(name, kind, attrgetter(name)) for name, kind in column_kinds(type).items()]
+        self.record_fields: RecordFields[E] | None = RecordFields.of(type)
+        inner: Any = type if self.record_fields is None else self.record_fields.payload_type
+        if self.record_fields is not None and hasattr(type, "__post_init__"):
+            raise JobError(
+                f"{type.__name__} checks itself (__post_init__): with marked fields, only Json({type.__name__})"
+            )
+        self._decode = msgspec.json.Decoder(inner).decode
+        self._fields = [(name, kind, attrgetter(name)) for name, kind in column_kinds(inner).items()]
         self._integers = [(name, value_of) for name, kind, value_of in self._fields if kind == "int"]
-        self._plan = plan(type)
+        self._plan = plan(inner)
         self._reader: StructReader | None = None
         self.slow_records = 0
         """Records so far that the compiled loop has left to msgspec, in this process."""
@@ -53,7 +63,36 @@ class JsonColumns(Generic[E]):
             self._reader = StructReader(loops, self._plan)
         return self._reader
 
+    @property
+    def header_names(self) -> tuple[str, ...] | None:
+        return None if self.record_fields is None else self.record_fields.header_names
+
     def decode(self, payloads: Sequence[bytes]) -> Decoded[E]:
+        if self.record_fields is not None:
+            return self.decode_records(payloads, np.full(len(payloads), -1), None)
+        return self._decode_values(payloads)
+
+    def decode_records(
+        self, payloads: Sequence[bytes], timestamps_ms: NDArray[np.int64], parts: RecordParts | None
+    ) -> Decoded[E]:
+        fields = self.record_fields
+        assert fields is not None, "asked for"
+        parts = RecordParts() if parts is None else parts
+        found = self._decode_values(fields.filled(payloads, parts))
+        columns, without = fields.columns(timestamps_ms, parts)
+        known = {row for row, _ in found.bad}
+        bad = sorted([*found.bad, *((row, reason) for row, reason in without.items() if row not in known)])
+        rows = np.arange(len(payloads)) if found.rows is None else found.rows
+        values = dict(found.columns)
+        if without:
+            kept = np.isin(rows, list(without), invert=True)
+            values, rows = take_columns(values, np.flatnonzero(kept)), rows[kept]
+        for field in fields.fields:
+            column = columns[field.name]
+            values[field.name] = field.column([column[row] for row in rows.tolist()] if bad else column)
+        return Decoded(rows if bad else None, columns=values, bad=bad)
+
+    def _decode_values(self, payloads: Sequence[bytes]) -> Decoded[E]:
         loops = installed()
         reader = None if loops is None or len(payloads) < FEW else self.reader(loops)
         if reader is not None:
@@ -84,14 +123,18 @@ class JsonColumns(Generic[E]):
 
     def check_column(self, name: str) -> None:
         """Raise ``JobError`` if there is no such column."""
-        names = [known for known, _, _ in self._fields]
+        names = [known for known, _, _ in self.columns_read()]
         if name not in names:
             raise JobError(f"{self.type.__name__} has no column {name!r}; it has {', '.join(names)}")
 
     def columns_read(self) -> list[tuple[str, str, bool]]:
         """Name and kind of each column, and whether compiled loops read it, where there are some."""
         slots = {} if self._plan is None else {".".join(field.path): field.slot for field in fields_of(self._plan)}
-        return [(name, kind, slots.get(name, SPAN) != SPAN) for name, kind, _ in self._fields]
+        beside = () if self.record_fields is None else self.record_fields.fields
+        return [
+            *((name, kind, slots.get(name, SPAN) != SPAN) for name, kind, _ in self._fields),
+            *((field.name, field.kind, True) for field in beside),
+        ]
 
     def _columns(self, events: list[E]) -> dict[str, Column]:
         columns: dict[str, Column] = {}
@@ -112,7 +155,7 @@ class JsonColumns(Generic[E]):
 
     def describe(self) -> str:
         """Canonical text, part of the job's fingerprint."""
-        return f"json columns {self.type!r}"
+        return f"json columns {self.type!r}{asked(self.record_fields)}"
 
 
 type_ = type

@@ -15,9 +15,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from holon.columnar.record_parts import RecordParts
 from holon.errors import JobError
 from holon.formats.batch import Batch
-from holon.formats.formats import Decoded
+from holon.formats.formats import Decoded, RecordFormat
 from holon.program.states import Windowed
 from holon.source import Source
 from holon.time.event_time import out_of_range, times_of_columns, times_of_events
@@ -60,7 +61,9 @@ class Diverted(msgspec.Struct, omit_defaults=True):
 
     Of an atom that can be read, only the event: ``place`` is its place there, and the payload an atom of it alone.
     Of a payload above ``WHOLE_LETTER_BYTES``, the first ``LETTER_HEAD_BYTES``: ``size`` and ``digest`` (BLAKE2b, 16
-    bytes, hexadecimal) are those of the whole, which stands in the input.
+    bytes, hexadecimal) are those of the whole, which stands in the input. ``key``, ``headers`` and ``null`` (it has no
+    value) are there where the job's events ask for parts of records, and of headers those that they ask for.
+    ``bare``: key and headers were longer than ``LETTER_HEAD_BYTES``, and are in the input alone.
     """
 
     topic: str
@@ -72,6 +75,10 @@ class Diverted(msgspec.Struct, omit_defaults=True):
     place: int | None = None
     size: int | None = None
     digest: str | None = None
+    key: bytes | None = None
+    headers: dict[str, bytes] = {}
+    null: bool = False
+    bare: bool = False
 
     @property
     def whole_bytes(self) -> int:
@@ -79,7 +86,10 @@ class Diverted(msgspec.Struct, omit_defaults=True):
         return len(self.payload) if self.size is None else self.size
 
     def shortened(self) -> Diverted:
-        """The letter that the log takes, whatever the size of the payload and of the reason."""
+        """The letter that the log takes, whatever the size of the record and of the reason."""
+        beside = sum(len(name) + len(value) for name, value in self.headers.items())
+        if len(self.key or b"") + beside > LETTER_HEAD_BYTES:
+            return msgspec.structs.replace(self, key=None, headers={}, bare=True).shortened()
         reason = self.reason if len(self.reason) <= LETTER_HEAD_BYTES else f"{self.reason[:LETTER_HEAD_BYTES]} [...]"
         if len(self.payload) <= WHOLE_LETTER_BYTES:
             return self if reason is self.reason else msgspec.structs.replace(self, reason=reason)
@@ -173,6 +183,10 @@ class Admission:
         self.guard_ms = source.guard_ms(live_guard_ms)
         self.assigners = [state.windows for state in record_states]
         self.lateness_ms = lateness_ms
+        form = source.format
+        self._decode_records = None
+        if isinstance(form, RecordFormat) and form.header_names is not None:
+            self._decode_records = form.decode_records
 
     def admit(
         self,
@@ -180,12 +194,16 @@ class Admission:
         offsets: NDArray[np.int64],
         log_ts_ms: NDArray[np.int64],
         watermark_ms: int,
+        parts: RecordParts | None = None,
     ) -> Admitted:
         """Decide a run, starting from the partition's watermark before it.
 
         Raises what the source's ``filter`` raises, and ``JobError`` where the source is declared wrongly.
         """
-        decoded = self.source.format.decode(payloads)
+        if self._decode_records is None:
+            decoded = self.source.format.decode(payloads)
+        else:
+            decoded = self._decode_records(payloads, log_ts_ms, parts)
         rows = np.arange(len(payloads)) if decoded.rows is None else decoded.rows
         dead = [Refused(index, None, reason) for index, reason in decoded.bad]
         dead += [Refused(*event) for event in decoded.bad_events]

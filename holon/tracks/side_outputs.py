@@ -32,5 +32,8 @@ class Diversion:
                 assert isinstance(self._format, AtomFormat), "places, but no atoms"
                 payload = self._format.single(record, place)
             letter = Diverted(*self._source, offset, ts, reason, payload, place)
+            if run.parts is not None:
+                letter.key, letter.headers = run.parts.key(index), run.parts.headers_of(index)
+                letter.null = run.parts.is_null(index)
             self._outbox.divert(output, offset, n, encode_json(letter.shortened()))
         return len(found)

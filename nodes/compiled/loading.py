@@ -46,6 +46,7 @@ NAMES = {
     "lz4_frame": ("nodes.log.codecs.lz4", 4),
     "count_records": ("nodes.log.kafka.direct.read_batches_kernel", 2),
     "walk": ("nodes.log.kafka.direct.read_batches_kernel", 10),
+    "find_header": ("nodes.log.kafka.direct.read_batches_kernel", 7),
 }
 """Compiled functions: where they stand, and how many arguments they take."""
 BUILD_TIMEOUT_S = 300
@@ -74,6 +75,7 @@ class Compiled:
     lz4_frame: Callable[..., int]
     count_records: Callable[..., int]
     walk: Callable[..., int]
+    find_header: Callable[..., int]
 
 
 def _function(address: int, arguments: int) -> Callable[..., int]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holon.columnar.payloads import BinaryColumn
-from nodes.log.contract import OffsetOutOfRange, RecordTooLarge, TopicExists
+from nodes.log.contract import OffsetOutOfRange, Record, RecordTooLarge, TopicExists
 
 _FEW = 16
 _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
@@ -62,6 +62,16 @@ def check_batch(
             "Make the record smaller or raise the limit"
         )
     return sizes
+
+
+def check_records(records: Sequence[Record], max_record_bytes: int, where: str) -> NDArray[np.int64]:
+    """As ``check_batch``; names and values of headers count too."""
+    for record in records:
+        if not all(type(name) is str and type(value) is bytes for name, value in record.headers.items()):
+            raise TypeError(f"{where}: headers are bytes by text, not {dict(record.headers)!r:.200}")
+    bodies = [record.value or b"" for record in records]
+    heads = [b"".join((name.encode() + value) for name, value in record.headers.items()) for record in records]
+    return check_batch(bodies, heads, [record.key for record in records], max_record_bytes, where)
 
 
 def are_small(values: Sequence[bytes], max_record_bytes: int) -> bool:

@@ -14,6 +14,8 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from holon.columnar.record_parts import RecordParts
+
 
 class TopicPartition(NamedTuple):
     """One ordered sequence of records. Partitions count from 0."""
@@ -30,6 +32,14 @@ class Appended(NamedTuple):
     timestamp_ms: int
 
 
+class Record(NamedTuple):
+    """A record as others write it. ``value`` None: a tombstone, whose value is null."""
+
+    value: bytes | None
+    key: bytes | None = None
+    headers: Mapping[str, bytes] = {}
+
+
 @dataclass(slots=True, frozen=True)
 class FetchedRecords:
     """A run of records of one partition as columns, all of the same length.
@@ -37,7 +47,8 @@ class FetchedRecords:
     ``offsets`` ascend but may have gaps (control records, compaction, retention); go on at ``next_offset``, which is
     at least the last offset + 1 even when the chunk is empty. ``timestamps_ms`` are the log's own append times.
     ``headers`` is one opaque byte string a record (empty: none); ``keys`` is None where no record has a key. ``bare``:
-    no record has a header, known without a look at each.
+    no record has a header, known without a look at each. A null value is empty; ``parts``: which ones are null, with
+    keys and headers by name, where ``use_record_parts`` asks for them; None: it does not, or no record has any.
     """
 
     offsets: NDArray[np.int64]
@@ -47,6 +58,7 @@ class FetchedRecords:
     keys: list[bytes | None] | None
     next_offset: int
     bare: bool = False
+    parts: RecordParts | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -64,6 +76,7 @@ class FetchedRecords:
             None if self.keys is None else self.keys[:keep],
             limit,
             self.bare,
+            None if self.parts is None else self.parts.cut(0, keep),
         )
 
     @property
@@ -159,6 +172,10 @@ class Log(ABC):
         Values, headers and keys are ``bytes``, else ``TypeError``. An empty batch changes nothing.
         """
 
+    @abstractmethod
+    def append_records(self, topic: str, partition: int, records: Sequence[Record]) -> Appended:
+        """As ``append``, for few records: such as have headers with names, or are tombstones."""
+
     def send(
         self,
         topic: str,
@@ -228,6 +245,10 @@ class Log(ABC):
         ``without_headers``: a topic whose headers nobody asks for; they are empty from now on.
         """
         return False
+
+    @abstractmethod
+    def use_record_parts(self, topic: str, headers: Collection[str]) -> None:
+        """From now on chunks of this topic have ``parts``: keys, the headers of these names, and nulls."""
 
     @abstractmethod
     def start_offset(self, topic: str, partition: int) -> int:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from nodes.log.checks import check_batch, check_new_topic, check_same_partitions, out_of_range
+from holon.columnar.record_parts import RecordParts
+from nodes.log.checks import check_batch, check_new_topic, check_records, check_same_partitions, out_of_range
 from nodes.log.contract import (
     MAX_RECORD_BYTES,
     Appended,
     FetchedRecords,
     Log,
     LogError,
+    Record,
     TopicPartition,
     UnknownTopic,
 )
@@ -30,6 +32,8 @@ class _Records:
     headers: list[bytes] = field(default_factory=list)
     keys: list[bytes | None] = field(default_factory=list)
     last_ms: int = 0
+    special: dict[int, Record] = field(default_factory=dict)
+    """By offset, those that are null or have headers with names."""
 
     @property
     def end(self) -> int:
@@ -39,10 +43,24 @@ class _Records:
         for column in (self.timestamps_ms, self.values, self.headers, self.keys):
             del column[:count]
         self.start += count
+        for offset in [offset for offset in self.special if offset < self.start]:
+            del self.special[offset]
 
     def cut(self, end: int) -> None:
         for column in (self.timestamps_ms, self.values, self.headers, self.keys):
             del column[end - self.start :]
+        for offset in [offset for offset in self.special if offset >= end]:
+            del self.special[offset]
+
+    def parts(self, first: int, last: int, names: Collection[str]) -> RecordParts | None:
+        """Of the rows from one to below another."""
+        keys = self.keys[first:last]
+        found = [self.special.get(offset) for offset in range(self.start + first, self.start + last)]
+        if not any(found) and all(key is None for key in keys):
+            return None
+        headers = {name: [None if one is None else one.headers.get(name) for one in found] for name in names}
+        nulls = np.array([one is not None and one.value is None for one in found], np.bool_)
+        return RecordParts(keys, headers, nulls)
 
 
 class MemoryLog(Log):
@@ -66,6 +84,7 @@ class MemoryLog(Log):
         self._topics: dict[str, list[_Records]] = {}
         self._retention_ms: dict[str, int | None] = {}
         self._closed = False
+        self._asked: dict[str, Collection[str]] = {}
 
     def create_topic(self, topic: str, partitions: int, *, retention_ms: int | None = None) -> None:
         self._check()
@@ -102,6 +121,19 @@ class MemoryLog(Log):
             self._expire(topic, records, count)
         return Appended(first, count, timestamp_ms)
 
+    def append_records(self, topic: str, partition: int, records: Sequence[Record]) -> Appended:
+        check_records(records, self._max_record_bytes, f"topic {topic!r} partition {partition}")
+        rows = [record.value or b"" for record in records]
+        done = self.append(topic, partition, rows, keys=[record.key for record in records])
+        special = self._records(topic, partition).special
+        for offset, record in enumerate(records, done.first_offset):
+            if record.value is None or record.headers:
+                special[offset] = record
+        return done
+
+    def use_record_parts(self, topic: str, headers: Collection[str]) -> None:
+        self._asked[topic] = headers
+
     def max_record_bytes(self, topic: str) -> int:
         return self._max_record_bytes
 
@@ -128,6 +160,7 @@ class MemoryLog(Log):
             headers=records.headers[first:last],
             keys=keys if any(key is not None for key in keys) else None,
             next_offset=next_offset,
+            parts=records.parts(first, last, self._asked[topic]) if topic in self._asked else None,
         )
 
     def start_offset(self, topic: str, partition: int) -> int:

@@ -12,6 +12,7 @@ from holon.columnar.payloads import BinaryColumn
 from holon.formats.input_run import Input
 from nodes.errors import RunFailed
 from nodes.log.contract import Log
+from nodes.streams.io.inputs import input_of
 
 Run = tuple[int, Input]
 """A partition, and records of it."""
@@ -74,9 +75,6 @@ class TopicRecords:
                 moved |= found.next_offset > at[partition]
                 at[partition] = found.next_offset
                 taken[partition] += len(found.values)
-                yield (
-                    partition,
-                    Input(found.offsets, found.timestamps_ms, found.values, found.next_offset, found.found_headers),
-                )
+                yield partition, input_of(found)
             if not moved:
                 return

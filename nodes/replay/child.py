@@ -17,14 +17,24 @@ SAVE_AFTER, LOSE_AFTER = 50, 100
 """Records of a partition after which its state is saved, and those after which it is lost."""
 
 
+class FedRecord(msgspec.Struct, array_like=True):
+    """A record as a replay takes it; ``value`` None: a tombstone."""
+
+    partition: int
+    stamp_ms: int
+    value: bytes | None
+    key: bytes | None = None
+    headers: dict[str, bytes] = {}
+
+
 class ReplayInput(msgspec.Struct):
-    """The input of a replay: ``records`` are (partition, log timestamp in ms, value), in the order of their stamps."""
+    """The input of a replay: ``records`` in the order of their stamps."""
 
     reference: str
     on_error: str | None
     path: list[str]
     partitions: int
-    records: list[tuple[int, int, bytes]]
+    records: list[FedRecord]
     loses_state: bool
 
 
@@ -53,10 +63,13 @@ def steps(job: Any, given: ReplayInput) -> Any:
     """Feed record after record, then end the input."""
     test = JobTestDriver(job, given.partitions)
     seen = [0] * given.partitions
-    for partition, stamp_ms, value in given.records:
-        test.clock_ms = stamp_ms
+    for record in given.records:
+        partition, test.clock_ms = record.partition, record.stamp_ms
         try:
-            test.feed(partition, value)
+            if record.value is None:
+                test.feed_tombstone(partition, key=record.key, headers=record.headers)
+            else:
+                test.feed(partition, record.value, key=record.key, headers=record.headers)
             seen[partition] += 1
             if given.loses_state and not test.waiting():
                 _lose(test, partition, seen[partition])

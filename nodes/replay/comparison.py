@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from holon.columnar.record_parts import RecordParts
 from holon.errors import UpstreamReset
 from holon.job import Job
 from holon.tracks.upstream_duplicates import Duplicates
@@ -24,7 +25,7 @@ from nodes.errors import RunFailed
 from nodes.log.contract import Log
 from nodes.machine import messages as m
 from nodes.python_process import child_environment, module_command
-from nodes.replay.child import ReplayInput, Step
+from nodes.replay.child import FedRecord, ReplayInput, Step
 from nodes.streams.control_history import History
 from nodes.streams.upstream import upstream_incarnations
 
@@ -58,13 +59,16 @@ class Replayed(msgspec.Struct):
 
 
 class RecordPlace(msgspec.Struct, array_like=True):
-    """Where a record of the prefix lies, and what it is."""
+    """Where a record of the prefix lies, and what it is. ``headers`` are those that the job asks for."""
 
     stamp_ms: int
     partition: int
     offset: int
     value: bytes
     header: bytes = b""
+    key: bytes | None = None
+    headers: dict[str, bytes] = {}
+    null: bool = False
 
 
 def counted_upstream(log: Log, job: Job[Any]) -> dict[str, int] | None:
@@ -107,7 +111,13 @@ def prefix(log: Log, topic: str, records: int) -> list[RecordPlace]:
                 break
             headers = chunk.found_headers or repeat(b"", len(chunk))
             rows = zip(chunk.offsets.tolist(), chunk.timestamps_ms.tolist(), chunk.values, headers, strict=True)
-            found += [RecordPlace(stamp, partition, at, value, header) for at, stamp, value, header in rows]
+            parts = RecordParts() if chunk.parts is None else chunk.parts
+            found += [
+                RecordPlace(
+                    stamp, partition, at, value, header, parts.key(row), parts.headers_of(row), parts.is_null(row)
+                )
+                for row, (at, stamp, value, header) in enumerate(rows)
+            ]
             offset, kept = chunk.next_offset, kept + len(chunk)
     return sorted(found, key=lambda place: (place.stamp_ms, place.partition, place.offset))
 
@@ -136,7 +146,10 @@ def _replay(
     folder: Path, reference: str, on_error: str | None, partitions: int, places: list[RecordPlace], number: int
 ) -> list[Step]:
     folder.mkdir()
-    records = [(place.partition, place.stamp_ms, place.value) for place in places]
+    records = [
+        FedRecord(place.partition, place.stamp_ms, None if place.null else place.value, place.key, place.headers)
+        for place in places
+    ]
     given = ReplayInput(reference, on_error, sys.path, partitions, records, loses_state=number > 0)
     (folder / "given").write_bytes(msgspec.msgpack.encode(given))
     command = module_command("nodes.replay.child", str(folder / "given"), str(folder / "steps"))

@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from holon.columnar.payloads import size_of
-from holon.tracks.record_track import Input
 from nodes.checkpoints.saver import DirectSaver, Saver
 from nodes.checkpoints.store import CheckpointStore
 from nodes.log.contract import FetchedRecords, Log, LogTruncated, OffsetOutOfRange, TopicPartition
@@ -23,6 +22,7 @@ from nodes.machine.node import Node
 from nodes.runtime.control_reader import ControlReader
 from nodes.runtime.heartbeat_reader import HeartbeatReader
 from nodes.streams.io.fetching import Fetched, Fetching
+from nodes.streams.io.inputs import input_of
 from nodes.streams.io.joining import Joining
 from nodes.streams.io.output_identities import follow, read_tail
 from nodes.streams.io.partition_checkpoints import Storing
@@ -258,8 +258,7 @@ class Driver:
             if chunk.next_offset > wanted.offset:
                 self.crashpoint("after-read")
                 records += len(chunk)
-                run = Input(chunk.offsets, chunk.timestamps_ms, chunk.values, chunk.next_offset, chunk.found_headers)
-                self._events.append(e.InputRead(wanted.partition, wanted.version, run, self._is_cut(chunk)))
+                self._events.append(e.InputRead(wanted.partition, wanted.version, input_of(chunk), self._is_cut(chunk)))
                 if records >= FEW_RECORDS or self._slow:
                     break
         if not self._events:

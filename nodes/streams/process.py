@@ -38,6 +38,7 @@ from nodes.settings.settings import Settings
 from nodes.streams.control_history import History
 from nodes.streams.crashing_records import RecordsApart
 from nodes.streams.driver import Driver
+from nodes.streams.io.inputs import use_parts
 from nodes.streams.io.joining import FellBehind
 from nodes.streams.jobs import heartbeat_topic, open_history, with_policy
 from nodes.streams.topic_watch import LOOK_S, TopicWatch
@@ -96,6 +97,7 @@ class NodeProcess(NodeShell):
         install_secret(secrets.randbits(64))
         if getattr(run.job.source.format, "compiled", False) and compiled.ensure():
             log.use_columns()
+        use_parts(log, run.job)
         self.run = run
         self.log = log
         self.config = config

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from random import Random
 
-from nodes.log.contract import Appended, FetchedRecords, Log, TopicPartition
+from nodes.log.contract import Appended, FetchedRecords, Log, Record, TopicPartition
 
 
 class LateLog(Log):
@@ -67,6 +67,12 @@ class LateLog(Log):
         keys: Sequence[bytes | None] | None = None,
     ) -> Appended:
         return self._log.append(topic, partition, values, headers=headers, keys=keys)
+
+    def append_records(self, topic: str, partition: int, records: Sequence[Record]) -> Appended:
+        return self._log.append_records(topic, partition, records)
+
+    def use_record_parts(self, topic: str, headers: Collection[str]) -> None:
+        self._log.use_record_parts(topic, headers)
 
     # --- as it is ---------------------------------------------------------------------------------------------------
 

@@ -50,6 +50,7 @@ def profile(
     from nodes.profiling.records import FileRecords, Records, TopicRecords
     from nodes.profiling.sampling import flame_graph
     from nodes.runtime.log_opening import open_settings_log
+    from nodes.streams.io.inputs import use_parts
 
     if getattr(declared.source.format, "compiled", False):
         compiled.ensure()
@@ -69,6 +70,7 @@ def profile(
         return
     with open_settings_log(settings) as log:
         log.use_columns()
+        use_parts(log, declared, topic)
         measure(TopicRecords(log, topic or declared.source.topic, records))
 
 

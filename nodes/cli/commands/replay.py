@@ -33,10 +33,12 @@ def replay(
     from nodes.errors import RunFailed
     from nodes.replay.comparison import counted_upstream, prefix, replay_twice, without_duplicates
     from nodes.runtime.log_opening import open_settings_log
+    from nodes.streams.io.inputs import use_parts
     from nodes.streams.jobs import input_partitions
 
     with open_settings_log(settings) as log:
         partitions = input_partitions(log, declared)
+        use_parts(log, declared)
         read = prefix(log, declared.source.topic, records)
         places = without_duplicates(read, counted_upstream(log, declared))
     found = replay_twice(job, declared.name, settings.node.on_error, partitions, places)

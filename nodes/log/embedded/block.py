@@ -4,22 +4,24 @@ Blocks rather than single records: one allocation, one checksum and one decoder 
 (measured in docs/design/embedded-log.md). Nothing here knows LMDB.
 
 Layout (big-endian): magic ``HLB1`` | flags u32 | records u32 | body bytes u32 | first offset i64 | log timestamp i64,
-ms | crc32 u32 | body. The body is MessagePack ``[values, headers or nil, keys or nil]``; the checksum covers header and
-body. A block says all about itself, so that it is found in a file whose tree is lost.
+ms | crc32 u32 | body. The body is MessagePack ``[values, headers or nil, keys or nil]``, or with a
+fourth element where a value is nil or a record has headers with names: these, a map or nil for each. The checksum
+covers header and body. A block says all about itself, so that it is found in a file whose tree is lost.
 """
 
 from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from holon.columnar.payloads import BinaryColumn
-from nodes.log.checks import check_batch
+from nodes.log.checks import check_batch, check_records
+from nodes.log.contract import Record
 
 MAGIC = b"HLB1"
 BLOCK_BYTES = 64 << 10
@@ -31,8 +33,11 @@ _FIELDS = struct.Struct(">4sIIIqq")
 _CRC = struct.Struct(">I")
 HEADER_BYTES = _FIELDS.size + _CRC.size
 _Body = tuple[list[bytes], list[bytes] | None, list[bytes | None] | None]
+_Special = tuple[list[bytes | None], list[bytes] | None, list[bytes | None] | None, list[dict[str, bytes] | None]]
+_FOUR = 0x94  # the first byte of a MessagePack array of four
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Body).decode
+_decode_special = msgspec.msgpack.Decoder(_Special).decode
 
 
 class BadBlock(ValueError):
@@ -70,6 +75,8 @@ class Block(NamedTuple):
     keys: list[bytes | None] | None
     size: int
     """Stored bytes."""
+    special: list[Record] | None = None
+    """All of its records, if one of them is null or has headers with names."""
 
 
 def encode_bodies(
@@ -95,6 +102,20 @@ def encode_bodies(
         stop = int(np.searchsorted(ends, before + BLOCK_BYTES, side="right"))
         stop = min(max(stop, start + 1), start + BLOCK_RECORDS, count)
         bodies.append(_body(values[start:stop], headers and headers[start:stop], keys and keys[start:stop]))
+        start = stop
+    return bodies
+
+
+def encode_records(records: Sequence[Record], *, max_record_bytes: int, where: str) -> list[Body]:
+    """As ``encode_bodies``, for few records."""
+    ends = np.cumsum(check_records(records, max_record_bytes, where))
+    bodies: list[Body] = []
+    start = 0
+    while start < len(records):
+        before = int(ends[start - 1]) if start else 0
+        stop = max(int(np.searchsorted(ends, before + BLOCK_BYTES, side="right")), start + 1)
+        stop = min(stop, start + BLOCK_RECORDS)
+        bodies.append(_special_body(records[start:stop]))
         start = stop
     return bodies
 
@@ -133,13 +154,20 @@ def check(data: memoryview, body_crc: int | None = None) -> Head:
 def decode(data: memoryview) -> Block:
     """The records of a block; raises ``BadBlock`` if one bit of it is wrong."""
     head = check(data)
+    special = None
     try:
-        values, headers, keys = _decode(data[HEADER_BYTES:])
-    except msgspec.DecodeError as error:
+        if data[HEADER_BYTES] == _FOUR:
+            stored, headers, keys, named = _decode_special(data[HEADER_BYTES:])
+            columns = zip(stored, keys or [None] * len(stored), named, strict=True)
+            special = [Record(value, key, its or {}) for value, key, its in columns]
+            values = [value or b"" for value in stored]
+        else:
+            values, headers, keys = _decode(data[HEADER_BYTES:])
+    except (msgspec.DecodeError, ValueError) as error:
         raise BadBlock(f"the block at offset {head.first} does not decode: {error}") from error
     if len(values) != head.records:
         raise BadBlock(f"the block at offset {head.first} holds {len(values)} records instead of {head.records}")
-    return Block(head, values, headers, keys, len(data))
+    return Block(head, values, headers, keys, len(data), special)
 
 
 def stored_bytes(data: memoryview) -> int:
@@ -149,9 +177,18 @@ def stored_bytes(data: memoryview) -> int:
 
 def tail_body(block: Block, skip: int) -> Body:
     """The rest of a block when its first ``skip`` records are deleted."""
+    if block.special is not None:
+        return _special_body(block.special[skip:])
     return _body(block.values[skip:], block.headers and block.headers[skip:], block.keys and block.keys[skip:])
 
 
 def _body(values: Sequence[bytes], headers: Sequence[bytes] | None, keys: Sequence[bytes | None] | None) -> Body:
     data = _encode((values, headers, keys))
     return Body(len(values), data, zlib.crc32(data))
+
+
+def _special_body(records: Sequence[Record]) -> Body:
+    keys = [record.key for record in records]
+    named: list[Mapping[str, bytes] | None] = [record.headers or None for record in records]
+    data = _encode(([record.value for record in records], None, keys, named))
+    return Body(len(records), data, zlib.crc32(data))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import chain
 
 import numpy as np
 
 from holon.columnar.payloads import BinaryColumn
+from holon.columnar.record_parts import RecordParts
 from nodes.log.checks import record_sizes
 from nodes.log.contract import FetchedRecords
 from nodes.log.embedded.block import Block
@@ -19,8 +20,13 @@ def empty_chunk(offset: int) -> FetchedRecords:
     return FetchedRecords(nothing, nothing, [], [], None, offset)
 
 
-def make_chunk(blocks: Sequence[Block], offset: int, max_records: int, max_bytes: int) -> FetchedRecords:
-    """The records from ``offset`` on, within the limits but at least one. Blocks follow each other without a gap."""
+def make_chunk(
+    blocks: Sequence[Block], offset: int, max_records: int, max_bytes: int, asked: Collection[str] | None = None
+) -> FetchedRecords:
+    """The records from ``offset`` on, within the limits but at least one. Blocks follow each other without a gap.
+
+    ``asked``: the headers that its parts are asked for; None: no parts are.
+    """
     skip = offset - blocks[0].head.first
     counts = [block.head.records for block in blocks]
     stop = min(sum(counts), skip + max(max_records, 1))
@@ -47,7 +53,20 @@ def make_chunk(blocks: Sequence[Block], offset: int, max_records: int, max_bytes
         keys=keys,
         next_offset=offset + count,
         bare=headers is None,
+        parts=None if asked is None else _parts(blocks, skip, skip + count, keys, asked),
     )
+
+
+def _parts(
+    blocks: Sequence[Block], first: int, last: int, keys: list[bytes | None] | None, names: Collection[str]
+) -> RecordParts | None:
+    """Of the rows from one to below another; ``keys`` are cut already."""
+    if all(block.special is None for block in blocks):
+        return None if keys is None else RecordParts(keys)
+    rows = chain.from_iterable(block.special or [None] * block.head.records for block in blocks)
+    found = list(rows)[first:last]
+    headers = {name: [None if one is None else one.headers.get(name) for one in found] for name in names}
+    return RecordParts(keys, headers, np.array([one is not None and one.value is None for one in found], np.bool_))
 
 
 def _values(blocks: Sequence[Block]) -> Sequence[bytes]:

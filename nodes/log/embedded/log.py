@@ -6,7 +6,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -18,10 +18,11 @@ from nodes.log.contract import (
     Log,
     LogError,
     LogFull,
+    Record,
     TopicPartition,
     UnknownTopic,
 )
-from nodes.log.embedded.block import encode_bodies
+from nodes.log.embedded.block import Body, encode_bodies, encode_records
 from nodes.log.embedded.chunk import empty_chunk, make_chunk
 from nodes.log.embedded.columns import Gatherer
 from nodes.log.embedded.damage.after_reboot import verify_once_a_boot
@@ -73,6 +74,7 @@ class EmbeddedLog(Log):
         self._open: dict[tuple[str, int], Partition] = {}
         self._opening = threading.Lock()
         self._gatherer: Gatherer | None = None
+        self._asked: dict[str, Collection[str]] = {}
         self._pid = OWN.id
         self._finalizer = weakref.finalize(self, _release, self._open, self._notifier, self._pid)
 
@@ -97,7 +99,21 @@ class EmbeddedLog(Log):
         if not values:
             return Appended(store.bounds()[1], 0, self._clock_ms())
         limit = self._max_record_bytes
-        bodies = encode_bodies(values, headers, keys, max_record_bytes=limit, where=store.env.where)
+        return self._append(
+            topic, store, encode_bodies(values, headers, keys, max_record_bytes=limit, where=store.env.where)
+        )
+
+    def append_records(self, topic: str, partition: int, records: Sequence[Record]) -> Appended:
+        store = self._partition(topic, partition)
+        if not records:
+            return Appended(store.bounds()[1], 0, self._clock_ms())
+        bodies = encode_records(records, max_record_bytes=self._max_record_bytes, where=store.env.where)
+        return self._append(topic, store, bodies)
+
+    def use_record_parts(self, topic: str, headers: Collection[str]) -> None:
+        self._asked[topic] = headers
+
+    def _append(self, topic: str, store: Partition, bodies: list[Body]) -> Appended:
         retention_ms = self._topics[topic].retention_ms
         try:
             done = store.append(bodies, self._clock_ms, retention_ms)
@@ -119,7 +135,9 @@ class EmbeddedLog(Log):
     ) -> FetchedRecords:
         gather = decode_each if self._gatherer is None else self._gatherer.gather
         blocks = self._partition(topic, partition).read(offset, max_records, max_bytes, gather)
-        return make_chunk(blocks, offset, max_records, max_bytes) if blocks else empty_chunk(offset)
+        if not blocks:
+            return empty_chunk(offset)
+        return make_chunk(blocks, offset, max_records, max_bytes, self._asked.get(topic))
 
     def use_columns(self, without_headers: str | None = None) -> bool:
         """Large reads of records without headers and keys; other records cost an object each all the same."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from numpy.typing import NDArray
 
-from nodes.log.contract import Appended, LogError, LogUnavailable
+from nodes.log.contract import Appended, LogError, LogUnavailable, Record
 from nodes.log.kafka.errors import Connection, reason
 
 HEADER = "holon"
@@ -19,6 +19,7 @@ HEADER = "holon"
 RECORD_OVERHEAD_BYTES = 80
 BATCH_OVERHEAD_BYTES = 128
 _SLICE_S = 0.5
+_Row = tuple[bytes | None, bytes | None, list[tuple[str, bytes]] | None]
 
 
 class Leaders:
@@ -91,6 +92,32 @@ class Appender:
 
         Records that do not fit into one batch go out in several, one after the other: see docs/design/kafka-log.md.
         """
+
+        def rows(begin: int, end: int) -> Iterable[_Row]:
+            named = () if headers is None else [[(HEADER, one)] if one else None for one in headers[begin:end]]
+            its_keys = itertools.repeat(None) if keys is None else keys[begin:end]
+            return zip(values[begin:end], its_keys, named or itertools.repeat(None), strict=False)
+
+        return self._append(name, partition, rows, sizes, limit_bytes)
+
+    def append_records(
+        self, name: str, partition: int, records: Sequence[Record], sizes: NDArray[Any], limit_bytes: int
+    ) -> Appended:
+        """The same with headers by name, and tombstones."""
+
+        def rows(begin: int, end: int) -> Iterable[_Row]:
+            return [(value, key, list(headers.items()) or None) for value, key, headers in records[begin:end]]
+
+        return self._append(name, partition, rows, sizes, limit_bytes)
+
+    def _append(
+        self,
+        name: str,
+        partition: int,
+        rows_of: Callable[[int, int], Iterable[_Row]],
+        sizes: NDArray[Any],
+        limit_bytes: int,
+    ) -> Appended:
         where = f"topic {name!r} partition {partition}"
         with self._lock:
             if self._stopped is not None:
@@ -100,21 +127,14 @@ class Appender:
             self._leaders.learn(name, partition)
             first = timestamp_ms = -1
             for begin, end in _batches(sizes, limit_bytes):
-                rows = list(
-                    zip(
-                        values[begin:end],
-                        keys[begin:end] if keys is not None else itertools.repeat(None),
-                        headers[begin:end] if headers is not None else itertools.repeat(b""),
-                        strict=False,
-                    )
-                )
-                ends = self._send(name, partition, rows, f"{where}: record {begin} of {len(values)} and those after it")
+                rows = list(rows_of(begin, end))
+                ends = self._send(name, partition, rows, f"{where}: record {begin} of {len(sizes)} and those after it")
                 offset, more = ends[0].offset(), len(rows) - 1
                 begun = self._ends.after(name, partition, offset, 1) - 1
                 self._ends.after(name, partition, None if offset is None else offset + more, more)
                 first = begun if first < 0 else first
                 timestamp_ms = max(timestamp_ms, ends[-1].timestamp()[1])
-            return Appended(first, len(values), timestamp_ms)
+            return Appended(first, len(sizes), timestamp_ms)
 
     def _new_producer(self) -> None:
         self._failed = False
@@ -128,7 +148,7 @@ class Appender:
             self._producer.purge()
             self._producer.flush(1.0)
 
-    def _send(self, name: str, partition: int, rows: list[Any], where: str) -> list[Message]:
+    def _send(self, name: str, partition: int, rows: list[_Row], where: str) -> list[Message]:
         """Send one batch; gives its first and last record as the broker has acknowledged them."""
         reports: list[Message] = []
         problems: list[KafkaError] = []
@@ -140,10 +160,9 @@ class Appender:
 
         last = len(rows) - 1
         try:
-            for number, (value, key, header) in enumerate(rows):
+            for number, (value, key, named) in enumerate(rows):
                 # One report for each end is enough: a batch is taken as a whole.
                 report = {"on_delivery": reported} if number in (0, last) else {}
-                named = [(HEADER, header)] if header else None
                 self._producer.produce(name, value, key, partition=partition, headers=named, **report)  # type: ignore[arg-type]
             deadline = time.monotonic() + self._timeout_s + 1.0
             while self._producer.flush(_SLICE_S) and time.monotonic() < deadline:

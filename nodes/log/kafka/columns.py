@@ -12,6 +12,7 @@ from confluent_kafka import KafkaError
 from numpy.typing import NDArray
 
 from holon.columnar.payloads import BinaryColumn, Places
+from holon.columnar.record_parts import RecordParts, joined_parts
 from nodes.log.contract import FetchedRecords, TopicPartition
 
 BUFFER_RECORDS = 50_000
@@ -25,6 +26,7 @@ class RecordRun:
     """A run of records of one partition; ``headers`` and ``keys`` None: none has one.
 
     Values and headers are ``BinaryColumn``, or lists where there are few. ``size``: bytes of values, headers and keys.
+    ``parts``: what was asked for beside; None: nothing was, or no record has any.
     """
 
     offsets: Places
@@ -33,6 +35,7 @@ class RecordRun:
     headers: Sequence[bytes] | None
     keys: list[bytes | None] | None
     size: int
+    parts: RecordParts | None = None
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -46,6 +49,7 @@ class RecordRun:
             None if self.headers is None else self.headers[start:stop],
             None if self.keys is None else self.keys[start:stop],
             int(self.sizes()[start:stop].sum()),
+            None if self.parts is None else self.parts.cut(start, stop),
         )
 
     def sizes(self) -> NDArray[np.int64]:
@@ -200,7 +204,9 @@ class Taken:
             bare = only.headers is None
             headers = [b""] * len(only) if only.headers is None else list(only.headers)
             values = BinaryColumn.of(only.values) if self._columns else list(only.values)
-            return FetchedRecords(only.offsets, only.timestamps_ms, values, headers, only.keys, next_offset, bare)
+            return FetchedRecords(
+                only.offsets, only.timestamps_ms, values, headers, only.keys, next_offset, bare, only.parts
+            )
         nothing = np.empty(0, np.int64)
         keys = None
         if any(piece.keys is not None for piece in pieces):
@@ -218,6 +224,7 @@ class Taken:
             keys,
             next_offset,
             bare,
+            joined_parts([(len(piece), piece.parts) for piece in pieces]),
         )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 from confluent_kafka import Consumer, KafkaError
 from confluent_kafka import TopicPartition as KafkaPartition
 
+from holon.columnar.record_parts import RecordParts
 from nodes.log.kafka.append import HEADER
 from nodes.log.kafka.columns import RecordRun
 
@@ -43,6 +44,8 @@ class Event:
         return self._error
 
 
+Asked = Mapping[str, Collection[str]]
+"""Topics, as the broker names them, whose records are wanted with parts: names of headers. It may grow."""
 Arrived = tuple[str, int, RecordRun] | Event
 
 
@@ -67,10 +70,11 @@ class Reader(Protocol):
 
 
 class ConfluentReader:
-    """One consumer. ``without_headers``: a topic whose headers are not looked at."""
+    """One consumer. ``without_headers``: a topic whose identities are not looked at."""
 
-    def __init__(self, consumer: Consumer, without_headers: str | None = None) -> None:
+    def __init__(self, consumer: Consumer, asked: Asked, without_headers: str | None = None) -> None:
         self._consumer: Any = consumer
+        self._asked = asked
         self._bare = without_headers
         self._epochs: dict[Where, int] = {}
 
@@ -137,7 +141,18 @@ class ConfluentReader:
         keys = [message.key() for message in messages]
         some = any(key is not None for key in keys)
         size = sum(map(len, values)) + sum(map(len, headers or ())) + sum(len(key or b"") for key in keys if some)
-        return *where, RecordRun(offsets, stamps, values, headers, keys if some else None, size)
+        parts = _parts(messages, keys if some else None, self._asked[where[0]]) if where[0] in self._asked else None
+        return *where, RecordRun(offsets, stamps, values, headers, keys if some else None, size, parts)
+
+
+def _parts(messages: Sequence[Any], keys: list[bytes | None] | None, names: Collection[str]) -> RecordParts:
+    columns: dict[str, list[bytes | None]] = {name: [None] * len(messages) for name in names}
+    for row, message in enumerate(messages):
+        for name, value in (message.headers() or ()) if columns else ():
+            if name in columns:
+                columns[name][row] = value
+    nulls = np.array([message.value() is None for message in messages], np.bool_)
+    return RecordParts(keys, columns, nulls if nulls.any() else None)
 
 
 def _header(message: Any) -> bytes:

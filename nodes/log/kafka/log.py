@@ -15,8 +15,17 @@ from confluent_kafka import Consumer, KafkaException
 from numpy.typing import NDArray
 
 from nodes.compiled import loading as compiled
-from nodes.log.checks import are_small, check_batch, check_new_topic, out_of_range
-from nodes.log.contract import MAX_RECORD_BYTES, Appended, FetchedRecords, Log, LogError, TopicPartition, UnknownTopic
+from nodes.log.checks import are_small, check_batch, check_new_topic, check_records, out_of_range
+from nodes.log.contract import (
+    MAX_RECORD_BYTES,
+    Appended,
+    FetchedRecords,
+    Log,
+    LogError,
+    Record,
+    TopicPartition,
+    UnknownTopic,
+)
 from nodes.log.kafka import client_config, transactional_producer
 from nodes.log.kafka.append import BATCH_OVERHEAD_BYTES, RECORD_OVERHEAD_BYTES, Appender
 from nodes.log.kafka.confluent_reader import ConfluentReader
@@ -25,7 +34,7 @@ from nodes.log.kafka.direct.chosen_sender import ChosenSender
 from nodes.log.kafka.direct.consumer import DirectReader
 from nodes.log.kafka.errors import Connection
 from nodes.log.kafka.producer import Sender
-from nodes.log.kafka.topics import POLL_INTERVAL_S, SPREAD_S, Topics
+from nodes.log.kafka.topics import SPREAD_S, Topics
 from nodes.log.kafka.unacknowledged_writes import Unanswered
 from nodes.log.kafka.unordered_producer import LooseWriter, without_memory
 from nodes.log.own_process import OWN
@@ -73,7 +82,8 @@ class KafkaLog(Log):
             spread_s = max(SPREAD_S, connect_timeout_s)  # as patient as the opening: a node is more so than a command
             self._topics = Topics(client_config.admin(base, connection.note), connection, prefix, timeout_s, spread_s)
             self._consuming = client_config.consumer(base, connection.note)
-            reader = ConfluentReader(Consumer(self._consuming))
+            self._asked: dict[str, Collection[str]] = {}
+            reader = ConfluentReader(Consumer(self._consuming), self._asked)
             writer = client_config.producer(base, connection.note, self._batch_bytes, timeout_s)
             self._appender = Appender(writer, connection, timeout_s)
             self._sending = client_config.sender(base, connection.note, self._batch_bytes, timeout_s)
@@ -142,8 +152,10 @@ class KafkaLog(Log):
             return False
         with self._lock:
             bare = None if without_headers is None else self.prefix + without_headers
-            library = ConfluentReader(Consumer(self._consuming), bare)
-            reader = DirectReader(library, found, self._consuming, bare) if self._reads_directly else library
+            library = ConfluentReader(Consumer(self._consuming), self._asked, bare)
+            reader = library
+            if self._reads_directly:
+                reader = DirectReader(library, found, self._consuming, self._asked, bare)
             old = self._follower
             self._follower = Follower(
                 reader, self._topics, self._connection, self.prefix, self._timeout_s, columns=True
@@ -193,13 +205,25 @@ class KafkaLog(Log):
         sizes, limit_bytes = self._checked(where, values, headers, keys)
         if not values:
             return Appended(self.end_offset(*where), 0, time.time_ns() // 1_000_000)
-        name = self.prefix + topic
         loose = topic in self._loose.topics
         appender = self._loose.appender() if loose else self._appender
         with nullcontext() if loose else self._unanswered.waits(topic):
-            appended = appender.append(name, partition, values, headers, keys, sizes, limit_bytes)
+            appended = appender.append(self.prefix + topic, partition, values, headers, keys, sizes, limit_bytes)
         self._follower.appended(where)
         return appended
+
+    def append_records(self, topic: str, partition: int, records: Sequence[Record]) -> Appended:
+        where, limit_bytes = self._found(topic, partition), self._topics.limit(topic)
+        sizes = check_records(records, self._largest(limit_bytes), f"topic {topic!r} partition {partition}")
+        if not records:
+            return Appended(self.end_offset(*where), 0, time.time_ns() // 1_000_000)
+        with self._unanswered.waits(topic):
+            appended = self._appender.append_records(self.prefix + topic, partition, records, sizes, limit_bytes)
+        self._follower.appended(where)
+        return appended
+
+    def use_record_parts(self, topic: str, headers: Collection[str]) -> None:
+        self._asked[self.prefix + topic] = headers
 
     def send(
         self,
@@ -348,21 +372,10 @@ class KafkaLog(Log):
         self._check()
         count = self._known.get(topic, 0)
         if not 0 <= partition < count:  # unknown, or with more partitions than before
-            count = self._fetch_partition_count(topic)
+            count = self._topics.count(lambda: self.partitions(topic))
             if not 0 <= partition < count:
                 raise UnknownTopic(f"topic {topic!r} has no partition {partition}; it has 0 to {count - 1}")
         return TopicPartition(topic, partition)
-
-    def _fetch_partition_count(self, topic: str) -> int:
-        """Its partitions; raises ``UnknownTopic``, once it has had the time to reach each of several brokers."""
-        requested_s = time.monotonic()
-        while True:
-            try:
-                return self.partitions(topic)
-            except UnknownTopic:
-                if not self._topics.are_several or time.monotonic() - requested_s > self._topics.spread_s:
-                    raise
-            time.sleep(POLL_INTERVAL_S)
 
     def _check(self) -> None:
         if self._pid != OWN.id:
@@ -374,16 +387,8 @@ class KafkaLog(Log):
             raise LogError(f"Kafka {self._connection.bootstrap}: the log is closed; open it again")
 
 
-def _release(
-    topics: Topics,
-    follower: Follower,
-    appender: Appender,
-    sender: Sender,
-    transactional: Mapping[str, Sender],
-    limited: Mapping[int, Sender],
-    loose: LooseWriter,
-    pid: int,
-) -> None:
+def _release(*parts: Any) -> None:
+    topics, follower, appender, sender, transactional, limited, loose, pid = parts
     if pid == OWN.id:
         follower.close()
         appender.close()

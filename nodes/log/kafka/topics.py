@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
@@ -161,6 +161,17 @@ class Topics:
                     raise problem from error
             time.sleep(POLL_INTERVAL_S)
             self._learn_leaders()
+
+    def count(self, partitions: Callable[[], int]) -> int:
+        """The result of ``partitions``. Passes on ``UnknownTopic`` once a topic has had time to reach all brokers."""
+        requested_s = time.monotonic()
+        while True:
+            try:
+                return partitions()
+            except UnknownTopic:
+                if not self.are_several or time.monotonic() - requested_s > self.spread_s:
+                    raise
+            time.sleep(POLL_INTERVAL_S)
 
     def _may_pass(self, problem: LogError, requested_s: float) -> bool:
         """Whether to ask once more. A new topic reaches one broker after the other, so the next may not know it yet."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
 
 from nodes.log.checks import out_of_range
-from nodes.log.contract import Appended, FetchedRecords, Log, LogInterrupted, LogTruncated, TopicPartition
+from nodes.log.contract import Appended, FetchedRecords, Log, LogInterrupted, LogTruncated, Record, TopicPartition
 from nodes.sim.faults.lost_writes import Parcel, Transit
 
 
@@ -85,6 +85,12 @@ class NodeLog(Log):
         keys: Sequence[bytes | None] | None = None,
     ) -> Appended:
         return self._append(topic, partition, values, headers, keys, lambda: None)
+
+    def append_records(self, topic: str, partition: int, records: Sequence[Record]) -> Appended:
+        return self._log.append_records(topic, partition, records)
+
+    def use_record_parts(self, topic: str, headers: Collection[str]) -> None:
+        self._log.use_record_parts(topic, headers)
 
     def _append(
         self,

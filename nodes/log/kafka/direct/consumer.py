@@ -25,7 +25,7 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from nodes.compiled.loading import Compiled
 from nodes.log.kafka.client_config import FETCH_WAIT_MS
-from nodes.log.kafka.confluent_reader import AT_END, Address, Arrived, ConfluentReader, Event, Where
+from nodes.log.kafka.confluent_reader import AT_END, Address, Arrived, Asked, ConfluentReader, Event, Where
 from nodes.log.kafka.direct.connection import FETCH, EpochEnd, Leader, Lost
 from nodes.log.kafka.direct.fetch_requests import VERSION, Fetcher, FetchPosition, Passed, Refused
 from nodes.log.kafka.direct.leaders import Finder, Found, Wanted, addresses
@@ -79,10 +79,16 @@ class DirectReader:
     """``library`` reads what cannot be read here. Belongs to one thread."""
 
     def __init__(
-        self, library: ConfluentReader, loops: Compiled, config: Mapping[str, Any], without_headers: str | None
+        self,
+        library: ConfluentReader,
+        loops: Compiled,
+        config: Mapping[str, Any],
+        asked: Asked,
+        without_headers: str | None,
     ) -> None:
         self._library = library
         self._loops = loops
+        self._asked = asked
         self._bare_name = without_headers
         self._owned: dict[Where, _Own] = {}
         self._left: dict[Where, tuple[int, int]] = {}  # offset and epoch of what was read here before
@@ -243,7 +249,7 @@ class DirectReader:
             if address in self._fetchers:
                 wire.close()
             else:
-                self._fetchers[address] = Fetcher(wire, self._loops, self._bare_name, FETCH_WAIT_MS)
+                self._fetchers[address] = Fetcher(wire, self._loops, self._asked, self._bare_name, FETCH_WAIT_MS)
         assert result.wanted.places is not None
         for where, epoch in result.wanted.places.items():
             own = self._owned.get(where)

@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from holon.columnar.payloads import PAD_BYTES, BinaryColumn, Places
+from holon.columnar.record_parts import RecordParts
 from nodes.compiled.loading import Compiled
 from nodes.log.buffer_pool import Buffer, BufferPool
 from nodes.log.codecs.crc32c_tables import tables
 from nodes.log.kafka.append import HEADER
 from nodes.log.kafka.columns import RecordRun
-from nodes.log.kafka.confluent_reader import Where
+from nodes.log.kafka.confluent_reader import Asked, Where
 from nodes.log.kafka.direct import read_batches_table as table
 from nodes.log.kafka.direct.connection import (
     FETCH,
@@ -110,13 +111,14 @@ Found = tuple[str, int, RecordRun] | Passed | Refused
 class Fetcher:
     """One connection and the partitions that are read over it. One request at a time: the broker takes no second one.
 
-    ``bare``: topics whose headers nobody asks for.
+    ``asked``: topics whose records are wanted with parts; ``bare``: one whose identities nobody asks for.
     """
 
-    def __init__(self, wire: Wire, loops: Compiled, bare: str | None, wait_ms: int) -> None:
+    def __init__(self, wire: Wire, loops: Compiled, asked: Asked, bare: str | None, wait_ms: int) -> None:
         self.wire = wire
         self.places: dict[Where, FetchPosition] = {}
         self._loops = loops
+        self._asked = asked
         self._bare = bare
         self._wait_ms = wait_ms
         self._memory = BufferPool(_BUFFER_BYTES, _SPARE)
@@ -251,14 +253,33 @@ class Fetcher:
         rows = self._walk(place, buffer, at, end, fields, 0, sums)
         if rows == 0:
             return None
-        headers = keys = None
-        if self._row[table.BESIDE]:
-            fields = np.empty((table.WIDTH, height), np.int64)
-            rows = self._walk(place, buffer, at, end, fields, 1, 0)
+        headers = keys = parts = None
+        names, some = self._asked.get(place.where[0]), int(self._row[table.BESIDE])
+        if some and (names is not None or some & table.SOME_BESIDE):
+            width = table.WIDTH if names is None else table.WHOLE
+            fields = np.empty((width, height), np.int64)
+            rows = self._walk(place, buffer, at, end, fields, 1 if names is None else 2, 0)
             headers, keys = _beside(buffer, fields[:, :rows], place.where[0] == self._bare)
+            if names is not None:
+                parts = self._parts(buffer, fields, rows, keys, names)
         values = BinaryColumn(buffer, fields[table.START, :rows], fields[table.END, :rows])
         size = values.size + (0 if headers is None else headers.size) + sum(len(key or b"") for key in keys or ())
-        return RecordRun(fields[table.OFFSET, :rows], fields[table.STAMP, :rows], values, headers, keys, size)
+        return RecordRun(fields[table.OFFSET, :rows], fields[table.STAMP, :rows], values, headers, keys, size, parts)
+
+    def _parts(
+        self, buffer: Buffer, fields: Places, rows: int, keys: list[bytes | None] | None, names: Collection[str]
+    ) -> RecordParts:
+        """The requested parts of the records of a table with all columns."""
+        columns: dict[str, list[bytes | None]] = {}
+        for name in names:
+            word, places = np.frombuffer(name.encode() or b"\0", np.uint8), np.empty((2, rows), np.int64)
+            self._loops.find_header(
+                buffer.ctypes.data, fields.ctypes.data, fields.shape[1], rows, word.ctypes.data, len(name.encode()),
+                places.ctypes.data,
+            )  # fmt: skip
+            columns[name] = _with_none(buffer, places[0], places[1])
+        nulls = fields[table.SIZE, :rows] < 0
+        return RecordParts(keys, columns, nulls if nulls.any() else None)
 
     def _walk(
         self, place: FetchPosition, buffer: Buffer, at: int, end: int, fields: Places, beside: int, sums: int
@@ -276,9 +297,14 @@ def _beside(buffer: Buffer, fields: Places, bare: bool) -> tuple[BinaryColumn | 
         headers = BinaryColumn(buffer, fields[table.HEADER_START], fields[table.HEADER_END])
     starts = fields[table.KEY_START]
     if (starts >= 0).any():
-        found = BinaryColumn(buffer, np.maximum(starts, 0), np.where(starts < 0, 0, fields[table.KEY_END]))
-        keys = [key if at >= 0 else None for key, at in zip(found, starts.tolist(), strict=True)]
+        keys = _with_none(buffer, starts, fields[table.KEY_END])
     return headers, keys
+
+
+def _with_none(buffer: Buffer, starts: Places, ends: Places) -> list[bytes | None]:
+    """The bytes between these places; None where the start is -1."""
+    found = BinaryColumn(buffer, np.maximum(starts, 0), np.where(starts < 0, 0, ends))
+    return [value if at >= 0 else None for value, at in zip(found, starts.tolist(), strict=True)]
 
 
 def fetch_request(places: list[FetchPosition], wait_ms: int) -> bytes:

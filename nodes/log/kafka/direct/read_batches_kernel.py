@@ -16,7 +16,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from holon.columnar.kernel import compiled
-from holon.columnar.vectors import load_word, put_number
+from holon.columnar.vectors import byte_at, load_word, number_at, put_number
 from nodes.log.codecs.crc32c import sum_of
 from nodes.log.kafka.direct.read_batches_table import (
     AT,
@@ -30,13 +30,17 @@ from nodes.log.kafka.direct.read_batches_table import (
     HEAD_BYTES,
     HEADER_END,
     HEADER_START,
+    HEADERS,
+    HEADERS_START,
     KEY_END,
     KEY_START,
     LEAST_RECORD_BYTES,
     NEXT,
     OFFSET,
     OTHER_MAGIC,
+    RECORD_END,
     ROWS,
+    SIZE,
     STAMP,
     START,
     STATUS,
@@ -111,8 +115,9 @@ def walk(buffer, at, end, offset, table, height, beside, name, tables, found):
     """Fill ``table`` with the records from ``offset`` on of the whole batches between two places of the buffer.
 
     ``buffer``, ``table`` (columns of ``height``, what ``count_records`` says), ``tables`` (of CRC-32C, 0: it is not
-    looked at) and ``found`` are addresses; ``beside``: also the columns of keys and headers. ``name``: of the header
-    that is looked for, a word of its five bytes. The findings stand in ``found``, as ``read_batches_table`` says.
+    looked at) and ``found`` are addresses; ``beside`` 1: also the columns of keys and headers, 2: all columns.
+    ``name``: of the header that is looked for, a word of its five bytes. The findings are in ``found``, as
+    ``read_batches_table`` says.
     """
     rows, status, epoch, some = np.int64(0), np.int64(DONE), np.int64(-1), np.int64(0)
     at += buffer
@@ -165,7 +170,7 @@ def _known(at, behind, tables):
 
 @inlined
 def _records(buffer, batch, behind, offset, last, table, height, beside, name):
-    """How many records of a batch were put into the table (-1: it is no batch), and whether some have key or header."""
+    """How many records of a batch were put into the table (-1: it is no batch), and what some of them have."""
     base, first_ms, max_ms = _big(batch, 8), _big(batch + _FIRST_MS, 8), _big(batch + _MAX_MS, 8)
     by_append = _big(batch + _FLAGS, 2) & _APPEND_TIME != 0
     rows, some, lowest = np.int64(0), np.int64(0), base
@@ -201,21 +206,35 @@ def _records(buffer, batch, behind, offset, last, table, height, beside, name):
         at = end
         if here < offset:
             continue
-        some |= np.int64(key >= 0) | np.int64(headers > 0)
+        some |= np.int64(key >= 0) | np.int64(headers > 0) | np.int64(size < 0) << 1
         put_number(table, OFFSET * height + rows, here)
         put_number(table, STAMP * height + rows, max_ms if by_append else first_ms + delta_ms)
         put_number(table, START * height + rows, start - buffer)
         put_number(table, END * height + rows, start - buffer + max(size, 0))
         if beside != 0:
-            put_number(table, KEY_START * height + rows, key_start - buffer if key >= 0 else np.int64(-1))
-            put_number(table, KEY_END * height + rows, key_start - buffer + key)
-            header, behind_header = _header(header_at, end, headers, name)
-            if header < 0:
+            place = table + 8 * rows
+            put_number(place, KEY_START * height, key_start - buffer if key >= 0 else np.int64(-1))
+            put_number(place, KEY_END * height, key_start - buffer + key)
+            if _put_headers(place, height, buffer, header_at, end, headers, name, beside, size) < 0:
                 return np.int64(-1), some
-            put_number(table, HEADER_START * height + rows, header - buffer)
-            put_number(table, HEADER_END * height + rows, behind_header - buffer)
         rows += 1
     return rows, some
+
+
+@inlined
+def _put_headers(place, height, buffer, at, end, count, name, beside, size):
+    """The columns of headers, and those that go with a walk for all; -1 if they are no headers."""
+    header, behind_header = _header(at, end, count, name)
+    if header < 0:
+        return np.int64(-1)
+    put_number(place, HEADER_START * height, header - buffer)
+    put_number(place, HEADER_END * height, behind_header - buffer)
+    if beside > 1:
+        put_number(place, SIZE * height, max(size, np.int64(-1)))
+        put_number(place, HEADERS_START * height, at - buffer)
+        put_number(place, RECORD_END * height, end - buffer)
+        put_number(place, HEADERS * height, count)
+    return np.int64(0)
 
 
 @inlined
@@ -235,3 +254,35 @@ def _header(at, end, count, name):
             found, behind = at, at + size
         at += max(size, 0)
     return found, behind
+
+
+@compiled
+def find_header(buffer, fields, height, rows, name, size, places):
+    """Where the last header of a name stands in each record of the table of a walk: starts and ends, or twice -1.
+
+    All are addresses but ``height``, ``rows``, and ``size``, of the name in bytes; ``places`` has two columns of
+    ``rows``. A header without a value is none.
+    """
+    for row in range(rows):
+        at = buffer + number_at(fields, HEADERS_START * height + row)
+        end = buffer + number_at(fields, RECORD_END * height + row)
+        start, behind = np.int64(-1), np.int64(-1)
+        for _ in range(number_at(fields, HEADERS * height + row)):
+            length, at = _varint(at, end)
+            if at < 0 or length < 0 or length > end - at:
+                break
+            same = np.int64(length == size)
+            for k in range(size):
+                if same == 0:
+                    break
+                same = np.int64(byte_at(at + k) == byte_at(name + k))
+            at += length
+            length, at = _varint(at, end)
+            if at < 0 or length > end - at:
+                break
+            if same != 0:
+                start, behind = (at - buffer, at - buffer + length) if length >= 0 else (np.int64(-1), np.int64(-1))
+            at += max(length, np.int64(0))
+        put_number(places, row, start)
+        put_number(places, rows + row, behind)
+    return np.int64(rows)

@@ -91,7 +91,7 @@ class Ends:
 
 def follower(consumer: Any) -> Follower:
     ends: Any = Ends()
-    return Follower(ConfluentReader(consumer), ends, Connection("b:1"), "", timeout_s=5.0)
+    return Follower(ConfluentReader(consumer, {}), ends, Connection("b:1"), "", timeout_s=5.0)
 
 
 def test_what_is_followed_behind_a_damaged_record_waits_until_that_was_fetched_again(

@@ -69,7 +69,7 @@ def test_once_the_size_of_batches_is_known_little_is_sent_in_vain(
     batches = [batch([Row(n, 0, b"x" * (19_000 + 97 * (n % 5)))], base=n, last=n) for n in range(30)]
     log = b"".join(batches)
     broker = Broker([log] * partitions)
-    fetcher = Fetcher(cast("Wire", broker), loops, None, 20)
+    fetcher = Fetcher(cast("Wire", broker), loops, {}, None, 20)
     for partition in range(partitions):
         fetcher.add(FetchPosition((TOPIC, partition), 0, epoch=0))
     offsets: list[int] = []
@@ -136,7 +136,7 @@ def test_a_broker_that_says_nothing_is_lost_after_a_while_and_after_what_it_has_
 ) -> None:
     now = [100.0]
     monkeypatch.setattr("nodes.log.kafka.direct.fetch_requests.time.monotonic", lambda: now[0])
-    fetcher = Fetcher(cast("Wire", Silent(throttle_ms)), loops, None, 20)
+    fetcher = Fetcher(cast("Wire", Silent(throttle_ms)), loops, {}, None, 20)
     fetcher.add(FetchPosition((TOPIC, 0), 0, epoch=0))
     assert fetcher.take() == [] == fetcher.take()
     now[0] += SILENT_S + throttle_ms / 1000 - 0.1
@@ -156,7 +156,7 @@ def test_a_leader_that_has_moved_is_told_from_what_another_reader_has_to_judge(
             self._body = head + struct.pack(">ih", 0, error) + self._body[at + 6 :]
             return super().receive(room)
 
-    fetcher = Fetcher(cast("Wire", Refusing([b""])), loops, None, 20)
+    fetcher = Fetcher(cast("Wire", Refusing([b""])), loops, {}, None, 20)
     fetcher.add(FetchPosition((TOPIC, 0), 7, epoch=0, read_epoch=2))
     assert fetcher.take() == []
     (refused,) = cast("list[Any]", fetcher.take())

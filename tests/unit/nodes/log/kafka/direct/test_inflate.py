@@ -44,7 +44,7 @@ def compressed(data: bytes, codec: str, damage: bool = False) -> bytes:
 
 def read(loops: Compiled, log: bytes) -> tuple[list[tuple[int, bytes, bytes | None]], list[Refused]]:
     """Offset, value and key of the records, and where reading ended."""
-    fetcher = Fetcher(cast("Wire", Broker([log])), loops, None, 20)
+    fetcher = Fetcher(cast("Wire", Broker([log])), loops, {}, None, 20)
     fetcher.add(FetchPosition((TOPIC, 0), 0, epoch=0))
     rows: list[tuple[int, bytes, bytes | None]] = []
     refused: list[Refused] = []

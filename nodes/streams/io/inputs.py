@@ -1,0 +1,32 @@
+"""Chunks of an input topic as the runs that tasks take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from holon.formats.formats import headers_asked_by
+from holon.formats.input_run import Input
+from holon.job import Job
+from nodes.log.contract import FetchedRecords, Log
+
+
+def use_parts(log: Log, job: Job[Any], topic: str | None = None) -> None:
+    """Request from the log the parts of records that the job's events hold; most jobs' events hold none.
+
+    ``topic``: another one than the job's input.
+    """
+    headers = headers_asked_by(job.source.format)
+    if headers is not None:
+        log.use_record_parts(topic or job.source.topic, headers)
+
+
+def input_of(chunk: FetchedRecords) -> Input:
+    """The same records, without the log."""
+    return Input(
+        chunk.offsets,
+        chunk.timestamps_ms,
+        chunk.values,
+        chunk.next_offset,
+        chunk.found_headers,
+        parts=chunk.parts,
+    )
