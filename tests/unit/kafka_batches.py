@@ -44,7 +44,26 @@ class Row:
     headers: Sequence[tuple[bytes, bytes | None]] = ()
 
 
-def batch(rows: Sequence[Row], *, base: int, last: int, epoch: int = 3, flags: int = 0, max_ms: int = 0) -> bytes:
+TRANSACTIONAL, CONTROL = 16, 32
+"""Attributes."""
+
+
+def marker(offset: int, producer: int, *, commits: bool) -> bytes:
+    """The control batch that ends a producer's transaction."""
+    row = Row(offset, 0, struct.pack(">hi", 0, 0), struct.pack(">hh", 0, int(commits)))
+    return batch([row], base=offset, last=offset, flags=TRANSACTIONAL | CONTROL, producer=producer)
+
+
+def batch(
+    rows: Sequence[Row],
+    *,
+    base: int,
+    last: int,
+    epoch: int = 3,
+    flags: int = 0,
+    max_ms: int = 0,
+    producer: int = -1,
+) -> bytes:
     """A whole batch with the offsets ``base`` to ``last``; ``flags`` are its attributes."""
     first_ms = rows[0].stamp_ms if rows else 0
     records = b""
@@ -53,6 +72,6 @@ def batch(rows: Sequence[Row], *, base: int, last: int, epoch: int = 3, flags: i
         body += _sized(row.value) + varint(len(row.headers))
         body += b"".join(_sized(name) + _sized(value) for name, value in row.headers)
         records += varint(len(body)) + body
-    checked = struct.pack(">hiqqqhii", flags, last - base, first_ms, max_ms, -1, -1, -1, len(rows)) + records
+    checked = struct.pack(">hiqqqhii", flags, last - base, first_ms, max_ms, producer, -1, -1, len(rows)) + records
     behind = struct.pack(">ibI", epoch, 2, crc32c(checked)) + checked
     return struct.pack(">qi", base, len(behind)) + behind

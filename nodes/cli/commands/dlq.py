@@ -96,4 +96,11 @@ def _row(letter: Diverted) -> dict[str, Any]:
         "timestamp_ms": letter.timestamp_ms,
         "bytes": letter.whole_bytes,
         "reason": letter.reason,
+        "key": None if letter.key is None else _text(letter.key),
+        "headers": {name: _text(value) for name, value in letter.headers.items()},
+        "tombstone": letter.null,
     }
+
+
+def _text(value: bytes) -> str:
+    return value.decode(errors="backslashreplace")

@@ -1,7 +1,7 @@
 """Fetch requests and their answers on a connection of our own: batches of some partitions of a broker, as pieces.
 
-It knows the plain case only. Whatever else there is (an error, a batch that it does not know, aborted transactions)
-ends its work for that partition, as ``Refused``, at the exact offset where another reader has to go on.
+Batches of aborted transactions are left out. Whatever it does not know (an error, another kind of batch) ends its work
+for that partition, as ``Refused``, at the exact offset where another reader has to go on.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from nodes.log.kafka.direct.connection import (
     Wire,
     text,
 )
-from nodes.log.kafka.direct.inflate import inflated
+from nodes.log.kafka.direct.fetched.aborted_transactions import runs
+from nodes.log.kafka.direct.fetched.inflate import inflated
 
 VERSION = 11
 """The last of the old form. Since 9 a request names the leader's epoch, so that another leader refuses it."""
@@ -195,7 +196,7 @@ class Fetcher:
                 if cursor.broken:
                     return Lost("an answer that breaks off")
                 partition, error, _, _, _, aborted = _PARTITION.unpack(head)
-                cursor.take(_ABORTED_BYTES * max(aborted, 0))
+                gone = cursor.take(_ABORTED_BYTES * max(aborted, 0))
                 cursor.number(4)
                 size = max(cursor.number(4), 0)
                 at = cursor.at
@@ -204,13 +205,28 @@ class Fetcher:
                     return Lost("an answer that breaks off")
                 place = requested.get((topic, partition))
                 if place is not None and self.places.get(place.where) is place:
-                    found += self._of(place, error, aborted, at, at + size)
+                    found += self._of(place, error, gone, at, at + size)
         return Lost("an answer that breaks off") if cursor.broken else None
 
-    def _of(self, place: FetchPosition, error: int, aborted: int, at: int, end: int) -> Iterator[Found]:
-        if error or aborted > 0:
-            yield self._refuse(place, f"error {error}" if error else "aborted transactions", error in _MOVED)
-            return
+    def _of(self, place: FetchPosition, error: int, aborted: memoryview, at: int, end: int) -> Iterator[Found]:
+        if error:
+            yield self._refuse(place, f"the broker answers with error {error}", error in _MOVED)
+        elif not len(aborted):
+            yield from self._batches(place, at, end)
+        else:
+            for run in runs(self._buffer.data, at, end, aborted, self._checksum):
+                if not run.aborted:
+                    yield from self._batches(place, run.at, run.end)
+                elif run.next_offset > place.offset:
+                    place.offset, place.read_epoch = run.next_offset, run.epoch
+                    yield Passed(place.where, place.offset)
+                if self.places.get(place.where) is not place:
+                    return
+
+    def _checksum(self, at: int, end: int) -> int:
+        return self._loops.crc32c(self._buffer.ctypes.data + at, end - at, self._tables.ctypes.data) & 0xFFFFFFFF
+
+    def _batches(self, place: FetchPosition, at: int, end: int) -> Iterator[Found]:
         while at < end:
             yield from self._run(place, self._buffer, at, end, self._tables.ctypes.data)
             status = int(self._row[table.STATUS])

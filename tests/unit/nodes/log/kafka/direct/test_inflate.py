@@ -11,7 +11,7 @@ import pytest
 from nodes.compiled.loading import Compiled
 from nodes.log.kafka.direct.connection import Wire
 from nodes.log.kafka.direct.fetch_requests import Fetcher, FetchPosition, Refused
-from nodes.log.kafka.direct.inflate import INFLATED_BYTES, inflated
+from nodes.log.kafka.direct.fetched.inflate import INFLATED_BYTES, inflated
 from nodes.log.kafka.direct.read_batches_table import HEAD_BYTES
 from tests.unit.kafka_batches import Row, batch, crc32c
 from tests.unit.nodes.log.kafka.direct.test_fetch_requests import TOPIC, Broker
