@@ -97,7 +97,7 @@ def record(rng: random.Random, fields: list[Any]) -> tuple[bytes, bytes | None, 
 
 
 def plain(fields: list[Any], row: Any) -> dict[str, Any] | None:
-    """What the event of a record holds, told without the code under test; None: it is a bad record."""
+    """The fields of the event of a record, told without the code under test; None: it is a bad record."""
     payload, key, headers, null, ms = row
     found: dict[str, Any] = {}
     if null and any(mark is Tombstone for _, _, mark, _ in fields):

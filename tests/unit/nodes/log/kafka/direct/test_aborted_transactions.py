@@ -10,7 +10,7 @@ import pytest
 
 from nodes.compiled.loading import Compiled
 from nodes.log.kafka.direct.connection import Answer, Wire, text
-from nodes.log.kafka.direct.fetch_requests import Fetcher, Passed, Place, Refused
+from nodes.log.kafka.direct.fetch_requests import Fetcher, FetchPosition, Passed, Refused
 from tests.unit.kafka_batches import TRANSACTIONAL, Row, batch, marker
 
 TOPIC = "events"
@@ -81,9 +81,9 @@ class Drawn:
         self.ends.append(self.at)
 
 
-def taken(loops: Compiled, data: bytes, aborted: list[tuple[int, int]], offset: int) -> tuple[list[Any], Place]:
+def taken(loops: Compiled, data: bytes, aborted: list[tuple[int, int]], offset: int) -> tuple[list[Any], FetchPosition]:
     fetcher = Fetcher(cast("Wire", Broker(data, aborted)), loops, {}, None, 20)
-    place = Place((TOPIC, 0), offset, epoch=0)
+    place = FetchPosition((TOPIC, 0), offset, epoch=0)
     fetcher.add(place)
     assert fetcher.take() == []  # asks
     found = fetcher.take()
