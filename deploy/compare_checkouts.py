@@ -38,7 +38,7 @@ class Figure:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MeasuredCommand:
     """One command of ``holon`` and what is taken of its answer."""
 
     name: str
@@ -46,11 +46,11 @@ class Measured:
     figures: tuple[Figure, ...]
 
 
-def _bench(log: str) -> list[Measured]:
+def _bench(log: str) -> list[MeasuredCommand]:
     """Nexmark queries; ``bench`` knows Kafka alone, the embedded log is measured by ``run``."""
     if log == "kafka":
         return [
-            Measured(
+            MeasuredCommand(
                 f"{query} on Kafka",
                 f"nexmark bench --engines holon --queries {query} --events {{events}} --pairs 1 --broker-warmup 5",
                 (
@@ -61,7 +61,7 @@ def _bench(log: str) -> list[Measured]:
             for query in ("q0", "q4", "q7max")
         ]
     return [
-        Measured(
+        MeasuredCommand(
             f"{query} on the embedded log",
             f"nexmark run {query} --events {{events}} --nodes 2",
             (Figure("CPU of command and nodes, s", ("cpu_s",)), Figure("wall, s", ("wall_s",))),
@@ -70,10 +70,10 @@ def _bench(log: str) -> list[Measured]:
     ]
 
 
-def _transactions(log: str) -> list[Measured]:
+def _transactions(log: str) -> list[MeasuredCommand]:
     where = f"--log {log} --nodes 2"
     return [
-        Measured(
+        MeasuredCommand(
             f"YCSB-T burst, {log}",
             f"txn bench ycsb-t --transactions {{burst}} {where}",
             (
@@ -81,7 +81,7 @@ def _transactions(log: str) -> list[Measured]:
                 Figure("CPU, µs a transaction", ("cpu_us_per_transaction",)),
             ),
         ),
-        Measured(
+        MeasuredCommand(
             f"YCSB-T at 2,000 a second, {log}",
             f"txn bench ycsb-t --rate 2000 --seconds {{pace}} --zipf 0.5 {where}",
             (
@@ -93,9 +93,9 @@ def _transactions(log: str) -> list[Measured]:
     ]
 
 
-def _failures() -> list[Measured]:
+def _failures() -> list[MeasuredCommand]:
     return [
-        Measured(
+        MeasuredCommand(
             f"kill -9 with {replicas} {'replica' if replicas == 1 else 'replicas'}, {log}",
             f"nexmark failover q7max --scenario single --log {log} --replicas {replicas} --seconds {{seconds}}",
             (Figure("longest delay, ms", ("rows", 0, "longest_delay_ms")),),
@@ -105,13 +105,13 @@ def _failures() -> list[Measured]:
     ]
 
 
-def everything() -> list[Measured]:
+def everything() -> list[MeasuredCommand]:
     """All commands, the short ones first."""
     cost = (Figure("CPU, s", ("cpu_s",)), Figure("wall, s", ("wall_s",)))
-    found = [Measured("a run of 2,000 events on three nodes", f"nexmark run query1 {TINY}", cost)]
+    found = [MeasuredCommand("a run of 2,000 events on three nodes", f"nexmark run query1 {TINY}", cost)]
     found += [*_bench("embedded"), *_bench("kafka")]
     found += [
-        Measured(
+        MeasuredCommand(
             f"latency at 2,000 a second, {log}",
             f"nexmark latency q7max --log {log} --rate 2000 --seconds {{seconds}}",
             (Figure("average, ms", ("latency_ms", "avg")), Figure("p99, ms", ("latency_ms", "p99"))),
@@ -121,7 +121,7 @@ def everything() -> list[Measured]:
     return [*found, *_failures(), *_transactions("embedded"), *_transactions("kafka")]
 
 
-def run(checkout: Path, measured: Measured, sizes: dict[str, str]) -> dict[str, float]:
+def run(checkout: Path, measured: MeasuredCommand, sizes: dict[str, str]) -> dict[str, float]:
     """Its figures, by name. Raises ``RuntimeError`` with the command's last words where it fails."""
     command = [str(checkout / ".venv/bin/holon"), *measured.command.format(**sizes).split(), "--json"]
     with tempfile.TemporaryDirectory(prefix="compare-checkouts-") as folder:
@@ -144,7 +144,9 @@ def _value(answer: Any, path: tuple[str | int, ...]) -> float:
     return float(answer)
 
 
-def compare(before: Path, after: Path, measured: Measured, rounds: int, sizes: dict[str, str]) -> list[dict[str, Any]]:
+def compare(
+    before: Path, after: Path, measured: MeasuredCommand, rounds: int, sizes: dict[str, str]
+) -> list[dict[str, Any]]:
     """A row for each figure. Whichever comes first in a round comes second in the next one."""
     load = os.getloadavg()[0]
     found: dict[Path, list[dict[str, float]]] = {before: [], after: []}

@@ -24,7 +24,7 @@ WORKERS = {"integration": 3}
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SuitePart:
     """One command; ``folder``: the folder of tests that it runs, if it does."""
 
     name: str
@@ -34,23 +34,23 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    part: Part
+    part: SuitePart
     exit_code: int
     took_s: float
 
 
-def parts(nightly: bool = False, seeds: int = 100_000) -> list[Part]:
+def parts(nightly: bool = False, seeds: int = 100_000) -> list[SuitePart]:
     """All parts in their order; ``seeds``: how many the night simulates."""
-    found = [Part("lint", ("make", "--no-print-directory", "-k", "-j2", "lint"))]
+    found = [SuitePart("lint", ("make", "--no-print-directory", "-k", "-j2", "lint"))]
     names = {"quick": "unit", "laws": "laws", "tests": "integration", "attack": "attack", "sim": "sim"}
     for name, folder in names.items():
         if list((ROOT / "tests" / folder).rglob("test_*.py")):
-            found.append(Part(name, _pytest(folder, nightly, WORKERS.get(folder, 2)), folder))
+            found.append(SuitePart(name, _pytest(folder, nightly, WORKERS.get(folder, 2)), folder))
     if nightly:
         night = ("sim", "--seeds", str(seeds), "--nodes", "10", "--resume", str(ROOT / ".cache" / "night-seeds.json"))
-        found.append(Part("seeds", (sys.executable, "-m", "nodes.cli", *night)))
+        found.append(SuitePart("seeds", (sys.executable, "-m", "nodes.cli", *night)))
     mutants = ("--seeds", str(NIGHT_MUTANT_SEEDS)) if nightly else ("--share", str(MUTANT_SHARE))
-    return [*found, Part("mutants", (sys.executable, "-m", "deploy.mutants", *mutants))]
+    return [*found, SuitePart("mutants", (sys.executable, "-m", "deploy.mutants", *mutants))]
 
 
 def _pytest(folder: str, nightly: bool, workers: int) -> tuple[str, ...]:
@@ -60,7 +60,7 @@ def _pytest(folder: str, nightly: bool, workers: int) -> tuple[str, ...]:
     return (sys.executable, "-m", "pytest", "-q", *shared, *options, f"tests/{folder}")
 
 
-def forgotten(known: list[Part]) -> list[str]:
+def forgotten(known: list[SuitePart]) -> list[str]:
     """Folders with tests that no part runs."""
     run = {part.folder for part in known}
     tests = ROOT / "tests"
@@ -68,7 +68,7 @@ def forgotten(known: list[Part]) -> list[str]:
     return sorted(with_tests - run)
 
 
-def run(part: Part, nightly: bool) -> Outcome:
+def run(part: SuitePart, nightly: bool) -> Outcome:
     """Run it, its output passing through."""
     print(f"== {part.name}", flush=True)
     environment = {**os.environ, **({"HYPOTHESIS_PROFILE": "nightly"} if nightly else {})}
@@ -77,7 +77,7 @@ def run(part: Part, nightly: bool) -> Outcome:
     return Outcome(part, code, time.monotonic() - began_s)
 
 
-def table(known: list[Part], outcomes: list[Outcome]) -> str:
+def table(known: list[SuitePart], outcomes: list[Outcome]) -> str:
     """A line for each part, and one for all."""
     by_part = {outcome.part: outcome for outcome in outcomes}
     lines = []

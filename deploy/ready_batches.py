@@ -30,7 +30,7 @@ _NOBODY = Producer(-1, -1)  # no idempotent one: what is sent twice would be cou
 _WAIT_S = 30.0
 
 
-class Refused(Exception):
+class BatchRefused(Exception):
     """The broker does not take a batch, or cannot be reached."""
 
 
@@ -68,7 +68,7 @@ def _prepare_one(folder: Path, rounds: int, partitions: int, partition: int, see
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SentStep:
     """The records that one step has sent."""
 
     rounds: int
@@ -89,7 +89,7 @@ class ReadyProducer:
         self._wire = _connected(bootstrap, name, partitions)
         self._requests: deque[int] = deque()
 
-    def run(self, rate: float, seconds: float) -> Step:
+    def run(self, rate: float, seconds: float) -> SentStep:
         """Send at this rate (events a second) for so long, or as fast as the broker takes it, or until all is sent."""
         span, first = RECORDS * self.partitions, self.next_round
         began_s, used_s = time.monotonic(), time.thread_time()
@@ -102,7 +102,7 @@ class ReadyProducer:
             self.next_round += 1
         while self._requests:
             self._receive()
-        return Step(self.next_round - first, time.thread_time() - used_s)
+        return SentStep(self.next_round - first, time.thread_time() - used_s)
 
     def close(self) -> None:
         """Let go of files and connection."""
@@ -121,22 +121,22 @@ class ReadyProducer:
         ]
         request_number = send_batches(self._wire, batches, int(_WAIT_S * 1000))
         if isinstance(request_number, Lost):
-            raise Refused(f"round {number}: {request_number.why}")
+            raise BatchRefused(f"round {number}: {request_number.why}")
         self._requests.append(request_number)
 
     def _receive(self) -> None:
         number = self._requests.popleft()
         answer = self._wire.receive(lambda size: memoryview(bytearray(size)))
         if answer is None or isinstance(answer, Lost) or answer.number != number:
-            raise Refused(f"no answer to request {number}: {answer}")
+            raise BatchRefused(f"no answer to request {number}: {answer}")
         found = taken(answer.data)
         if isinstance(found, Lost):
-            raise Refused(found.why)
+            raise BatchRefused(found.why)
         errors: dict[PartitionName, int] = {
             place: response.error for place, response in found.items() if response.error
         }
         if errors or len(found) != self.partitions:
-            raise Refused(f"request {number}: errors of partitions {errors}")
+            raise BatchRefused(f"request {number}: errors of partitions {errors}")
 
 
 def _connected(bootstrap: str, name: str, partitions: int) -> Wire:
@@ -159,7 +159,7 @@ def _connected(bootstrap: str, name: str, partitions: int) -> Wire:
                 wire.close()
             why = f"{len(where)} brokers lead {len(led)} of {partitions} partitions; this needs one"
         time.sleep(0.05)
-    raise Refused(f"topic {name}: {why}")
+    raise BatchRefused(f"topic {name}: {why}")
 
 
 def _data(folder: Path, partition: int) -> Path:

@@ -12,12 +12,12 @@ from nexmark.model import BASE_TIME_MS, WINDOW_MS
 from nexmark.times import format_times_ms
 
 POOL = 4000
-__all__ = ["WINDOW_MS", "Bids"]
+__all__ = ["WINDOW_MS", "BidTicks"]
 
 _TIME = re.compile(rb'"dateTime":"[^"]*"')
 
 
-class Bids:
+class BidTicks:
     """At each tick one real bid of the generator for each partition, at the tick's event time.
 
     Event time runs so fast that a window of q7 ends every ``every_ms`` of virtual time. ``highest``: by the end of

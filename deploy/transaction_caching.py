@@ -19,11 +19,11 @@ from nodes.transactions.bench.prepared import each_chunk
 from nodes.transactions.bench.run import BenchPlan, run_bench
 from nodes.transactions.topics import TransactionTopics
 from transactional.epochs.ledger import FIRST_EPOCH, Epoch, Ledger
-from transactional.epochs.messages import BadMessage, Calls, RecordPiece, call_message, to_bytes
-from transactional.epochs.pieces import Pieces
+from transactional.epochs.messages import BadRecord, Calls, RecordPiece, call_message, to_bytes
+from transactional.epochs.pieces import RecordPieces
 from transactional.operators import Program
 from transactional.workloads.catalogue import WORKLOADS
-from transactional.workloads.contract import Shape
+from transactional.workloads.contract import WorkloadShape
 
 SEQUENCERS = 4
 RUNS: tuple[tuple[str, int | None, float], ...] = (
@@ -42,7 +42,7 @@ def caching(transactions: int) -> list[dict[str, Any]]:
 
 def _measured(name: str, size: int | None, zipf: float, transactions: int) -> dict[str, Any]:
     workload = WORKLOADS[name]
-    shape = Shape(workload.size if size is None else size, zipf)
+    shape = WorkloadShape(workload.size if size is None else size, zipf)
     with tempfile.TemporaryDirectory(prefix="holon-caching-") as folder:
         options = ("-D", f"log.path={folder}/log", "-D", f"checkpoints.url={Path(folder, 'saved')}")
         with open_log(f"embedded:{folder}/log") as log:
@@ -113,12 +113,12 @@ def _calls(log: Log, program: Program, epochs: list[Epoch]) -> Iterator[Calls]:
 
 
 def _whole_records(log: Log, topic: str, partition: int) -> Iterator[object]:
-    pieces, values = Pieces(), list[bytes]()
+    pieces, values = RecordPieces(), list[bytes]()
     each_chunk(log, topic, partition, lambda chunk: values.extend(chunk.values))
     for value in values:
         try:
             message = call_message(value)
             whole = pieces.take(message) if isinstance(message, RecordPiece) else None
             yield message if whole is None else call_message(whole)
-        except BadMessage:
+        except BadRecord:
             continue

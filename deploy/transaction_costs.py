@@ -25,7 +25,7 @@ from nodes.transactions.process import TransactionProcess
 from nodes.transactions.topics import TransactionTopics, create_topics
 from transactional.epochs.ledger import FIRST_EPOCH
 from transactional.epochs.messages import (
-    BadMessage,
+    BadRecord,
     CallMessage,
     Calls,
     CommitMessage,
@@ -37,7 +37,7 @@ from transactional.epochs.messages import (
     epoch_messages,
     to_bytes,
 )
-from transactional.workloads.contract import Shape
+from transactional.workloads.contract import WorkloadShape
 from transactional.workloads.ycsb_t import program, workload
 
 SEQUENCERS = 4
@@ -68,7 +68,7 @@ def stage_of(stack: Stack) -> str:
 
 def breakdown(transfers: int) -> dict[str, float]:
     """One node on an embedded log, a burst of transfers at Zipf 0.5; values are of one transfer."""
-    shape = Shape(10_000, 0.5)
+    shape = WorkloadShape(10_000, 0.5)
     with tempfile.TemporaryDirectory(prefix="holon-costs-") as folder:
         defined = [f"log.path={folder}/log", "node.truncate_internal_topics=false"]
         with open_log(f"embedded:{folder}/log") as log:
@@ -149,7 +149,7 @@ def count_in(found: Counter[str], name: str, value: bytes) -> None:
     """Count the calls in a record, and what it would be if nothing were compressed."""
     try:
         messages = _messages(name, value)
-    except BadMessage:
+    except BadRecord:
         messages = []
     if len(messages) > 1:
         for message in messages:

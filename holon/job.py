@@ -17,8 +17,8 @@ from holon.formats.batch import Batch
 from holon.formats.finite_numbers import refuse_not_finite
 from holon.program.context import Context
 from holon.program.function import ProcessingFunction
-from holon.program.program import Program
-from holon.program.states import State
+from holon.program.program import JobProgram
+from holon.program.states import StateDeclaration
 from holon.source import ManualWatermarks, Source
 from wcrdt.replica.slots import Position
 from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS, Window
@@ -120,7 +120,7 @@ class Job(Generic[E]):
     output: Output | str | None = None
     side_outputs: Mapping[str, Output | str] = field(default_factory=dict)
     process_batch: Callable[[Batch[E], Context], None] | None = None
-    states: Sequence[State] = ()
+    states: Sequence[StateDeclaration] = ()
     on_window: Mapping[Any, Continuation] | Sequence[Continuation] = ()
     allowed_lateness_ms: int = 0
     on_error: Literal["fail", "dead-letter"] = "fail"
@@ -152,11 +152,11 @@ class Job(Generic[E]):
             )
 
     @cached_property
-    def program(self) -> Program:
+    def program(self) -> JobProgram:
         source = self.source
         helpers = {"format": source.format, "watermarks": source.watermarks, "timestamp": source.timestamp}
         helpers |= {"filter": source.filter} | {f"encoding of {n}": o.encode for n, o in sorted(self.outputs.items())}
-        return Program(self.process, self.process_batch, self.states, self.on_window, helpers)
+        return JobProgram(self.process, self.process_batch, self.states, self.on_window, helpers)
 
     @cached_property
     def outputs(self) -> dict[str, Output]:

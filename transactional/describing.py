@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from holon.fingerprint.reach import CodePrint, code_print
-from holon.fingerprint.schema import FieldShape, Shape, plain, shape_of
+from holon.fingerprint.schema import FieldShape, TypeShape, plain, shape_of
 from holon.fingerprint.version import JobVersion
 from transactional.entities import Entity, state_fields
 from transactional.operators import Operator, Program
@@ -38,7 +38,7 @@ def untyped(program: Program) -> list[str]:
     return [name for name, operator in _operators(program) if state_shape(operator) is None]
 
 
-def state_shape(operator: Operator) -> Shape | None:
+def state_shape(operator: Operator) -> TypeShape | None:
     """The shape of an entity's state; None where it has no declared type."""
     if operator.entity is not None:
         return _entity_shape(operator.entity)
@@ -49,7 +49,7 @@ def _operators(program: Program) -> list[tuple[str, Operator]]:
     return [(name, operator) for name, operator in sorted(program.operators.items()) if name != CURSORS]
 
 
-def _entity_shape(entity: type[Entity]) -> Shape:
+def _entity_shape(entity: type[Entity]) -> TypeShape:
     """Fields without a value of the class are there once a method has set them."""
     hints: dict[str, Any]
     try:
@@ -59,7 +59,7 @@ def _entity_shape(entity: type[Entity]) -> Shape:
     fields: list[FieldShape] = []
     for name, kind in hints.items():
         refers = isinstance(kind, type) and issubclass(kind, Entity)
-        shape = Shape("str", f"key of {kind.__name__}") if refers else shape_of(kind)
+        shape = TypeShape("str", f"key of {kind.__name__}") if refers else shape_of(kind)
         value = plain(getattr(entity, name)) if hasattr(entity, name) else None
         fields.append(FieldShape(name, shape, value, optional=True))
-    return Shape("record", entity.__name__, fields=tuple(fields))
+    return TypeShape("record", entity.__name__, fields=tuple(fields))

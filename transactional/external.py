@@ -27,7 +27,7 @@ External: TypeAlias = Callable[..., Any]
 """Called with the idempotency key and the arguments."""
 
 
-class Answer(msgspec.Struct, array_like=True, frozen=True):
+class ExternalAnswer(msgspec.Struct, array_like=True, frozen=True):
     """The outcome of an external call; ``asked`` names its arguments."""
 
     call_chain: CallChain
@@ -38,15 +38,15 @@ class Answer(msgspec.Struct, array_like=True, frozen=True):
     failure: Aborted | None
 
 
-class Continued(msgspec.Struct, array_like=True, frozen=True):
+class ContinuedTransaction(msgspec.Struct, array_like=True, frozen=True):
     """The start of a transaction with external calls when it runs anew; TID and time are those of its first run."""
 
     tid: int
     time_ms: int
-    answers: list[Answer]
+    answers: list[ExternalAnswer]
 
 
-class Asking(msgspec.Struct, array_like=True, frozen=True):
+class ExternalRequest(msgspec.Struct, array_like=True, frozen=True):
     """A call that somebody has to make; ``step`` answers are there already."""
 
     step: int
@@ -63,13 +63,13 @@ class Asking(msgspec.Struct, array_like=True, frozen=True):
         """Where in the transaction."""
         return "/".join(".".join(map(str, path)) for path in (*self.call_chain, self.path))
 
-    def answer(self, outcome: bytes | Aborted) -> Answer:
+    def answer(self, outcome: bytes | Aborted) -> ExternalAnswer:
         """With what came of it."""
         result, failure = (None, outcome) if isinstance(outcome, Aborted) else (outcome, None)
-        return Answer(self.call_chain, self.path, self.function, digest(self.arguments), result, failure)
+        return ExternalAnswer(self.call_chain, self.path, self.function, digest(self.arguments), result, failure)
 
 
-def find_answer(asking: Asking, continued: Continued | None, max_answers: int) -> bytes | Aborted:
+def find_answer(asking: ExternalRequest, continued: ContinuedTransaction | None, max_answers: int) -> bytes | Aborted:
     """The finding of ``ctx.external``: a result, or the outcome of the transaction.
 
     ``Answered`` holds what the call itself failed with; else the call has to be made, has changed, or is one too many.
@@ -107,9 +107,9 @@ def is_asking(outcome: Any) -> bool:
     return isinstance(outcome, Aborted) and outcome.kind == ASKING
 
 
-def asking_of(outcome: Aborted) -> Asking:
+def asking_of(outcome: Aborted) -> ExternalRequest:
     """The external calls."""
-    return decode(outcome.arguments[0], Asking)
+    return decode(outcome.arguments[0], ExternalRequest)
 
 
 def perform(

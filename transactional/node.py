@@ -12,17 +12,17 @@ from collections.abc import Callable
 from transactional import events as e
 from transactional.epochs.appends import Append, AppendCommit, AppendEpochs
 from transactional.epochs.ledger import Ledger
-from transactional.epochs.messages import BadMessage, call_message, to_bytes
+from transactional.epochs.messages import BadRecord, call_message, to_bytes
 from transactional.epochs.pieces import together, travelling
 from transactional.epochs.sequencer import EpochConfig, Sequencer
 from transactional.execution.crashing import Trying
 from transactional.operators import Program
-from transactional.standby import Standby
+from transactional.standby import UnitStandby
 from transactional.state.partition import StatePartition
 from transactional.state.snapshots import LedgerState
 from transactional.state.spilling import SpillingStore
 from transactional.state.store import Store
-from transactional.tally import Tally
+from transactional.tally import TransactionTally
 
 
 class TransactionNode:
@@ -40,11 +40,11 @@ class TransactionNode:
         config: EpochConfig | None = None,
         begin: LedgerState | None = None,
         new_store: Callable[[], Store | SpillingStore] = Store,
-        tally: Tally | None = None,
+        tally: TransactionTally | None = None,
         trying: Trying | None = None,
         history_end: int = 0,
     ) -> None:
-        self.tally = Tally() if tally is None else tally
+        self.tally = TransactionTally() if tally is None else tally
         self._new_store = new_store
         self.config = EpochConfig() if config is None else config
         self.ledger = Ledger(program, sequencers) if begin is None else Ledger.restored(program, sequencers, begin)
@@ -54,7 +54,7 @@ class TransactionNode:
         self.partitions: dict[int, StatePartition] = {}
         self.sequencers: dict[int, Sequencer] = {}
         self.bad_messages = 0
-        self.standing_by: dict[int, Standby] = {}
+        self.standing_by: dict[int, UnitStandby] = {}
         """By unit: request partitions first, then state partitions. Others it owns."""
         self._released: list[Append] = []
         self._early: list[tuple[int, Append]] = []  # commits, with an epoch that the log has to have first
@@ -68,7 +68,7 @@ class TransactionNode:
         """Without those that it is a standby of."""
         return [number for number in sorted(self.sequencers) if number not in self.standing_by]
 
-    def _count_with(self, unit: int, tally: Tally) -> None:
+    def _count_with(self, unit: int, tally: TransactionTally) -> None:
         partition = self.partitions.get(unit - self.ledger.sequencers)
         if partition is not None:
             partition.tally = tally
@@ -115,8 +115,8 @@ class TransactionNode:
                 self.sequencers.pop(sequencer, None)
                 self.standing_by.pop(sequencer, None)
             case e.StandbyBegun(unit):
-                self.standing_by.setdefault(unit, Standby())
-                self._count_with(unit, Tally())
+                self.standing_by.setdefault(unit, UnitStandby())
+                self._count_with(unit, TransactionTally())
             case e.StandbySpeaks(unit):
                 self._released += self.standing_by[unit].speak()
             case e.StandbySilenced(unit):
@@ -152,7 +152,7 @@ class TransactionNode:
                 message = call_message(value)
                 if owned is not None:
                     owned.receive(offset, message, value)
-            except BadMessage:
+            except BadRecord:
                 self.bad_messages += 1
 
     def _advance(self, now_ms: int) -> list[Append]:
@@ -212,7 +212,7 @@ class TransactionNode:
         return out
 
 
-def _hold(standby: Standby, epoch: int, now_ms: int, made: list[Append], out: list[Append]) -> None:
+def _hold(standby: UnitStandby, epoch: int, now_ms: int, made: list[Append], out: list[Append]) -> None:
     if standby.speaks:
         out += made
     else:

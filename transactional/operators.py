@@ -17,7 +17,7 @@ import msgspec
 
 from holon.outputs.partitioner import murmur2
 from transactional.errors import BadArguments, UnknownFunction, by_name
-from transactional.state.values import PACK_ERRORS, BadValue, Misfit, decode, is_plain, pack, travelling
+from transactional.state.values import PACK_ERRORS, BadValue, ValueMisfit, decode, is_plain, pack, travelling
 from transactional.streams import CURSORS, Binding, feed, follow, skip, where
 
 Function: TypeAlias = Callable[..., Awaitable[Any]]
@@ -223,7 +223,7 @@ def checked_arguments(of: str, arguments: Any, limit_bytes: int | None) -> bytes
     """As they travel; raises ``BadArguments`` with the place of what cannot, ``BadValue`` if they are too large."""
     try:
         return travelling(arguments, limit_bytes)
-    except Misfit as error:
+    except ValueMisfit as error:
         raise BadArguments(f"{of}: {error}") from None
     except BadValue as error:
         raise BadValue(f"an argument of {of} {error}") from None

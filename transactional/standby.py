@@ -13,7 +13,7 @@ import msgspec
 from transactional.epochs.appends import Append, AppendCommit, AppendEpochs, AppendReply
 from transactional.epochs.ledger import Ledger
 from transactional.epochs.messages import (
-    BadMessage,
+    BadRecord,
     Cut,
     ReadSetSnapshot,
     RoundBarrier,
@@ -25,14 +25,14 @@ KEPT_COMMITS = 8
 """Epochs that are over and whose commits are still held: without one, who takes over runs that epoch again."""
 
 
-class _Head(msgspec.Struct, array_like=True, frozen=True, tag="replies"):
+class _RepliesHead(msgspec.Struct, array_like=True, frozen=True, tag="replies"):
     """The beginning of ``Replies``."""
 
     epoch: int
     first: int
 
 
-_heads: msgspec.msgpack.Decoder[_Head] = msgspec.msgpack.Decoder(_Head)
+_heads: msgspec.msgpack.Decoder[_RepliesHead] = msgspec.msgpack.Decoder(_RepliesHead)
 
 
 def reply_name(value: bytes) -> tuple[int, int]:
@@ -45,22 +45,22 @@ def reply_name(value: bytes) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _KeptRecords:
     epoch: int
     since_ms: int
     append: Append
 
 
 @dataclass(slots=True)
-class Standby:
+class UnitStandby:
     """The records that one unit holds back. ``speaks``: nothing, for now."""
 
     speaks: bool = False
-    _kept: list[_Kept] = field(default_factory=list)
+    _kept: list[_KeptRecords] = field(default_factory=list)
 
     def keep(self, epoch: int, now_ms: int, appends: list[Append]) -> None:
         """The records that the owner should write too."""
-        self._kept += [_Kept(epoch, now_ms, append) for append in appends]
+        self._kept += [_KeptRecords(epoch, now_ms, append) for append in appends]
 
     def forget(self, done: int) -> None:
         """The records that no node needs once this epoch is over; replies stay until they are read."""
@@ -97,7 +97,7 @@ class Standby:
         self.speaks = False
 
     @staticmethod
-    def _is_needed(kept: _Kept, done: int) -> bool:
+    def _is_needed(kept: _KeptRecords, done: int) -> bool:
         match kept.append:
             case AppendReply():
                 return True
@@ -107,14 +107,14 @@ class Standby:
                 return kept.epoch > done
 
 
-def _is_missing(kept: _Kept, ledger: Ledger) -> bool:
+def _is_missing(kept: _KeptRecords, ledger: Ledger) -> bool:
     if isinstance(kept.append, AppendReply):
         return True
     if not isinstance(kept.append, AppendEpochs) or kept.epoch <= ledger.done:
         return False
     try:
         message = epoch_message(kept.append.value)
-    except BadMessage:
+    except BadRecord:
         return False
     match message:
         case Cut():

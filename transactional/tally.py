@@ -15,7 +15,7 @@ OTHER_REASONS = "(other)"
 
 
 @dataclass(slots=True)
-class Tally:
+class TransactionTally:
     """Of transactions that are rooted in the partitions that count here; work made again included.
 
     ``aborted``: by the name of the exception. ``asking``: ended for an external call, and run anew with the answer.

@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from deploy.stand_ins import WINDOW_MS, Bids
+from deploy.stand_ins import WINDOW_MS, BidTicks
 from nexmark.generator import GeneratorConfig, encode_json, generate_slice
 from nexmark.queries import TOPIC, nexmark_job
 from nodes.log.memory import MemoryLog
@@ -78,7 +78,7 @@ def timed_turns(nodes: int, partitions: int, alone: int, seconds: float) -> list
     """The work and times of turns of nodes that share nothing."""
     tick_ms = 20 if nodes < 100 else 100
     plan = TimedPlan(nodes, partitions, CONFIG, 1, WINDOW_MS, seconds, 0.5, tick_ms=tick_ms, ticks=1, alone=alone)
-    fleet = TimedFleet(plan, nexmark_job("q7"), Bids(partitions, tick_ms), None, time.thread_time_ns)
+    fleet = TimedFleet(plan, nexmark_job("q7"), BidTicks(partitions, tick_ms), None, time.thread_time_ns)
     fleet.live()
     return [turn for member in fleet.members[:alone] for turn in member.turns]
 

@@ -160,7 +160,7 @@ def climb(place: RampEnvironment, query: str, nodes: int, ramp: Ramp, step_s: fl
         monitor, fleet = Monitor(log, run), Fleet(f"nexmark.queries:{query}", settings, nodes)
         with fleet:
             wait_for(fleet, lambda: _owned(monitor, nodes, partitions), monitor.poll)
-            steps = _steps(Steps(log, monitor, fleet, producer), ramp, step_s)
+            steps = _steps(RampSteps(log, monitor, fleet, producer), ramp, step_s)
             began_s = time.monotonic()
             wait_for(fleet, lambda: monitor.consumed >= _sent(log, partitions), monitor.poll)
     return {
@@ -188,7 +188,7 @@ def _owned(monitor: Monitor, nodes: int, partitions: int) -> bool:
 
 
 @dataclass(slots=True)
-class Steps:
+class RampSteps:
     """The parts of a step: the log, its observers, and its producer."""
 
     log: Log
@@ -225,7 +225,7 @@ class Steps:
         return self.monitor.consumed
 
 
-def _steps(steps: Steps, ramp: Ramp, step_s: float) -> list[dict[str, Any]]:
+def _steps(steps: RampSteps, ramp: Ramp, step_s: float) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     while not ramp.over:
         row = steps.run(ramp.rate, step_s)

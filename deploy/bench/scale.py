@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from deploy.bench.calibrate import calibrate, costs_of
-from deploy.stand_ins import WINDOW_MS, Bids
+from deploy.stand_ins import WINDOW_MS, BidTicks
 from nexmark.bench.machine import machine
 from nexmark.pictures import picture, write_files
 from nexmark.queries import nexmark_job
@@ -92,7 +92,7 @@ def plan_of(nodes: int, partitions: int, seconds: float, broadcast: str, tick_ms
 
 def measured(plan: TimedPlan, costs: Costs, broadcast: str = PLAIN) -> dict[str, Any]:
     """One run."""
-    bids, began_s = Bids(plan.partitions, plan.tick_ms), time.process_time()
+    bids, began_s = BidTicks(plan.partitions, plan.tick_ms), time.process_time()
     fleet = TimedFleet(plan, nexmark_job("q7"), bids, costs, time.thread_time_ns)
     fleet.live()
     latencies, wrong = answers(fleet, bids)
@@ -120,7 +120,7 @@ def measured(plan: TimedPlan, costs: Costs, broadcast: str = PLAIN) -> dict[str,
     }  # fmt: skip
 
 
-def answers(fleet: TimedFleet, bids: Bids) -> tuple[list[float], int]:
+def answers(fleet: TimedFleet, bids: BidTicks) -> tuple[list[float], int]:
     """Milliseconds from the last record that closed each window to its first result, and how many were wrong."""
     first: dict[int, float] = {}
     wrong = 0

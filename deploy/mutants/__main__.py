@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from deploy.mutants.killing import Verdict, compile_tree, copy_tree, kill, run_tests, simulate
+from deploy.mutants.killing import MutantVerdict, compile_tree, copy_tree, kill, run_tests, simulate
 from deploy.mutants.model import ROOT, DoesNotApply, Mutant
 from deploy.mutants.planted import MUTANTS
 
@@ -90,7 +90,7 @@ def _baseline(base: Path, chosen: list[Mutant], base_seed: int) -> str | None:
     return problem
 
 
-def _killed(chosen: list[Mutant], folder: Path, arguments: argparse.Namespace) -> Iterator[Verdict]:
+def _killed(chosen: list[Mutant], folder: Path, arguments: argparse.Namespace) -> Iterator[MutantVerdict]:
     with ThreadPoolExecutor(PARALLEL) as pool:
         running = [
             pool.submit(kill, mutant, folder / "base", folder / str(number), arguments.seeds, arguments.base_seed)

@@ -27,7 +27,7 @@ LIMIT_S = 1200.0
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class MutantVerdict:
     """``by``: what found the bug, None if nothing did."""
 
     mutant: Mutant
@@ -47,7 +47,7 @@ def compile_tree(folder: Path) -> None:
     subprocess.run([sys.executable, "-m", "compileall", "-q", *COPIED], cwd=folder, check=True)
 
 
-def kill(mutant: Mutant, base: Path, folder: Path, seeds: int, base_seed: int) -> Verdict:
+def kill(mutant: Mutant, base: Path, folder: Path, seeds: int, base_seed: int) -> MutantVerdict:
     """Plant it in a copy of ``base`` under ``folder``, and run what is aimed at it, the tests first."""
     began_s = time.monotonic()
     copy_tree(base, folder, os.link)
@@ -59,7 +59,7 @@ def kill(mutant: Mutant, base: Path, folder: Path, seeds: int, base_seed: int) -
         by = run_tests(folder, mutant.tests) if mutant.tests else None
         if by is None and mutant.case is not None:
             by = simulate(folder, mutant.case, seeds, base_seed)
-        return Verdict(mutant, by, time.monotonic() - began_s)
+        return MutantVerdict(mutant, by, time.monotonic() - began_s)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

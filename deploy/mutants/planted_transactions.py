@@ -73,15 +73,15 @@ TRANSACTIONS = (
     Mutant(
         "a snapshot is handed over upon any chain",
         "nodes/transactions/checkpoints/chain_life.py",
-        "event = Event.STRAY if since != self._end else Event.CONTINUES",
-        "event = Event.CONTINUES",
+        "event = CheckpointEvent.STRAY if since != self._end else CheckpointEvent.CONTINUES",
+        "event = CheckpointEvent.CONTINUES",
         tests=(CHAIN_LIFE,),
     ),
     Mutant(
         "a snapshot is asked for while a checkpoint is being saved",
         "nodes/transactions/checkpoints/chain_life.py",
-        "(SAVING, Event.DUE): (SAVING, Effect.NOTHING)",
-        "(SAVING, Event.DUE): (WANTED, Effect.ASK)",
+        "(SAVING, CheckpointEvent.DUE): (SAVING, Effect.NOTHING)",
+        "(SAVING, CheckpointEvent.DUE): (WANTED, Effect.ASK)",
         tests=(CHAIN_LIFE,),
     ),
     Mutant(

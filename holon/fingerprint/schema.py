@@ -17,7 +17,7 @@ _SHORT = 1_000
 _RECORDS = (mi.StructType, mi.DataclassType, mi.TypedDictType, mi.NamedTupleType)
 
 
-class Shape(msgspec.Struct, frozen=True, omit_defaults=True):
+class TypeShape(msgspec.Struct, frozen=True, omit_defaults=True):
     """``kind``: ``int``, ``list``, ``dict``, ``record`` (a map of fields), ``row`` (an array of fields) and so on.
 
     ``arguments`` are those of a container or union; ``values`` those of an enum or literal, as text; ``limits`` are the
@@ -27,7 +27,7 @@ class Shape(msgspec.Struct, frozen=True, omit_defaults=True):
 
     kind: str
     name: str = ""
-    arguments: tuple[Shape, ...] = ()
+    arguments: tuple[TypeShape, ...] = ()
     fields: tuple[FieldShape, ...] = ()
     values: tuple[str, ...] = ()
     limits: str = ""
@@ -46,20 +46,20 @@ class FieldShape(msgspec.Struct, frozen=True, omit_defaults=True):
     """A field under the name that it is stored by. ``default`` is text; None: it must be there unless ``optional``."""
 
     name: str
-    shape: Shape
+    shape: TypeShape
     default: str | None = None
     optional: bool = False
 
 
-ANY = Shape("any")
+ANY = TypeShape("any")
 
 
-def shape_of(type_: Any) -> Shape:
+def shape_of(type_: Any) -> TypeShape:
     """Of anything that msgspec decodes; of what it does not know, the name alone."""
     try:
         return _shape(mi.type_info(type_), ())
     except (TypeError, NameError, AttributeError):
-        return Shape("custom", name=getattr(type_, "__qualname__", str(type_)))
+        return TypeShape("custom", name=getattr(type_, "__qualname__", str(type_)))
 
 
 def plain(value: Any) -> str:
@@ -77,38 +77,38 @@ def _named(value: Any) -> str:
     return type(value).__qualname__
 
 
-def _shape(info: mi.Type, within: tuple[Any, ...]) -> Shape:
+def _shape(info: mi.Type, within: tuple[Any, ...]) -> TypeShape:
     if isinstance(info, _RECORDS):
         return _record(info, within)
     match info:
         case mi.UnionType(types):
-            return Shape("union", arguments=_shapes(types, within))
+            return TypeShape("union", arguments=_shapes(types, within))
         case mi.DictType() | mi.FrozenDictType():
-            return Shape("dict", arguments=_shapes((info.key_type, info.value_type), within), limits=_limits(info))
+            return TypeShape("dict", arguments=_shapes((info.key_type, info.value_type), within), limits=_limits(info))
         case mi.TupleType(types):
-            return Shape("tuple", arguments=_shapes(types, within))
+            return TypeShape("tuple", arguments=_shapes(types, within))
         case mi.EnumType(cls):
-            return Shape("enum", cls.__name__, values=tuple(sorted(plain(each.value) for each in cls)))
+            return TypeShape("enum", cls.__name__, values=tuple(sorted(plain(each.value) for each in cls)))
         case mi.LiteralType(values):
-            return Shape("literal", "Literal", values=tuple(sorted(plain(each) for each in values)))
+            return TypeShape("literal", "Literal", values=tuple(sorted(plain(each) for each in values)))
         case mi.CustomType(cls):
-            return Shape("custom", name=cls.__qualname__)
+            return TypeShape("custom", name=cls.__qualname__)
         case mi.Metadata(inner):
             return _shape(inner, within)
     if isinstance(info, mi.CollectionType):
         name = type(info).__name__.removesuffix("Type").lower().replace("vartuple", "tuple")
-        return Shape("list", name, arguments=_shapes((info.item_type,), within), limits=_limits(info))
-    return Shape(type(info).__name__.removesuffix("Type").lower(), limits=_limits(info))
+        return TypeShape("list", name, arguments=_shapes((info.item_type,), within), limits=_limits(info))
+    return TypeShape(type(info).__name__.removesuffix("Type").lower(), limits=_limits(info))
 
 
-def _shapes(types: tuple[mi.Type, ...], within: tuple[Any, ...]) -> tuple[Shape, ...]:
+def _shapes(types: tuple[mi.Type, ...], within: tuple[Any, ...]) -> tuple[TypeShape, ...]:
     return tuple(_shape(each, within) for each in types)
 
 
-def _record(info: Any, within: tuple[Any, ...]) -> Shape:
+def _record(info: Any, within: tuple[Any, ...]) -> TypeShape:
     name = info.cls.__name__
     if info.cls in within:
-        return Shape("same", name)
+        return TypeShape("same", name)
     inner = (*within, info.cls)
     loose = isinstance(info, mi.TypedDictType)
     fields = tuple(
@@ -117,7 +117,7 @@ def _record(info: Any, within: tuple[Any, ...]) -> Shape:
     )
     is_row = isinstance(info, mi.NamedTupleType) or getattr(info, "array_like", False)
     tag = getattr(info, "tag", None)
-    return Shape(
+    return TypeShape(
         "row" if is_row else "record",
         name,
         fields=fields,

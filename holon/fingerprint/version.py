@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from holon.fingerprint.fitting import Misfit, misfits
+from holon.fingerprint.fitting import StateMisfit, misfits
 from holon.fingerprint.reach import CodePrint
-from holon.fingerprint.schema import Shape
+from holon.fingerprint.schema import TypeShape
 
 FORMAT = 2
 """Of the fingerprint. The first one (of releases that recorded none) saw the functions of the job and no types."""
@@ -25,13 +25,15 @@ class JobVersion(msgspec.Struct, frozen=True, omit_defaults=True):
     """``code``: digest; ``parts``: definition -> digest, for messages; ``initial``: initial values of typed states."""
 
     code: str
-    states: dict[str, Shape] = {}
+    states: dict[str, TypeShape] = {}
     initial: dict[str, Any] = {}
     parts: dict[str, str] = {}
     format: int = 1
 
     @classmethod
-    def of(cls, code: CodePrint, states: Mapping[str, Shape], initial: Mapping[str, Any] | None = None) -> JobVersion:
+    def of(
+        cls, code: CodePrint, states: Mapping[str, TypeShape], initial: Mapping[str, Any] | None = None
+    ) -> JobVersion:
         """As the program is now."""
         size = sum(len(name) for name in code.parts)
         parts = code.parts if len(code.parts) <= _MOST_PARTS and size <= _MOST_NAMES else {}
@@ -57,13 +59,13 @@ class JobVersion(msgspec.Struct, frozen=True, omit_defaults=True):
         shown = ", ".join(_called(name) for name in names[:_SHOWN])
         return shown + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
 
-    def misfits(self, stored: JobVersion) -> list[Misfit]:
+    def misfits(self, stored: JobVersion) -> list[StateMisfit]:
         """Where what is stored does not fit the types that this version has."""
         found = misfits(stored.states, self.states)
         for name in sorted(stored.initial.keys() & self.initial.keys()):
             for place, was, now in _differing(name, stored.initial[name], self.initial[name]):
                 effect = "partitions that have begun keep the old one"
-                found.append(Misfit(place, f"initial value {was!r}", f"initial value {now!r}", effect, True))
+                found.append(StateMisfit(place, f"initial value {was!r}", f"initial value {now!r}", effect, True))
         return found
 
 

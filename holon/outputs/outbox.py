@@ -15,9 +15,9 @@ from holon.errors import JobError
 from holon.job import DEAD, LATE, UNSTABLE, Job, Output, encode_json, encode_json_column
 from holon.outputs.identity import IdentityStamp, Track
 from holon.outputs.partitioner import murmur2
-from holon.outputs.runs import Run
+from holon.outputs.runs import OutputRun
 
-Runs = dict[tuple[str, int], Run]
+Runs = dict[tuple[str, int], OutputRun]
 """By (output, output partition)."""
 _NOWHERE = -1
 """No record has this offset."""
@@ -81,7 +81,7 @@ class Outbox:
         self._counts: dict[str, int] = {}
         self._record_at = _NOWHERE
         self._record_counts: dict[str, int] = {}
-        self._record_runs: list[Run] = []
+        self._record_runs: list[OutputRun] = []
         self.last_stage = job.program.last_stage
         self.window_end_ms = -(2**63)
         self.window_counts: dict[str, int] = {}
@@ -149,7 +149,7 @@ class Outbox:
         """
         while self._held_ends and self._held_ends[0] <= through_ms:
             for to, run in self.held.pop(heappop(self._held_ends)).runs.items():
-                self.runs.setdefault(to, Run()).extend(run.values, run.headers, run.keys)
+                self.runs.setdefault(to, OutputRun()).extend(run.values, run.headers, run.keys)
 
     def _hold(self, end_ms: int) -> HeldEnd:
         held = self.held[end_ms] = HeldEnd()
@@ -174,7 +174,7 @@ class Outbox:
             held = self._hold(part.end_ms)
             held.counts = dict(part.counts)
             for output, partition, values, headers, keys in part.runs:
-                held.runs.setdefault((output, partition), Run()).extend(values, headers, keys)
+                held.runs.setdefault((output, partition), OutputRun()).extend(values, headers, keys)
 
     def leave_batch(self) -> None:
         """Number what the batch emitted in the order of its rows, whatever the order of the calls."""
@@ -189,7 +189,7 @@ class Outbox:
     def _add_column(self, output: str, piece: _BatchOutputs, offsets: NDArray[np.int64]) -> None:
         """The fast way for what is in row order already: no sorting."""
         positions = offsets if piece.rows is None else offsets[piece.rows]
-        run = self.runs.setdefault((output, self.partition), Run())
+        run = self.runs.setdefault((output, self.partition), OutputRun())
         numbers, values = _numbers(positions), piece.values
         if isinstance(values, BinaryColumn):
             run.add_columns(values, self._record_stamp.columns(positions, numbers), piece.keys)
@@ -260,7 +260,7 @@ class Outbox:
         self._pieces.setdefault(output, []).append(_BatchOutputs(rows, _encode_column(declared.encode, values), keys))
 
     def emit_nondeterministic(self, value: Any) -> None:
-        run = self.runs.setdefault((UNSTABLE, self.partition), Run())
+        run = self.runs.setdefault((UNSTABLE, self.partition), OutputRun())
         run.add(self.outputs[UNSTABLE].encode(value), b"", None)
         if self._in_record():
             self._record_runs.append(run)
@@ -269,8 +269,8 @@ class Outbox:
         """A late or dead event, the n-th of its record."""
         self._add(self.runs, output, value, self._record_stamp(offset, n), None)
 
-    def _add(self, into: Runs, output: str, value: bytes, header: bytes, key: bytes | None) -> Run:
-        run = into.setdefault((output, self._route(output, key)), Run())
+    def _add(self, into: Runs, output: str, value: bytes, header: bytes, key: bytes | None) -> OutputRun:
+        run = into.setdefault((output, self._route(output, key)), OutputRun())
         run.add(value, header, key)
         return run
 
@@ -302,7 +302,7 @@ class Outbox:
 
     # --- taking ---------------------------------------------------------------------------------------------------
 
-    def take(self) -> dict[tuple[str, int], Run]:
+    def take(self) -> dict[tuple[str, int], OutputRun]:
         """The outputs emitted since the last call, by (output, output partition)."""
         taken, self.runs = self.runs, {}
         self._into = self.runs

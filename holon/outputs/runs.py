@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from holon.columnar.payloads import BinaryColumn
 
 
-class Run:
+class OutputRun:
     """Records for one output partition: values, headers and keys of the same length.
 
     As long as only columns are added, values and headers stay that: no object for each record.

@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args
 from holon.errors import JobError
 from holon.formats.batch import Batch
 from holon.program.context import Context
-from holon.program.states import State
+from holon.program.states import StateDeclaration
 
 E = TypeVar("E")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -56,7 +56,7 @@ HandlerScope = Literal["partition", "global"]
 class WindowMark(NamedTuple):
     """A handler's wish, left on the function by ``on_window``."""
 
-    state: State
+    state: StateDeclaration
     scope: HandlerScope
 
 

@@ -15,7 +15,7 @@ from holon.errors import JobError
 from holon.fingerprint.reach import CodePrint, code_print
 from holon.fingerprint.version import JobVersion
 from holon.program.function import HandlerScope, ProcessingFunction, WindowMark, window_marks
-from holon.program.states import Local, State, Windowed
+from holon.program.states import Local, StateDeclaration, Windowed
 from wcrdt.replica.replica import StateShape
 
 Handler = Callable[..., Any]
@@ -41,10 +41,10 @@ class Bound:
 
     name: str
     path: str
-    decl: State
+    decl: StateDeclaration
 
 
-class Program:
+class JobProgram:
     """Everything that the runtime needs to know of a processing function before it runs.
 
     ``helpers`` are what the job has besides (format, watermarks, filter, encodings), by name: part of its code.
@@ -54,7 +54,7 @@ class Program:
         self,
         process: Any,
         process_batch: Handler | None,
-        states: Sequence[State],
+        states: Sequence[StateDeclaration],
         on_window: Mapping[Any, Handler] | Sequence[Handler],
         helpers: Mapping[str, Any] | None = None,
     ) -> None:
@@ -141,7 +141,7 @@ class Program:
     def _collect(self, function: ProcessingFunction[Any], path: str) -> None:
         members = _members(type(function))
         for _, member in members:
-            if isinstance(member, State):
+            if isinstance(member, StateDeclaration):
                 self._bind(member, path)
         for name, member in members:
             for mark in _inherited_marks(type(function), name, member):
@@ -149,7 +149,9 @@ class Program:
         for name, inner in nested(function):
             self._collect(inner, f"{path}{name}.")
 
-    def _collect_functions(self, states: Sequence[State], on_window: Mapping[Any, Handler] | Sequence[Handler]) -> None:
+    def _collect_functions(
+        self, states: Sequence[StateDeclaration], on_window: Mapping[Any, Handler] | Sequence[Handler]
+    ) -> None:
         for state in states:
             if not state.name:
                 raise JobError(f"a {type(state).__name__} outside of a class needs name=...")
@@ -165,7 +167,7 @@ class Program:
             for mark in marks:
                 self._add_handler("", _name_of(function), mark.state, mark.scope, function)
 
-    def _bind(self, state: State, path: str) -> None:
+    def _bind(self, state: StateDeclaration, path: str) -> None:
         full = path + state.name
         if full in self.bound:
             raise JobError(f"two states are called {full!r}")
@@ -173,7 +175,9 @@ class Program:
             state.check()
         self.bound[full] = Bound(full, path, state)
 
-    def _add_handler(self, path: str, method: str, state: State, scope: HandlerScope, function: Handler | None) -> None:
+    def _add_handler(
+        self, path: str, method: str, state: StateDeclaration, scope: HandlerScope, function: Handler | None
+    ) -> None:
         if not isinstance(state, Windowed):
             raise JobError(f"on_window of {method!r} needs a WCRDT or a WLocal, got {state!r}")
         full = path + state.name
@@ -224,9 +228,9 @@ def _builtins(packed: bytes) -> Any:
     return msgspec.json.decode(msgspec.json.encode(msgspec.msgpack.decode(packed)))
 
 
-def own_states(function: ProcessingFunction[Any]) -> list[tuple[str, State]]:
+def own_states(function: ProcessingFunction[Any]) -> list[tuple[str, StateDeclaration]]:
     """The states that are attributes of this one, by name."""
-    return [(name, member) for name, member in _members(type(function)) if isinstance(member, State)]
+    return [(name, member) for name, member in _members(type(function)) if isinstance(member, StateDeclaration)]
 
 
 def nested(function: ProcessingFunction[Any]) -> list[tuple[str, ProcessingFunction[Any]]]:

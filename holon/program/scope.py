@@ -26,7 +26,7 @@ from holon.program.insert_arguments import (
     watermarks_of,
 )
 from holon.program.insert_buffer import GatheredRows, gathering, is_lasting
-from holon.program.program import Program
+from holon.program.program import JobProgram
 from holon.program.window_read_errors import refuse_later_window, refuse_old, refuse_write
 from holon.time.units import MAX_TS_MS
 from wcrdt.replica.replica import Replica, actor_of
@@ -52,7 +52,7 @@ class Scope:
     window itself.
     """
 
-    def __init__(self, program: Program, partition: int, replica: Replica, window_retention_ms: int) -> None:
+    def __init__(self, program: JobProgram, partition: int, replica: Replica, window_retention_ms: int) -> None:
         self.program = program
         self.partition = partition
         self.replica = replica

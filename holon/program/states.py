@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, Self, TypeVar, get_args, overload
 import msgspec
 
 from holon.errors import JobError
-from holon.fingerprint.schema import Shape, shape_of
+from holon.fingerprint.schema import TypeShape, shape_of
 from holon.program.handles import LocalHandle, WindowedHandle
 from wcrdt.lattice import Lattice
 from wcrdt.windows.assigners import Assigner
@@ -21,7 +21,7 @@ V = TypeVar("V")
 T = TypeVar("T")
 
 
-class State:
+class StateDeclaration:
     """Common part of the declarations: a name, and how a running instance finds its handle."""
 
     name: str = ""
@@ -44,7 +44,7 @@ class State:
         raise NotImplementedError
 
 
-class Windowed(State, Generic[E, V]):
+class Windowed(StateDeclaration, Generic[E, V]):
     """A lattice per window of event time."""
 
     shared: bool
@@ -96,7 +96,7 @@ class WLocal(Windowed[E, V]):
         super().__init__(zero, windows, 0, name)
 
 
-class Local(State, Generic[T]):
+class Local(StateDeclaration, Generic[T]):
     """A value of one partition, checkpointed and restored with it (Holon, Table 1).
 
     ``Local[dict[str, Account]]({})`` tells the runtime too what to restore; without it, the type is that of ``zero``.
@@ -157,7 +157,7 @@ class Local(State, Generic[T]):
         return self if instance is None else self._handle(instance)
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> TypeShape:
         """The shape of checkpointed values."""
         return shape_of(self.type)
 

@@ -107,7 +107,7 @@ def payload_digest(payload: bytes) -> str:
     return blake2b(payload, digest_size=16).hexdigest()
 
 
-class Refused(NamedTuple):
+class RefusedEvent(NamedTuple):
     """An event that is late or dead: number of its record in the run, place in it (None: the record), and why."""
 
     record: int
@@ -129,13 +129,13 @@ class Admitted:
     watermarks_ms: NDArray[np.int64]
     next_watermarks_ms: NDArray[np.int64]
     index: NDArray[np.intp]
-    late: list[Refused]
-    dead: list[Refused]
+    late: list[RefusedEvent]
+    dead: list[RefusedEvent]
     filtered: int
     watermark_ms: int
     events: int
-    turned_late: list[Refused] = field(default_factory=list)
-    failed: list[Refused] = field(default_factory=list)
+    turned_late: list[RefusedEvent] = field(default_factory=list)
+    failed: list[RefusedEvent] = field(default_factory=list)
 
     def rows(self) -> Iterable[tuple[int, Any, int, int, int, int]]:
         """(row, event, offset, event time, watermark before, watermark after) of each."""
@@ -161,7 +161,7 @@ class Admitted:
         batch, before, after = self.batch.take(np.array([row])), self.watermarks_ms[one], self.next_watermarks_ms[one]
         return Admitted(batch, before, after, np.zeros(1, np.intp), [], [], 0, watermark_ms, 1)
 
-    def refused(self, row: int, reason: str) -> Refused:
+    def refused(self, row: int, reason: str) -> RefusedEvent:
         """The fate of a row of the batch that is not taken after all."""
         return _refused(self.batch, self.index, row, reason)
 
@@ -205,8 +205,8 @@ class Admission:
         else:
             decoded = self._decode_records(payloads, log_ts_ms, parts)
         rows = np.arange(len(payloads)) if decoded.rows is None else decoded.rows
-        dead = [Refused(index, None, reason) for index, reason in decoded.bad]
-        dead += [Refused(*event) for event in decoded.bad_events]
+        dead = [RefusedEvent(index, None, reason) for index, reason in decoded.bad]
+        dead += [RefusedEvent(*event) for event in decoded.bad_events]
         events = len(rows) + len(dead)
         log_ts_ms = log_ts_ms if decoded.rows is None else log_ts_ms[rows]
         times, refused = self._event_times(decoded, len(rows), log_ts_ms)
@@ -299,7 +299,7 @@ class Admission:
 
     def _late(
         self, batch: Batch[Any], before: NDArray[np.int64], keep: NDArray[np.bool_], rows: NDArray[np.intp]
-    ) -> list[Refused]:
+    ) -> list[RefusedEvent]:
         """Rows that no window takes any more; they are cleared from ``keep``."""
         if not self.assigners or len(batch) == 0:
             return []
@@ -322,11 +322,11 @@ class Admission:
         return any(w.end_ms + self.lateness_ms > watermark_ms for w in assigner.windows_for(ts_ms))
 
 
-def _refused(batch: Batch[Any], rows: NDArray[np.intp], row: int, reason: str) -> Refused:
-    return Refused(int(rows[row]), None if batch.places is None else batch.place(row), reason)
+def _refused(batch: Batch[Any], rows: NDArray[np.intp], row: int, reason: str) -> RefusedEvent:
+    return RefusedEvent(int(rows[row]), None if batch.places is None else batch.place(row), reason)
 
 
-def place_in_run(refused: Refused) -> tuple[int, int]:
+def place_in_run(refused: RefusedEvent) -> tuple[int, int]:
     """To sort by."""
     return refused.record, -1 if refused.place is None else refused.place
 

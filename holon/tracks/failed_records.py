@@ -15,7 +15,7 @@ class FunctionCrashed(Exception):
     """The function ends its process, by a verdict of the job's nodes; the text says how."""
 
 
-class Failed(NamedTuple):
+class FailedRun(NamedTuple):
     """A run of one record that made the user's code fail."""
 
     run: Input
@@ -29,16 +29,16 @@ class Failed(NamedTuple):
         return f"the processing function raised {described(self.error)}"
 
 
-def parted(run: Input, crashed: Mapping[int, str]) -> list[Input | Failed]:
+def parted(run: Input, crashed: Mapping[int, str]) -> list[Input | FailedRun]:
     """The run without the records at these offsets, which stand between its parts; the texts say why."""
     rows = np.flatnonzero(np.isin(run.offsets, list(crashed))).tolist() if crashed else []
     if not rows:
         return [run]
-    found: list[Input | Failed] = []
+    found: list[Input | FailedRun] = []
     begin = 0
     for row in rows:
         if begin < row:
             found.append(run.cut(begin, row))
-        found.append(Failed(run.cut(row, row + 1), FunctionCrashed(crashed[int(run.offsets[row])])))
+        found.append(FailedRun(run.cut(row, row + 1), FunctionCrashed(crashed[int(run.offsets[row])])))
         begin = row + 1
     return [*found, run.cut(begin, len(run))] if begin < len(run) else found

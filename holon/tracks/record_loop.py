@@ -9,8 +9,8 @@ from holon.outputs.outbox import Outbox
 from holon.program.context import Context
 from holon.program.function import Functions
 from holon.program.scope import LOWEST_MS, Scope
-from holon.tracks.admission import Admission, AdmissionCounts, Admitted, Refused, late_reason
-from holon.tracks.failed_records import Failed
+from holon.tracks.admission import Admission, AdmissionCounts, Admitted, RefusedEvent, late_reason
+from holon.tracks.failed_records import FailedRun
 from holon.tracks.undo import Undo
 from holon.tracks.waiting_record import InHand
 
@@ -103,5 +103,5 @@ class RecordLoop:
         if admitted.next_watermarks_ms[row] > admitted.watermarks_ms[row]:
             hand.taken_back = True
             return False
-        admitted.failed.append(Refused(hand.index, None, Failed(hand.run, error).reason))
+        admitted.failed.append(RefusedEvent(hand.index, None, FailedRun(hand.run, error).reason))
         return True

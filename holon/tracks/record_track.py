@@ -26,9 +26,9 @@ from holon.tracks.admission import (
     Admission,
     AdmissionCounts,
     Admitted,
-    Refused,
+    RefusedEvent,
 )
-from holon.tracks.failed_records import Failed, parted
+from holon.tracks.failed_records import FailedRun, parted
 from holon.tracks.job_code import FunctionCall, runs_job_code
 from holon.tracks.record_loop import RecordLoop
 from holon.tracks.side_outputs import Diversion
@@ -80,7 +80,7 @@ class RecordTrack:
         self._diversion = Diversion(job, scope.partition, outbox)
         self._awaits_in_atoms = functions.is_async and isinstance(job.source.format, AtomFormat)
         self._waiting: WaitingRecord | None = None
-        self._rest: list[Input | Failed] = []
+        self._rest: list[Input | FailedRun] = []
         self._end_asked = False
         self.events = 0
         self.unusual_time = ""
@@ -167,7 +167,7 @@ class RecordTrack:
         """Work off what is left of the runs, in order."""
         while self._rest and self._waiting is None:
             item = self._rest.pop(0)
-            if isinstance(item, Failed):
+            if isinstance(item, FailedRun):
                 self._bury(item)
             elif not len(item):
                 self._move(item)
@@ -285,7 +285,7 @@ class RecordTrack:
             return
         if not self._is_buried(error):
             raise self._error(run, 0, error, "the format, timestamp or filter function") from error
-        self._rest.insert(0, Failed(run, error))
+        self._rest.insert(0, FailedRun(run, error))
 
     def _batch_failed(self, run: Input, error: BaseException) -> None:
         """Halve the run until the one record stands alone; where the job stops anyway, name the run."""
@@ -293,14 +293,14 @@ class RecordTrack:
             raise self._error(run, 0, error, last=len(run) - 1) from error
         self.counts = self._undo.roll_back()
         half = len(run) // 2
-        self._rest[:0] = [run.cut(0, half), run.cut(half, len(run))] if half else [Failed(run, error)]
+        self._rest[:0] = [run.cut(0, half), run.cut(half, len(run))] if half else [FailedRun(run, error)]
 
     def _record_failed(self, hand: InHand, error: BaseException) -> None:
         """Go on without the record; where it is not taken back, from the start of the run: code is deterministic."""
         run, index = hand.run, hand.index
         if not self._is_buried(error) or self.scope.awaits or hand.stood_at >= 0:
             raise self._error(run, index, error) from error
-        bad, behind = Failed(run.cut(index, index + 1), error), run.cut(index + 1, len(run))
+        bad, behind = FailedRun(run.cut(index, index + 1), error), run.cut(index + 1, len(run))
         if not hand.taken_back:
             self.counts = self._undo.roll_back()
             self._rest[:0] = [run.cut(0, index), bad, behind]
@@ -316,9 +316,9 @@ class RecordTrack:
         """True if the record goes to the dead-letter output; a misuse of Holon is no record's fault."""
         return self.buries and not isinstance(error, HolonError)
 
-    def _bury(self, failed: Failed) -> None:
+    def _bury(self, failed: FailedRun) -> None:
         """The record goes to the dead-letter output; it moves nothing but the position."""
-        self._diversion.divert(DEAD, failed.run, [Refused(0, None, failed.reason)])
+        self._diversion.divert(DEAD, failed.run, [RefusedEvent(0, None, failed.reason)])
         events = count_events(self.job.source.format, failed.run.payloads)
         self.counts.dead += events
         self.events += events

@@ -6,7 +6,7 @@ from holon.formats.formats import AtomFormat
 from holon.formats.input_run import Input
 from holon.job import Job, encode_json
 from holon.outputs.outbox import Outbox
-from holon.tracks.admission import Diverted, Refused, place_in_run
+from holon.tracks.admission import Diverted, RefusedEvent, place_in_run
 
 
 class Diversion:
@@ -17,7 +17,7 @@ class Diversion:
         self._format = job.source.format
         self._outbox = outbox
 
-    def divert(self, output: str, run: Input, *refused: list[Refused]) -> int:
+    def divert(self, output: str, run: Input, *refused: list[RefusedEvent]) -> int:
         """Of each event a letter, in the order of their places; several events of one atom are numbered.
 
         Returns how many there were.

@@ -8,7 +8,7 @@ import msgspec
 
 from holon.outputs.outbox import HeldPart
 from holon.tracks.admission import AdmissionCounts
-from holon.tracks.upstream_duplicates import Seen
+from holon.tracks.upstream_duplicates import SeenOutputs
 from wcrdt.codec import DecodeError
 from wcrdt.replica.slots import Position, TrackDelta
 from wcrdt.windows.assigners import BEFORE_TIME_MS
@@ -35,7 +35,7 @@ class RecordPart(msgspec.Struct, array_like=True, frozen=True):
     locals: dict[str, bytes]
     counts: AdmissionCounts
     ended: bool
-    seen: Seen = Seen()
+    seen: SeenOutputs = SeenOutputs()
     closing: tuple[int, int] | None = None
     last: bytes = b""
     """``record_digest`` of the record before the position; empty where there is none, or none is known."""

@@ -14,13 +14,13 @@ import msgspec
 from holon.errors import UnserializableState
 from holon.job import Job
 from holon.outputs.outbox import Outbox
-from holon.outputs.runs import Run
+from holon.outputs.runs import OutputRun
 from holon.program.context import Context
 from holon.program.function import Functions
 from holon.program.handles import LocalHandle, WindowedHandle, windowed_handle
 from holon.program.program import WindowHandler, instantiate, own_states, paths
 from holon.program.scope import Scope
-from holon.program.states import State, Windowed
+from holon.program.states import StateDeclaration, Windowed
 from holon.tracks.admission import AdmissionCounts
 from holon.tracks.record_track import Input, RecordTrack
 from holon.tracks.snapshot import RecordPart, Snapshot, WindowPart, record_digest
@@ -128,7 +128,7 @@ class PartitionTask:
 
     # --- what leaves ----------------------------------------------------------------------------------------------
 
-    def take_outputs(self) -> dict[tuple[str, int], Run]:
+    def take_outputs(self) -> dict[tuple[str, int], OutputRun]:
         """Outputs since the last call, by (output, output partition)."""
         return self.outbox.take()
 
@@ -236,7 +236,7 @@ class PartitionTask:
         batch = root.process_batch if program.batch_function is not None else None
         return Functions(record, batch, program.is_async), windows
 
-    def _handle(self, name: str, decl: State) -> WindowedHandle[Any, Any] | LocalHandle[Any]:
+    def _handle(self, name: str, decl: StateDeclaration) -> WindowedHandle[Any, Any] | LocalHandle[Any]:
         if isinstance(decl, Windowed):
             return windowed_handle(self.scope, name, decl.zero, decl.windows, self.scope.gathered.get(name))
         return LocalHandle(self.scope, name, decl)  # type: ignore[arg-type]

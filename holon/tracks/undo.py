@@ -12,7 +12,7 @@ from holon.program.scope import Scope
 from holon.tracks.admission import AdmissionCounts
 
 
-class _Kept(NamedTuple):
+class _KeptValues(NamedTuple):
     """The values kept beside the windows: counts, encoded Locals, lengths of what was emitted."""
 
     counts: AdmissionCounts
@@ -29,7 +29,7 @@ class Undo:
     def __init__(self, scope: Scope, outbox: Outbox) -> None:
         self.scope = scope
         self.outbox = outbox
-        self._kept: _Kept | None = None
+        self._kept: _KeptValues | None = None
         self._gathered = list(scope.gathered.values())
         self.marks = _lengths([rows.times for rows in self._gathered])
         """How much is gathered of each state."""
@@ -38,7 +38,9 @@ class Undo:
         """Be ready to come back to here; nothing is gathered."""
         self.scope.record.keep()
         self.scope.private.keep()
-        self._kept = _Kept(msgspec.structs.replace(counts), self.scope.encode_locals("record"), self.outbox.lengths())
+        self._kept = _KeptValues(
+            msgspec.structs.replace(counts), self.scope.encode_locals("record"), self.outbox.lengths()
+        )
 
     def forget(self) -> None:
         """The changes since ``keep`` stay."""

@@ -37,7 +37,7 @@ class LastOutput(msgspec.Struct, array_like=True, frozen=True, order=True):
     n: int
 
 
-class Seen(msgspec.Struct, array_like=True, frozen=True):
+class SeenOutputs(msgspec.Struct, array_like=True, frozen=True):
     """All that is known of the outputs in a prefix; in order, so that equal states give equal bytes."""
 
     last: list[LastOutput] = []
@@ -71,12 +71,12 @@ class Duplicates:
         """The jobs whose outputs count in this prefix."""
         return {job for job, _, _ in self._tracks}
 
-    def seen(self) -> Seen:
+    def seen(self) -> SeenOutputs:
         """The state to save."""
         last = sorted(starmap(_last_output, ((key, track.last) for key, track in self._tracks.items())))
-        return Seen(last, dict(sorted(self._incarnations.items()))) if self.recognises else Seen()
+        return SeenOutputs(last, dict(sorted(self._incarnations.items()))) if self.recognises else SeenOutputs()
 
-    def restore(self, seen: Seen) -> None:
+    def restore(self, seen: SeenOutputs) -> None:
         """Go on from what ``seen`` gave."""
         self._known.clear()
         self._incarnations.update(seen.incarnations)

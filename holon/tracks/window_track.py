@@ -14,7 +14,7 @@ from typing import Any
 from holon.errors import USER_ERRORS, JobError, UserFunctionError
 from holon.outputs.outbox import Outbox
 from holon.program.context import Context, responsible_partition
-from holon.program.program import Program, WindowHandler
+from holon.program.program import JobProgram, WindowHandler
 from holon.program.scope import Scope
 from holon.time.event_time import MAX_TS_MS
 from holon.tracks.job_code import FunctionCall, runs_job_code
@@ -38,7 +38,7 @@ class WindowTrack:
     def __init__(
         self,
         job_name: str,
-        program: Program,
+        program: JobProgram,
         scope: Scope,
         replica: Replica,
         outbox: Outbox,

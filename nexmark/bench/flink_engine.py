@@ -6,9 +6,9 @@ import time
 from dataclasses import dataclass
 
 from nexmark.bench.answers import last_rows, open_columns, plain_rows
-from nexmark.bench.meter import Measure, Meter
+from nexmark.bench.meter import EngineMeter, Measure
 from nexmark.bench.plan import CHECKPOINTS_S, ComparisonPlan, Variant
-from nexmark.flink.cluster import Cluster
+from nexmark.flink.cluster import FlinkCluster
 from nexmark.flink.rest import ENDED
 from nexmark.flink.sql import CHANGELOGS, TableTopics, statements
 from nodes.api import RunFailed, Settings, open_job_log
@@ -24,7 +24,7 @@ class FlinkEngine:
 
     plan: ComparisonPlan
     settings: Settings
-    cluster: Cluster
+    cluster: FlinkCluster
     events: str
     name: str = "flink"
 
@@ -54,10 +54,10 @@ class FlinkEngine:
             return last_rows(log, topic) if query in CHANGELOGS else plain_rows(log, topic)
 
 
-def cluster_run(cluster: Cluster, statements: list[str], settings: dict[str, str]) -> Measure:
+def cluster_run(cluster: FlinkCluster, statements: list[str], settings: dict[str, str]) -> Measure:
     """Run a job over bounded sources. Its time is from when all of its tasks run to the end of the last one."""
     workers = [process.pid for process in cluster.task_managers]
-    meter = Meter(lambda: workers)
+    meter = EngineMeter(lambda: workers)
     jobs = cluster.jobs
     meter.begin()
     try:

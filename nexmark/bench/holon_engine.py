@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from holon import Job
 from nexmark.bench.answers import once_rows, open_columns
 from nexmark.bench.jobs import bench_job
-from nexmark.bench.meter import Measure, Meter
+from nexmark.bench.meter import EngineMeter, Measure
 from nexmark.bench.plan import CHECKPOINTS_S, ComparisonPlan, Variant
 from nodes.api import (
     Fleet,
@@ -78,7 +78,7 @@ def fleet_run(job: Job, reference: str, settings: Settings, nodes: int, partitio
             declare_end(log, opened)
             monitor = Monitor(log, opened)
             fleet = Fleet(reference, settings, nodes)
-            meter = Meter(lambda: [member.process.pid for member in fleet.running()])
+            meter = EngineMeter(lambda: [member.process.pid for member in fleet.running()])
             try:
                 with fleet:
                     parts = range(partitions)

@@ -31,7 +31,7 @@ class Measure:
 
 
 @dataclass(slots=True)
-class Meter:
+class EngineMeter:
     """Between ``begin`` and ``end``. ``engine`` gives the ids of the engine's processes.
 
     They are looked at beside the run, in a thread; when the engine began to work and was done, the caller says.

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from nexmark.bench.meter import Measure, Meter
+from nexmark.bench.meter import EngineMeter, Measure
 from nexmark.bench.plan import PYTHON_PEERS, PYTHON_QUERIES, ComparisonPlan, Variant
 from nexmark.bench.python_home import PythonHome
 from nexmark.flink.cluster import free_port
@@ -97,7 +97,7 @@ def processes_run(
             stack.enter_context(_Process(command, path, variables))
             for command, path in zip(commands, paths, strict=True)
         ]
-        meter = Meter(lambda: [process.pid for process in processes])
+        meter = EngineMeter(lambda: [process.pid for process in processes])
         meter.begin()
         try:
             deadline_s = time.monotonic() + LIMIT_S

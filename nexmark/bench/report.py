@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from nexmark.bench.result import BUSY_CORES, BenchResult, Row
+from nexmark.bench.result import BUSY_CORES, BenchResult, EngineRow
 from nexmark.pictures import picture, write_files
 
 
@@ -73,7 +73,7 @@ def plot(result: BenchResult, path: Path) -> None:
             axis.legend()
 
 
-def _line(row: Row) -> str:
+def _line(row: EngineRow) -> str:
     spread = row.events_per_s
     checkpoints = "off" if row.checkpoints_s is None else f"{row.checkpoints_s:g}"
     return (

@@ -18,7 +18,7 @@ BUSY_CORES = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class EngineRun:
     """One measured run."""
 
     variant: Variant
@@ -34,7 +34,7 @@ class Spread(msgspec.Struct):
     max: float
 
 
-class Row(msgspec.Struct):
+class EngineRow(msgspec.Struct):
     """One engine in one variant. ``runs``: events a second of each run, in order.
 
     ``peak_uss_mb`` is of the largest process, ``peak_all_uss_mb`` of all processes of the engine together.
@@ -52,7 +52,7 @@ class Row(msgspec.Struct):
     runs: list[float]
 
 
-class Ratio(msgspec.Struct):
+class EngineRatio(msgspec.Struct):
     """Holon's median over the peer's, and the median of the pairs' ratios. ``memory``: of the largest processes."""
 
     events_per_s: float
@@ -64,8 +64,8 @@ class Ratio(msgspec.Struct):
 class BenchResult(msgspec.Struct):
     """All of it. ``agree`` is None where nothing could be compared; ``quiet`` False: the machine was too busy."""
 
-    rows: list[Row]
-    ratios: dict[str, Ratio]
+    rows: list[EngineRow]
+    ratios: dict[str, EngineRatio]
     agree: bool | None
     other_load_cores: float
     quiet: bool
@@ -84,11 +84,11 @@ class BenchResult(msgspec.Struct):
     broker_warmup: Warmth | None = None
     """None: there was none."""
     wall_s: float = 0.0
-    ratios_over: dict[str, dict[str, Ratio]] = {}
+    ratios_over: dict[str, dict[str, EngineRatio]] = {}
     """By peer; ``ratios`` are those over Flink."""
 
 
-def rows_of(plan: ComparisonPlan, runs: Sequence[Run]) -> list[Row]:
+def rows_of(plan: ComparisonPlan, runs: Sequence[EngineRun]) -> list[EngineRow]:
     """One row for each variant and engine that has runs; Holon's of a variant with checkpoints are those without."""
     rows = []
     for variant in plan.variants:
@@ -99,9 +99,9 @@ def rows_of(plan: ComparisonPlan, runs: Sequence[Run]) -> list[Row]:
     return rows
 
 
-def _row(plan: ComparisonPlan, variant: Variant, engine: str, found: Sequence[Measure]) -> Row:
+def _row(plan: ComparisonPlan, variant: Variant, engine: str, found: Sequence[Measure]) -> EngineRow:
     rates = [plan.events / measure.seconds for measure in found]
-    return Row(
+    return EngineRow(
         query=variant.query,
         engine=engine,
         sink=variant.sink,
@@ -115,7 +115,7 @@ def _row(plan: ComparisonPlan, variant: Variant, engine: str, found: Sequence[Me
     )
 
 
-def ratios_of(rows: Sequence[Row], ours: str = "holon", theirs: str = "flink") -> dict[str, Ratio]:
+def ratios_of(rows: Sequence[EngineRow], ours: str = "holon", theirs: str = "flink") -> dict[str, EngineRatio]:
     """By variant; empty where one of the two is missing."""
     by_key = {(row.variant, row.engine): row for row in rows}
     found = {}
@@ -124,7 +124,7 @@ def ratios_of(rows: Sequence[Row], ours: str = "holon", theirs: str = "flink") -
         if mine is None or other is None:
             continue
         pairs = [a / b for a, b in zip(mine.runs, other.runs, strict=False)]
-        found[key] = Ratio(
+        found[key] = EngineRatio(
             events_per_s=round(mine.events_per_s.median / other.events_per_s.median, 3),
             events_per_cpu_s=round(mine.events_per_cpu_s / other.events_per_cpu_s, 3),
             pairs_median=round(statistics.median(pairs), 3),
@@ -133,19 +133,19 @@ def ratios_of(rows: Sequence[Row], ours: str = "holon", theirs: str = "flink") -
     return found
 
 
-def ratios_over(engines: Sequence[str], rows: Sequence[Row]) -> dict[str, dict[str, Ratio]]:
+def ratios_over(engines: Sequence[str], rows: Sequence[EngineRow]) -> dict[str, dict[str, EngineRatio]]:
     """By peer; without those that have no rows."""
     found = {peer: ratios_of(rows, theirs=peer) for peer in engines if peer != "holon"}
     return {peer: ratios for peer, ratios in found.items() if ratios}
 
 
-def other_load(runs: Sequence[Run]) -> float:
+def other_load(runs: Sequence[EngineRun]) -> float:
     """Cores that others used on average while the engines ran."""
     seconds = sum(run.measure.seconds for run in runs)
     return round(sum(run.measure.others_s for run in runs) / seconds, 2) if seconds else 0.0
 
 
-def over_memory(plan: ComparisonPlan, rows: Sequence[Row]) -> list[str]:
+def over_memory(plan: ComparisonPlan, rows: Sequence[EngineRow]) -> list[str]:
     """Rows whose engine took more memory than both were given."""
     return [
         f"{row.engine} took {row.peak_all_uss_mb:.0f} MB for {row.variant}, of {plan.memory_mb} MB"

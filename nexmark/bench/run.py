@@ -17,9 +17,18 @@ from nexmark.bench.machine import machine, pin
 from nexmark.bench.plan import PYTHON_PEERS, ComparisonPlan, Variant
 from nexmark.bench.python_engine import PythonEngine
 from nexmark.bench.python_home import python_home
-from nexmark.bench.result import BUSY_CORES, BenchResult, Run, other_load, over_memory, ratios_of, ratios_over, rows_of
+from nexmark.bench.result import (
+    BUSY_CORES,
+    BenchResult,
+    EngineRun,
+    other_load,
+    over_memory,
+    ratios_of,
+    ratios_over,
+    rows_of,
+)
 from nexmark.bench.warmup import Warmth, warm_broker
-from nexmark.flink.cluster import Cluster
+from nexmark.flink.cluster import FlinkCluster
 from nexmark.flink.home import FLINK_VERSION, flink_home
 from nexmark.queries import TOPIC
 from nexmark.runs import plan as runs_plan
@@ -115,7 +124,7 @@ def _flink_engine(
 ) -> FlinkEngine:
     report("starting Flink (its jars are fetched the first time)")
     folder /= "flink"
-    cluster = Cluster(flink_home(), folder, cores=cores, memory_mb=plan.memory_mb, collector=plan.collector)
+    cluster = FlinkCluster(flink_home(), folder, cores=cores, memory_mb=plan.memory_mb, collector=plan.collector)
     stack.enter_context(cluster)
     return FlinkEngine(plan, settings, cluster, settings.log.prefix + TOPIC)
 
@@ -150,9 +159,9 @@ class _Runner:
                     self.report(f"{query}: THE ANSWERS DIFFER: {found[-1].first[:3]}")
         return found
 
-    def measure(self) -> list[Run]:
+    def measure(self) -> list[EngineRun]:
         """Every variant, the engines in turn, as often as there are pairs."""
-        runs: list[Run] = []
+        runs: list[EngineRun] = []
         for variant in self.plan.variants:
             if variant.checkpoints and "flink" not in self.engines:
                 continue
@@ -163,7 +172,7 @@ class _Runner:
                     if name == "holon" and variant.checkpoints:
                         base = dataclasses.replace(variant, checkpoints=False)  # Holon always has checkpoints
                         same = [run for run in runs if run.variant == base and run.engine == name]
-                        runs.append(Run(variant, name, same[number].measure))
+                        runs.append(EngineRun(variant, name, same[number].measure))
                         continue
                     with self._cleaned():
                         measure, _ = engine.run(variant, next(self._numbers))
@@ -172,7 +181,7 @@ class _Runner:
                         f"{variant.key} {number + 1}/{self.plan.pairs} {name}: {rate:,.0f} events/s, "
                         f"{measure.cpu_s:.1f} CPU-s, {measure.peak_process_mb:.0f} MB; others {cores:.2f} cores"
                     )
-                    runs.append(Run(variant, name, measure))
+                    runs.append(EngineRun(variant, name, measure))
         return runs
 
     @contextmanager

@@ -32,7 +32,7 @@ Records = Callable[[random.Random], Iterator[bytes]]
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ComparedJob:
     """``reference`` is MODULE:JOB; ``by_record`` another one that gives the same; ``draw`` gives records."""
 
     name: str
@@ -57,7 +57,7 @@ class Case:
         return self.by_record
 
 
-def cases_of(target: str) -> list[Case]:
+def cases_of(target: str) -> list[ComparedJob]:
     """Of ``MODULE:JOB`` one case; of ``MODULE`` its ``job``, or that of each module in it. Raises ``UnknownName``."""
     module_name, colon, _ = target.partition(":")
     if colon:
@@ -72,7 +72,7 @@ def cases_of(target: str) -> list[Case]:
     return found
 
 
-def chosen(cases: list[Case], names: Sequence[str] | None) -> list[Case]:
+def chosen(cases: list[ComparedJob], names: Sequence[str] | None) -> list[ComparedJob]:
     """Those of these names. Raises ``UnknownName``."""
     by_name = {case.name: case for case in cases}
     for name in names or ():
@@ -81,7 +81,7 @@ def chosen(cases: list[Case], names: Sequence[str] | None) -> list[Case]:
     return cases if names is None else [by_name[name] for name in names]
 
 
-def records(case: Case, data: Path | None, count: int | None, seed: int) -> Iterator[bytes]:
+def records(case: ComparedJob, data: Path | None, count: int | None, seed: int) -> Iterator[bytes]:
     """The lines of a file that are not empty, or as many records as asked for of the case's own generator.
 
     Raises ``RunFailed`` where the file cannot be read, and ``SettingsError`` where there is no way to get records.
@@ -99,10 +99,10 @@ def records(case: Case, data: Path | None, count: int | None, seed: int) -> Iter
         raise RunFailed(f"--data {data}: {error.strerror}") from None
 
 
-def _case(module: ModuleType, reference: str) -> Case:
+def _case(module: ModuleType, reference: str) -> ComparedJob:
     assert module.__file__ is not None, "a module with a job is a file"
     has = isinstance(getattr(module, "by_record", None), Job) and reference.endswith(":job")
-    return Case(
+    return ComparedJob(
         name=module.__name__.rpartition(".")[2],
         reference=reference,
         path=Path(module.__file__),

@@ -24,7 +24,7 @@ from nodes.api import (
 )
 
 if TYPE_CHECKING:
-    from nexmark.compare.result import Comparison
+    from nexmark.compare.result import JobComparison
     from nexmark.compare.run import ComparePlan, Step
 
 app = new_command()
@@ -122,7 +122,7 @@ def _steps() -> Iterator[Step]:
         yield lambda text: status.update(text)
 
 
-def _refuse(result: Comparison) -> None:
+def _refuse(result: JobComparison) -> None:
     wrong = [row.job for row in result.rows if row.agree is False]
     if wrong:
         raise RunFailed(f"the engines' answers differ: {', '.join(wrong)}")

@@ -13,9 +13,9 @@ from nexmark.bench.meter import Measure
 from nexmark.bench.plan import CHECKPOINTS_S
 from nexmark.bench.python_engine import by_worker, environment, processes_run
 from nexmark.bench.python_home import PEERS, PythonHome
-from nexmark.compare.cases import Case
+from nexmark.compare.cases import ComparedJob
 from nexmark.compare.jobs import copy_of, reference_of, topic_of
-from nexmark.flink.cluster import Cluster
+from nexmark.flink.cluster import FlinkCluster
 from nexmark.flink.sql import TableTopics, filled_statements
 from nodes.api import Settings, load_job, open_job_log
 
@@ -23,7 +23,7 @@ from nodes.api import Settings, load_job, open_job_log
 class Engine(Protocol):
     """``run`` gives the costs of one run and its rows; raises ``RunFailed`` where it cannot."""
 
-    def run(self, case: Case, number: int) -> tuple[Measure, list[bytes]]: ...
+    def run(self, case: ComparedJob, number: int) -> tuple[Measure, list[bytes]]: ...
 
     def shown_settings(self) -> dict[str, str]: ...
 
@@ -42,7 +42,7 @@ class Holon:
     nodes: int
     partitions: int
 
-    def run(self, case: Case, number: int) -> tuple[Measure, list[bytes]]:
+    def run(self, case: ComparedJob, number: int) -> tuple[Measure, list[bytes]]:
         reference = case.job(self.name)
         job = copy_of(load_job(reference), topic_of(reference), number)
         measure = fleet_run(job, reference_of(reference, number), self.settings, self.nodes, self.partitions)
@@ -64,10 +64,10 @@ class Flink:
     """One cluster for all runs, whose code stays compiled."""
 
     settings: Settings
-    cluster: Cluster
+    cluster: FlinkCluster
     partitions: int
 
-    def run(self, case: Case, number: int) -> tuple[Measure, list[bytes]]:
+    def run(self, case: ComparedJob, number: int) -> tuple[Measure, list[bytes]]:
         text = case.code("flink").read_text(encoding="utf-8")
         log, topic = self.settings.log, f"flink-{number}"
         assert log.bootstrap is not None, "the peers read Kafka"
@@ -94,7 +94,7 @@ class PythonPeer:
     partitions: int
     workers: int
 
-    def run(self, case: Case, number: int) -> tuple[Measure, list[bytes]]:
+    def run(self, case: ComparedJob, number: int) -> tuple[Measure, list[bytes]]:
         log = self.settings.log
         assert log.bootstrap is not None, "the peers read Kafka"
         line = [str(self.home.python), str(program_of(self.name)), "--bootstrap", log.bootstrap]

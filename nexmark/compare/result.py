@@ -21,7 +21,7 @@ GOALS: dict[tuple[str, str], tuple[float | None, float | None]] = {
 """Wished for, by Holon's way and peer: times the events a second, times the events a CPU-second."""
 
 
-class Figures(msgspec.Struct):
+class EngineFigures(msgspec.Struct):
     """Of one engine on one job. ``runs``: events a second of each run, in order; ``cpu_runs``: a CPU-second."""
 
     events_per_s: Spread
@@ -31,7 +31,7 @@ class Figures(msgspec.Struct):
     cpu_runs: list[float]
 
 
-class Ratio(msgspec.Struct):
+class PairRatio(msgspec.Struct):
     """Medians of the ratios of pairs. ``met``: whether the wish holds, None where there is none."""
 
     events_per_s: float
@@ -48,12 +48,12 @@ class JobRow(msgspec.Struct):
     agree: bool | None
     answers: dict[str, int]
     differences: list[str]
-    engines: dict[str, Figures]
-    ratios: dict[str, dict[str, Ratio]]
+    engines: dict[str, EngineFigures]
+    ratios: dict[str, dict[str, PairRatio]]
     missing: dict[str, str]
 
 
-class Comparison(msgspec.Struct):
+class JobComparison(msgspec.Struct):
     """All of it."""
 
     rows: list[JobRow]
@@ -73,11 +73,11 @@ class Comparison(msgspec.Struct):
     wall_s: float = 0.0
 
 
-def figures(events: int, measures: Sequence[Measure]) -> Figures:
+def figures(events: int, measures: Sequence[Measure]) -> EngineFigures:
     """Of the runs of an engine."""
     rates = [round(events / measure.seconds, 1) for measure in measures]
     cpu_rates = [round(events / max(measure.cpu_s, 1e-3), 1) for measure in measures]
-    return Figures(
+    return EngineFigures(
         events_per_s=Spread(min(rates), statistics.median(rates), max(rates)),
         events_per_cpu_s=statistics.median(cpu_rates),
         peak_uss_mb=round(max(measure.peak_process_mb for measure in measures), 1),
@@ -86,9 +86,9 @@ def figures(events: int, measures: Sequence[Measure]) -> Figures:
     )
 
 
-def ratios(engines: Mapping[str, Figures]) -> dict[str, dict[str, Ratio]]:
+def ratios(engines: Mapping[str, EngineFigures]) -> dict[str, dict[str, PairRatio]]:
     """By Holon's way (by columns, record by record) and peer."""
-    found: dict[str, dict[str, Ratio]] = {}
+    found: dict[str, dict[str, PairRatio]] = {}
     for ours in ("holon", BY_RECORD):
         for theirs, other in engines.items():
             if ours in engines and theirs not in ("holon", BY_RECORD):
@@ -96,15 +96,15 @@ def ratios(engines: Mapping[str, Figures]) -> dict[str, dict[str, Ratio]]:
     return found
 
 
-def _ratio(mine: Figures, other: Figures, goal: tuple[float | None, float | None] | None) -> Ratio:
+def _ratio(mine: EngineFigures, other: EngineFigures, goal: tuple[float | None, float | None] | None) -> PairRatio:
     wall = statistics.median(a / b for a, b in zip(mine.runs, other.runs, strict=False))
     cpu = statistics.median(a / b for a, b in zip(mine.cpu_runs, other.cpu_runs, strict=False))
     wishes = [] if goal is None else [(wall, goal[0]), (cpu, goal[1])]
     met = all(value >= wish for value, wish in wishes if wish is not None) if wishes else None
-    return Ratio(round(wall, 3), round(cpu, 3), met)
+    return PairRatio(round(wall, 3), round(cpu, 3), met)
 
 
-def as_text(result: Comparison) -> str:
+def as_text(result: JobComparison) -> str:
     """For a terminal and for a page: a table in Markdown."""
     busy = "" if result.quiet else f" The machine was too busy for wall times (others above {BUSY_CORES} cores)."
     lines = [

@@ -14,12 +14,12 @@ from nexmark.bench.meter import Measure
 from nexmark.bench.plan import CHECKPOINTS_S
 from nexmark.bench.python_home import python_home
 from nexmark.bench.result import BUSY_CORES
-from nexmark.compare.cases import BY_RECORD, ENGINES, Case, records
+from nexmark.compare.cases import BY_RECORD, ENGINES, ComparedJob, records
 from nexmark.compare.engines import Engine, Flink, Holon, PythonPeer, program_of
 from nexmark.compare.jobs import topic_of
-from nexmark.compare.result import Comparison, JobRow, figures, ratios
+from nexmark.compare.result import JobComparison, JobRow, figures, ratios
 from nexmark.compare.rows import differences
-from nexmark.flink.cluster import Cluster
+from nexmark.flink.cluster import FlinkCluster
 from nexmark.flink.home import FLINK_VERSION, flink_home
 from nodes.api import (
     MissingDependency,
@@ -72,7 +72,7 @@ class ComparePlan:
         return any(engine not in ("holon", BY_RECORD) for engine in self.engines)
 
 
-def compare(plan: ComparePlan, cases: list[Case], settings: Settings, folder: Path, step: Step) -> Comparison:
+def compare(plan: ComparePlan, cases: list[ComparedJob], settings: Settings, folder: Path, step: Step) -> JobComparison:
     """Run all cases on the settings' log, which no one else uses; ``folder`` is for what the engines write."""
     begun_s = time.monotonic()
     cores = pin(plan.cores)
@@ -86,7 +86,7 @@ def compare(plan: ComparePlan, cases: list[Case], settings: Settings, folder: Pa
     seconds = sum(measure.seconds for measure in measures)
     load = round(sum(measure.others_s for measure in measures) / seconds, 2) if seconds else 0.0
     agreed = [row.agree for row in rows if row.agree is not None]
-    return Comparison(
+    return JobComparison(
         rows=rows, agree=all(agreed) if agreed else None, log=settings.log.kind,
         compression=plan.compression if settings.log.kind == "kafka" else "none", seed=plan.seed,
         partitions=plan.partitions, nodes=plan.nodes, pairs=plan.pairs, checkpoints_s=CHECKPOINTS_S,
@@ -122,7 +122,7 @@ def _engines(
                 engines[name] = Holon(name, settings, plan.nodes, plan.partitions)
             elif name == "flink":
                 step("starting Flink (its jars are fetched the first time)")
-                cluster = Cluster(flink_home(), folder / "flink", cores=cores, memory_mb=plan.memory_mb)
+                cluster = FlinkCluster(flink_home(), folder / "flink", cores=cores, memory_mb=plan.memory_mb)
                 engines[name] = Flink(settings, stack.enter_context(cluster), plan.partitions)
             else:
                 if not program_of(name).is_file():
@@ -137,7 +137,12 @@ def _engines(
 
 
 def _row(
-    plan: ComparePlan, case: Case, engines: dict[str, Engine], settings: Settings, numbers: Iterator[int], step: Step
+    plan: ComparePlan,
+    case: ComparedJob,
+    engines: dict[str, Engine],
+    settings: Settings,
+    numbers: Iterator[int],
+    step: Step,
 ) -> tuple[JobRow, list[Measure]]:
     step(f"{case.name}: filling its topic")
     codec = [f"log.kafka.compression.type={plan.compression}"] if settings.log.kind == "kafka" else []

@@ -31,7 +31,7 @@ _OPENS = (
 _JAVA = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENS.split()]
 
 
-class Cluster:
+class FlinkCluster:
     """Use it as a context manager. ``more`` are settings beside the peer's file, which outrank it.
 
     Args: ``folder`` holds configuration, logs and checkpoints; ``cores`` slots in all task managers together;
@@ -56,7 +56,7 @@ class Cluster:
         self._others: list[subprocess.Popen[bytes]] = []
         self._parameters: dict[str, tuple[list[str], list[str]]] = {}
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> FlinkCluster:
         try:
             self._start()
         except BaseException:

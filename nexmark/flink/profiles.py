@@ -45,7 +45,7 @@ PROFILES: dict[str, dict[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class FlinkProfile:
     """Settings by name; ``spare``: as many idle task managers as are going to be killed."""
 
     name: str
@@ -62,11 +62,11 @@ class Profile:
         return f"{self.name}:spare" if self.spare else self.name
 
 
-def profile_of(text: str) -> Profile:
+def profile_of(text: str) -> FlinkProfile:
     """``tuned``, or ``tuned:spare``."""
     name, colon, rest = text.partition(":")
     if name not in PROFILES:
         raise UnknownName("profile of Flink", name, PROFILES)
     if colon and rest != "spare":
         raise SettingsError(f"--flink {text}: expected NAME or NAME:spare")
-    return Profile(name, bool(colon))
+    return FlinkProfile(name, bool(colon))

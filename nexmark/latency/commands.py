@@ -23,7 +23,7 @@ from nodes.api import (
 )
 
 if TYPE_CHECKING:
-    from nexmark.latency.measure import Measured
+    from nexmark.latency.measure import LatencyOutcome
     from nexmark.latency.plan import LatencyPlan
     from nexmark.latency.report import LatencyReport
     from nodes.api import Settings
@@ -165,7 +165,7 @@ def failover(
 
 def _measured(
     plans: Sequence[LatencyPlan], log: str, bootstrap: str | None, load: Callable[[list[str]], Settings]
-) -> list[Measured]:
+) -> list[LatencyOutcome]:
     from nexmark.latency.measure import measure
     from nexmark.latency.run_log import measuring_place
 

@@ -39,7 +39,7 @@ class Fed(msgspec.Struct):
     behind_ms: float
 
 
-class Feed:
+class LatencyFeed:
     """Sends each event when its time has come, at most a tick late. Event n goes to partition n mod P."""
 
     def __init__(self, log: Log, spec: FeedSpec) -> None:
@@ -96,7 +96,7 @@ def main() -> None:
     """``python -m nexmark.latency.feed SPEC``: the log's settings come from the environment."""
     spec = msgspec.json.decode(sys.argv[1].encode(), type=FeedSpec)
     with open_job_log(load_settings()) as log:
-        feed = Feed(log, spec)
+        feed = LatencyFeed(log, spec)
         encode_json(generate_slice(GeneratorConfig(seed=spec.seed), 0, 1000))  # fills what the generator keeps
         gc.collect()
         gc.freeze()

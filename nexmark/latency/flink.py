@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nexmark.flink.cluster import Cluster
+from nexmark.flink.cluster import FlinkCluster
 from nexmark.flink.home import flink_home
-from nexmark.flink.profiles import Profile
+from nexmark.flink.profiles import FlinkProfile
 from nexmark.flink.rest import ENDED
 from nexmark.flink.sql import TableTopics, latency_statements
 from nexmark.latency.feed import FeedSpec
 from nexmark.latency.figures import Delays, InputColumns, closing_ms, delays, expected_rows, read_input
 from nexmark.latency.jobs import input_topic
-from nexmark.latency.measure import Measured, Producer, Report, Running
+from nexmark.latency.measure import LatencyOutcome, MeasuredFleet, ProducerProcess, Report
 from nexmark.latency.plan import LatencyPlan
 from nexmark.oracle import compare
 from nexmark.times import parse_time_ms
@@ -37,7 +37,7 @@ POLL_INTERVAL_S = 0.5
 class FlinkMeasured(NamedTuple):
     """``unfinished``: windows that were closed by the input and have no result."""
 
-    measured: Measured
+    measured: LatencyOutcome
     unfinished: int
 
 
@@ -47,7 +47,7 @@ class At(NamedTuple):
     position: int
 
 
-class Result(NamedTuple):
+class FlinkResult(NamedTuple):
     """A result on the log."""
 
     identity: At
@@ -66,7 +66,7 @@ class Worker:
 class TaskManagers:
     """Behaves as a fleet. Node n is the n-th of the task managers that work for the job."""
 
-    cluster: Cluster
+    cluster: FlinkCluster
     job: str
     awaited: int = 0
 
@@ -100,7 +100,12 @@ class TaskManagers:
 
 
 def measure_flink(
-    plan: LatencyPlan, profile: Profile, settings: Settings, folder: Path, report: Report, broker: int | None = None
+    plan: LatencyPlan,
+    profile: FlinkProfile,
+    settings: Settings,
+    folder: Path,
+    report: Report,
+    broker: int | None = None,
 ) -> FlinkMeasured:
     """Run the plan with Flink in place of Holon's nodes, one task manager with one slot for each of them."""
     if plan.query != "q7max":
@@ -116,10 +121,10 @@ def measure_flink(
         log.create_topic(topic, plan.partitions)
         log.create_topic(results, 1)
         spec = FeedSpec(topic, plan.partitions, plan.rate, plan.events, plan.seed)
-        feed = stack.enter_context(Producer(spec, settings))
+        feed = stack.enter_context(ProducerProcess(spec, settings))
         report(f"starting Flink, {profile.title}: {plan.nodes} task managers and {spare} to spare")
         cluster = stack.enter_context(
-            Cluster(
+            FlinkCluster(
                 home, folder / f"flink-{run}", cores=plan.nodes + spare, memory_mb=TASK_MANAGER_MB, more=more,
                 task_managers=plan.nodes + spare,
             )
@@ -127,14 +132,14 @@ def measure_flink(
         place = TableTopics(settings.log.bootstrap, settings.log.prefix + topic, settings.log.prefix + results, False)
         job = cluster.sql.submit(latency_statements(home.peer, plan.query, place, plan.window_ms), {})
         _wait(lambda: cluster.jobs.all_running(job), START_S, "Flink's tasks to run")
-        ran = Running(plan, TaskManagers(cluster, job), None, report, broker)
+        ran = MeasuredFleet(plan, TaskManagers(cluster, job), None, report, broker)
         fed = ran.through(feed)
         report("reading results")
         columns = read_input(log, topic)
         outputs, repeats = _results(log, results, columns, plan)
         missing = closed_ends(plan, columns) - {output.identity.position for output in outputs}
         found = delays(outputs, columns, ran.began_ms)
-        measured = Measured(
+        measured = LatencyOutcome(
             plan=plan, began_ms=ran.began_ms, ended_ms=ran.ended_ms, kills_ms=ran.kills_ms, killed=ran.killed,
             found=with_unfinished(found, columns, missing, ran.began_ms, ran.ended_ms), results=len(outputs),
             repeats_dropped=repeats, differences=_differences(plan, columns, outputs), feed=fed, load=ran.load,
@@ -142,7 +147,7 @@ def measure_flink(
         return FlinkMeasured(measured, len(missing))
 
 
-def _results(log: Log, topic: str, columns: Sequence[InputColumns], plan: LatencyPlan) -> tuple[list[Result], int]:
+def _results(log: Log, topic: str, columns: Sequence[InputColumns], plan: LatencyPlan) -> tuple[list[FlinkResult], int]:
     """Results without repeats, and how many there were; waits for those that are due, but not for ever."""
     wanted = closed_ends(plan, columns)
     deadline_s = time.monotonic() + QUIET_S
@@ -153,8 +158,8 @@ def _results(log: Log, topic: str, columns: Sequence[InputColumns], plan: Latenc
         time.sleep(POLL_INTERVAL_S)
 
 
-def _read(log: Log, topic: str) -> tuple[list[Result], int]:
-    outputs: dict[int, Result] = {}
+def _read(log: Log, topic: str) -> tuple[list[FlinkResult], int]:
+    outputs: dict[int, FlinkResult] = {}
     repeats = 0
     offset, end = log.start_offset(topic, 0), log.end_offset(topic, 0)
     while offset < end:
@@ -163,7 +168,9 @@ def _read(log: Log, topic: str) -> tuple[list[Result], int]:
             row: dict[str, Any] = json.loads(value)
             row["window_end"] = parse_time_ms(row["window_end"])
             repeats += row["window_end"] in outputs
-            outputs.setdefault(row["window_end"], Result(At(row["window_end"]), stamp_ms, json.dumps(row).encode()))
+            outputs.setdefault(
+                row["window_end"], FlinkResult(At(row["window_end"]), stamp_ms, json.dumps(row).encode())
+            )
         offset = chunk.next_offset
     return list(outputs.values()), repeats
 
@@ -174,7 +181,7 @@ def closed_ends(plan: LatencyPlan, columns: Sequence[InputColumns]) -> set[int]:
     return {row["window_end"] for row in rows if closing_ms(row["window_end"], columns) is not None}
 
 
-def _differences(plan: LatencyPlan, columns: Sequence[InputColumns], outputs: Sequence[Result]) -> int:
+def _differences(plan: LatencyPlan, columns: Sequence[InputColumns], outputs: Sequence[FlinkResult]) -> int:
     """Results that are not as they should be. One that is missing is not wrong, but unfinished."""
     there = {output.identity.position for output in outputs}
     rows = expected_rows(plan.query, columns, plan.window_ms)

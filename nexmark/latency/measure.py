@@ -38,7 +38,7 @@ Report = Callable[[str], None]
 
 
 @dataclass(slots=True)
-class Measured:
+class LatencyOutcome:
     """The outcome. Times are those of the log's clock."""
 
     plan: LatencyPlan
@@ -54,7 +54,7 @@ class Measured:
     load: Load
 
 
-def measure(plan: LatencyPlan, settings: Settings, report: Report, broker: int | None = None) -> Measured:
+def measure(plan: LatencyPlan, settings: Settings, report: Report, broker: int | None = None) -> LatencyOutcome:
     """Run the plan on the settings' log; ``broker``: process id of a local one, for its share of the load."""
     run = time.time_ns() // 1_000_000
     topic = input_topic(run)
@@ -64,9 +64,9 @@ def measure(plan: LatencyPlan, settings: Settings, report: Report, broker: int |
         job = windowed_job(plan.query, plan.window_ms, run)
         opened = open_job(log, job)
         fleet = Fleet(plan.reference(run), settings, plan.nodes)
-        ran = Running(plan, fleet, Monitor(log, opened), report, broker)
+        ran = MeasuredFleet(plan, fleet, Monitor(log, opened), report, broker)
         spec = FeedSpec(topic, plan.partitions, plan.rate, plan.events, plan.seed)
-        feed = stack.enter_context(Producer(spec, settings))
+        feed = stack.enter_context(ProducerProcess(spec, settings))
         stack.enter_context(fleet)
         ran.until_owned()
         fed = ran.through(feed)
@@ -75,14 +75,14 @@ def measure(plan: LatencyPlan, settings: Settings, report: Report, broker: int |
         return _evaluated(ran, log, topic, job.name, fed)
 
 
-def _evaluated(ran: Running, log: Log, topic: str, results: str, fed: Fed) -> Measured:
+def _evaluated(ran: MeasuredFleet, log: Log, topic: str, results: str, fed: Fed) -> LatencyOutcome:
     ran.report("reading results")
     plan, columns = ran.plan, read_input(log, topic)
     reader = OutputReader(log, results, verify_repeats=True)
     outputs: Sequence[Any] = list(reader.read_available())
     if reader.differing_repeats:
         raise RunFailed(f"{reader.differing_repeats} repeated results differ from their first copies")
-    return Measured(
+    return LatencyOutcome(
         plan=plan,
         began_ms=ran.began_ms,
         ended_ms=ran.ended_ms,
@@ -97,7 +97,7 @@ def _evaluated(ran: Running, log: Log, topic: str, results: str, fed: Fed) -> Me
     )
 
 
-class Producer:
+class ProducerProcess:
     """The producer's process."""
 
     def __init__(self, spec: FeedSpec, settings: Settings) -> None:
@@ -105,7 +105,7 @@ class Producer:
         self._environment = child_environment(settings.environment())
         self.process: subprocess.Popen[str] | None = None
 
-    def __enter__(self) -> Producer:
+    def __enter__(self) -> ProducerProcess:
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(  # a group of its own: Ctrl-C is the parent's, which ends it
             self._command, env=self._environment, stdin=pipe, stdout=pipe, text=True, process_group=0
@@ -167,7 +167,7 @@ class Members(Protocol):
 
 
 @dataclass(slots=True)
-class Running:
+class MeasuredFleet:
     """The time in which the fleet runs. It looks rarely, since it shares the machine with what is measured."""
 
     plan: LatencyPlan
@@ -196,7 +196,7 @@ class Running:
             "the nodes to share the partitions",
         )
 
-    def through(self, feed: Producer) -> Fed:
+    def through(self, feed: ProducerProcess) -> Fed:
         """Produce, and kill on time."""
         plan = self.plan
         feed.begin()
@@ -249,7 +249,7 @@ class Running:
             time.sleep(POLL_INTERVAL_S)
             self.monitor.poll()
 
-    def _sample(self, meter: LoadMeter, feed: Producer) -> None:
+    def _sample(self, meter: LoadMeter, feed: ProducerProcess) -> None:
         self.fleet.check()
         ids = [member.process.pid for member in self.fleet.running()]
         producer = [] if feed.process is None else [feed.process.pid]

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from nexmark.latency.measure import Measured
+from nexmark.latency.measure import LatencyOutcome
 from nexmark.pictures import picture
 from nodes.api import MissingDependency, SettingsError
 
@@ -30,7 +30,7 @@ def check_plot(path: Path | None) -> None:
         ) from error
 
 
-def plot_latency(path: Path, measured: Measured) -> None:
+def plot_latency(path: Path, measured: LatencyOutcome) -> None:
     """Each result over time, and their distribution."""
     with _axes(path, 2) as (figure, (over_time, distribution)):
         _scatter(over_time, measured, "results")
@@ -45,7 +45,7 @@ def plot_latency(path: Path, measured: Measured) -> None:
         figure.suptitle(f"{plan.query}: {plan.rate:,} events/s, windows of {plan.window_ms} ms, {plan.nodes} nodes")
 
 
-def plot_failover(path: Path, runs: Sequence[tuple[str, Measured]], baseline: Measured) -> None:
+def plot_failover(path: Path, runs: Sequence[tuple[str, LatencyOutcome]], baseline: LatencyOutcome) -> None:
     """Latency over time with failures, and without."""
     with _axes(path, len(runs)) as (_, axes):
         for axis, (name, measured) in zip(axes, runs, strict=True):
@@ -63,7 +63,7 @@ def _axes(path: Path, count: int) -> AbstractContextManager[tuple[Any, Sequence[
     return picture(path, count, 1, (9, 3.5 * count))
 
 
-def _scatter(axis: Any, measured: Measured, label: str) -> None:
+def _scatter(axis: Any, measured: LatencyOutcome, label: str) -> None:
     seconds = (measured.found.closed_ms - measured.began_ms) / 1000
     axis.plot(seconds, measured.found.delays_ms, ".", markersize=3, label=label)
     axis.set_xlabel("time (s)")

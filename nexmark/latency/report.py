@@ -9,7 +9,7 @@ import msgspec
 
 from nexmark.latency.figures import longest_delay_ms, recovered_ms, sensitivity
 from nexmark.latency.load import Load
-from nexmark.latency.measure import Measured
+from nexmark.latency.measure import LatencyOutcome
 from nexmark.runs.measure import Latency, summarize
 
 
@@ -53,14 +53,14 @@ class FailoverRow(LatencyReport, kw_only=True):
     baseline_ms: Latency | None
 
 
-def latency_report(measured: Measured, log: str) -> LatencyReport:
+def latency_report(measured: LatencyOutcome, log: str) -> LatencyReport:
     """Of a run without failures."""
     return LatencyReport(**_common(measured, log))
 
 
 def failover_row(
-    measured: Measured,
-    baseline: Measured,
+    measured: LatencyOutcome,
+    baseline: LatencyOutcome,
     log: str,
     scenario: str,
     *,
@@ -105,7 +105,7 @@ def _whose(row: FailoverRow) -> str:
     return f"{row.engine} {row.profile}".strip()
 
 
-def _common(measured: Measured, log: str) -> dict[str, Any]:
+def _common(measured: LatencyOutcome, log: str) -> dict[str, Any]:
     plan = measured.plan
     return {
         "query": plan.query,

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nexmark.flink.home import flink_home
-from nexmark.flink.profiles import Profile
+from nexmark.flink.profiles import FlinkProfile
 from nexmark.latency.flink import FlinkMeasured, measure_flink
-from nexmark.latency.measure import Measured, Report, measure
+from nexmark.latency.measure import LatencyOutcome, Report, measure
 from nexmark.latency.plan import LatencyPlan
 from nexmark.latency.report import FailoverRow, as_text, failover_row
 from nexmark.latency.run_log import MeasurementBroker, measuring_place
@@ -22,14 +22,14 @@ class Done:
     """A row for each engine (and each way in which a peer is set up); ``runs``: those with failures, for the plot."""
 
     rows: list[FailoverRow] = field(default_factory=list)
-    runs: list[tuple[str, Measured]] = field(default_factory=list)
-    baselines: list[Measured] = field(default_factory=list)
+    runs: list[tuple[str, LatencyOutcome]] = field(default_factory=list)
+    baselines: list[LatencyOutcome] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     """A peer's runs that have no row, with the reason; the others are measured all the same."""
 
     @property
-    def baseline(self) -> Measured:
+    def baseline(self) -> LatencyOutcome:
         """The first engine's."""
         return self.baselines[0]
 
@@ -51,7 +51,7 @@ class Scenario:
     def run(
         self,
         engines: Sequence[str],
-        profiles: Sequence[Profile],
+        profiles: Sequence[FlinkProfile],
         bootstrap: str | None,
         load: Callable[[list[str]], Settings],
         report: Report,
@@ -74,11 +74,11 @@ class Scenario:
         return done
 
     def _profiles(
-        self, done: Done, profiles: Sequence[Profile], settings: Settings, report: Report, place: MeasurementBroker
+        self, done: Done, profiles: Sequence[FlinkProfile], settings: Settings, report: Report, place: MeasurementBroker
     ) -> None:
         """Ways to set Flink up that differ in what is to spare share the run without failures, which needs nothing to
         spare."""
-        healthy: dict[str, Measured] = {}
+        healthy: dict[str, LatencyOutcome] = {}
         for profile in profiles:
             try:
                 with tempfile.TemporaryDirectory(prefix="holon-flink-") as folder:
@@ -94,7 +94,7 @@ class Scenario:
         done.runs.append((f"holon, {self.name}", measured))
         done.baselines.append(baseline)
 
-    def _flink(self, done: Done, profile: Profile, healthy: dict[str, Measured], flink: _Flink) -> None:
+    def _flink(self, done: Done, profile: FlinkProfile, healthy: dict[str, LatencyOutcome], flink: _Flink) -> None:
         baseline = healthy.get(profile.name)
         if baseline is None:
             baseline = healthy[profile.name] = flink.run(self.healthy, profile).measured
@@ -118,5 +118,5 @@ class _Flink:
     report: Report
     broker: int | None
 
-    def run(self, plan: LatencyPlan, profile: Profile) -> FlinkMeasured:
+    def run(self, plan: LatencyPlan, profile: FlinkProfile) -> FlinkMeasured:
         return measure_flink(plan, profile, self.settings, self.folder, self.report, self.broker)

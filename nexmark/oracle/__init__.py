@@ -8,16 +8,25 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from nexmark.oracle.compare import FIRST, Comparison, Expected, RecordCounts, Row, Verdict, canonical, compare
+from nexmark.oracle.compare import (
+    FIRST,
+    ExpectedResults,
+    OracleVerdict,
+    RecordCounts,
+    Row,
+    RowComparison,
+    canonical,
+    compare,
+)
 from nexmark.oracle.plain import expected_plain
 from nodes.log import LogAddress
 
 __all__ = [
-    "Comparison",
-    "Expected",
+    "ExpectedResults",
+    "OracleVerdict",
     "RecordCounts",
     "Row",
-    "Verdict",
+    "RowComparison",
     "canonical",
     "compare",
     "expected_plain",
@@ -26,12 +35,14 @@ __all__ = [
 ]
 
 
-def validate_plain(expected: Expected, got: Iterable[Row], *, got_counts: RecordCounts | None = None) -> Verdict:
+def validate_plain(
+    expected: ExpectedResults, got: Iterable[Row], *, got_counts: RecordCounts | None = None
+) -> OracleVerdict:
     """Compare the rows (and counts, if given) that a query gave with the plain oracle's."""
     found = compare(expected.rows, got)
     wrong_counts = expected.counts.differences(got_counts) if got_counts else []
     differences = found.differences + len(wrong_counts)
-    return Verdict(differences == 0, differences, (wrong_counts + found.first)[:FIRST], expected.counts)
+    return OracleVerdict(differences == 0, differences, (wrong_counts + found.first)[:FIRST], expected.counts)
 
 
 def validate_spark(
@@ -45,7 +56,7 @@ def validate_spark(
     max_future_skew_ms: int | None = None,
     got_counts: RecordCounts | None = None,
     atoms: bool = False,
-) -> Verdict:
+) -> OracleVerdict:
     """As `nexmark.oracle.spark.validate_spark`; ask `nodes.spark.session.spark_problem` first whether it can run."""
     from nexmark.oracle.spark import validate_spark as validate
 

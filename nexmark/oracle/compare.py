@@ -40,7 +40,7 @@ class RecordCounts:
 
 
 @dataclass(frozen=True, slots=True)
-class Expected:
+class ExpectedResults:
     """The results that a query must give on a log."""
 
     rows: list[dict[str, Any]]
@@ -48,7 +48,7 @@ class Expected:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RowComparison:
     """How two multisets of rows differ: a changed row counts twice, once as missing and once as not expected."""
 
     differences: int
@@ -56,7 +56,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class OracleVerdict:
     """An oracle's verdict on a run. ``counts`` are the expected ones."""
 
     validated: bool
@@ -79,12 +79,12 @@ def describe(text: str, expected: int, got: int) -> str:
     return f"expected {expected} times, got {got}: {text}"
 
 
-def compare(expected: Iterable[Row], got: Iterable[Row], *, first: int = FIRST) -> Comparison:
+def compare(expected: Iterable[Row], got: Iterable[Row], *, first: int = FIRST) -> RowComparison:
     """Compare as multisets of rows, of any order of rows and columns."""
     wanted, found = Counter(map(canonical, expected)), Counter(map(canonical, got))
     surplus, missing = found - wanted, wanted - found
     texts = islice(sorted({**missing, **surplus}), first)
-    return Comparison(
+    return RowComparison(
         differences=missing.total() + surplus.total(),
         first=[describe(text, wanted[text], found[text]) for text in texts],
     )

@@ -15,8 +15,8 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Any
 
-from nexmark.oracle.compare import Expected, RecordCounts
-from nexmark.oracle.plain_queries import QUERIES, Accepted, Query
+from nexmark.oracle.compare import ExpectedResults, RecordCounts
+from nexmark.oracle.plain_queries import QUERIES, Accepted, OracleQuery
 from nodes.log.contract import Log
 
 SUBJECTS = ("person", "auction", "bid")  # by event_type
@@ -26,7 +26,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class OracleRecord:
     """A record that is not dead: its kind, the fields that the query needs and its event time."""
 
     kind: int
@@ -43,7 +43,7 @@ def expected_plain(
     lateness_ms: int = 0,
     max_future_skew_ms: int | None = None,
     atoms: bool = False,
-) -> Expected:
+) -> ExpectedResults:
     """Rows and counts of a query over everything in the topic now; raises ValueError for a query it does not know.
 
     ``atoms``: the records are atoms of Arrow, else JSON.
@@ -73,10 +73,10 @@ def expected_plain(
                 watermark = reached if watermark is None else max(watermark, reached)
 
     rows = list(spec.answer(accepted(), partitions))
-    return Expected(rows, RecordCounts(counts["accepted"], counts["filtered"], counts["late"], counts["dead"]))
+    return ExpectedResults(rows, RecordCounts(counts["accepted"], counts["filtered"], counts["late"], counts["dead"]))
 
 
-def parse(value: bytes, query: Query) -> Record | None:
+def parse(value: bytes, query: OracleQuery) -> OracleRecord | None:
     """The record, or None if it is dead: not JSON (RFC 8259), or a field that the query needs is not as it must be.
 
     Of repeated names the last one counts.
@@ -101,7 +101,7 @@ def parse(value: bytes, query: Query) -> Record | None:
         if fields["expires"] is None:
             return None
     event_ms = time_ms(fields["dateTime"])
-    return None if event_ms is None else Record(kind, fields, event_ms)
+    return None if event_ms is None else OracleRecord(kind, fields, event_ms)
 
 
 @lru_cache(maxsize=10_000)
@@ -127,14 +127,16 @@ def _records(log: Log, topic: str, partition: int) -> Iterator[tuple[bytes, int]
         offset = chunk.next_offset
 
 
-def _events(log: Log, topic: str, partition: int, query: Query, atoms: bool) -> Iterator[tuple[Record | None, int]]:
+def _events(
+    log: Log, topic: str, partition: int, query: OracleQuery, atoms: bool
+) -> Iterator[tuple[OracleRecord | None, int]]:
     """Every event of a partition, None where it is dead, with the timestamp of its record."""
     for value, timestamp_ms in _records(log, topic, partition):
         for record in _parse_atom(value, query) if atoms else [parse(value, query)]:
             yield record, timestamp_ms
 
 
-def _parse_atom(value: bytes, query: Query) -> Iterator[Record | None]:
+def _parse_atom(value: bytes, query: OracleQuery) -> Iterator[OracleRecord | None]:
     from nexmark.oracle.atoms import atom_events, time_text  # pyarrow comes with an extra
 
     for event in atom_events(value, query.needs):
@@ -143,10 +145,10 @@ def _parse_atom(value: bytes, query: Query) -> Iterator[Record | None]:
             continue
         kind, fields = event
         event_ms = fields["dateTime"]
-        yield Record(kind, fields | {"dateTime": time_text(event_ms)}, event_ms)
+        yield OracleRecord(kind, fields | {"dateTime": time_text(event_ms)}, event_ms)
 
 
-def _too_far_ahead(record: Record, timestamp_ms: int, guard_ms: int | None) -> bool:
+def _too_far_ahead(record: OracleRecord, timestamp_ms: int, guard_ms: int | None) -> bool:
     return guard_ms is not None and record.time_ms > timestamp_ms + guard_ms
 
 

@@ -44,7 +44,7 @@ def last_hop_end(time_ms: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class OracleQuery:
     """Which fields a record needs (by kind), which records count, and what comes out (records, partitions -> rows).
 
     ``last_end``: the end of the last window that takes a time.
@@ -205,16 +205,16 @@ _PERSON: dict[str, type] = {"id": int, "name": str, "dateTime": str}
 _SELLS: dict[str, type] = {"seller": int, "dateTime": str}
 
 QUERIES = {
-    "q0": Query((_TIME, _TIME, _FULL_BID), _is_bid, False, q0),
-    "q1": Query((_TIME, _TIME, _FULL_BID), _is_bid, False, q1),
-    "q2": Query(
+    "q0": OracleQuery((_TIME, _TIME, _FULL_BID), _is_bid, False, q0),
+    "q1": OracleQuery((_TIME, _TIME, _FULL_BID), _is_bid, False, q1),
+    "q2": OracleQuery(
         (_TIME, _TIME, _PRICE_OF), lambda kind, fields: kind == BID and fields["auction"] % 123 == 0, False, q2
     ),
-    "q4": Query((_TIME, _SALE, _PRICE_OF), lambda kind, _: kind != PERSON, True, q4),
-    "q4official": Query((_TIME, _SALE, _PRICE_OF), lambda kind, _: kind != PERSON, False, q4official),
-    "q5": Query((_TIME, _TIME, {"auction": int, "dateTime": str}), _is_bid, True, q5, last_hop_end),
-    "q7": Query((_TIME, _TIME, _FULL_BID), _is_bid, True, q7),
-    "q7max": Query((_TIME, _TIME, {"price": int, "dateTime": str}), _is_bid, True, q7max),
-    "q8": Query((_PERSON, _SELLS, _TIME), lambda kind, _: kind != BID, True, q8),
-    "query1": Query((_TIME, _TIME, _TIME), _is_bid, True, query1),
+    "q4": OracleQuery((_TIME, _SALE, _PRICE_OF), lambda kind, _: kind != PERSON, True, q4),
+    "q4official": OracleQuery((_TIME, _SALE, _PRICE_OF), lambda kind, _: kind != PERSON, False, q4official),
+    "q5": OracleQuery((_TIME, _TIME, {"auction": int, "dateTime": str}), _is_bid, True, q5, last_hop_end),
+    "q7": OracleQuery((_TIME, _TIME, _FULL_BID), _is_bid, True, q7),
+    "q7max": OracleQuery((_TIME, _TIME, {"price": int, "dateTime": str}), _is_bid, True, q7max),
+    "q8": OracleQuery((_PERSON, _SELLS, _TIME), lambda kind, _: kind != BID, True, q8),
+    "query1": OracleQuery((_TIME, _TIME, _TIME), _is_bid, True, query1),
 }

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from nexmark.oracle.compare import FIRST, RecordCounts, Row, Verdict, canonical, describe
+from nexmark.oracle.compare import FIRST, OracleVerdict, RecordCounts, Row, canonical, describe
 from nexmark.oracle.spark_parse import PARSED, parser
 from nexmark.oracle.spark_queries import SPARK_QUERIES, WINDOW_MS
 from nodes.log import LogAddress
@@ -62,7 +62,7 @@ def validate_spark(
     got_counts: RecordCounts | None = None,
     first: int = FIRST,
     atoms: bool = False,
-) -> Verdict:
+) -> OracleVerdict:
     """Compare the rows that a query gave with those that it must give on everything that is in the topic now.
 
     ``log`` is what `open_log` takes. ``got``: rows, or a file or folder with one JSON object a line. Counts that differ
@@ -87,7 +87,7 @@ def validate_spark(
             classified.unpersist()
     wrong_counts = counts.differences(got_counts) if got_counts else []
     differences += len(wrong_counts)
-    return Verdict(differences == 0, differences, (wrong_counts + lines)[:first], counts)
+    return OracleVerdict(differences == 0, differences, (wrong_counts + lines)[:first], counts)
 
 
 def _classified_sql(query: str, out_of_orderness_ms: int, lateness_ms: int, max_future_skew_ms: int | None) -> str:

@@ -7,18 +7,18 @@ from contextlib import ExitStack
 from typing import Any
 
 from holon import Track
-from nexmark.oracle import Verdict
+from nexmark.oracle import OracleVerdict
 from nexmark.queries import TOPIC, nexmark_job
 from nexmark.runs.fill import fill, stream_of, uses_spark
 from nexmark.runs.measure import Latency, input_timestamps, longest_delay, record_latency, window_latency
 from nexmark.runs.plan import RunPlan
-from nexmark.runs.result import RunResult
+from nexmark.runs.result import NexmarkResult
 from nexmark.runs.validate import chosen_validator, spark_asker, validate
 from nexmark.runs.watch import Progress, Ran, Report, Show, watch
 from nodes.api import Log, LogAddress, OutputReader, RunFailed, Settings, events_on_log, log_address, open_job_log
 
 
-def execute(plan: RunPlan, settings: Settings, show: Show, report: Report) -> RunResult:
+def execute(plan: RunPlan, settings: Settings, show: Show, report: Report) -> NexmarkResult:
     """Run the plan on the settings' log; raises ``RunFailed`` if it does not come to its end."""
     begun = time.monotonic()
     problem = spark_asker()
@@ -67,9 +67,9 @@ def _generate(plan: RunPlan, address: LogAddress, log: Log, spark: bool, show: S
     return time.monotonic() - begun
 
 
-def _figures(plan: RunPlan, settings: Settings, log: Log, ran: Ran, outputs: list[Any]) -> RunResult:
+def _figures(plan: RunPlan, settings: Settings, log: Log, ran: Ran, outputs: list[Any]) -> NexmarkResult:
     counts = ran.counts
-    return RunResult(
+    return NexmarkResult(
         query=plan.query,
         log=settings.log.kind,
         events=counts.total,
@@ -94,7 +94,7 @@ def _figures(plan: RunPlan, settings: Settings, log: Log, ran: Ran, outputs: lis
     )
 
 
-def _note_verdict(result: RunResult, validator: str, verdict: Verdict) -> None:
+def _note_verdict(result: NexmarkResult, validator: str, verdict: OracleVerdict) -> None:
     result.validator, result.validated = validator, verdict.validated
     result.differences, result.first_differences = verdict.differences, verdict.first
 

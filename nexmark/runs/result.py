@@ -9,7 +9,7 @@ import msgspec
 from nexmark.runs.measure import Latency
 
 
-class RunResult(msgspec.Struct):
+class NexmarkResult(msgspec.Struct):
     """The JSON of ``holon nexmark run`` (keys: the command line's contract)."""
 
     query: str
@@ -41,7 +41,7 @@ class RunResult(msgspec.Struct):
     wall_s: float = 0.0
 
 
-def as_text(result: RunResult) -> str:
+def as_text(result: NexmarkResult) -> str:
     """The result for people."""
     proof = "not validated (ask with --validate)"
     if result.validated is not None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
-from nexmark.oracle import RecordCounts, Verdict, compare, expected_plain
+from nexmark.oracle import RecordCounts, OracleVerdict, compare, expected_plain
 from nexmark.queries import TOPIC
 from nexmark.runs.plan import Validator
 from nodes.api import Log, LogAddress, MissingDependency
@@ -51,14 +51,14 @@ def validate(
     *,
     max_future_skew_ms: int | None = None,
     atoms: bool = False,
-) -> Verdict:
+) -> OracleVerdict:
     """Compare ``lines`` (one JSON row each) and ``counts`` with what the oracle computes from the log."""
     if validator == "plain":
         expected = expected_plain(query, log, TOPIC, max_future_skew_ms=max_future_skew_ms, atoms=atoms)
         compared = compare(expected.rows, map(json.loads, lines))
         wrong = [] if counts is None else expected.counts.differences(counts)
         differences = compared.differences + len(wrong)
-        return Verdict(differences == 0, differences, wrong + compared.first, expected.counts)
+        return OracleVerdict(differences == 0, differences, wrong + compared.first, expected.counts)
     from nexmark.oracle.spark import validate_spark
 
     with tempfile.TemporaryDirectory(prefix="holon-results-") as folder:

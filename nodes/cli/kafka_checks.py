@@ -9,7 +9,7 @@ from nodes.cli.check import KAFKA, Check
 
 if TYPE_CHECKING:
     from nodes.log import LogAddress
-    from nodes.log.kafka.inspect_cluster import Cluster
+    from nodes.log.kafka.inspect_cluster import ClusterSettings
 
 TIMEOUT_S = 5.0
 _SHOWN = 5
@@ -27,7 +27,7 @@ def kafka_checks(address: LogAddress) -> Iterator[Check]:
     yield from _topics(cluster)
 
 
-def _durability(cluster: Cluster) -> Check:
+def _durability(cluster: ClusterSettings) -> Check:
     """Acknowledged records are on as many machines as the cluster's defaults say."""
     name = "kafka: new topics"
     if not cluster.defaults:
@@ -40,7 +40,7 @@ def _durability(cluster: Cluster) -> Check:
     return Check(name, "ok", found, False)
 
 
-def _topics(cluster: Cluster) -> Iterator[Check]:
+def _topics(cluster: ClusterSettings) -> Iterator[Check]:
     """Topics whose settings let records vanish or bend their times."""
     name = "kafka: topics"
     if not cluster.topics:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from nodes.cli.options import ConfigOption, DefineOption, LogLevelOption, Options
+from nodes.cli.options import ConfigOption, DefineOption, GlobalOptions, LogLevelOption
 from nodes.cli.output import emit_error, json_only_stdout, note
 from nodes.cli.registry import LazyGroup, distribution_version
 from nodes.cli.stopping import interruptible
@@ -53,7 +53,7 @@ def root(
     version: bool = typer.Option(False, "--version", is_eager=True, callback=_show_version, help="Print the version."),
 ) -> None:
     """Keep the global options for the command that follows."""
-    ctx.obj = Options(config, tuple(define or ()), log_level, ctx.obj)
+    ctx.obj = GlobalOptions(config, tuple(define or ()), log_level, ctx.obj)
 
 
 def run(arguments: Sequence[str], stops: StopSignals | None = None) -> int:

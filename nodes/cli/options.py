@@ -46,7 +46,7 @@ LogDirOption = Annotated[
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class GlobalOptions:
     """Global options given before the command's name; those after it outrank them.
 
     ``stops``: what listens to signals, in the process of a node.
@@ -71,9 +71,9 @@ class GivenOptions:
     log_level: Level | None = None
 
     @property
-    def root(self) -> Options:
+    def root(self) -> GlobalOptions:
         """The global options."""
-        return self.ctx.obj if isinstance(self.ctx.obj, Options) else Options()
+        return self.ctx.obj if isinstance(self.ctx.obj, GlobalOptions) else GlobalOptions()
 
     def settings(
         self, *definitions: str, find_broker: Callable[[], str] | None = None, node: int | None = None
@@ -155,7 +155,7 @@ def begin(
     from nodes.runtime.logging_setup import set_up_logging
     from nodes.settings.settings import load_settings
 
-    root = ctx.obj if isinstance(ctx.obj, Options) else Options()
+    root = ctx.obj if isinstance(ctx.obj, GlobalOptions) else GlobalOptions()
     settings = load_settings(
         config=config if config is not None else root.config,
         definitions=(*root.define, *(define or ()), *level_definition(log_level or root.log_level)),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from nodes.log import FetchedRecords
 
 
-class Record(NamedTuple):
+class ShownRecord(NamedTuple):
     """A record of the log with its place."""
 
     partition: int
@@ -42,11 +42,11 @@ class Record(NamedTuple):
         }
 
 
-def records(chunk: FetchedRecords, partition: int) -> list[Record]:
+def records(chunk: FetchedRecords, partition: int) -> list[ShownRecord]:
     """The rows of a chunk."""
     keys = chunk.keys if chunk.keys is not None else [None] * len(chunk)
     columns = (chunk.offsets.tolist(), chunk.timestamps_ms.tolist(), keys, chunk.headers, chunk.values)
-    return [Record(partition, *row) for row in zip(*columns, strict=True)]
+    return [ShownRecord(partition, *row) for row in zip(*columns, strict=True)]
 
 
 def json_value(payload: bytes) -> Any:

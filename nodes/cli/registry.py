@@ -23,7 +23,7 @@ from nodes.release import DISTRIBUTION, release
 ENTRY_POINTS = "holon.commands"
 
 
-class Row(NamedTuple):
+class CommandRow(NamedTuple):
     """A command of the root: where it is (``module:attribute``) and what it does (empty: see its module)."""
 
     name: str
@@ -33,30 +33,30 @@ class Row(NamedTuple):
 
 # In the order of the help. Commands of the runtime are added here, those of other rooms as entry points.
 BUILT_IN = (
-    Row("run", "nodes.cli.commands.run:app", "Run a job on a fleet of nodes, or resume it."),
-    Row("node", "nodes.cli.commands.node:app", "Join a job as one more node, in this process."),
-    Row("log", "nodes.cli.commands.log:app", "List topics, show their records, append lines of a file."),
-    Row("read", "nodes.cli.commands.read:app", "Print the outputs of a job, each once."),
-    Row("view", "nodes.cli.commands.view:app", "Show the newest completed windows, or keep them in Redis."),
-    Row("dlq", "nodes.cli.commands.dlq:app", "List dead letters, show one, put them back into the input."),
-    Row("replay", "nodes.cli.commands.replay:app", "Check that a job gives the same twice."),
-    Row("profile", "nodes.cli.commands.profile:app", "Show where the processor time of a job goes."),
-    Row("txn", "nodes.cli.txn.run_and_node:app", "Run transactional functions, and call them."),
-    Row("kafka", "nodes.cli.commands.kafka:app", "Start and stop Kafka on this machine."),
-    Row("sim", "nodes.cli.commands.sim:app", "Simulate fleets with faults, each from one seed."),
-    Row("config", "nodes.cli.commands.config:app", "Show the settings and where they come from."),
-    Row("doctor", "nodes.cli.commands.doctor:app", "Check what Holon needs of this machine."),
-    Row("version", "nodes.cli.commands.version:app", "Print the version."),
+    CommandRow("run", "nodes.cli.commands.run:app", "Run a job on a fleet of nodes, or resume it."),
+    CommandRow("node", "nodes.cli.commands.node:app", "Join a job as one more node, in this process."),
+    CommandRow("log", "nodes.cli.commands.log:app", "List topics, show their records, append lines of a file."),
+    CommandRow("read", "nodes.cli.commands.read:app", "Print the outputs of a job, each once."),
+    CommandRow("view", "nodes.cli.commands.view:app", "Show the newest completed windows, or keep them in Redis."),
+    CommandRow("dlq", "nodes.cli.commands.dlq:app", "List dead letters, show one, put them back into the input."),
+    CommandRow("replay", "nodes.cli.commands.replay:app", "Check that a job gives the same twice."),
+    CommandRow("profile", "nodes.cli.commands.profile:app", "Show where the processor time of a job goes."),
+    CommandRow("txn", "nodes.cli.txn.run_and_node:app", "Run transactional functions, and call them."),
+    CommandRow("kafka", "nodes.cli.commands.kafka:app", "Start and stop Kafka on this machine."),
+    CommandRow("sim", "nodes.cli.commands.sim:app", "Simulate fleets with faults, each from one seed."),
+    CommandRow("config", "nodes.cli.commands.config:app", "Show the settings and where they come from."),
+    CommandRow("doctor", "nodes.cli.commands.doctor:app", "Check what Holon needs of this machine."),
+    CommandRow("version", "nodes.cli.commands.version:app", "Print the version."),
 )
 
 
 @cache
-def rows() -> dict[str, Row]:
+def rows() -> dict[str, CommandRow]:
     """All commands by name: the table, then entry points by name; a name of the table cannot be taken."""
     table = {row.name: row for row in BUILT_IN}
     for point in sorted(metadata.entry_points(group=ENTRY_POINTS), key=lambda point: point.name):
         if point.name not in table:
-            table[point.name] = Row(point.name, point.value, "")
+            table[point.name] = CommandRow(point.name, point.value, "")
     return table
 
 
@@ -94,7 +94,7 @@ class LazyGroup(TyperGroup):
             formatter.write_dl([(row.name, row.help or _first_line(row.place)) for row in rows().values()])
 
 
-def load(row: Row) -> Any:
+def load(row: CommandRow) -> Any:
     """The command of this row, imported."""
     module_name, _, attribute = row.place.partition(":")
     try:

@@ -29,7 +29,7 @@ class RunEnding(Enum):
     FAILED = "failed"
 
 
-class RunResult(msgspec.Struct, kw_only=True):
+class RunAccount(msgspec.Struct, kw_only=True):
     """The account of a run. Counts are those of the job's whole incarnation; steals, suppressed, restarts of this run.
 
     ``taken``: records of the input up to the checkpoints, by the log's offsets. ``outputs``: results on the output
@@ -77,12 +77,12 @@ class RunResult(msgspec.Struct, kw_only=True):
 
 def account(
     log: Log, run: JobRun, monitor: Monitor, nodes: int, ending: RunEnding, wall_s: float, restarts: int = 0
-) -> RunResult:
+) -> RunAccount:
     """The counts of the run, and whether the conservation identity holds on the log."""
     monitor.poll()
     counts, conserved = monitor.counts(), monitor.conserved()
     outputs, repeats = count_outputs(log, run)
-    return RunResult(
+    return RunAccount(
         job=run.job.name,
         incarnation=run.incarnation,
         nodes=nodes,

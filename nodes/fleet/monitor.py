@@ -9,7 +9,7 @@ from nodes.fleet.event_counts import EventCounts
 from nodes.log.contract import Log, OffsetOutOfRange
 from nodes.machine import messages as m
 from nodes.machine.config import JobRun
-from nodes.machine.facts import CheckpointRecorded, JobFailed, StopAsked
+from nodes.machine.facts import CheckpointRecorded, FleetStopRequested, JobFailed
 from nodes.machine.membership.heartbeats import GROUPS
 from nodes.machine.ownership.ownership import Ownership
 from nodes.streams.control_history import History
@@ -211,7 +211,7 @@ class Monitor:
             self.progress[fact.partition] = max(self.progress[fact.partition], fact.checkpoint.offset)
         elif isinstance(fact, JobFailed) and fact.failure.code_hash == self._failure_key:
             self.failure = fact.failure.error
-        elif isinstance(fact, StopAsked):
+        elif isinstance(fact, FleetStopRequested):
             self.stop_asked = True
 
     def _heartbeat(self, value: bytes, stamp_ms: int) -> None:

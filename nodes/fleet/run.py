@@ -60,7 +60,7 @@ class Interrupts:
         self.first = number if self.first is None else self.first
 
 
-class Run:
+class FleetRun:
     """Runs the fleet. ``monitor`` was polled before: what it says of a job that is done or has failed is respected.
 
     ``bounds``: of a bounded run; declared once a node of this fleet has joined, as one that never runs ends nothing.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from holon.fingerprint.fitting import Misfit
+from holon.fingerprint.fitting import StateMisfit
 from holon.fingerprint.version import JobVersion
 from nodes.errors import RunFailed
 
@@ -55,7 +55,7 @@ def check_state(job: str, mine: JobVersion, stored: JobVersion, accept: bool, ad
         )
 
 
-def _lines(found: Sequence[Misfit]) -> str:
+def _lines(found: Sequence[StateMisfit]) -> str:
     return "\n".join(f"  {each}" for each in found)
 
 

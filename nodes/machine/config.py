@@ -49,7 +49,7 @@ class NodeConfig:
     broadcast_max_per_s: int = 0
 
 
-class Continued(msgspec.Struct, frozen=True):
+class ContinuedIncarnation(msgspec.Struct, frozen=True):
     """The start of an incarnation that goes on behind the end of the one before.
 
     ``origin``: the incarnation whose identities its outputs carry on; ``checkpoints``: the final one of each
@@ -64,7 +64,9 @@ class Continued(msgspec.Struct, frozen=True):
 def origin_of(started: m.JobStarted) -> int:
     """The incarnation that the outputs of this one name."""
     continued = started.description.get(m.CONTINUES)
-    return started.incarnation if continued is None else msgspec.json.decode(continued, type=Continued).origin
+    return (
+        started.incarnation if continued is None else msgspec.json.decode(continued, type=ContinuedIncarnation).origin
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class JobRun:
     start_offsets: tuple[int, ...]
     output_partitions: dict[str, int]
     upstream: Mapping[str, int] | None = None
-    continued: Continued | None = None
+    continued: ContinuedIncarnation | None = None
     live_guard_ms: int | None = None
 
     @property
@@ -102,7 +104,7 @@ def broadcast_interval_ms(config: NodeConfig, run: JobRun) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WantedInput:
     """Input that the shell should read next: from ``offset`` up to ``limit`` (exclusive; None: the log's end)."""
 
     partition: int

@@ -14,7 +14,7 @@ NO_INCARNATION = -1
 MAX_CHECKPOINT_BYTES = 12 << 20
 
 
-class PartitionState(msgspec.Struct, array_like=True):
+class ControlledPartition(msgspec.Struct, array_like=True):
     """The state of one partition."""
 
     owner: str | None = None
@@ -28,7 +28,7 @@ class PartitionState(msgspec.Struct, array_like=True):
     crashed: list[m.Crashed] = []  # in log order
     steals: int = 0  # claims of it while another had it
 
-    def copied(self) -> PartitionState:
+    def copied(self) -> ControlledPartition:
         """One that goes its own way."""
         lists = {"checkpoints": list(self.checkpoints), "failures": list(self.failures), "crashed": list(self.crashed)}
         return msgspec.structs.replace(self, **lists)
@@ -44,7 +44,7 @@ class ControlState(msgspec.Struct, array_like=True, kw_only=True):
     retries: int = 0
     merged: list[m.MergedSaved] = []  # oldest first
     merged_count: int = 0
-    partitions: list[PartitionState] = []
+    partitions: list[ControlledPartition] = []
     codes: list[str] = []  # versions of the program that may work on the job, oldest first
     node_incarnations: list[
         tuple[str, int]

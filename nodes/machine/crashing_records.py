@@ -21,14 +21,14 @@ from nodes.machine.runner import Runner
 DEATHS = 2
 
 
-class Died(NamedTuple):
+class DiedAtRecord(NamedTuple):
     """A step that was tried apart has ended its process, at the record of this offset (None: it is not known)."""
 
     offset: int | None
     how: str
 
 
-Apart = Callable[[Callable[[], object]], Died | None]
+Apart = Callable[[Callable[[], object]], DiedAtRecord | None]
 """Tries a step in a process of its own, which writes nothing; None: it can be made."""
 
 

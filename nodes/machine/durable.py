@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nodes.machine import messages as m
-from nodes.machine.control_state import PartitionState
+from nodes.machine.control_state import ControlledPartition
 from wcrdt.replica.slots import WINDOW_START, Position
 from wcrdt.windows.assigners import BEFORE_TIME_MS
 
@@ -23,7 +23,7 @@ class Durable:
         """A checkpoint was saved."""
         self._found.clear()
 
-    def at(self, partitions: Sequence[PartitionState], depth: int) -> tuple[Position, int]:
+    def at(self, partitions: Sequence[ControlledPartition], depth: int) -> tuple[Position, int]:
         """The least answered position and watermark (ms) of the partitions' ``depth``-th newest checkpoints."""
         assert 1 <= depth <= KEPT_CHECKPOINTS, f"depth {depth} of {KEPT_CHECKPOINTS} checkpoints kept"
         found = self._found.get(depth)

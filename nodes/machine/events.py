@@ -58,7 +58,7 @@ class InputRead:
 
 
 @dataclass(frozen=True, slots=True)
-class InputEndAsked:
+class InputEndRequested:
     """The log was asked how far an input partition goes, of which this node has read everything before ``offset``.
 
     ``end`` counts what is there and cannot be read yet (open transactions) too.
@@ -210,7 +210,7 @@ Event = (
     | HeartbeatsRead
     | BroadcastRead
     | InputRead
-    | InputEndAsked
+    | InputEndRequested
     | CheckpointLoaded
     | TailRead
     | Acknowledged

@@ -119,7 +119,7 @@ class RecordAccused:
 
 
 @dataclass(frozen=True, slots=True)
-class RetryAsked:
+class RetryRequested:
     """Those who start from now on try again where the function failed; so often was that asked."""
 
     times: int
@@ -133,7 +133,7 @@ class CodeAccepted:
 
 
 @dataclass(frozen=True, slots=True)
-class StopAsked:
+class FleetStopRequested:
     """``nodes`` are to drain, save checkpoints and leave: the members at that moment, sorted."""
 
     nodes: tuple[str, ...]
@@ -154,7 +154,7 @@ Fact = (
     | SlotAsked
     | JobFailed
     | RecordAccused
-    | RetryAsked
+    | RetryRequested
     | CodeAccepted
-    | StopAsked
+    | FleetStopRequested
 )

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nodes.machine.config import Wanted
+from nodes.machine.config import WantedInput
 from nodes.machine.partitions import Partitions
 from wcrdt.replica.replica import Punctuation, Slot
 from wcrdt.replica.slots import Position
@@ -26,7 +26,7 @@ from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from nodes.machine.events import InputEndAsked
+    from nodes.machine.events import InputEndRequested
     from nodes.machine.runner import Runner
 
 STEPS = 3
@@ -60,7 +60,7 @@ class IdlePartitions:
             self.running_ms += min(passed_ms, max(1, self.timeout_ms // STEPS))
             self._at_end.clear()
 
-    def silent_inputs(self) -> list[Wanted]:
+    def silent_inputs(self) -> list[WantedInput]:
         """Partitions of which nothing was read for so long, where it matters whether there is something."""
         if self.timeout_ms is None:
             return []
@@ -69,10 +69,10 @@ class IdlePartitions:
             since = self._silent.get(runner.partition)
             over = since is not None and since[0] is runner and self.running_ms - since[2] >= self.timeout_ms
             if over and self._next(runner) is not None:
-                found.append(Wanted(runner.partition, runner.key, runner.task.next_offset, None))
+                found.append(WantedInput(runner.partition, runner.key, runner.task.next_offset, None))
         return found
 
-    def asked(self, answer: InputEndAsked) -> None:
+    def asked(self, answer: InputEndRequested) -> None:
         """The log's answer: the partition is idle, or its silence begins anew, since its records were not read."""
         runner = self.work.runner(answer.partition, answer.version)
         if runner is None or runner.task.next_offset != answer.offset:

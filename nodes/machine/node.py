@@ -22,7 +22,7 @@ from nodes.machine.broadcast.merged_checkpoints import Merging
 from nodes.machine.broadcast.pieces import PieceLost, Pieces
 from nodes.machine.broadcast.rejoining import Rejoining
 from nodes.machine.code_check import is_recorded
-from nodes.machine.config import JobRun, NodeConfig, Wanted
+from nodes.machine.config import JobRun, NodeConfig, WantedInput
 from nodes.machine.control_state import ControlCheckpoint, encode_control_checkpoint
 from nodes.machine.crashing_records import Apart, Trials
 from nodes.machine.effects import Effect, Ending, Leave, RewindBroadcast, WriteControlCheckpoint
@@ -121,11 +121,11 @@ class Node:
         self._maybe_leave()
         return effects
 
-    def wanted(self) -> list[Wanted]:
+    def wanted(self) -> list[WantedInput]:
         """Input that the shell should read next."""
         return [] if self.left is not None or self.work.stopping or self.failing else self.work.wanted()
 
-    def silent_inputs(self) -> list[Wanted]:
+    def silent_inputs(self) -> list[WantedInput]:
         """Inputs that have been silent for long: of these the shell should ask the log how far they go."""
         stands = self.left is not None or self.work.stopping or self.failing
         return [] if stands else self.work.idleness.silent_inputs()
@@ -277,7 +277,7 @@ class Node:
 
     def _learn_for_this_incarnation(self, fact: f.Fact) -> None:
         match fact:
-            case f.StopAsked(nodes):
+            case f.FleetStopRequested(nodes):
                 self.work.stopping |= self.config.node in nodes
             case f.CodeAccepted() if not is_recorded(self.run.job.program.version, self.ownership.codes):
                 self._leave(Ending.FAILED, f"job {self.run.job.name!r} has gone on with other code; this node leaves")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from enum import Enum
 
 
-class Stage(Enum):
+class PartitionStage(Enum):
     """Where a partition stands at this node: as its owner, or as a standby of its owner."""
 
     LOADING = "loading"
@@ -31,7 +31,7 @@ class Stage(Enum):
     ENDED = "ended"
 
 
-class Event(Enum):
+class LifecycleEvent(Enum):
     """An event in the life of a partition at this node."""
 
     LOADED = "loaded"
@@ -52,42 +52,63 @@ class Event(Enum):
     """The partition's work here is over, or void."""
 
 
-_BY_STAGE: Mapping[Stage, Mapping[Event, Stage]] = {
-    Stage.LOADING: {Event.LOADED: Stage.SCANNING, Event.STOOD_BY: Stage.STANDBY_LOADING},
-    Stage.SCANNING: {Event.SCANNED: Stage.OWNING},
-    Stage.OWNING: {
-        Event.OFFERED: Stage.OFFERED,
-        Event.RELEASED: Stage.RELEASED,
-        Event.STOOD_BY: Stage.STANDING_BY,
+_BY_STAGE: Mapping[PartitionStage, Mapping[LifecycleEvent, PartitionStage]] = {
+    PartitionStage.LOADING: {
+        LifecycleEvent.LOADED: PartitionStage.SCANNING,
+        LifecycleEvent.STOOD_BY: PartitionStage.STANDBY_LOADING,
     },
-    Stage.OFFERED: {
-        Event.OFFERED: Stage.OFFERED,
-        Event.HANDED: Stage.HANDED,
-        Event.RELEASED: Stage.RELEASED,
-        Event.STOOD_BY: Stage.STANDING_BY,
+    PartitionStage.SCANNING: {LifecycleEvent.SCANNED: PartitionStage.OWNING},
+    PartitionStage.OWNING: {
+        LifecycleEvent.OFFERED: PartitionStage.OFFERED,
+        LifecycleEvent.RELEASED: PartitionStage.RELEASED,
+        LifecycleEvent.STOOD_BY: PartitionStage.STANDING_BY,
     },
-    Stage.HANDED: {
-        Event.OFFERED: Stage.HANDED,
-        Event.HANDED: Stage.HANDED,
-        Event.RELEASED: Stage.RELEASED,
-        Event.STOOD_BY: Stage.STANDING_BY,
+    PartitionStage.OFFERED: {
+        LifecycleEvent.OFFERED: PartitionStage.OFFERED,
+        LifecycleEvent.HANDED: PartitionStage.HANDED,
+        LifecycleEvent.RELEASED: PartitionStage.RELEASED,
+        LifecycleEvent.STOOD_BY: PartitionStage.STANDING_BY,
     },
-    Stage.RELEASED: {
-        Event.OFFERED: Stage.RELEASED,
-        Event.HANDED: Stage.RELEASED,
-        Event.STOOD_BY: Stage.STANDING_BY,
+    PartitionStage.HANDED: {
+        LifecycleEvent.OFFERED: PartitionStage.HANDED,
+        LifecycleEvent.HANDED: PartitionStage.HANDED,
+        LifecycleEvent.RELEASED: PartitionStage.RELEASED,
+        LifecycleEvent.STOOD_BY: PartitionStage.STANDING_BY,
     },
-    Stage.STANDBY_LOADING: {Event.LOADED: Stage.STANDBY_SCANNING, Event.CLAIMED: Stage.LOADING},
-    Stage.STANDBY_SCANNING: {Event.SCANNED: Stage.STANDING_BY, Event.CLAIMED: Stage.SCANNING},
-    Stage.STANDING_BY: {Event.CLAIMED: Stage.OWNING},
+    PartitionStage.RELEASED: {
+        LifecycleEvent.OFFERED: PartitionStage.RELEASED,
+        LifecycleEvent.HANDED: PartitionStage.RELEASED,
+        LifecycleEvent.STOOD_BY: PartitionStage.STANDING_BY,
+    },
+    PartitionStage.STANDBY_LOADING: {
+        LifecycleEvent.LOADED: PartitionStage.STANDBY_SCANNING,
+        LifecycleEvent.CLAIMED: PartitionStage.LOADING,
+    },
+    PartitionStage.STANDBY_SCANNING: {
+        LifecycleEvent.SCANNED: PartitionStage.STANDING_BY,
+        LifecycleEvent.CLAIMED: PartitionStage.SCANNING,
+    },
+    PartitionStage.STANDING_BY: {LifecycleEvent.CLAIMED: PartitionStage.OWNING},
 }
-TRANSITIONS: Mapping[tuple[Stage, Event], Stage] = {
+TRANSITIONS: Mapping[tuple[PartitionStage, LifecycleEvent], PartitionStage] = {
     **{(stage, event): then for stage, events in _BY_STAGE.items() for event, then in events.items()},
-    **{(stage, Event.ENDED): Stage.ENDED for stage in Stage if stage is not Stage.ENDED},
+    **{
+        (stage, LifecycleEvent.ENDED): PartitionStage.ENDED
+        for stage in PartitionStage
+        if stage is not PartitionStage.ENDED
+    },
 }
-RUNNING = frozenset({Stage.OWNING, Stage.OFFERED, Stage.HANDED, Stage.RELEASED, Stage.STANDING_BY})
+RUNNING = frozenset(
+    {
+        PartitionStage.OWNING,
+        PartitionStage.OFFERED,
+        PartitionStage.HANDED,
+        PartitionStage.RELEASED,
+        PartitionStage.STANDING_BY,
+    }
+)
 """The node processes input."""
-STANDBY = frozenset({Stage.STANDBY_LOADING, Stage.STANDBY_SCANNING, Stage.STANDING_BY})
+STANDBY = frozenset({PartitionStage.STANDBY_LOADING, PartitionStage.STANDBY_SCANNING, PartitionStage.STANDING_BY})
 
 
 class UnexpectedTransition(AssertionError):
@@ -100,10 +121,10 @@ class PartitionLifecycle:
     __slots__ = ("is_running", "stage")
 
     def __init__(self) -> None:
-        self.stage = Stage.LOADING
+        self.stage = PartitionStage.LOADING
         self.is_running = False
 
-    def happens(self, event: Event) -> None:
+    def happens(self, event: LifecycleEvent) -> None:
         """Take the transition. Raises ``UnexpectedTransition``."""
         after = TRANSITIONS.get((self.stage, event))
         if after is None:

@@ -14,18 +14,18 @@ import msgspec
 from holon.formats.formats import AtomFormat
 from holon.job import UNSTABLE, Job
 from holon.outputs.identity import NOTHING_SEEN, LastSeen, OutputId
-from holon.outputs.runs import Run
+from holon.outputs.runs import OutputRun
 from holon.tracks.record_track import Input
 from holon.tracks.snapshot import Snapshot
 from holon.tracks.task import PartitionTask
 from nodes.machine.broadcast.awaited_ends import AwaitedEnds
 from nodes.machine.broadcast.deltas_to_send import encoded
-from nodes.machine.config import Continued
+from nodes.machine.config import ContinuedIncarnation
 from nodes.machine.effects import Effect, SaveCheckpoint, WriteBroadcast, WriteOutput
 from nodes.machine.events import OutputPartition
-from nodes.machine.partition_lifecycle import Event, PartitionLifecycle, Stage
+from nodes.machine.partition_lifecycle import LifecycleEvent, PartitionLifecycle, PartitionStage
 from nodes.machine.standby.held_results import Awaited
-from nodes.machine.standby.standby import Standby
+from nodes.machine.standby.standby import PartitionStandby
 from wcrdt.replica.replica import Punctuation, Replica, SlotDelta
 from wcrdt.replica.slots import Position
 
@@ -50,7 +50,7 @@ class Held:
     """Results that wait until the delta of their prefix has been read back (only where a job allows idleness)."""
 
     position: Position
-    taken: dict[OutputPartition, Run] = field(default_factory=dict)
+    taken: dict[OutputPartition, OutputRun] = field(default_factory=dict)
 
 
 class Runner:
@@ -78,7 +78,7 @@ class Runner:
         self.partition = partition
         self.version = version
         self.key = version if key is None else key
-        self.standby: Standby | None = None
+        self.standby: PartitionStandby | None = None
         self.replica = replica
         self.idle_allowed = job.source.idle_timeout_ms is not None
         self.task = PartitionTask(
@@ -111,7 +111,9 @@ class Runner:
 
     # --- coming to life -------------------------------------------------------------------------------------------
 
-    def restore(self, data: bytes | None, now_ms: int, continued: Continued | None = None) -> dict[str, dict[int, int]]:
+    def restore(
+        self, data: bytes | None, now_ms: int, continued: ContinuedIncarnation | None = None
+    ) -> dict[str, dict[int, int]]:
         """Take the checkpoint (None: start afresh); returns from where the output partitions are to be scanned.
 
         ``continued``: it is one of an input that had ended, behind which this one goes on.
@@ -128,7 +130,7 @@ class Runner:
             since, self.known_ends = snapshot.output_ends, snapshot.known_ends
             self.saved_position = self._position()
             self._taken = self.task.records.counts.taken
-        self.lifecycle.happens(Event.LOADED)
+        self.lifecycle.happens(LifecycleEvent.LOADED)
         self.last_checkpoint_ms = now_ms
         return since
 
@@ -137,21 +139,21 @@ class Runner:
         if self.standby is not None:
             self.standby.outputs.begin(last, ends)
         self._know_outputs(last, ends)
-        self.lifecycle.happens(Event.SCANNED)
+        self.lifecycle.happens(LifecycleEvent.SCANNED)
 
     def _know_outputs(self, last: dict[OutputPartition, dict[int, LastSeen]], ends: dict[OutputPartition, int]) -> None:
         self._skip = {to: dict(tracks) for to, tracks in last.items() if tracks}
         self.output_ends = dict(ends)
 
-    def become_standby(self, standby: Standby) -> None:
+    def become_standby(self, standby: PartitionStandby) -> None:
         """The partition is another's from now on: what only an owner does ends here."""
-        self.lifecycle.happens(Event.STOOD_BY)
+        self.lifecycle.happens(LifecycleEvent.STOOD_BY)
         self.standby = standby
         self.version, self.releasing_to, self.pending = 0, None, None
 
-    def own(self, version: int, now_ms: int) -> Standby | None:
+    def own(self, version: int, now_ms: int) -> PartitionStandby | None:
         """A standby is the owner now: what it held back, if it has come so far."""
-        self.lifecycle.happens(Event.CLAIMED)
+        self.lifecycle.happens(LifecycleEvent.CLAIMED)
         standby, self.standby, self.version = self.standby, None, version
         if standby is None or not self.is_running:
             return None  # what it waits for comes to it as the owner
@@ -161,18 +163,18 @@ class Runner:
 
     def offer(self, to: str) -> None:
         """This node should have the partition."""
-        self.lifecycle.happens(Event.OFFERED)
+        self.lifecycle.happens(LifecycleEvent.OFFERED)
         self.releasing_to = to
 
     def release(self) -> str | None:
         """The release is about to be written; for whom it is. A partition that is still loading ends with it."""
         if self.is_running:
-            self.lifecycle.happens(Event.RELEASED)
+            self.lifecycle.happens(LifecycleEvent.RELEASED)
         return self.releasing_to
 
     def end(self) -> None:
         """The work here is over, or void."""
-        self.lifecycle.happens(Event.ENDED)
+        self.lifecycle.happens(LifecycleEvent.ENDED)
 
     @property
     def is_running(self) -> bool:
@@ -182,27 +184,27 @@ class Runner:
     @property
     def is_loading(self) -> bool:
         """Whether its checkpoint is still to come."""
-        return self.lifecycle.stage in (Stage.LOADING, Stage.STANDBY_LOADING)
+        return self.lifecycle.stage in (PartitionStage.LOADING, PartitionStage.STANDBY_LOADING)
 
     @property
     def is_scanning(self) -> bool:
         """Whether the tails of its output partitions are still to come."""
-        return self.lifecycle.stage in (Stage.SCANNING, Stage.STANDBY_SCANNING)
+        return self.lifecycle.stage in (PartitionStage.SCANNING, PartitionStage.STANDBY_SCANNING)
 
     @property
     def is_released(self) -> bool:
         """Whether the release is written."""
-        return self.lifecycle.stage is Stage.RELEASED
+        return self.lifecycle.stage is PartitionStage.RELEASED
 
     @property
     def is_offered(self) -> bool:
         """Whether another node should have the partition, and no release is written yet."""
-        return self.lifecycle.stage in (Stage.OFFERED, Stage.HANDED)
+        return self.lifecycle.stage in (PartitionStage.OFFERED, PartitionStage.HANDED)
 
     @property
     def is_handed(self) -> bool:
         """Whether a checkpoint for the next owner is stored."""
-        return self.lifecycle.stage is Stage.HANDED
+        return self.lifecycle.stage is PartitionStage.HANDED
 
     # --- input ----------------------------------------------------------------------------------------------------
 
@@ -295,7 +297,7 @@ class Runner:
         self.ticket += 1
         return WriteBroadcast(self.partition, self.key, self.ticket, encoded(self.incarnation, delta, self.partition))
 
-    def write(self, taken: dict[OutputPartition, Run]) -> list[Effect]:
+    def write(self, taken: dict[OutputPartition, OutputRun]) -> list[Effect]:
         """Write results, but for those that the log was seen to hold."""
         effects: list[Effect] = []
         for to in sorted(taken):
@@ -310,10 +312,10 @@ class Runner:
                 )
         return effects
 
-    def _without_written(self, to: OutputPartition, run: Run) -> Run:
+    def _without_written(self, to: OutputPartition, run: OutputRun) -> OutputRun:
         """Leave out what the output partition holds already; past the last of it, nothing more is looked at."""
         last = self._skip[to]
-        kept = Run()
+        kept = OutputRun()
         for value, header, key in zip(run.values, run.headers, run.keys, strict=True):
             identity = OutputId.from_bytes(header)
             track = int(identity.track)
@@ -334,7 +336,7 @@ class Runner:
             return False
         if self._position() == self.saved_position:
             return False
-        hurry = stopping or self.lifecycle.stage is Stage.OFFERED or self.task.done
+        hurry = stopping or self.lifecycle.stage is PartitionStage.OFFERED or self.task.done
         return hurry or now_ms - self.last_checkpoint_ms >= interval_ms
 
     def begin_checkpoint(self, now_ms: int) -> None:
@@ -380,7 +382,7 @@ class Runner:
         stored, self.pending = self.pending, None
         self.saved_position = (stored.snapshot.record.slot.to, stored.snapshot.window.answered_ms)
         if stored.handover:
-            self.lifecycle.happens(Event.HANDED)
+            self.lifecycle.happens(LifecycleEvent.HANDED)
         return stored
 
     @property

@@ -14,7 +14,7 @@ from nodes.machine import messages as m
 from nodes.machine.broadcast import window_retention as keeping
 from nodes.machine.broadcast.slot_recovery import SlotRecovery
 from nodes.machine.broadcast.uncheckpointed import Uncheckpointed
-from nodes.machine.config import JobRun, NodeConfig, Wanted, broadcast_interval_ms
+from nodes.machine.config import JobRun, NodeConfig, WantedInput, broadcast_interval_ms
 from nodes.machine.crashing_records import Accusing, Trials
 from nodes.machine.effects import Effect, LoadCheckpoint, ReadTail, RewindBroadcast, WriteControl
 from nodes.machine.idle_partitions import IdlePartitions
@@ -146,7 +146,7 @@ class Workload:
         match event:
             case e.InputRead():
                 self._input_read(event)
-            case e.InputEndAsked():
+            case e.InputEndRequested():
                 self.idleness.asked(event)
             case e.CheckpointLoaded():
                 self._checkpoint_loaded(event)
@@ -272,7 +272,7 @@ class Workload:
 
     # --- work -------------------------------------------------------------------------------------------------------
 
-    def wanted(self) -> list[Wanted]:
+    def wanted(self) -> list[WantedInput]:
         """Input that could be processed now, the partition that is furthest behind first."""
         found = []
         full = self.uncheckpointed.over
@@ -285,7 +285,7 @@ class Workload:
                 continue
             limit = self.replicas.limit(runner, runner.input_limit(self.ownership.end_offset(runner.partition)))
             if limit is None or task.next_offset < limit:
-                found.append(Wanted(runner.partition, runner.key, task.next_offset, limit))
+                found.append(WantedInput(runner.partition, runner.key, task.next_offset, limit))
         return sorted(found, key=lambda wanted: self.runners[wanted.partition].task.watermark_ms)
 
     def _too_far_ahead(self, runner: Runner) -> bool:

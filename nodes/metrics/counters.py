@@ -26,7 +26,7 @@ CHECK_INTERVAL_S = 0.02
 
 
 @dataclass(slots=True)
-class Histogram:
+class DurationHistogram:
     """Counts of durations by upper bound, the last for what is above all of them."""
 
     bounds_s: Sequence[float] = DELAY_BUCKETS_S
@@ -69,9 +69,9 @@ class Meter:
     checkpoints: int = 0
     checkpoint_bytes: dict[int, int] = field(default_factory=dict)
     checkpoint_s: dict[int, float] = field(default_factory=dict)
-    checkpoint_durations: Histogram = field(default_factory=Histogram)
-    completion_delays: Histogram = field(default_factory=Histogram)
-    failovers: Histogram = field(default_factory=Histogram)
+    checkpoint_durations: DurationHistogram = field(default_factory=DurationHistogram)
+    completion_delays: DurationHistogram = field(default_factory=DurationHistogram)
+    failovers: DurationHistogram = field(default_factory=DurationHistogram)
     _marks: deque[tuple[int, float]] = field(default_factory=lambda: deque(maxlen=MARKS))
     _answered_ms: int = BEFORE_TIME_MS
     _seen_versions: dict[int, int] = field(default_factory=dict)

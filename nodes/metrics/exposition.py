@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from nodes.errors import MissingDependency
 from nodes.metrics.catalogue import METRICS
-from nodes.metrics.figures import Figures
+from nodes.metrics.figures import MetricFigures
 from nodes.metrics.process_memory import private_bytes
 
 HOW_TO_GET = "the package prometheus_client is not installed: pip install 'holon-streams[metrics]'"
@@ -21,7 +21,7 @@ def require_client() -> None:
         raise MissingDependency(HOW_TO_GET) from error
 
 
-def exposition(figures: Figures, now_s: float, turned_s: float, accept: str = "") -> tuple[bytes, str]:
+def exposition(figures: MetricFigures, now_s: float, turned_s: float, accept: str = "") -> tuple[bytes, str]:
     """(text, content type) for the formats that the caller accepts; raises ``MissingDependency``."""
     require_client()
     from prometheus_client import CollectorRegistry
@@ -43,7 +43,7 @@ class _Collected:
         return self._families
 
 
-def _families(figures: Figures) -> Iterator:
+def _families(figures: MetricFigures) -> Iterator:
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
     for name, metric in figures.catalogue.items():

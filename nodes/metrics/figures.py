@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from nodes.machine.node import Node
 from nodes.machine.runner import Runner
 from nodes.metrics.catalogue import METRICS, Metric
-from nodes.metrics.counters import Histogram, Meter
+from nodes.metrics.counters import DurationHistogram, Meter
 from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS
 
 ANSWER_S = 0.5
@@ -25,7 +25,7 @@ Labels = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class MetricFigures:
     """``values`` by metric and labels; ``histograms``: cumulative counts and sum, by metric; ``at_s`` is monotonic.
 
     ``catalogue`` holds what a node of this kind may show.
@@ -44,12 +44,12 @@ class Desk(ABC):
     """Where a node's thread leaves figures for whoever asks."""
 
     def __init__(self) -> None:
-        self.last = Figures()
+        self.last = MetricFigures()
         self._wanted = False
         self._given = threading.Condition()
 
     @abstractmethod
-    def _take(self) -> Figures:
+    def _take(self) -> MetricFigures:
         """The figures of now, by the node's own thread."""
 
     def serve(self) -> None:
@@ -61,7 +61,7 @@ class Desk(ABC):
                 self.last = figures
                 self._given.notify_all()
 
-    def request(self, timeout_s: float = ANSWER_S) -> Figures:
+    def request(self, timeout_s: float = ANSWER_S) -> MetricFigures:
         """From any other thread: the figures of now, or of the last request where the node's thread does not turn."""
         with self._given:
             before = self.last
@@ -79,7 +79,7 @@ class FigureDesk(Desk):
         self.meter = meter
         self._rates = Rates()
 
-    def _take(self) -> Figures:
+    def _take(self) -> MetricFigures:
         return take(self.node, self.meter, self._rates)
 
 
@@ -103,7 +103,7 @@ class Rates:
         return self.shares
 
 
-def take(node: Node, meter: Meter, rates: Rates) -> Figures:
+def take(node: Node, meter: Meter, rates: Rates) -> MetricFigures:
     """The figures of now; only the node's own thread may call it."""
     now_s, wall_ms = time.monotonic(), time.time_ns() // 1_000_000
     runners = [runner for _, runner in sorted(node.work.runners.items()) if runner.standby is None]
@@ -112,7 +112,7 @@ def take(node: Node, meter: Meter, rates: Rates) -> Figures:
     lags = {runner.partition: _lag_s(runner, meter, wall_ms) for runner in running}
     values["holon_lag_seconds"] = {(str(p),): lag_s for p, lag_s in lags.items()}
     values |= _of_partitions(running, meter, now_s)
-    return Figures(
+    return MetricFigures(
         now_s,
         node.present,
         tuple(runner.partition for runner in runners if not runner.is_running),
@@ -203,6 +203,6 @@ def _lag_s(runner: Runner, meter: Meter, wall_ms: int) -> float:
     return max(0, wall_ms - through_ms) / 1000
 
 
-def histogram_of(histogram: Histogram) -> tuple[list[tuple[str, float]], float]:
-    """As ``Figures.histograms`` holds it."""
+def histogram_of(histogram: DurationHistogram) -> tuple[list[tuple[str, float]], float]:
+    """As ``MetricFigures.histograms`` holds it."""
     return histogram.cumulative(), histogram.sum_s

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nodes.metrics.figures import Figures
+from nodes.metrics.figures import MetricFigures
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class HealthLimits:
     """How long a loop may stand, how long the log may be silent, and what lag of the input counts as caught up."""
 
     turn_s: float
@@ -27,14 +27,14 @@ class Health:
         return not self.problems
 
 
-def live(stuck_s: float, limits: Limits) -> Health:
+def live(stuck_s: float, limits: HealthLimits) -> Health:
     """The process's loop turns. ``stuck_s``: time without a turn in which the job's code did not get on either."""
     if stuck_s < limits.turn_s:
         return Health()
     return Health((f"the node's loop has not turned for {stuck_s:.1f} s",))
 
 
-def ready(alive: Health, figures: Figures, log_silent_s: float, limits: Limits) -> Health:
+def ready(alive: Health, figures: MetricFigures, log_silent_s: float, limits: HealthLimits) -> Health:
     """Alive, joined, its partitions loaded, caught up with the input, and the log answers."""
     problems = list(alive.problems)
     if not figures.joined:

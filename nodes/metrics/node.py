@@ -17,7 +17,7 @@ from nodes.machine.node import Node
 from nodes.metrics.counters import Meter, MeteredLog
 from nodes.metrics.exposition import exposition, require_client
 from nodes.metrics.figures import Desk, FigureDesk
-from nodes.metrics.health import Health, Limits, live, ready
+from nodes.metrics.health import Health, HealthLimits, live, ready
 from nodes.metrics.server import MetricsServer, Pages
 from nodes.settings.settings import Settings
 from nodes.streams.jobs import Topics
@@ -70,7 +70,7 @@ class ServedMetrics:
         self._report = report
         self._moving = moving
         config = settings.metrics
-        self._limits = Limits(
+        self._limits = HealthLimits(
             settings.node.function_timeout_ms / 1000,
             max(LOG_SILENT_S, 10 * settings.node.heartbeat_interval_ms / 1000),
             config.ready_lag_ms / 1000,

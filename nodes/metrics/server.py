@@ -35,7 +35,7 @@ MOST_CONNECTIONS = 64
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1")
 
 
-class Reply(NamedTuple):
+class HttpReply(NamedTuple):
     status: HTTPStatus
     body: bytes
     content_type: str = "application/json"
@@ -97,7 +97,7 @@ class MetricsServer:
             self._thread.join(timeout=2)
         self._http.server_close()
 
-    def answer(self, path: str, headers: _Headers) -> Reply:
+    def answer(self, path: str, headers: _Headers) -> HttpReply:
         """The reply to a GET; never raises."""
         if (refused := self._refusal(headers)) is not None:
             if refused.status is HTTPStatus.UNAUTHORIZED:
@@ -110,7 +110,7 @@ class MetricsServer:
         finally:
             self._free.release()
 
-    def _refusal(self, headers: _Headers) -> Reply | None:
+    def _refusal(self, headers: _Headers) -> HttpReply | None:
         host = _host_name(headers.get("Host") or "")
         if host not in self.names and not (self.token is not None and _is_address(host)):
             return _refused(HTTPStatus.MISDIRECTED_REQUEST, "this Host is not served (metrics.allowed_hosts)")
@@ -122,11 +122,11 @@ class MetricsServer:
                 return _refused(HTTPStatus.UNAUTHORIZED, "Authorization: Bearer TOKEN is needed (metrics.token)")
         return None
 
-    def _page(self, path: str, headers: _Headers) -> Reply:
+    def _page(self, path: str, headers: _Headers) -> HttpReply:
         match path:
             case "/metrics":
                 try:
-                    return Reply(HTTPStatus.OK, *self.pages.metrics(headers.get("Accept") or ""))
+                    return HttpReply(HTTPStatus.OK, *self.pages.metrics(headers.get("Accept") or ""))
                 except MissingDependency as error:
                     return _refused(HTTPStatus.NOT_IMPLEMENTED, str(error))
             case "/healthz":
@@ -236,11 +236,11 @@ def _host_name(header: str) -> str:
     return header.partition(":")[0].lower()
 
 
-def _health(health: Health) -> Reply:
+def _health(health: Health) -> HttpReply:
     status = HTTPStatus.OK if health.ok else HTTPStatus.SERVICE_UNAVAILABLE
     text = {"status": "ok" if health.ok else "failing", "problems": list(health.problems)}
-    return Reply(status, json.dumps(text).encode() + b"\n")
+    return HttpReply(status, json.dumps(text).encode() + b"\n")
 
 
-def _refused(status: HTTPStatus, why: str) -> Reply:
-    return Reply(status, json.dumps({"error": why}).encode() + b"\n")
+def _refused(status: HTTPStatus, why: str) -> HttpReply:
+    return HttpReply(status, json.dumps({"error": why}).encode() + b"\n")

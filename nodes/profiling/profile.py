@@ -13,7 +13,7 @@ from holon.formats.formats import Json
 from holon.formats.json_columns import FEW, JsonColumns
 from holon.job import Job
 from nodes.profiling import stages
-from nodes.profiling.records import Records
+from nodes.profiling.records import ProfiledRecords
 from nodes.profiling.sampling import Sampler
 from nodes.profiling.task_runs import TaskRuns
 
@@ -67,7 +67,7 @@ class Profile(msgspec.Struct):
     advice: list[str]
 
 
-def profiled(job: Job, records: Records, batch: int, least_s: float) -> tuple[Profile, Sampler]:
+def profiled(job: Job, records: ProfiledRecords, batch: int, least_s: float) -> tuple[Profile, Sampler]:
     """Process the records again and again, for at least so much processor time. The first round warms up.
 
     Raises ``UserFunctionError`` where the job's function fails.
@@ -110,7 +110,7 @@ def _columns(job: Job) -> list[ColumnRead]:
     return [ColumnRead(*row) for row in form.columns_read()] if isinstance(form, JsonColumns) else []
 
 
-def _slow(job: Job, records: Records, batch: int) -> tuple[int | None, list[SlowRecord]]:
+def _slow(job: Job, records: ProfiledRecords, batch: int) -> tuple[int | None, list[SlowRecord]]:
     """How many records the loop leaves to msgspec, and the first of them."""
     form, loops = job.source.format, installed()
     reader = form.reader(loops) if isinstance(form, JsonColumns) and loops is not None else None

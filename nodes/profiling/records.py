@@ -18,7 +18,7 @@ Run = tuple[int, Input]
 """A partition, and records of it."""
 
 
-class Records(Protocol):
+class ProfiledRecords(Protocol):
     """``partitions`` of an input, whose runs come in the order in which a node would take them."""
 
     partitions: int

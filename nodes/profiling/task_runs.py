@@ -6,7 +6,7 @@ from holon.job import Job
 from holon.tracks.task import PartitionTask
 from nodes.errors import RunFailed
 from nodes.machine.broadcast.deltas_to_send import encoded
-from nodes.profiling.records import Records
+from nodes.profiling.records import ProfiledRecords
 from wcrdt.replica.replica import Replica, SlotDelta
 
 SAVED_EVERY = 10
@@ -16,7 +16,7 @@ SAVED_EVERY = 10
 class TaskRuns:
     """``records`` once through a job, from nothing; ``outputs`` counts what came out, ``events`` what went in."""
 
-    def __init__(self, job: Job, records: Records, batch: int) -> None:
+    def __init__(self, job: Job, records: ProfiledRecords, batch: int) -> None:
         self.job, self.records, self.batch = job, records, batch
         self.outputs = self.events = 0
 

@@ -38,7 +38,7 @@ class ReplayInput(msgspec.Struct):
     loses_state: bool
 
 
-class Step(msgspec.Struct):
+class ReplayStep(msgspec.Struct):
     """The outcome of one record. ``outputs``: (output, partition of it, identity, value); ``states``: digests."""
 
     outputs: list[tuple[str, int, str, bytes]] = []
@@ -47,7 +47,7 @@ class Step(msgspec.Struct):
 
 
 def main() -> None:
-    """Read ``ReplayInput`` from the first file, write a ``Step`` a line to the second."""
+    """Read ``ReplayInput`` from the first file, write a ``ReplayStep`` a line to the second."""
     given = msgspec.msgpack.decode(Path(sys.argv[1]).read_bytes(), type=ReplayInput)
     sys.path += [entry for entry in given.path if entry not in sys.path]
     from nodes.streams.jobs import load_job, with_policy
@@ -74,12 +74,12 @@ def steps(job: Any, given: ReplayInput) -> Any:
             if given.loses_state and not test.waiting():
                 _lose(test, partition, seen[partition])
         except UserFunctionError as error:
-            yield Step(error=str(error))
+            yield ReplayStep(error=str(error))
             return
-        yield Step(_outputs(test), _states(test))
+        yield ReplayStep(_outputs(test), _states(test))
     if not test.waiting():
         test.finish()
-        yield Step(_outputs(test), _states(test))
+        yield ReplayStep(_outputs(test), _states(test))
 
 
 def _lose(test: JobTestDriver, partition: int, seen: int) -> None:

@@ -25,7 +25,7 @@ from nodes.errors import RunFailed
 from nodes.log.contract import Log
 from nodes.machine import messages as m
 from nodes.python_process import child_environment, module_command
-from nodes.replay.child import FedRecord, ReplayInput, Step
+from nodes.replay.child import FedRecord, ReplayInput, ReplayStep
 from nodes.streams.control_history import History
 from nodes.streams.upstream import upstream_incarnations
 
@@ -144,7 +144,7 @@ def replay_twice(
 
 def _replay(
     folder: Path, reference: str, on_error: str | None, partitions: int, places: list[RecordPlace], number: int
-) -> list[Step]:
+) -> list[ReplayStep]:
     folder.mkdir()
     records = [
         FedRecord(place.partition, place.stamp_ms, None if place.null else place.value, place.key, place.headers)
@@ -155,7 +155,7 @@ def _replay(
     command = module_command("nodes.replay.child", str(folder / "given"), str(folder / "steps"))
     ran = subprocess.run(command, env=child_environment(WAYS[number]), stdout=subprocess.DEVNULL, check=False)
     lines = (folder / "steps").read_bytes().splitlines() if (folder / "steps").exists() else []
-    steps = [msgspec.json.decode(line, type=Step) for line in lines]
+    steps = [msgspec.json.decode(line, type=ReplayStep) for line in lines]
     if ran.returncode:
         at = places[len(steps)] if len(steps) < len(places) else None
         where = "at its end" if at is None else f"at partition {at.partition} offset {at.offset}"
@@ -163,7 +163,7 @@ def _replay(
     return steps
 
 
-def _compared(place: RecordPlace | None, one: Step | None, other: Step | None) -> Divergence | None:
+def _compared(place: RecordPlace | None, one: ReplayStep | None, other: ReplayStep | None) -> Divergence | None:
     """None if the steps are the same."""
     partition, offset = (None, None) if place is None else (place.partition, place.offset)
     if one is None or other is None:
@@ -181,7 +181,7 @@ def _compared(place: RecordPlace | None, one: Step | None, other: Step | None) -
     return None
 
 
-def _error(step: Step | None) -> str:
+def _error(step: ReplayStep | None) -> str:
     return "(ended)" if step is None else step.error or "(no failure)"
 
 

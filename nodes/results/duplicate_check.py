@@ -8,7 +8,7 @@ from hashlib import blake2b
 from holon.outputs.identity import OutputId
 
 
-class RepeatCheck:
+class DuplicateCheck:
     """Remembers digests of the newest ``capacity`` outputs, about 250 bytes each.
 
     ``differing`` repeats prove a function that is not deterministic. ``unknown`` repeats have no first copy in memory:

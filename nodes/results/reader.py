@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar, overload
 from holon.outputs.deduplicator import Deduplicator
 from holon.outputs.identity import IdentityError, OutputId, newest_incarnations
 from nodes.log.contract import FetchedRecords, Log, TopicPartition
-from nodes.results.duplicate_check import RepeatCheck
+from nodes.results.duplicate_check import DuplicateCheck
 from nodes.streams.upstream import started_incarnations
 
 T = TypeVar("T")
@@ -87,7 +87,7 @@ class OutputReader(Generic[T]):
             self._filter = Deduplicator()
         else:
             self._next, self._filter = _restored(position, topic, partitions)
-        self.check = RepeatCheck() if verify_repeats else None
+        self.check = DuplicateCheck() if verify_repeats else None
 
     @property
     def repeats_dropped(self) -> int:

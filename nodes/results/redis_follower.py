@@ -15,7 +15,7 @@ from nodes.log.contract import Log, OffsetOutOfRange, TopicPartition
 from nodes.redis_connection import RedisUnavailable
 from nodes.results.reader import OutputReader, PositionError
 from nodes.results.redis_view import RedisView
-from nodes.results.view import Result, result_of
+from nodes.results.view import ViewResult, result_of
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class ViewFollower:
         try:
             reader = self._reader or self._resumed()
             before = reader.position()["offsets"]
-            batch: list[Result] = []
+            batch: list[ViewResult] = []
             for output in reader.read_available():
                 result = result_of(output)
                 if result is None:
@@ -73,7 +73,7 @@ class ViewFollower:
         self._reader = OutputReader(self._log, self._topic, position=mark.position, without_identity="pass")
         return self._reader
 
-    def _write(self, batch: list[Result], reader: OutputReader[bytes]) -> bool:
+    def _write(self, batch: list[ViewResult], reader: OutputReader[bytes]) -> bool:
         """False if the view stands elsewhere; the next turn goes on from there."""
         try:
             token = self._view.write(batch, reader.position(), self._token, self._keep_windows)

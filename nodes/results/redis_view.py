@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from nodes.redis_connection import RedisServer
-from nodes.results.view import Result, WindowResults
+from nodes.results.view import ViewResult, WindowResults
 
 # ARGV: expected token, new token, position, windows to keep, then seven a result.
 _WRITE = """
@@ -73,7 +73,7 @@ return 1
 """
 
 
-class RoundBarrier(NamedTuple):
+class ViewPosition(NamedTuple):
     """Where the view stands: the reader's position (None: at the start), and the token that the next write names."""
 
     position: dict[str, Any] | None
@@ -90,14 +90,16 @@ class RedisView:
         self.base = f"{server.prefix}:view:{{{topic}}}"
         self._write = self._client.register_script(_WRITE)
 
-    def mark(self) -> RoundBarrier:
+    def mark(self) -> ViewPosition:
         """Where a follower has to go on."""
         token, position = self._server.call("read", lambda: self._client.hmget(self.base, "token", "position"))
         if token is None or position is None:
-            return RoundBarrier(None, "")
-        return RoundBarrier(json.loads(position), token.decode())
+            return ViewPosition(None, "")
+        return ViewPosition(json.loads(position), token.decode())
 
-    def write(self, results: Sequence[Result], position: dict[str, Any], token: str, keep_windows: int) -> str | None:
+    def write(
+        self, results: Sequence[ViewResult], position: dict[str, Any], token: str, keep_windows: int
+    ) -> str | None:
         """Take the results in and move the position; the next token.
 
         None, with nothing changed, if the view is not at ``token``: another follower moved it, an earlier write of this

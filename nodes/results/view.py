@@ -16,7 +16,7 @@ from holon.outputs.identity import Track
 from nodes.results.reader import Output
 
 
-class Result(NamedTuple):
+class ViewResult(NamedTuple):
     """One result; ``field`` is the record's key, or ``#PARTITION.N`` of its identity where it has none."""
 
     job: str
@@ -37,13 +37,13 @@ class WindowResults(NamedTuple):
     results: dict[bytes, bytes]
 
 
-def result_of(output: Output[bytes]) -> Result | None:
+def result_of(output: Output[bytes]) -> ViewResult | None:
     """None for what no window gave: outputs of single records, and records of others."""
     identity = output.identity
     if identity is None or identity.track is not Track.WINDOW:
         return None
     at = output.key if output.key is not None else b"#%d.%d" % (identity.partition, identity.n)
-    return Result(
+    return ViewResult(
         identity.job, identity.incarnation, identity.position, at, identity.n, identity.partition, output.value
     )
 
@@ -56,7 +56,7 @@ class WindowTable:
         self._keep = keep_windows
         self._jobs: dict[str, _Job] = {}
 
-    def add(self, result: Result) -> bool:
+    def add(self, result: ViewResult) -> bool:
         """True if that changed anything."""
         job = self._jobs.get(result.job)
         if job is None or result.incarnation > job.incarnation:
@@ -90,5 +90,5 @@ class _Job:
     """One incarnation of a job; ``floor_ms`` is the newest window end that was dropped."""
 
     incarnation: int
-    windows: dict[int, dict[bytes, Result]] = field(default_factory=dict)
+    windows: dict[int, dict[bytes, ViewResult]] = field(default_factory=dict)
     floor_ms: int | None = None

@@ -38,7 +38,7 @@ Time in which the call could run and no processor was free does not count: a sta
 _NOTE_BYTES = 1024
 
 
-class Limits(NamedTuple):
+class TrialLimits(NamedTuple):
     """``cpu_ms`` of one call with the interpreter's lock; ``memory_mb`` of the whole step, beside what there was."""
 
     cpu_ms: int
@@ -80,7 +80,10 @@ class Note:
 
 
 def tried_apart(
-    step: Callable[[Note], object], limits: Limits, alive: Callable[[], None], look: Callable[[], object] | None = None
+    step: Callable[[Note], object],
+    limits: TrialLimits,
+    alive: Callable[[], None],
+    look: Callable[[], object] | None = None,
 ) -> Ended | None:
     """Make the step in a child; None: it came through, or the child could not be made.
 
@@ -114,7 +117,7 @@ def tried_apart(
 
 
 def _child(
-    step: Callable[[], object], held: int, writing: int, limits: Limits, look: Callable[[], object] | None
+    step: Callable[[], object], held: int, writing: int, limits: TrialLimits, look: Callable[[], object] | None
 ) -> None:  # pragma: no cover  (a process of its own)
     """Never returns; begins when the other end of ``held`` is closed."""
     try:
@@ -144,7 +147,7 @@ def _watch(lock: LockWatch, look: Callable[[], object] | None, parent: int) -> N
         time.sleep(WATCH_S)
 
 
-def _wait(pid: int, reading: int, note: Note, limits: Limits, alive: Callable[[], None], first: int) -> str | None:
+def _wait(pid: int, reading: int, note: Note, limits: TrialLimits, alive: Callable[[], None], first: int) -> str | None:
     """How the child has ended; None: its step was over. ``first``: its own bytes before it began."""
     child, watched, killed = _process(pid), [reading], ""
     count, spent_s, before_s, queued_before_s = note.count, 0.0, time.monotonic(), queued_s(pid)

@@ -17,7 +17,7 @@ class Wait(NamedTuple):
     seconds: float
 
 
-class Measured(Protocol):
+class TurnMeter(Protocol):
     """Counts the turns of a node and its waits."""
 
     def turned(self) -> None: ...
@@ -30,7 +30,7 @@ def turn_until(
     turn: Callable[[Collection[TopicPartition] | None], Wait | None],
     log: Log,
     watchdog: Watchdog,
-    measured: Measured,
+    measured: TurnMeter,
 ) -> None:
     """Let the node turn. ``turn`` gets the places that have records now (None: perhaps all); it gives None to go on."""
     ready: Collection[TopicPartition] | None = None

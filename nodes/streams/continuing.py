@@ -16,7 +16,7 @@ from nodes.checkpoints.store import CheckpointStore
 from nodes.errors import RunFailed
 from nodes.log.contract import Log
 from nodes.machine import messages as m
-from nodes.machine.config import Continued, origin_of
+from nodes.machine.config import ContinuedIncarnation, origin_of
 from nodes.machine.ownership.ownership import VERSION, Ownership
 from nodes.streams.control_history import History
 from nodes.streams.jobs import Description, create_topics, live_guard_ms
@@ -35,7 +35,7 @@ def continue_job(log: Log, job: Job, store: CheckpointStore, *, bounded: bool = 
     ended, started = history.ownership, history.ownership.started
     if started is None or not ended.all_done():
         return
-    continued = Continued(origin_of(started), *_taken_over(job, ended, store))
+    continued = ContinuedIncarnation(origin_of(started), *_taken_over(job, ended, store))
     described = started.description | {m.CONTINUES: msgspec.json.encode(continued).decode()}
     run = msgspec.json.decode(described["run"], type=Description)
     if run.live_guard_ms is not msgspec.UNSET:

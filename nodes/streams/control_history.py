@@ -13,7 +13,7 @@ CHECKPOINTS_READ = 8
 """So many of the newest checkpoints are kept, and looked at."""
 
 
-class Named(Protocol):
+class ControlledJob(Protocol):
     """A job, or as much of it as its control topic needs."""
 
     @property
@@ -27,7 +27,7 @@ def heartbeat_topic(job: Job) -> str:
     return f"_holon.{job.name}.heartbeats"
 
 
-def control_topic(job: Named) -> ControlTopic:
+def control_topic(job: ControlledJob) -> ControlTopic:
     """Of the checkpoints only the last records are ever read."""
     return ControlTopic(job.name, job.control_topic, f"_holon.{job.name}.control-checkpoints", CHECKPOINTS_READ)
 
@@ -35,7 +35,7 @@ def control_topic(job: Named) -> ControlTopic:
 class History(ControlHistory):
     """Of a streaming job, read to the end."""
 
-    def __init__(self, log: Log, job: Named) -> None:
+    def __init__(self, log: Log, job: ControlledJob) -> None:
         super().__init__(log, control_topic(job), Ownership(1))
         self.read()
 

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from types import FrameType
 
 from holon.tracks.job_code import JOB_CODE
-from nodes.machine.crashing_records import Died
-from nodes.runtime.trial_process import Limits, Note, tried_apart
+from nodes.machine.crashing_records import DiedAtRecord
+from nodes.runtime.trial_process import Note, TrialLimits, tried_apart
 from nodes.settings.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -19,10 +19,10 @@ class RecordsApart:
     """As ``nodes.machine.crashing_records.Apart``. ``alive`` is called again and again while it waits for the child."""
 
     def __init__(self, settings: Settings, alive: Callable[[], None]) -> None:
-        self._limits = Limits(2 * settings.node.function_timeout_ms, settings.node.function_memory_mb)
+        self._limits = TrialLimits(2 * settings.node.function_timeout_ms, settings.node.function_memory_mb)
         self._alive = alive
 
-    def __call__(self, step: Callable[[], object]) -> Died | None:
+    def __call__(self, step: Callable[[], object]) -> DiedAtRecord | None:
         """How the child ends, and at which record as far as is known; None: it does not."""
 
         def run(note: Note) -> None:
@@ -32,7 +32,7 @@ class RecordsApart:
         ended = tried_apart(run, self._limits, self._alive)
         if ended is None:
             return None
-        found = Died(int(ended.note) if ended.note else None, ended.how)
+        found = DiedAtRecord(int(ended.note) if ended.note else None, ended.how)
         at = "a batch of records" if found.offset is None else f"the record at offset {found.offset}"
         logger.error("tried apart, as owners of the partition have died: the job's function, at %s, %s", at, ended.how)
         return found

@@ -17,7 +17,7 @@ from nodes.log.contract import FetchedRecords, Log, LogTruncated, OffsetOutOfRan
 from nodes.machine import effects as x
 from nodes.machine import events as e
 from nodes.machine.broadcast.pieces import PIECE_BYTES
-from nodes.machine.config import Wanted
+from nodes.machine.config import WantedInput
 from nodes.machine.node import Node
 from nodes.runtime.control_reader import ControlReader
 from nodes.runtime.heartbeat_reader import HeartbeatReader
@@ -276,10 +276,10 @@ class Driver:
             ends = self.log.high_watermarks([self._source[wanted.partition] for wanted in silent])
             for wanted in silent:
                 end = ends[self._source[wanted.partition]]
-                self._events.append(e.InputEndAsked(wanted.partition, wanted.version, wanted.offset, end))
+                self._events.append(e.InputEndRequested(wanted.partition, wanted.version, wanted.offset, end))
             self._flush_events()
 
-    def _wanted(self) -> list[Wanted]:
+    def _wanted(self) -> list[WantedInput]:
         """None while all slots are on their way: what they hold decides who can go on here."""
         return [] if self._fetching.whole else self.node.wanted()
 
@@ -287,7 +287,7 @@ class Driver:
         """True if the read ended because it was large enough, as it does where there is a backlog."""
         return len(chunk) >= self.batch_max_records or size_of(chunk.values) >= LARGE_READ_BYTES
 
-    def _read_input(self, wanted: Wanted) -> FetchedRecords:
+    def _read_input(self, wanted: WantedInput) -> FetchedRecords:
         limit = self.batch_max_records
         if wanted.limit is not None:
             limit = min(limit, wanted.limit - wanted.offset)

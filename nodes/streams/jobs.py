@@ -19,7 +19,7 @@ from nodes.errors import UnknownName, nearest
 from nodes.log.contract import Log, UnknownTopic
 from nodes.machine import messages as m
 from nodes.machine.code_check import ACCEPT, JobMismatch, check_state, check_unknown, is_recorded, last_recorded
-from nodes.machine.config import Continued, JobRun, other_partitions
+from nodes.machine.config import ContinuedIncarnation, JobRun, other_partitions
 from nodes.machine.control_state import NO_INCARNATION
 from nodes.machine.ownership.ownership import CODE, RETRY, VERSION, Ownership
 from nodes.runtime.heartbeat_reader import HEARTBEAT_RETENTION_MS
@@ -212,7 +212,7 @@ def _checked(job: Job, ownership: Ownership, partitions: int, accept_code: bool)
         tuple(described.start_offsets),
         dict(described.output_partitions),
         None if upstream is None else msgspec.json.decode(upstream, type=dict[str, int]),
-        None if continued is None else msgspec.json.decode(continued, type=Continued),
+        None if continued is None else msgspec.json.decode(continued, type=ContinuedIncarnation),
         None if described.live_guard_ms is msgspec.UNSET else described.live_guard_ms,
     )
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from holon.tracks.snapshot import record_digest
 from nodes.log.contract import TRUNCATION_CAUSES, Log, LogError, LogTruncated, OffsetOutOfRange, TopicPartition
 from nodes.machine import messages as m
-from nodes.machine.config import Wanted
+from nodes.machine.config import WantedInput
 from nodes.machine.events import OutputPartition
 from nodes.machine.node import Node
 from nodes.streams.jobs import Topics
@@ -70,7 +70,7 @@ class Truncation:
 
     # --- input ------------------------------------------------------------------------------------------------------
 
-    def input_gone(self, wanted: Wanted, error: LogTruncated | OffsetOutOfRange) -> LogError:
+    def input_gone(self, wanted: WantedInput, error: LogTruncated | OffsetOutOfRange) -> LogError:
         """The error where the input has nothing, or not the same, at the job's offset."""
         topic, partition = self.topics.source, wanted.partition
         where = self._where(topic, partition)
@@ -81,7 +81,7 @@ class Truncation:
             f"not read were deleted; keep them longer, or start again with --reset"
         )
 
-    def input_lost(self, wanted: Wanted, how: str) -> LogTruncated:
+    def input_lost(self, wanted: WantedInput, how: str) -> LogTruncated:
         """Results rest on records that are gone."""
         lost = LogTruncated(
             f"{self._where(self.topics.source, wanted.partition)} has lost its end, and {how}. Acknowledged records "
@@ -113,7 +113,7 @@ class Truncation:
         if end < needed[partition]:
             runner = running[partition]
             how = f"ends at {end}; the job knows it up to offset {needed[partition]}"
-            raise self.input_lost(Wanted(partition, runner.key, runner.task.next_offset, None), how)
+            raise self.input_lost(WantedInput(partition, runner.key, runner.task.next_offset, None), how)
 
     def _check_begun(self) -> None:
         """Partitions that this node has just taken up: does the log reach to where it goes on?
@@ -131,9 +131,9 @@ class Truncation:
             runner = places[place]
             if end < runner.task.next_offset:
                 how = f"ends at {end}; the job goes on at offset {runner.task.next_offset}"
-                raise self.input_lost(Wanted(runner.partition, runner.key, runner.task.next_offset, None), how)
+                raise self.input_lost(WantedInput(runner.partition, runner.key, runner.task.next_offset, None), how)
 
-    def verify_begin(self, wanted: Wanted) -> None:
+    def verify_begin(self, wanted: WantedInput) -> None:
         """Before a partition is read on from a checkpoint: the record before it is the one that it was made behind.
 
         The end may have been lost, and grown again past that place, while no node ran. Compaction may have removed the

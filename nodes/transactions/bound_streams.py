@@ -16,7 +16,7 @@ from uuid import uuid4
 import msgspec
 
 from holon.errors import UpstreamReset
-from holon.tracks.upstream_duplicates import Duplicates, Seen
+from holon.tracks.upstream_duplicates import Duplicates, SeenOutputs
 from nodes.log.contract import FetchedRecords, Log, TopicPartition
 from nodes.streams.upstream import upstream_incarnations
 from nodes.transactions.clients.client import RepliesTrimmed, TransactionClient
@@ -99,8 +99,8 @@ class _Feed:
         self._one_by_one_to = 0
         self._now_s = now_s
         self._stopped_s: float | None = None
-        self._seen: Seen | None = None  # None: no output of another job has been fed
-        self._asked_seen: Seen | None = None  # as it is once what was asked for is done
+        self._seen: SeenOutputs | None = None  # None: no output of another job has been fed
+        self._asked_seen: SeenOutputs | None = None  # as it is once what was asked for is done
         self._upstream: list[Any] = []  # the same for the transaction that does it
         self._ask("where", 0, 0, 0, [])
 
@@ -209,7 +209,7 @@ class _Feed:
         if function == "where":
             begin = self._log.start_offset(self.binding.topic, self.partition)
             seen = None if outcome is None else outcome.get("seen")
-            self._seen = None if seen is None else msgspec.convert(seen, Seen)
+            self._seen = None if seen is None else msgspec.convert(seen, SeenOutputs)
             self._go_on(begin if outcome is None else outcome["next"])
         elif outcome is True:
             self._seen = self._asked_seen

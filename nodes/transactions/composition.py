@@ -43,7 +43,7 @@ class NodeOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class NodeSurroundings:
     """The log, the store and the threads of one node. ``plain_log``: for threads beside the loop, None: the same one.
 
     ``compact`` merges files, None: within the node.
@@ -59,7 +59,7 @@ class Surroundings:
     report: Callable[[str], None] = lambda text: None
 
 
-def composed(job: TransactionJob, options: NodeOptions, around: Surroundings) -> TransactionDriver:
+def composed(job: TransactionJob, options: NodeOptions, around: NodeSurroundings) -> TransactionDriver:
     """The driver of one node."""
     claiming = Claiming(
         options.node,

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from nodes.log.contract import Log, OffsetOutOfRange
 from transactional.epochs.messages import Request
 from transactional.errors import Aborted
-from transactional.external import Asking, asking_of, perform
+from transactional.external import ExternalRequest, asking_of, perform
 from transactional.operators import Program
 from transactional.requests.requests import continuation, logged_step
 from transactional.state.partition import StatePartition
@@ -35,11 +35,11 @@ _Name: TypeAlias = tuple[int, str, int]  # sequencer, request, step
 
 
 @dataclass(slots=True)
-class _Calling:
+class _OpenCall:
     """``until_ms`` None: it is answered."""
 
     call: Request
-    asking: Asking
+    asking: ExternalRequest
     until_ms: int | None
 
 
@@ -54,7 +54,7 @@ class ExternalCalls:
         self._topic = topic
         self._clock_ms = clock_ms
         self._answer_key = answer_key
-        self._calls: dict[_Name, _Calling] = {}
+        self._calls: dict[_Name, _OpenCall] = {}
         self._returned: SimpleQueue[tuple[_Name, bytes | Aborted]] = SimpleQueue()
         self._hanging = 0
         self.made = 0
@@ -86,7 +86,7 @@ class ExternalCalls:
         began = False
         for name, state in fresh.items():
             assert isinstance(state.call, Request) and state.failure is not None
-            calling = _Calling(state.call, asking_of(state.failure), None)
+            calling = _OpenCall(state.call, asking_of(state.failure), None)
             if name in logged:
                 self._calls[name] = calling
             elif room > 0:
@@ -96,7 +96,7 @@ class ExternalCalls:
                 began = True
         return began
 
-    def _start(self, name: _Name, calling: _Calling) -> None:
+    def _start(self, name: _Name, calling: _OpenCall) -> None:
         asking = calling.asking
         calling.until_ms = self._clock_ms() + asking.timeout_ms
         if self._hanging >= MAX_HANGING:

@@ -18,7 +18,7 @@ from transactional.operators import Program
 ANSWER_KEY_BYTES = 32
 
 
-class Layout(msgspec.Struct):
+class KeyLayout(msgspec.Struct):
     """Where keys are: it must not change while a job lives. ``format``: so that older releases refuse the job."""
 
     operators: list[tuple[str, int, str | None]]
@@ -26,7 +26,7 @@ class Layout(msgspec.Struct):
     format: int = 1
 
     @classmethod
-    def of(cls, program: Program, sequencers: int) -> Layout:
+    def of(cls, program: Program, sequencers: int) -> KeyLayout:
         found = [(each.name, each.partitions, each.colocate) for _, each in sorted(program.operators.items())]
         return cls(found, sequencers, FORMAT)
 
@@ -38,7 +38,7 @@ def begin(
 
     ``version``: the program's, if it is known; whether that fits is checked when a node joins (``CodeRule``).
     """
-    mine = Layout.of(program, sequencers)
+    mine = KeyLayout.of(program, sequencers)
     begun = started(log, topics)
     if begun is None:
         version = version_of(program) if version is None else version
@@ -66,7 +66,7 @@ def answer_key(job: str, begun: m.JobStarted | None) -> bytes:
     return found
 
 
-def check_layout(job: str, begun: m.JobStarted | None, mine: Layout) -> None:
+def check_layout(job: str, begun: m.JobStarted | None, mine: KeyLayout) -> None:
     """Raises ``JobMismatch`` with what differs."""
     found = None if begun is None else _layout(begun.fingerprint)
     if found is None:
@@ -81,19 +81,19 @@ def check_layout(job: str, begun: m.JobStarted | None, mine: Layout) -> None:
         )
 
 
-def fingerprint(layout: Layout) -> str:
+def fingerprint(layout: KeyLayout) -> str:
     """As JobStarted has it."""
     return msgspec.json.encode(layout).decode()
 
 
-def _layout(text: str) -> Layout | None:
+def _layout(text: str) -> KeyLayout | None:
     try:
-        return msgspec.json.decode(text, type=Layout)
+        return msgspec.json.decode(text, type=KeyLayout)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
 
 
-def _lines(layout: Layout) -> list[str]:
+def _lines(layout: KeyLayout) -> list[str]:
     lines = [
         f"operator {name!r} of {partitions} partitions" + (f", colocate={colocate!r}" if colocate is not None else "")
         for name, partitions, colocate in layout.operators

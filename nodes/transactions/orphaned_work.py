@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from nodes.log.contract import Log
 from nodes.transactions.topics import TransactionTopics
-from transactional.epochs.messages import BadMessage, reply_message
+from transactional.epochs.messages import BadRecord, reply_message
 from transactional.operators import Program
-from transactional.requests.requests import Admission
+from transactional.requests.requests import RequestAdmission
 
 TAIL_RECORDS = 100
 BACK_RECORDS = 20
@@ -34,7 +34,7 @@ def last_reply(log: Log, topics: TransactionTopics, partition: int) -> tuple[int
         for value in chunk.values:
             try:
                 record = reply_message(value)
-            except BadMessage:
+            except BadRecord:
                 continue
             last = max(last, (record.epoch, record.first + len(record.replies) - 1))
         start = max(chunk.next_offset, start + 1)
@@ -59,14 +59,14 @@ def ids_from(
     at, known, step = needed, 0, BACK_RECORDS
     while at > first and known < id_window:
         end, at = at, max(first, at - step)
-        found = _in_lists(log, topics, Admission(program, sequencer, sequencers, id_window), at, end)
+        found = _in_lists(log, topics, RequestAdmission(program, sequencer, sequencers, id_window), at, end)
         known += found
         lacking = -(-(id_window - known) * (end - at) // found) if found else 2 * step
         step = min(max(1, lacking), 8 * step)
     return at
 
 
-def _in_lists(log: Log, topics: TransactionTopics, admission: Admission, offset: int, end: int) -> int:
+def _in_lists(log: Log, topics: TransactionTopics, admission: RequestAdmission, offset: int, end: int) -> int:
     """Requests of these records whose ids are remembered; of single ones no offset has more than one."""
     while offset < end:
         chunk = log.read(topics.requests, admission.sequencer, offset, max_records=end - offset)

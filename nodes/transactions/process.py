@@ -31,7 +31,7 @@ from nodes.transactions.bound_streams import Feeding
 from nodes.transactions.checkpoints.compaction import CompactingChild
 from nodes.transactions.checkpoints.spill import spills_of
 from nodes.transactions.checkpoints.state_check import blamed
-from nodes.transactions.composition import NodeOptions, Surroundings, composed
+from nodes.transactions.composition import NodeOptions, NodeSurroundings, composed
 from nodes.transactions.external_calls import ExternalCalls
 from nodes.transactions.function_timeout import FunctionWatch
 from nodes.transactions.job_start import begin
@@ -139,7 +139,7 @@ class TransactionProcess(NodeShell):
         )
         self._store = open_checkpoints(settings)
         patient = PatientCheckpoints(self._store, self.stop)
-        around = Surroundings(
+        around = NodeSurroundings(
             self.log,
             MeteredCheckpoints(patient, counted.plain),
             Clocks(monotonic_ms, wall_ms),

@@ -19,7 +19,7 @@ from transactional.operators import Program
 from transactional.state.snapshots import LedgerState
 from transactional.state.spilling import SpillingStore
 from transactional.state.store import Store
-from transactional.tally import Tally
+from transactional.tally import TransactionTally
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Steps:
         apart: Apart | None = None,
     ) -> None:
         self.begun = 0
-        self.tally = Tally()
+        self.tally = TransactionTally()
         self.commits = CommitBuffer()
         self._job = job
         self._log = log

@@ -6,11 +6,11 @@ import logging
 import sys
 from collections.abc import Callable
 
-from nodes.runtime.trial_process import Limits, Note, tried_apart
+from nodes.runtime.trial_process import Note, TrialLimits, tried_apart
 from nodes.settings.settings import Settings
 from nodes.transactions.function_timeout import FunctionWatch
 from transactional.errors import Aborted
-from transactional.execution.crashing import Died
+from transactional.execution.crashing import DiedInTransaction
 from transactional.execution.interrupting import Noting
 
 logger = logging.getLogger(__name__)
@@ -21,11 +21,11 @@ class TriedApart:
 
     def __init__(self, settings: Settings, alive: Callable[[], None]) -> None:
         node = settings.node
-        self._limits = Limits(2 * node.function_timeout_ms, node.function_memory_mb)
+        self._limits = TrialLimits(2 * node.function_timeout_ms, node.function_memory_mb)
         self._timeout_ms = node.function_timeout_ms
         self._alive = alive
 
-    def __call__(self, step: Callable[[], object]) -> Died | None:
+    def __call__(self, step: Callable[[], object]) -> DiedInTransaction | None:
         """The transaction that ends the child; None: none does, or it is not known."""
         watch = FunctionWatch(self._timeout_ms)
 
@@ -43,4 +43,4 @@ class TriedApart:
             return None
         failure = Aborted("Crashed", (f"{what or 'a function'} {ended.how}",))
         logger.error("transaction %s: %s", tid, failure.arguments[0])
-        return Died(int(tid), failure)
+        return DiedInTransaction(int(tid), failure)

@@ -7,8 +7,8 @@ import zlib
 import pytest
 
 from transactional.epochs.appends import AppendCommit
-from transactional.epochs.messages import BadMessage, Commit, RecordPiece, commit_message, to_bytes
-from transactional.epochs.pieces import PIECE_BYTES, READ_RATIO, WHOLE_BYTES, WRITTEN_RATIO, Pieces, travelling
+from transactional.epochs.messages import BadRecord, Commit, RecordPiece, commit_message, to_bytes
+from transactional.epochs.pieces import PIECE_BYTES, READ_RATIO, WHOLE_BYTES, WRITTEN_RATIO, RecordPieces, travelling
 from transactional.state import logged_commits
 from transactional.state.logged_commits import LoggedCommits
 from transactional.state.values import digest
@@ -96,7 +96,7 @@ def test_only_commits_of_the_epoch_and_partition_count() -> None:
         commits.add(value)
     assert commits.take(1) is None
     for garbage in (b"", b"\xc1", b"\x93\xa6commit", b"\x90" * 10_000):
-        with pytest.raises(BadMessage):
+        with pytest.raises(BadRecord):
             commits.add(garbage)
 
 
@@ -113,12 +113,12 @@ def test_what_compresses_without_end_is_written_so_that_it_is_read() -> None:
 
 
 def test_other_topics_refuse_bombs_and_read_what_earlier_releases_wrote(inflated: type[Counted]) -> None:
-    with pytest.raises(BadMessage, match=f"more than {READ_RATIO} times"):
-        pieces, found = Pieces(), commit_message(bomb(1, 1 << 20))
+    with pytest.raises(BadRecord, match=f"more than {READ_RATIO} times"):
+        pieces, found = RecordPieces(), commit_message(bomb(1, 1 << 20))
         assert isinstance(found, RecordPiece)
         pieces.take(found)
     assert inflated.total == 0
     earlier = commit_message(bomb(1, 1 << 24, level=1))
     assert isinstance(earlier, RecordPiece)
-    whole = Pieces().take(earlier)
+    whole = RecordPieces().take(earlier)
     assert whole is not None and len(whole) == 1 << 24

@@ -16,7 +16,7 @@ from tests.integration.processes import PLENTY_S, ROOT, until
 from tests.unit.txn_stage import Stage
 from transactional import Context, Operator, Program
 from transactional.epochs.messages import Request
-from transactional.external import Asking, asking_of
+from transactional.external import ExternalRequest, asking_of
 from transactional.requests.requests import continuation, partition_of, proof_of
 from transactional.state.snapshots import ReplyState
 from transactional.state.values import encode
@@ -54,7 +54,7 @@ class Shop(Stage):
             for driver, _ in self.nodes.values():
                 self.outside.turn(driver.node.partitions)
 
-    def asks(self) -> tuple[ReplyState, Request, Asking]:
+    def asks(self) -> tuple[ReplyState, Request, ExternalRequest]:
         """The call that the only transaction waits for."""
         for _ in range(1_000):
             self.turn()
@@ -73,21 +73,21 @@ def shop() -> Iterator[Shop]:
     may_answer.set()
 
 
-def without_proof(call: Request, asking: Asking, key: bytes) -> bytes:
+def without_proof(call: Request, asking: ExternalRequest, key: bytes) -> bytes:
     return continuation(call, asking, encode("forged"))
 
 
-def with_another_key(call: Request, asking: Asking, key: bytes) -> bytes:
+def with_another_key(call: Request, asking: ExternalRequest, key: bytes) -> bytes:
     return continuation(call, asking, encode("forged"), b"guessed")
 
 
-def with_the_proof_of_another_request(call: Request, asking: Asking, key: bytes) -> bytes:
+def with_the_proof_of_another_request(call: Request, asking: ExternalRequest, key: bytes) -> bytes:
     record = msgspec.json.decode(continuation(call, asking, encode("forged"), b"-"))
     other = msgspec.json.decode(continuation(msgspec.structs.replace(call, id="other"), asking, encode("forged"), key))
     return msgspec.json.encode(record | {"proof": other["proof"]})
 
 
-def with_the_proof_of_another_answer(call: Request, asking: Asking, key: bytes) -> bytes:
+def with_the_proof_of_another_answer(call: Request, asking: ExternalRequest, key: bytes) -> bytes:
     record = msgspec.json.decode(continuation(call, asking, encode("forged"), b"-"))
     other = msgspec.json.decode(continuation(call, asking, encode("right"), key))
     return msgspec.json.encode(record | {"proof": other["proof"]})
@@ -99,7 +99,7 @@ FORGERIES = (
     with_the_proof_of_another_request,
     with_the_proof_of_another_answer,
 )
-Forgery = Callable[[Request, Asking, bytes], bytes]
+Forgery = Callable[[Request, ExternalRequest, bytes], bytes]
 
 
 @pytest.mark.parametrize("calls_first", [True, False], ids=["while it is called", "before it is called"])

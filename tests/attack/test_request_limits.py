@@ -21,7 +21,7 @@ from tests.unit.txn_stage import SEQUENCERS, Stage
 from transactional import Aborted, Context, Operator, Program
 from transactional.epochs.messages import Reply, reply_message
 from transactional.errors import BadArguments
-from transactional.requests.requests import Admission, WireRequest, partition_of
+from transactional.requests.requests import RequestAdmission, WireRequest, partition_of
 from transactional.state.values import MAX_NESTING, TOO_DEEP, encode
 
 IT = Operator("it", partitions=2)
@@ -270,13 +270,13 @@ def test_nodes_agree_on_what_is_too_deep_however_deep_their_own_calls_are() -> N
     def judged(calls: int) -> list[Any]:
         if calls:
             return judged(calls - 1)
-        return [Admission(program, 0, 1, 1000).admit(0, record) for record in records]
+        return [RequestAdmission(program, 0, 1, 1000).admit(0, record) for record in records]
 
     assert judged(0) == judged((sys.getrecursionlimit() - MAX_NESTING) // 2)
 
 
 def test_wide_requests_are_not_deep() -> None:
-    admission = Admission(Program("limits", [IT]), 0, 1, 1 << 20)
+    admission = RequestAdmission(Program("limits", [IT]), 0, 1, 1 << 20)
     many = [WireRequest(f"r{n}", "it", "k", "echo", [[], {}, "]" * n]) for n in range(2_000)]
     found = admission.admit(0, msgspec.json.encode(many))
     assert len(found) == len(many) and admission.malformed == 0

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from transactional import Aborted, Operator, Program
 from transactional.requests.requests import WireRequest
 from transactional.workloads.catalogue import WORKLOADS
-from transactional.workloads.contract import History, Shape, unexpected
+from transactional.workloads.contract import RequestHistory, WorkloadShape, unexpected
 
 
 def _all_of(programs: Sequence[Program]) -> Program:
@@ -28,7 +28,7 @@ LEFT_OUT = ("chain-scattered",)
 """The operator of ``chain``, placed in another way: one program cannot hold both."""
 program = _all_of([each.program for name, each in WORKLOADS.items() if name not in LEFT_OUT])
 
-Execute = Callable[[Sequence[WireRequest]], History]
+Execute = Callable[[Sequence[WireRequest]], RequestHistory]
 
 
 class Mix:
@@ -37,7 +37,7 @@ class Mix:
     ``execute`` runs requests and gives what came of them.
     """
 
-    def __init__(self, shapes: dict[str, Shape]) -> None:
+    def __init__(self, shapes: dict[str, WorkloadShape]) -> None:
         self.shapes = shapes
 
     def load(self, execute: Execute) -> None:
@@ -53,14 +53,14 @@ class Mix:
         ]
         return [each for each in chain.from_iterable(zip_longest(*columns)) if each is not None]
 
-    def wrong(self, done: History, execute: Execute) -> dict[str, list[str]]:
+    def wrong(self, done: RequestHistory, execute: Execute) -> dict[str, list[str]]:
         """By workload what its check says."""
         found = {name: self._check(name, shape, done, execute) for name, shape in self.shapes.items()}
         return {name: wrong for name, wrong in found.items() if wrong}
 
-    def _check(self, name: str, shape: Shape, done: History, execute: Execute) -> list[str]:
+    def _check(self, name: str, shape: WorkloadShape, done: RequestHistory, execute: Execute) -> list[str]:
         start = len(name) + 1
-        mine = History()
+        mine = RequestHistory()
         for request in done.requests:
             if request.id.startswith(f"{name}:"):
                 bare = request.id[start:]

@@ -26,7 +26,16 @@ from wcrdt import (
     canonical_bytes,
 )
 from wcrdt.replica.replica import Punctuation, Replica, SlotDelta, StateShape
-from wcrdt.replica.slots import RECORD_START, WINDOW_START, Applied, Change, OwnTrack, Position, TrackDelta, TrackSlot
+from wcrdt.replica.slots import (
+    RECORD_START,
+    WINDOW_START,
+    Applied,
+    OwnTrack,
+    Position,
+    TrackDelta,
+    TrackSlot,
+    WindowChange,
+)
 from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS
 
 SMALL = st.integers(0, 5)
@@ -236,7 +245,9 @@ def test_a_stage_is_complete_when_every_partition_has_answered_the_stage_before(
 def test_a_delta_that_missed_a_punctuation_is_void() -> None:
     replica = Replica(1, {"s": StateShape("s", GCounter())})
     assert replica.punctuate(Punctuation(0, (0, 0), 7))
-    received = replica.receive(SlotDelta(0, 0, TrackDelta((0, 0), (1, 0), 3, [Change("s", 0, 10, [[4, 1]])]), None))
+    received = replica.receive(
+        SlotDelta(0, 0, TrackDelta((0, 0), (1, 0), 3, [WindowChange("s", 0, 10, [[4, 1]])]), None)
+    )
     assert received.void and replica.frontier_ms == 7
     assert list(replica.windows("s")) == []
 
@@ -263,8 +274,8 @@ def test_windows_that_a_full_slot_lacks_stay_where_nothing_more_can_be_added_to_
     watermark_ms: int, answered_ms: int, stays: bool
 ) -> None:
     replica = Replica(2, {"s": StateShape("s", GCounter()), "t": StateShape("t", GCounter(), stage=1)}, lateness_ms=5)
-    record = TrackDelta((0, 0), (1, 0), watermark_ms, [Change("s", 40, 50, [[4, 1]])])
-    window = TrackDelta(WINDOW_START, (answered_ms, 1), answered_ms, [Change("t", 40, 50, [[5, 1]])])
+    record = TrackDelta((0, 0), (1, 0), watermark_ms, [WindowChange("s", 40, 50, [[4, 1]])])
+    window = TrackDelta(WINDOW_START, (answered_ms, 1), answered_ms, [WindowChange("t", 40, 50, [[5, 1]])])
     replica.receive(SlotDelta(1, 0, record, window))
     record, window = TrackDelta((9, 0), (9, 0), 90, [], full=True), TrackDelta((90, 0), (90, 0), 90, [], full=True)
     replica.receive(SlotDelta(1, 0, record, window, [], dropped_through_ms=50))
@@ -273,11 +284,12 @@ def test_windows_that_a_full_slot_lacks_stay_where_nothing_more_can_be_added_to_
 
 
 @pytest.mark.parametrize(
-    "change", [Change("unknown", 0, 10, [[4, 1]]), Change("s", 0, 10, [[4, -1]]), Change("s", 0, 10, "x")]
+    "change",
+    [WindowChange("unknown", 0, 10, [[4, 1]]), WindowChange("s", 0, 10, [[4, -1]]), WindowChange("s", 0, 10, "x")],
 )
-def test_a_malformed_delta_is_refused_and_changes_nothing(change: Change) -> None:
+def test_a_malformed_delta_is_refused_and_changes_nothing(change: WindowChange) -> None:
     slot = TrackSlot(RECORD_START)
-    good = Change("s", 0, 10, [[4, 1]])
+    good = WindowChange("s", 0, 10, [[4, 1]])
     with pytest.raises(DecodeError):
         slot.apply(TrackDelta((0, 0), (1, 0), 3, [good, change]), {"s": GCounter()}, BEFORE_TIME_MS)
     assert (slot.position, slot.watermark_ms, list(slot.items())) == (RECORD_START, BEFORE_TIME_MS, [])

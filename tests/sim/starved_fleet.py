@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from deploy.stand_ins import WINDOW_MS, Bids
+from deploy.stand_ins import WINDOW_MS, BidTicks
 from nexmark.queries import nexmark_job
 from nodes.log.memory import MemoryLog
 from nodes.machine import facts as f
@@ -47,7 +47,7 @@ class StarvedFleet(TimedFleet):
         self.slices = [Slices(Random(f"{number} {draw.random()}"), share) for number, share in enumerate(shares)]
         self.owned: dict[str, set[int]] = {}
         self.beat_ms = [0.0] * plan.nodes
-        self.bids = Bids(plan.partitions, plan.tick_ms)
+        self.bids = BidTicks(plan.partitions, plan.tick_ms)
         super().__init__(plan, nexmark_job("q7"), self.bids, COSTS)
 
     def _cost(self, member: TimedMember, counts: TurnCounts, spent_us: float) -> float:

@@ -12,7 +12,7 @@ from tests.sim.transactions_world import World
 from transactional import Aborted, Serial
 from transactional.epochs.ledger import FIRST_EPOCH, Ledger
 from transactional.epochs.messages import Reply
-from transactional.external import Continued, is_asking
+from transactional.external import ContinuedTransaction, is_asking
 from transactional.operators import StateKey, Target
 from transactional.requests.replies import Numbered, ascending
 from transactional.requests.requests import partition_of
@@ -171,7 +171,7 @@ class Check:
     def join_continuations(self, sequencer: int, by_request: dict[tuple[int, int, int], list[Reply]]) -> None:
         """The reply after external calls belongs to the request, and depends on the answers logged first."""
         begun: dict[str, tuple[int, int, int]] = {}
-        logged: dict[tuple[str, int], Continued] = {}
+        logged: dict[tuple[str, int], ContinuedTransaction] = {}
         for offset, value in enumerate(self.world.request_values(sequencer)):
             for index, asked in enumerate(_requests(value)):
                 if asked is None or asked["function"] != "run":
@@ -221,9 +221,9 @@ class Check:
         assert owned == set(range(self.world.program.partitions))
 
 
-def continued_of(asked: dict[str, Any]) -> Continued | None:
+def continued_of(asked: dict[str, Any]) -> ContinuedTransaction | None:
     """The answers that a request record goes on from."""
-    return decode(b64decode(asked["continued"]), Continued) if "continued" in asked else None
+    return decode(b64decode(asked["continued"]), ContinuedTransaction) if "continued" in asked else None
 
 
 def _requests(value: bytes) -> list[Any]:

@@ -14,7 +14,7 @@ from nodes.log.memory import MemoryLog
 from nodes.sim.store import MemoryCheckpoints
 from nodes.transactions.bound_streams import Feeding
 from nodes.transactions.clients.client import TransactionClient
-from nodes.transactions.composition import NodeOptions, Surroundings, composed
+from nodes.transactions.composition import NodeOptions, NodeSurroundings, composed
 from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.job_start import begin
 from nodes.transactions.steps import Clocks, TransactionJob
@@ -124,7 +124,9 @@ class Stage:
         )
         job = TransactionJob(self.program, self.topics, SEQUENCERS, self.config, self.new_store)
         driver = composed(
-            job, options, replace(Surroundings(log, self.store, clocks, new_saver=self.new_saver), **self.more(name))
+            job,
+            options,
+            replace(NodeSurroundings(log, self.store, clocks, new_saver=self.new_saver), **self.more(name)),
         )
         self.nodes[name] = driver, Feeding(log, self.program, SEQUENCERS, lambda: time.monotonic() + self.skipped_s)
         return driver

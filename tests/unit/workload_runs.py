@@ -7,17 +7,17 @@ from typing import Any
 
 from transactional import Aborted, Serial
 from transactional.requests.requests import WireRequest
-from transactional.workloads.contract import History, Shape, Workload, unexpected
+from transactional.workloads.contract import BenchWorkload, RequestHistory, WorkloadShape, unexpected
 
 
 class SerialRun:
     """One workload, loaded; time goes on by one with each request."""
 
-    def __init__(self, workload: Workload, shape: Shape) -> None:
+    def __init__(self, workload: BenchWorkload, shape: WorkloadShape) -> None:
         self.workload = workload
         self.shape = shape
         self.serial = Serial(workload.program)
-        self.history = History()
+        self.history = RequestHistory()
         self.clock = 0
         for request in workload.load(shape):
             assert not isinstance(self.run(request), Aborted), request

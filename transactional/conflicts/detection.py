@@ -25,7 +25,7 @@ Sent = dict[int, list[WireCall | WireResult]]
 _NONE: Mapping[StateKey, tuple[int, bytes | None]] = {}
 _NOTHING: Mapping[int, Sequence[WireCall | WireResult]] = {}
 _NOBODY: Collection[int] = ()
-Redo = Callable[[Execution, Versions], Execution | None]
+Reexecute = Callable[[Execution, Versions], Execution | None]
 """Runs one once more on these versions; None: it would send something else, or does not stand for other reasons."""
 
 
@@ -80,7 +80,7 @@ def revalidate(
     executions: dict[int, Execution],
     dropped: Collection[int],
     share: Share,
-    redo: Redo | None,
+    redo: Reexecute | None,
     arriving: Arriving | None = None,
 ) -> Revalidation:
     """Replaces what was run once more in ``executions``, and adds what arrives, in TID order.
@@ -161,7 +161,7 @@ class Reexecution:
         self._sent.append(sent)
 
     def __call__(self, old: Execution, versions: Versions) -> Execution | None:
-        """As ``Redo``; once it was in vain it is so for the rest of the epoch."""
+        """As ``Reexecute``; once it was in vain it is so for the rest of the epoch."""
         if old.tid in self._in_vain:
             return None
         for number in range(len(self._rounds), len(self._received)):

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from transactional.epochs.messages import (
     Addressed,
-    BadMessage,
+    BadRecord,
     Calls,
     Crashes,
     Cut,
@@ -194,7 +194,7 @@ def _of_sends(known: RoundBarrier, sent: Sent) -> list[int]:
 def _items(data: bytes) -> list[WireCall | WireResult]:
     try:
         message = call_message(data)
-    except BadMessage:
+    except BadRecord:
         return []
     return message.items if isinstance(message, Calls) else []
 

@@ -15,7 +15,7 @@ from transactional.conflicts.nondeterminism import crashed_elsewhere, parted, re
 from transactional.epochs.decision import Decision, decide
 from transactional.epochs.messages import (
     Attempt,
-    BadMessage,
+    BadRecord,
     Crashes,
     Cut,
     EpochMessage,
@@ -27,9 +27,9 @@ from transactional.epochs.messages import (
     epoch_message,
     epoch_messages,
 )
-from transactional.epochs.pieces import Pieces
+from transactional.epochs.pieces import RecordPieces
 from transactional.execution.crashing import Crashing, request_of
-from transactional.execution.hanging import Hanging, Hung
+from transactional.execution.hanging import Hung, TimeoutProposals
 from transactional.execution.raised_exceptions import Raised
 from transactional.execution.rerun import Postponed, Rerun, rerun
 from transactional.operators import Program
@@ -71,14 +71,14 @@ class Ledger:
         self.position = 0  # on the epochs topic
         self.history_end = 0
         """Up to this offset the topic was there before this ledger: it may say already what hangs."""
-        self.hanging = Hanging(FIRST_EPOCH - 1)
+        self.hanging = TimeoutProposals(FIRST_EPOCH - 1)
         self.crashing = Crashing()
         self.raised = Raised()
         self.changes = 0  # counts what was learned by reading; what this node has made itself is none
         self.bad_messages = 0
         self.repeats = 0
         self.epochs: dict[int, Epoch] = {FIRST_EPOCH: Epoch(FIRST_EPOCH, 0)}
-        self._pieces = Pieces()
+        self._pieces = RecordPieces()
         self._next_cut = [FIRST_EPOCH] * sequencers
         self._cut_to = [0] * sequencers
         self._forgotten = FIRST_EPOCH
@@ -196,8 +196,8 @@ class Ledger:
     def restored(cls, program: Program, sequencers: int, state: LedgerState) -> Ledger:
         """Go on from a snapshot, at its ``epochs_offset``."""
         made = cls(program, sequencers)
-        made.position, made.done, made._pieces = state.epochs_offset, state.done, Pieces(state.pieces)
-        made.hanging = Hanging(state.closed, state.hanging, state.done)
+        made.position, made.done, made._pieces = state.epochs_offset, state.done, RecordPieces(state.pieces)
+        made.hanging = TimeoutProposals(state.closed, state.hanging, state.done)
         made.crashing = Crashing(state.crashing)
         carried = [
             Postponed(p.tid, p.time_ms, p.request, frozenset(p.keys), frozenset(p.prefixes)) for p in state.carried
@@ -230,7 +230,7 @@ class Ledger:
         """The next record of the topic; what is none of ours is counted and passed over."""
         try:
             messages = epoch_messages(value)
-        except BadMessage:
+        except BadRecord:
             self.bad_messages += 1
             return
         for message in messages:
@@ -243,7 +243,7 @@ class Ledger:
         try:
             whole = self._pieces.take(piece)
             return None if whole is None else epoch_message(whole)
-        except BadMessage:
+        except BadRecord:
             self.bad_messages += 1
             return None
 

@@ -9,14 +9,14 @@ import msgspec
 
 from transactional.context import CallChain, Path
 from transactional.errors import Aborted
-from transactional.external import Continued
+from transactional.external import ContinuedTransaction
 from transactional.state.values import BadValue, decode, digest, encode
 
 Addressed = list[tuple[int, bytes]]
 """(state partition, the record for it or its digest), by partition."""
 
 
-class BadMessage(ValueError):
+class BadRecord(ValueError):
     """A record of an internal topic is none of ours; it is counted and passed over."""
 
 
@@ -43,7 +43,7 @@ class Request(msgspec.Struct, array_like=True, frozen=True, gc=False):
     sequencer: int
     offset: int
     index: int
-    continued: Continued | None = None
+    continued: ContinuedTransaction | None = None
 
 
 class Forward(msgspec.Struct, array_like=True, frozen=True, tag="forward"):
@@ -67,7 +67,7 @@ class WireCall(msgspec.Struct, array_like=True, frozen=True, tag=0, gc=False):
     function: str
     arguments: bytes
     caller: int | None
-    continued: Continued | None = None
+    continued: ContinuedTransaction | None = None
 
 
 class WireResult(msgspec.Struct, array_like=True, frozen=True, tag=1, gc=False):
@@ -239,7 +239,7 @@ class RecordPiece(msgspec.Struct, array_like=True, frozen=True, tag="piece", gc=
     data: bytes
 
 
-class Together(msgspec.Struct, array_like=True, frozen=True, tag="together", gc=False):
+class MessageBatch(msgspec.Struct, array_like=True, frozen=True, tag="together", gc=False):
     """A node's messages of one turn on the epochs topic, as one record: each is a record of that topic."""
 
     values: list[bytes]
@@ -250,13 +250,13 @@ EpochMessage = (
 )
 CallMessage = Forward | Calls | RecordPiece
 CommitMessage = Commit | RecordPiece
-_epochs: msgspec.msgpack.Decoder[EpochMessage | Together] = msgspec.msgpack.Decoder(EpochMessage | Together)
+_epochs: msgspec.msgpack.Decoder[EpochMessage | MessageBatch] = msgspec.msgpack.Decoder(EpochMessage | MessageBatch)
 _calls: msgspec.msgpack.Decoder[CallMessage] = msgspec.msgpack.Decoder(CallMessage)
 _commits: msgspec.msgpack.Decoder[CommitMessage] = msgspec.msgpack.Decoder(CommitMessage)
 _replies: msgspec.msgpack.Decoder[Replies] = msgspec.msgpack.Decoder(Replies)
 
 
-def to_bytes(message: EpochMessage | Together | CallMessage | Replies | Commit | RecordPiece) -> bytes:
+def to_bytes(message: EpochMessage | MessageBatch | CallMessage | Replies | Commit | RecordPiece) -> bytes:
     """The record."""
     return encode(message)
 
@@ -269,36 +269,36 @@ def addressed(records: Addressed, inline_bytes: int) -> tuple[Addressed, bool]:
 
 
 def epoch_message(data: bytes) -> EpochMessage:
-    """Of the epochs topic, where it holds one; raises ``BadMessage``."""
+    """Of the epochs topic, where it holds one; raises ``BadRecord``."""
     messages = epoch_messages(data)
     if len(messages) != 1:
-        raise BadMessage(f"{len(data)} bytes: {len(messages)} records of the epochs topic and not one")
+        raise BadRecord(f"{len(data)} bytes: {len(messages)} records of the epochs topic and not one")
     return messages[0]
 
 
 def epoch_messages(data: bytes) -> list[EpochMessage]:
-    """Of the epochs topic; raises ``BadMessage``."""
+    """Of the epochs topic; raises ``BadRecord``."""
     message = _decoded(_epochs, data)
-    if not isinstance(message, Together):
+    if not isinstance(message, MessageBatch):
         return [message]
     messages = [_decoded(_epochs, value) for value in message.values]
-    if any(isinstance(each, Together) for each in messages):
-        raise BadMessage(f"{len(data)} bytes: a record of several holds a record of several")
+    if any(isinstance(each, MessageBatch) for each in messages):
+        raise BadRecord(f"{len(data)} bytes: a record of several holds a record of several")
     return messages
 
 
 def call_message(data: bytes) -> CallMessage:
-    """Of the calls topic; raises ``BadMessage``."""
+    """Of the calls topic; raises ``BadRecord``."""
     return _decoded(_calls, data)
 
 
 def commit_message(data: bytes) -> CommitMessage:
-    """Of the commits topic; raises ``BadMessage``."""
+    """Of the commits topic; raises ``BadRecord``."""
     return _decoded(_commits, data)
 
 
 def reply_message(data: bytes) -> Replies:
-    """Of the replies topic; raises ``BadMessage``."""
+    """Of the replies topic; raises ``BadRecord``."""
     return _decoded(_replies, data)
 
 
@@ -306,4 +306,4 @@ def _decoded(decoder: msgspec.msgpack.Decoder[Any], data: bytes) -> Any:
     try:
         return decoder.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, BadValue) as error:
-        raise BadMessage(f"{len(data)} bytes are no record of a transactional job: {error}") from None
+        raise BadRecord(f"{len(data)} bytes are no record of a transactional job: {error}") from None

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 
 from transactional.epochs.appends import Append, AppendEpochs, AppendReply
-from transactional.epochs.messages import BadMessage, RecordPiece, Together, to_bytes
+from transactional.epochs.messages import BadRecord, MessageBatch, RecordPiece, to_bytes
 from transactional.state.values import decode, digest
 
 COMPRESS_BYTES = 4096
@@ -32,7 +32,7 @@ _LEVEL = 1
 _PAYS = 0.9
 
 
-class _Head(msgspec.Struct, array_like=True, frozen=True):
+class _RecordHead(msgspec.Struct, array_like=True, frozen=True):
     """How every record begins that may travel in pieces."""
 
     kind: str
@@ -59,7 +59,7 @@ def together(appends: list[Append], limit_bytes: int = TOGETHER_BYTES) -> list[A
     if len(values) < 2 or sum(map(len, values)) > limit_bytes:
         return appends
     rest: list[Append] = [append for append in appends if not isinstance(append, AppendEpochs)]
-    return [AppendEpochs(to_bytes(Together(values))), *rest]
+    return [AppendEpochs(to_bytes(MessageBatch(values))), *rest]
 
 
 def _pieces(value: bytes, compress_bytes: int, piece_bytes: int) -> Iterator[bytes]:
@@ -69,7 +69,7 @@ def _pieces(value: bytes, compress_bytes: int, piece_bytes: int) -> Iterator[byt
     if not is_packed and len(value) <= piece_bytes:
         yield value
         return
-    whole, epoch = digest(value), decode(value, _Head).epoch
+    whole, epoch = digest(value), decode(value, _RecordHead).epoch
     count = -(-len(sent) // piece_bytes)
     name = digest(sent) if is_packed and count > 1 else whole
     for index in range(count):
@@ -78,26 +78,26 @@ def _pieces(value: bytes, compress_bytes: int, piece_bytes: int) -> Iterator[byt
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenRecord:
     epoch: int
     pieces: list[RecordPiece] = field(default_factory=list)
 
 
-class Pieces:
+class RecordPieces:
     """The pieces read of unfinished records of one log partition. ``most_ratio``: what inflates further is refused."""
 
     def __init__(self, kept: Iterable[RecordPiece] = (), most_ratio: int = READ_RATIO) -> None:
         self._most_ratio = most_ratio
-        self._open: dict[tuple[bytes, int, int | None], _Open] = {}  # by name, count and size
+        self._open: dict[tuple[bytes, int, int | None], _OpenRecord] = {}  # by name, count and size
         for piece in kept:
             self.take(piece)
 
     def take(self, piece: RecordPiece) -> bytes | None:
-        """The whole record with its last piece, else None. Raises ``BadMessage`` for what is no piece of a record."""
+        """The whole record with its last piece, else None. Raises ``BadRecord`` for what is no piece of a record."""
         if not 0 <= piece.index < piece.count or not 0 <= (piece.size or 0) <= WHOLE_BYTES:
-            raise BadMessage(f"piece {piece.index} of {piece.count} of {piece.size} bytes")
+            raise BadRecord(f"piece {piece.index} of {piece.count} of {piece.size} bytes")
         name = piece.name, piece.count, piece.size
-        found = self._open.setdefault(name, _Open(piece.epoch))
+        found = self._open.setdefault(name, _OpenRecord(piece.epoch))
         if piece.index != len(found.pieces):  # of a second writer, or what came before it was not written
             if not found.pieces:
                 del self._open[name]
@@ -108,7 +108,7 @@ class Pieces:
         del self._open[name]
         sent = b"".join(each.data for each in found.pieces)
         if (piece.size or 0) > self._most_ratio * len(sent):
-            raise BadMessage(f"{len(sent)} bytes claim to be {piece.size}, more than {self._most_ratio} times as many")
+            raise BadRecord(f"{len(sent)} bytes claim to be {piece.size}, more than {self._most_ratio} times as many")
         return _whole(piece, sent)
 
     def forget(self, before: int) -> None:
@@ -117,7 +117,7 @@ class Pieces:
             self._open = {name: each for name, each in self._open.items() if each.epoch >= before}
 
     def kept(self) -> list[RecordPiece]:
-        """All of unfinished records, for ``Pieces(kept)``."""
+        """All of unfinished records, for ``RecordPieces(kept)``."""
         return [piece for each in self._open.values() for piece in each.pieces]
 
 
@@ -128,7 +128,7 @@ def _whole(piece: RecordPiece, sent: bytes) -> bytes:
         try:
             whole = unpacking.decompress(sent, piece.size + 1)
         except zlib.error as error:
-            raise BadMessage(f"{len(sent)} bytes do not unpack: {error}") from None
+            raise BadRecord(f"{len(sent)} bytes do not unpack: {error}") from None
     if digest(whole) != piece.whole:
-        raise BadMessage(f"the pieces of a record of epoch {piece.epoch} do not fit each other")
+        raise BadRecord(f"the pieces of a record of epoch {piece.epoch} do not fit each other")
     return whole

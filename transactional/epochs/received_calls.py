@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from transactional.epochs.messages import (
-    BadMessage,
+    BadRecord,
     CallMessage,
     Calls,
     Cut,
@@ -14,7 +14,7 @@ from transactional.epochs.messages import (
     RoundBarrier,
     call_message,
 )
-from transactional.epochs.pieces import Pieces
+from transactional.epochs.pieces import RecordPieces
 from transactional.state.values import digest
 
 
@@ -24,7 +24,7 @@ class ReceivedCalls:
     def __init__(self, number: int) -> None:
         self._number = number
         self._records: dict[tuple[int, bytes], Forward | Calls] = {}
-        self._pieces = Pieces()
+        self._pieces = RecordPieces()
         self._first_offset: dict[int, int] = {}  # of an epoch's records
         self.position = 0
 
@@ -37,7 +37,7 @@ class ReceivedCalls:
         return min([self.position, *self._first_offset.values()])
 
     def take(self, offset: int, message: CallMessage, data: bytes, epoch: int) -> None:
-        """A record at ``offset``, while the partition is in ``epoch``. Raises ``BadMessage``."""
+        """A record at ``offset``, while the partition is in ``epoch``. Raises ``BadRecord``."""
         self.position = offset + 1
         if message.epoch < epoch:
             return
@@ -71,7 +71,7 @@ class ReceivedCalls:
     def _inline(self, epoch: int, data: bytes) -> CallMessage:
         try:
             return call_message(data)
-        except BadMessage as error:
+        except BadRecord as error:
             raise AssertionError(
                 f"partition {self._number}: a cut or barrier of epoch {epoch} holds no record of calls: {error}"
             ) from None

@@ -15,7 +15,7 @@ from transactional.epochs.appends import Append, AppendCalls, AppendEpochs
 from transactional.epochs.ledger import Ledger
 from transactional.epochs.messages import Addressed, Cut, Forward, Request, addressed, to_bytes
 from transactional.epochs.pieces import COMPRESS_BYTES, PIECE_BYTES
-from transactional.requests.requests import Admission
+from transactional.requests.requests import RequestAdmission
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,9 @@ class Sequencer:
         self.ledger = ledger
         self.number = number
         self.config = config
-        self.admission = Admission(ledger.program, number, ledger.sequencers, config.id_window, config.answer_key)
+        self.admission = RequestAdmission(
+            ledger.program, number, ledger.sequencers, config.id_window, config.answer_key
+        )
         needed = first_needed(ledger, number)
         assert start <= needed, f"sequencer {number}: requests from {needed} on are needed, and begin at {start}"
         self.position = max(start, needed - config.id_window)

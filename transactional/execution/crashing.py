@@ -24,14 +24,14 @@ SUSPICIOUS_ATTEMPTS = 2
 _NOBODY: Mapping[int, Crashes] = {}
 
 
-class Died(NamedTuple):
+class DiedInTransaction(NamedTuple):
     """A step that was tried apart has ended its process while this transaction ran."""
 
     tid: int
     failure: Aborted
 
 
-Apart = Callable[[Callable[[], object]], Died | None]
+Apart = Callable[[Callable[[], object]], DiedInTransaction | None]
 """Tries a step in a process of its own, which writes nothing; None: it can be made."""
 
 
@@ -103,7 +103,7 @@ class Crashing:
         unpublished, self._unpublished = self._unpublished, []
         return unpublished
 
-    def try_apart(self, epoch: int, step: Callable[[], object]) -> Died | None:
+    def try_apart(self, epoch: int, step: Callable[[], object]) -> DiedInTransaction | None:
         """The transaction that ends the process in this step of a suspicious epoch; None: the step can be made."""
         apart = self.trying.apart
         return apart(step) if apart is not None and self.is_suspicious(epoch) else None

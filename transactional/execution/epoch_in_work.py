@@ -17,7 +17,7 @@ from transactional.operators import StateKey
 
 
 @dataclass(slots=True)
-class Running:
+class RunningEpoch:
     """``round``: the last one that ran here."""
 
     site: Site

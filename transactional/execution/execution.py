@@ -27,7 +27,7 @@ from transactional.errors import (
 )
 from transactional.execution.interrupting import RUNNING
 from transactional.execution.site import PARKED, Called, Handing, Segment, Site
-from transactional.external import Answered, Asking, Continued, find_answer
+from transactional.external import Answered, ContinuedTransaction, ExternalRequest, find_answer
 from transactional.operators import Program, Target, bind
 from transactional.state.values import PACK_ERRORS, BadValue, decode, is_plain, pack, travelling, unpack
 
@@ -48,7 +48,7 @@ class Execution(Accesses):
         self.program = site.program
         self.seed = tid
         self.time_ms = time_ms
-        self.continued: Continued | None = None
+        self.continued: ContinuedTransaction | None = None
         self.calls = 0
         self.over = False
         self._closed = False
@@ -90,7 +90,7 @@ class Execution(Accesses):
         """Run there from now on."""
         self._site = site
 
-    def _continue(self, continued: Continued) -> None:
+    def _continue(self, continued: ContinuedTransaction) -> None:
         self.continued, self.seed, self.time_ms = continued, continued.tid, continued.time_ms
 
     def close(self) -> None:
@@ -314,7 +314,7 @@ class Execution(Accesses):
         if self._stopping:
             self._check(call_chain)
         step = 0 if self.continued is None else len(self.continued.answers)
-        asking = Asking(step, call_chain, path, function, arguments, timeout_ms, self.seed, self.time_ms)
+        asking = ExternalRequest(step, call_chain, path, function, arguments, timeout_ms, self.seed, self.time_ms)
         try:
             found = find_answer(asking, self.continued, self.program.limits.max_externals)
         except Answered as answered:

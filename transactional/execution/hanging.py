@@ -29,7 +29,7 @@ class Hung(NamedTuple):
     failure: Aborted
 
 
-class Hanging:
+class TimeoutProposals:
     """Of one ledger, after epoch ``begin``. ``closed``: by the log, somebody has ended the epochs up to this one."""
 
     def __init__(

@@ -24,7 +24,7 @@ class Interruptible(Protocol):
         ...
 
 
-class Running:
+class RunningCall:
     """The last step that was begun: a call in a transaction, and the coroutine that runs it."""
 
     __slots__ = ("coroutine", "execution", "target")
@@ -40,10 +40,10 @@ class Running:
         return None if self.coroutine is None else self.coroutine.cr_frame
 
 
-RUNNING: Final = Running()
+RUNNING: Final = RunningCall()
 
 
-class Step(NamedTuple):
+class FunctionStep(NamedTuple):
     """A step of a function. ``frame``: the function's own, while it lives; ``is_in_ctx``: the program asks ``ctx``."""
 
     frame: FrameType
@@ -65,7 +65,7 @@ def function_of(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
-def step_of(frame: FrameType | None) -> Step | None:
+def step_of(frame: FrameType | None) -> FunctionStep | None:
     """The step that this stack, of the main thread, is in; to be asked in that thread."""
     function = function_of(frame)
     execution, target = RUNNING.execution, RUNNING.target
@@ -75,7 +75,7 @@ def step_of(frame: FrameType | None) -> Step | None:
     while frame is not None and frame is not function:
         is_in_ctx |= frame.f_globals is vars(context)
         frame = frame.f_back
-    return Step(function, execution, target, is_in_ctx)
+    return FunctionStep(function, execution, target, is_in_ctx)
 
 
 class Noting:

@@ -18,7 +18,7 @@ from transactional.errors import (
     describe,
     restore,
 )
-from transactional.external import Answered, Asking, Continued, find_answer, is_asking, perform
+from transactional.external import Answered, ContinuedTransaction, ExternalRequest, find_answer, is_asking, perform
 from transactional.operators import Operator, Program, StateKey, Target, bind
 from transactional.state.values import BadValue, decode, travelling
 
@@ -41,7 +41,13 @@ class Serial:
         return outcome if isinstance(outcome, Aborted) else decode(outcome)
 
     def run(
-        self, target: Target, tid: int, time_ms: int, continued: Continued | None = None, *, calls_external: bool = True
+        self,
+        target: Target,
+        tid: int,
+        time_ms: int,
+        continued: ContinuedTransaction | None = None,
+        *,
+        calls_external: bool = True,
     ) -> bytes | Aborted:
         """One transaction with this TID and time; gives its encoded result or how it failed, and keeps its writes.
 
@@ -74,7 +80,7 @@ class _Transaction:
         self.seed = tid
         self.time_ms = time_ms
         self.state = state
-        self.continued: Continued | None = None
+        self.continued: ContinuedTransaction | None = None
         self.calls_external = True
         self.writes: dict[StateKey, bytes | None] = {}
         self.queued: deque[Call] = deque()
@@ -155,7 +161,7 @@ class _Transaction:
     def external(self, call_chain: CallChain, path: Path, function: str, arguments: bytes, timeout_ms: int) -> bytes:
         self._check()
         step = 0 if self.continued is None else len(self.continued.answers)
-        asking = Asking(step, call_chain, path, function, arguments, timeout_ms, self.seed, self.time_ms)
+        asking = ExternalRequest(step, call_chain, path, function, arguments, timeout_ms, self.seed, self.time_ms)
         try:
             found = find_answer(asking, self.continued, self.program.limits.max_externals)
         except Answered as answered:
@@ -167,7 +173,7 @@ class _Transaction:
         key, program = f"serial:{self.seed}:{asking.place}", self.program
         outcome = perform(program.externals.get(function), function, key, arguments, program.errors)
         answers = [] if self.continued is None else self.continued.answers
-        self.continued = Continued(self.seed, self.time_ms, [*answers, asking.answer(outcome)])
+        self.continued = ContinuedTransaction(self.seed, self.time_ms, [*answers, asking.answer(outcome)])
         return self.external(call_chain, path, function, arguments, timeout_ms)
 
     def _count(self, call: Call) -> None:

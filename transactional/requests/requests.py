@@ -21,7 +21,7 @@ import msgspec
 from holon.outputs.partitioner import murmur2
 from transactional.epochs.messages import Kind, Request
 from transactional.errors import Aborted, BadArguments, UnknownFunction, describe
-from transactional.external import Asking, Continued
+from transactional.external import ContinuedTransaction, ExternalRequest
 from transactional.operators import Program, checked_arguments
 from transactional.requests.replies import request_fingerprint, reused, same_call
 from transactional.state.values import (
@@ -158,10 +158,10 @@ def is_proven(wire: WireRequest, answer_key: bytes) -> bool:
     return compare_digest(proof, proof_of(answer_key, wire.id, data))
 
 
-def continuation(call: Request, asking: Asking, outcome: bytes | Aborted, answer_key: bytes = b"") -> bytes:
+def continuation(call: Request, asking: ExternalRequest, outcome: bytes | Aborted, answer_key: bytes = b"") -> bytes:
     """The record that logs what came of an external call, for the request partition of ``call``."""
     before = [] if call.continued is None else call.continued.answers
-    continued = encode(Continued(asking.tid, asking.time_ms, [*before, asking.answer(outcome)]))
+    continued = encode(ContinuedTransaction(asking.tid, asking.time_ms, [*before, asking.answer(outcome)]))
     proof = proof_of(answer_key, call.id, continued) if answer_key else None
     arguments = decode(call.arguments)
     return request_record(
@@ -194,7 +194,7 @@ def logged_step(value: bytes, answer_key: bytes = b"") -> tuple[str, int] | None
         wire = _decoder.decode(value)
         if isinstance(wire, list) or wire.continued is None or not is_proven(wire, answer_key):
             return None
-        return wire.id, len(decode(wire.continued, Continued).answers) - 1
+        return wire.id, len(decode(wire.continued, ContinuedTransaction).answers) - 1
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, BadValue):
         return None
 
@@ -224,7 +224,7 @@ def _shown_id(name: str) -> str:
     return name if is_text(name) and len(name.encode()) <= _ECHO_BYTES else ""
 
 
-class Admission:
+class RequestAdmission:
     """Decides what becomes of each record of one request partition, from the records before it and nothing else.
 
     Begun ``id_window`` records early, it decides as one that has read all: an id is known for so many requests, and for
@@ -312,7 +312,7 @@ class Admission:
             reason = Aborted("MalformedRequest", ("continued is for nodes, and no node has written this",))
             return self._refuse(offset, index, "", reason)
         try:
-            continued = decode(data, Continued)
+            continued = decode(data, ContinuedTransaction)
             target = self.program.target(wire.operator, wire.key, wire.function, _arguments(wire))
         except (UnknownFunction, TypeError, BadValue) as error:
             return self._refuse(offset, index, "", Aborted("MalformedRequest", (str(error),)))

@@ -7,8 +7,8 @@ it.
 
 from __future__ import annotations
 
-from transactional.epochs.messages import BadMessage, Commit, RecordPiece, commit_message
-from transactional.epochs.pieces import WHOLE_BYTES, WRITTEN_RATIO, Pieces
+from transactional.epochs.messages import BadRecord, Commit, RecordPiece, commit_message
+from transactional.epochs.pieces import WHOLE_BYTES, WRITTEN_RATIO, RecordPieces
 
 WASTED_BYTES = WHOLE_BYTES
 """So much is inflated in vain for a partition that is taken; then compressed commits are not looked at any more."""
@@ -28,21 +28,21 @@ class LoggedCommits:
         return len(self._found)
 
     def add(self, value: bytes) -> None:
-        """The next record of the commits topic. Raises ``BadMessage``."""
+        """The next record of the commits topic. Raises ``BadRecord``."""
         message = commit_message(value)
         if message.epoch >= self._first:
             self._found.setdefault(message.epoch, []).append(message)
 
     def take(self, epoch: int) -> Commit | None:
         """The first that is one of this epoch and partition; it is forgotten with all others of the epoch."""
-        pieces = Pieces(most_ratio=WRITTEN_RATIO)
+        pieces = RecordPieces(most_ratio=WRITTEN_RATIO)
         for message in self._found.pop(epoch, ()):
             found = message if isinstance(message, Commit) else self._unpacked(pieces, message)
             if found is not None and (found.partition, found.epoch) == (self._partition, epoch):
                 return found
         return None
 
-    def _unpacked(self, pieces: Pieces, piece: RecordPiece) -> Commit | None:
+    def _unpacked(self, pieces: RecordPieces, piece: RecordPiece) -> Commit | None:
         size = piece.size or 0
         if size > self._left_bytes:
             self.bad += 1
@@ -51,8 +51,8 @@ class LoggedCommits:
             whole = pieces.take(piece)
             found = None if whole is None else commit_message(whole)
             if isinstance(found, RecordPiece):
-                raise BadMessage("a piece of a piece")
-        except BadMessage:
+                raise BadRecord("a piece of a piece")
+        except BadRecord:
             self.bad += 1
             self._left_bytes -= size
             return None

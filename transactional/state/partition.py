@@ -16,7 +16,7 @@ from transactional.conflicts.read_set_snapshots import read_set_snapshot_of
 from transactional.epochs.appends import Append, AppendCalls, AppendCommit, AppendEpochs, AppendReply
 from transactional.epochs.ledger import FIRST_EPOCH, Epoch, Ledger
 from transactional.epochs.messages import (
-    BadMessage,
+    BadRecord,
     CallMessage,
     Calls,
     Commit,
@@ -34,17 +34,17 @@ from transactional.epochs.messages import (
 from transactional.epochs.pieces import WHOLE_BYTES
 from transactional.epochs.received_calls import ReceivedCalls
 from transactional.execution.crashing import Caution, NextRound
-from transactional.execution.epoch_in_work import Running
+from transactional.execution.epoch_in_work import RunningEpoch
 from transactional.execution.execution import Execution
 from transactional.execution.site import Site
 from transactional.requests.replies import ReplyBook, records_of
 from transactional.state.logged_commits import LoggedCommits
 from transactional.state.restored import RestoredState
-from transactional.state.snapshots import FORMAT_VERSION, LedgerState, PartitionState, Snapshot
+from transactional.state.snapshots import FORMAT_VERSION, LedgerState, PartitionState, StateSnapshot
 from transactional.state.spilling import SpillingStore
 from transactional.state.store import Store
 from transactional.state.wanted_snapshot import SnapshotWish
-from transactional.tally import Tally
+from transactional.tally import TransactionTally
 
 
 class StatePartition:
@@ -74,7 +74,7 @@ class StatePartition:
         self.store = new_store()
         self.replies = ReplyBook(id_window)
         self.committed = 0
-        self.tally = Tally()
+        self.tally = TransactionTally()
         self.expects = False
         """Whether the ledger counts what this partition says before it is read: what it makes goes to the log."""
         self._replied = replied
@@ -92,7 +92,7 @@ class StatePartition:
     # --- the log ----------------------------------------------------------------------------------------------------
 
     def receive(self, offset: int, message: CallMessage, data: bytes) -> None:
-        """A record of this partition's calls; it counts once a cut or barrier names it. Raises ``BadMessage``."""
+        """A record of this partition's calls; it counts once a cut or barrier names it. Raises ``BadRecord``."""
         self.received.take(offset, message, data, self.epoch)
 
     @property
@@ -113,7 +113,7 @@ class StatePartition:
         self._wish.ask(whole=whole)
         self._maybe_snapshot()
 
-    def take_snapshot(self) -> tuple[int, Snapshot] | None:
+    def take_snapshot(self) -> tuple[int, StateSnapshot] | None:
         """One that was made, with its epoch; durable once this partition's replies so far are.
 
         It rests upon the one before, or upon what ``restore`` began with. No other is made before it is taken.
@@ -136,7 +136,7 @@ class StatePartition:
         if not self._running.round and self.epoch == self.ledger.done + 1:
             self._wish.make(self.epoch - 1, self._snapshot)
 
-    def _snapshot(self, since: int | None) -> Snapshot:
+    def _snapshot(self, since: int | None) -> StateSnapshot:
         remembered, order = self.replies.changes(whole=since is None)
         rows = self.store.copied() if since is None else self.store.changed
         state = PartitionState(
@@ -152,7 +152,7 @@ class StatePartition:
             since=since,
         )
         self.store.changed = {}
-        return Snapshot(state, rows)
+        return StateSnapshot(state, rows)
 
     def restore(self, state: RestoredState) -> None:
         """Go on from there. The ledger still holds all epochs after it. Read the calls from ``position`` on."""
@@ -171,7 +171,7 @@ class StatePartition:
         for value in values:
             try:
                 self._commits.add(value)
-            except BadMessage:
+            except BadRecord:
                 bad += 1
         return bad
 
@@ -378,6 +378,6 @@ class StatePartition:
         self.received.forget_before(self.epoch)
         self._maybe_snapshot()
 
-    def _none_running(self) -> Running:
+    def _none_running(self) -> RunningEpoch:
         site = Site(self.program, self.store, self.number, raised=self.ledger.raised)
-        return Running(site, Reexecution(site))
+        return RunningEpoch(site, Reexecution(site))

@@ -56,7 +56,7 @@ class PostponedState(msgspec.Struct, array_like=True, frozen=True):
 class LedgerState(msgspec.Struct, array_like=True, frozen=True):
     """The fold over the epochs topic before ``epochs_offset``, without the epochs up to ``done``.
 
-    ``closed``: see ``Hanging``.
+    ``closed``: see ``TimeoutProposals``.
     """
 
     epochs_offset: Natural
@@ -108,13 +108,13 @@ class PartitionState(msgspec.Struct, array_like=True, frozen=True):
     since: int | None = UNSAID
 
 
-class _Head(msgspec.Struct, array_like=True, frozen=True):
+class _StateHead(msgspec.Struct, array_like=True, frozen=True):
     """The beginning of a ``PartitionState``: what follows is passed over, and not made."""
 
     version: Any = None
 
 
-class Snapshot:
+class StateSnapshot:
     """A state whose items are in ``rows``, and that is encoded later: nothing of it changes any more."""
 
     def __init__(self, state: PartitionState, rows: Mapping[StateKey, bytes | None]) -> None:
@@ -154,7 +154,7 @@ def snapshot_bytes(state: PartitionState) -> bytes:
 
 def snapshot_state(data: bytes) -> PartitionState:
     """Raises ``BadValue``, also for one of a newer format."""
-    version = decode(data, _Head).version
+    version = decode(data, _StateHead).version
     if version != FORMAT_VERSION:
         raise BadValue(f"a snapshot of format {version!r}: this version reads {FORMAT_VERSION}")
     return decode(data, PartitionState)

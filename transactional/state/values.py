@@ -40,7 +40,7 @@ class BadValue(ValueError):
     """The value cannot be encoded or is too large, or the bytes are none of the expected type."""
 
 
-class Misfit(BadValue):
+class ValueMisfit(BadValue):
     """A part of the value cannot travel, or would come out as another value; the message begins with its place."""
 
 
@@ -139,14 +139,14 @@ def misfit(value: Any, most: int | None = None) -> str | None:
 
 
 def travelling(value: Any, limit_bytes: int | None = None) -> bytes:
-    """As ``encode``; raises ``Misfit`` where something of the value cannot travel, or would come out as another."""
+    """As ``encode``; raises ``ValueMisfit`` where a part of the value cannot travel, or would come out as another."""
     try:
         data = _encoder.encode(value)
     except PACK_ERRORS as error:
         why = TOO_DEEP if isinstance(error, RecursionError) else f"cannot be stored or sent: {error}"
-        raise Misfit(misfit(value, _MOST_PARTS) or why) from None
+        raise ValueMisfit(misfit(value, _MOST_PARTS) or why) from None
     if not is_plain(value) and (why := misfit(value)) is not None:
-        raise Misfit(why)
+        raise ValueMisfit(why)
     if limit_bytes is not None and len(data) > limit_bytes:
         raise BadValue(f"has {len(data)} bytes, and {limit_bytes} are allowed")
     return data

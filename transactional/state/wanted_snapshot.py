@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from transactional.state.snapshots import Snapshot
+from transactional.state.snapshots import StateSnapshot
 
 
 class SnapshotWish:
@@ -13,7 +13,7 @@ class SnapshotWish:
     def __init__(self) -> None:
         self.since: int | None = None
         self._is_wanted = self._is_whole = False
-        self._made: tuple[int, Snapshot] | None = None
+        self._made: tuple[int, StateSnapshot] | None = None
 
     @property
     def is_made(self) -> bool:
@@ -27,14 +27,14 @@ class SnapshotWish:
         self._is_wanted = True
         self._is_whole |= whole
 
-    def make(self, epoch: int, snapshot: Callable[[int | None], Snapshot]) -> None:
+    def make(self, epoch: int, snapshot: Callable[[int | None], StateSnapshot]) -> None:
         """At the end of ``epoch``: ``snapshot(since)`` where one is wanted, and the one before was taken."""
         if not self._is_wanted or self._made is not None:
             return
         whole, self._is_wanted, self._is_whole = self._is_whole, False, False
         self._made, self.since = (epoch, snapshot(None if whole else self.since)), epoch
 
-    def take(self, logged: int) -> tuple[int, Snapshot] | None:
+    def take(self, logged: int) -> tuple[int, StateSnapshot] | None:
         """The one that was made, once the log has all up to its epoch."""
         if self._made is None or self._made[0] > logged:
             return None

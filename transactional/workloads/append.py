@@ -11,9 +11,9 @@ from transactional.context import Context
 from transactional.errors import Aborted
 from transactional.operators import Operator, Program
 from transactional.requests.requests import WireRequest
-from transactional.workloads.contract import History, Send, Shape, Workload
+from transactional.workloads.contract import BenchWorkload, RequestHistory, Send, WorkloadShape
 from transactional.workloads.draws import Draws
-from transactional.workloads.histories import Append, Observed, Read, Step, anomalies
+from transactional.workloads.histories import Append, ListRead, Observed, Step, anomalies
 
 MAX_STEPS = 4
 
@@ -49,7 +49,7 @@ async def apply(ctx: Context, steps: list[list[Any]]) -> list[Any]:
 program = Program("append", [register])
 
 
-def requests(shape: Shape, first: int, count: int) -> list[WireRequest]:
+def requests(shape: WorkloadShape, first: int, count: int) -> list[WireRequest]:
     """One to four steps, half of them reads, on Zipf-distributed lists."""
     draws = Draws(shape.seed, first, count)
     lengths, aborts = draws.below(0, MAX_STEPS), draws.below(1, 20)
@@ -67,7 +67,7 @@ def requests(shape: Shape, first: int, count: int) -> list[WireRequest]:
     return made
 
 
-def observed(history: History) -> list[Observed]:
+def observed(history: RequestHistory) -> list[Observed]:
     """The history as the checker takes it."""
     made = []
     for request in history.requests:
@@ -78,22 +78,24 @@ def observed(history: History) -> list[Observed]:
             if kind == "a":
                 steps.append(Append(rest[0], rest[1]))
             elif kind == "r" and committed:
-                steps.append(Read(rest[0], tuple(outcome[n])))
+                steps.append(ListRead(rest[0], tuple(outcome[n])))
         made.append(
             Observed(request.id, tuple(steps), history.sent[request.id], history.answered[request.id], committed)
         )
     return made
 
 
-def check(shape: Shape, history: History, send: Send) -> list[str]:
+def check(shape: WorkloadShape, history: RequestHistory, send: Send) -> list[str]:
     """Nothing that a serializable history in real time would not show; all lists are read at the end."""
     found = send([WireRequest(f"read-{n}", "register", f"l{n}", "read") for n in range(shape.size)])
     end = max(history.answered.values(), default=0.0)
-    last = [Observed(name, (Read(f"l{name[5:]}", tuple(values)),), end + 1, end + 2) for name, values in found.items()]
+    last = [
+        Observed(name, (ListRead(f"l{name[5:]}", tuple(values)),), end + 1, end + 2) for name, values in found.items()
+    ]
     return [f"{kind}: {what}" for kind, what in anomalies([*observed(history), *last])]
 
 
-workload = Workload(
+workload = BenchWorkload(
     name="append",
     program=program,
     reference="transactional.workloads.append:program",

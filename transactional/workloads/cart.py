@@ -12,7 +12,7 @@ import msgspec
 from transactional.context import Context
 from transactional.operators import Operator, Program
 from transactional.requests.requests import WireRequest
-from transactional.workloads.contract import History, Send, Shape, Workload, different
+from transactional.workloads.contract import BenchWorkload, RequestHistory, Send, WorkloadShape, different
 from transactional.workloads.draws import Draws
 
 INITIAL_STOCK = 20
@@ -130,12 +130,12 @@ def _price(number: int) -> int:
     return 100 + number % 37
 
 
-def load(shape: Shape) -> list[WireRequest]:
+def load(shape: WorkloadShape) -> list[WireRequest]:
     """All goods."""
     return [WireRequest(f"load-{n}", "goods", f"g{n}", "offer", [_price(n), INITIAL_STOCK]) for n in range(shape.size)]
 
 
-def requests(shape: Shape, first: int, count: int) -> list[WireRequest]:
+def requests(shape: WorkloadShape, first: int, count: int) -> list[WireRequest]:
     """Six of ten add, two remove, two pay; goods are Zipf-distributed."""
     draws = Draws(shape.seed, first, count)
     columns = zip(
@@ -154,7 +154,7 @@ def requests(shape: Shape, first: int, count: int) -> list[WireRequest]:
     return made
 
 
-def check(shape: Shape, history: History, send: Send) -> list[str]:
+def check(shape: WorkloadShape, history: RequestHistory, send: Send) -> list[str]:
     """Goods are in stock, in carts or sold, and carts hold and have paid what their replies say."""
     kinds, carts = range(shape.size), range(CARTS_EACH * shape.size)
     shown = send([WireRequest(f"show-{n}", "goods", f"g{n}", "show") for n in kinds])
@@ -180,7 +180,7 @@ def check(shape: Shape, history: History, send: Send) -> list[str]:
     return wrong + different("the revenue", revenue, sum(paid.values()))
 
 
-def _from_replies(history: History) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
+def _from_replies(history: RequestHistory) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
     """By cart what it has paid, and what is left in it."""
     paid: dict[str, int] = {}
     held: dict[str, dict[str, int]] = {}
@@ -202,7 +202,7 @@ def _from_replies(history: History) -> tuple[dict[str, int], dict[str, dict[str,
     return paid, {key: {item: n for item, n in lines.items() if n} for key, lines in held.items()}
 
 
-workload = Workload(
+workload = BenchWorkload(
     name="cart",
     program=program,
     reference="transactional.workloads.cart:program",

@@ -14,7 +14,7 @@ from functools import partial
 from transactional.context import Context
 from transactional.operators import Operator, Program
 from transactional.requests.requests import WireRequest
-from transactional.workloads.contract import History, Send, Shape, Workload, different
+from transactional.workloads.contract import BenchWorkload, RequestHistory, Send, WorkloadShape, different
 from transactional.workloads.draws import Draws
 
 GROUPS = 1_000
@@ -47,7 +47,7 @@ program = _program("chain", "/")
 scattered_program = _program("chain-scattered", None)
 
 
-def requests(shape: Shape, first: int, count: int) -> list[WireRequest]:
+def requests(shape: WorkloadShape, first: int, count: int) -> list[WireRequest]:
     """The hot choice is the root's group, by Zipf."""
     draws = Draws(shape.seed, first, count)
     groups, members = draws.zipf(0, GROUPS, shape.zipf), draws.below(1, shape.size)
@@ -63,7 +63,7 @@ def requests(shape: Shape, first: int, count: int) -> list[WireRequest]:
     return made
 
 
-def check(shape: Shape, history: History, send: Send) -> list[str]:
+def check(shape: WorkloadShape, history: RequestHistory, send: Send) -> list[str]:
     """Every entity that was touched is what the replies make of it."""
     expected: dict[str, int] = {}
     wrong: list[str] = []
@@ -78,8 +78,8 @@ def check(shape: Shape, history: History, send: Send) -> list[str]:
     return wrong + [each for r in reads for each in different(f"entity {r.key}", found[r.id], expected[r.key])]
 
 
-def _workload(name: str, program_: Program, attribute: str) -> Workload:
-    return Workload(
+def _workload(name: str, program_: Program, attribute: str) -> BenchWorkload:
+    return BenchWorkload(
         name=name,
         program=program_,
         reference=f"transactional.workloads.chain:{attribute}",
@@ -91,7 +91,7 @@ def _workload(name: str, program_: Program, attribute: str) -> Workload:
     )
 
 
-def _load(name: str, shape: Shape) -> list[WireRequest]:
+def _load(name: str, shape: WorkloadShape) -> list[WireRequest]:
     """An entity begins as nothing: one is looked at, so that nodes are at work."""
     return [WireRequest(f"load-{name}", "link", "0/0", "read")]
 

@@ -15,7 +15,7 @@ Send: TypeAlias = Callable[[Sequence[WireRequest]], dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class WorkloadShape:
     """``size`` counts what the workload says; ``zipf`` is the skew of its hot choice, 0 is uniform.
 
     ``scale``: of TPC-C, the share of the specification's customers and items. ``depth`` and ``remote``: of ``chain``,
@@ -31,7 +31,7 @@ class Shape:
 
 
 @dataclass(slots=True)
-class History:
+class RequestHistory:
     """The requests and their replies. ``sent`` and ``answered`` by request id, in seconds of one clock.
 
     ``due``: where requests come at a rate, when each had its turn; latency counts from then, so that a client that is
@@ -59,7 +59,7 @@ class History:
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class BenchWorkload:
     """``reference`` is where a node process finds the program; ``size`` the default of ``counts``.
     ``smallest``: the least size that makes sense.
 
@@ -73,14 +73,14 @@ class Workload:
     reference: str
     size: int
     counts: str
-    load: Callable[[Shape], list[WireRequest]]
-    requests: Callable[[Shape, int, int], list[WireRequest]]
-    check: Callable[[Shape, History, Send], list[str]]
+    load: Callable[[WorkloadShape], list[WireRequest]]
+    requests: Callable[[WorkloadShape, int, int], list[WireRequest]]
+    check: Callable[[WorkloadShape, RequestHistory, Send], list[str]]
     expected_aborts: tuple[str, ...] = ()
     smallest: int = 1
 
 
-def unexpected(workload: Workload, history: History) -> list[str]:
+def unexpected(workload: BenchWorkload, history: RequestHistory) -> list[str]:
     """Aborts that the workload's rules do not explain."""
     kinds: dict[str, tuple[int, Aborted]] = {}
     for outcome in history.outcomes.values():

@@ -8,7 +8,7 @@ from __future__ import annotations
 from transactional.context import Context
 from transactional.operators import Operator, Program
 from transactional.requests.requests import WireRequest
-from transactional.workloads.contract import History, Send, Shape, Workload
+from transactional.workloads.contract import BenchWorkload, RequestHistory, Send, WorkloadShape
 from transactional.workloads.draws import Draws
 
 ring = Operator("ring", partitions=4)
@@ -46,13 +46,13 @@ async def exchange(ctx: Context) -> list[int]:
 program = Program("cycle", [ring])
 
 
-def load(shape: Shape) -> list[WireRequest]:
+def load(shape: WorkloadShape) -> list[WireRequest]:
     """At least three nodes, each before the next."""
     assert shape.size >= 3, f"a ring of {shape.size} nodes has no three to exchange"
     return [WireRequest(f"load-{n}", "ring", node_key(n), "point", [(n + 1) % shape.size]) for n in range(shape.size)]
 
 
-def requests(shape: Shape, first: int, count: int) -> list[WireRequest]:
+def requests(shape: WorkloadShape, first: int, count: int) -> list[WireRequest]:
     """Exchanges behind Zipf-distributed nodes."""
     starts = Draws(shape.seed, first, count).zipf(0, shape.size, shape.zipf)
     return [
@@ -60,7 +60,7 @@ def requests(shape: Shape, first: int, count: int) -> list[WireRequest]:
     ]
 
 
-def check(shape: Shape, history: History, send: Send) -> list[str]:
+def check(shape: WorkloadShape, history: RequestHistory, send: Send) -> list[str]:
     """One ring through all nodes."""
     found = send([WireRequest(f"read-{n}", "ring", node_key(n), "following") for n in range(shape.size)])
     at, seen = 0, [0]
@@ -69,7 +69,7 @@ def check(shape: Shape, history: History, send: Send) -> list[str]:
     return [] if sorted(seen) == list(range(shape.size)) else [f"no ring of {shape.size} nodes: {seen[:20]}"]
 
 
-workload = Workload(
+workload = BenchWorkload(
     name="cycle",
     program=program,
     reference="transactional.workloads.cycle:program",

@@ -34,14 +34,14 @@ class Append(NamedTuple):
     value: int
 
 
-class Read(NamedTuple):
+class ListRead(NamedTuple):
     """The whole list."""
 
     key: str
     values: tuple[int, ...]
 
 
-Step: TypeAlias = Append | Read
+Step: TypeAlias = Append | ListRead
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class _Inference:
             for each in history
             if each.committed
             for step in each.steps
-            if isinstance(step, Read)
+            if isinstance(step, ListRead)
             for value in step.values
         }
         self.settled = [
@@ -128,18 +128,18 @@ class _Inference:
         """Of each list the longest read; the others have to begin it."""
         for each in self.settled:
             for step in each.steps:
-                if isinstance(step, Read):
+                if isinstance(step, ListRead):
                     if len(set(step.values)) < len(step.values):
                         self._report("duplicate", f"{each.name} read {step.values} of {step.key}")
                     if len(step.values) > len(self.order.get(step.key, ())):
                         self.order[step.key] = step.values
         for each in self.settled:
             for step in each.steps:
-                if isinstance(step, Read) and self.order.get(step.key, ())[: len(step.values)] != step.values:
+                if isinstance(step, ListRead) and self.order.get(step.key, ())[: len(step.values)] != step.values:
                     what = f"{each.name} read {step.values} of {step.key}, others {self.order[step.key]}"
                     self._report("incompatible order", what)
 
-    def _dirty(self, each: Observed, read: Read, rest: tuple[int, ...]) -> None:
+    def _dirty(self, each: Observed, read: ListRead, rest: tuple[int, ...]) -> None:
         for value in rest:
             writer = self.writer.get((read.key, value))
             if writer is None:
@@ -249,7 +249,7 @@ def _appended(each: Observed, key: str) -> list[int]:
     return [step.value for step in each.steps if isinstance(step, Append) and step.key == key]
 
 
-def _outside(each: Observed) -> Iterator[tuple[Read, tuple[int, ...]]]:
+def _outside(each: Observed) -> Iterator[tuple[ListRead, tuple[int, ...]]]:
     """The first read of each list, and what of it others had appended."""
     own: dict[str, int] = {}
     done: set[str] = set()

@@ -14,14 +14,14 @@ import msgspec
 from transactional.context import Context
 from transactional.operators import Operator, Program
 from transactional.requests.requests import WireRequest
-from transactional.workloads.contract import History, Send, Shape, Workload, different
+from transactional.workloads.contract import BenchWorkload, RequestHistory, Send, WorkloadShape, different
 from transactional.workloads.draws import Draws
 
 NEWEST = 10
 STARS = 10
 
 
-class UnknownName(Exception):
+class UnknownTitle(Exception):
     """No such user or title."""
 
 
@@ -56,7 +56,7 @@ async def find(ctx: Context) -> str:
     """The id behind a name."""
     found = ctx.get()
     if found is None:
-        raise UnknownName(ctx.key)
+        raise UnknownTitle(ctx.key)
     return found
 
 
@@ -115,16 +115,16 @@ async def write(ctx: Context, author: str, film: str, words: str, stars: int) ->
     return name
 
 
-program = Program("movies", [user, title, movie_page, user_page, review, compose, text], errors=[UnknownName])
+program = Program("movies", [user, title, movie_page, user_page, review, compose, text], errors=[UnknownTitle])
 
 
-def load(shape: Shape) -> list[WireRequest]:
+def load(shape: WorkloadShape) -> list[WireRequest]:
     """As many users as titles."""
     users = [WireRequest(f"load-u{n}", "user", f"user {n}", "register", [f"u{n}"]) for n in range(shape.size)]
     return users + [WireRequest(f"load-m{n}", "title", f"title {n}", "register", [f"m{n}"]) for n in range(shape.size)]
 
 
-def requests(shape: Shape, first: int, count: int) -> list[WireRequest]:
+def requests(shape: WorkloadShape, first: int, count: int) -> list[WireRequest]:
     """Nine of ten write, one reads a page; one writer of fifty asks for a title that nobody knows."""
     draws = Draws(shape.seed, first, count)
     columns = zip(
@@ -147,7 +147,7 @@ def requests(shape: Shape, first: int, count: int) -> list[WireRequest]:
     return made
 
 
-def check(shape: Shape, history: History, send: Send) -> list[str]:
+def check(shape: WorkloadShape, history: RequestHistory, send: Send) -> list[str]:
     """Pages count each acknowledged review once and with its stars, and hold the newest whole."""
     pages = {(kind, n): [0, 0] for kind in "um" for n in range(shape.size)}
     written: dict[str, tuple[str, str, str, int]] = {}
@@ -181,7 +181,7 @@ def _newest(page: str, count: int, reviews: list[Any], written: set[tuple[str, s
     return wrong
 
 
-workload = Workload(
+workload = BenchWorkload(
     name="movies",
     program=program,
     reference="transactional.workloads.movies:program",
@@ -190,5 +190,5 @@ workload = Workload(
     load=load,
     requests=requests,
     check=check,
-    expected_aborts=("UnknownName",),
+    expected_aborts=("UnknownTitle",),
 )

@@ -14,7 +14,7 @@ import msgspec
 from transactional.context import Context
 from transactional.operators import Operator, Program
 from transactional.requests.requests import WireRequest
-from transactional.workloads.contract import History, Send, Shape, Workload, different
+from transactional.workloads.contract import BenchWorkload, RequestHistory, Send, WorkloadShape, different
 from transactional.workloads.draws import Draws
 
 CELL = 5
@@ -147,7 +147,7 @@ def _price(number: int) -> int:
     return 50 + number * 7 % 100
 
 
-def load(shape: Shape) -> list[WireRequest]:
+def load(shape: WorkloadShape) -> list[WireRequest]:
     """As many hotels as flights and travellers."""
     made: list[WireRequest] = []
     for n in range(shape.size):
@@ -161,7 +161,7 @@ def load(shape: Shape) -> list[WireRequest]:
     return made
 
 
-def requests(shape: Shape, first: int, count: int, *, booking: float) -> list[WireRequest]:
+def requests(shape: WorkloadShape, first: int, count: int, *, booking: float) -> list[WireRequest]:
     """A share of ``booking``; of the others 60 search, 39 recommend and one logs in, now and then wrongly."""
     draws = Draws(shape.seed, first, count)
     columns = zip(
@@ -186,7 +186,7 @@ def requests(shape: Shape, first: int, count: int, *, booking: float) -> list[Wi
     return made
 
 
-def check(shape: Shape, history: History, send: Send) -> list[str]:
+def check(shape: WorkloadShape, history: RequestHistory, send: Send) -> list[str]:
     """Nothing is overbooked, and hotels, flights and travellers agree with the replies."""
     booked: dict[str, int] = {}
     expected: dict[str, list[list[str]]] = {}
@@ -213,7 +213,7 @@ def check(shape: Shape, history: History, send: Send) -> list[str]:
     return wrong + _full(history, booked)
 
 
-def _full(history: History, booked: dict[str, int]) -> list[str]:
+def _full(history: RequestHistory, booked: dict[str, int]) -> list[str]:
     """No reply reports that something is full which is not."""
     refused = {
         outcome.arguments[0]: SEATS if outcome.kind == "NoSeat" else ROOMS
@@ -227,8 +227,8 @@ def _full(history: History, booked: dict[str, int]) -> list[str]:
     ]
 
 
-def _workload(name: str, booking: float, size: int) -> Workload:
-    return Workload(
+def _workload(name: str, booking: float, size: int) -> BenchWorkload:
+    return BenchWorkload(
         name=name,
         program=program,
         reference="transactional.workloads.travel:program",

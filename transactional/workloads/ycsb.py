@@ -17,7 +17,7 @@ from transactional.context import Context
 from transactional.errors import Aborted
 from transactional.operators import Operator, Program
 from transactional.requests.requests import WireRequest
-from transactional.workloads.contract import History, Send, Shape, Workload, different
+from transactional.workloads.contract import BenchWorkload, RequestHistory, Send, WorkloadShape, different
 from transactional.workloads.draws import Draws
 
 FIELDS = 10
@@ -103,7 +103,7 @@ def _fields(label: str) -> list[str]:
     return [value_of(label, field) for field in range(FIELDS)]
 
 
-def load(shape: Shape) -> list[WireRequest]:
+def load(shape: WorkloadShape) -> list[WireRequest]:
     """All records."""
     return [
         WireRequest(f"load-{n}", "record", record_key(n), "insert", [_fields(f"load-{n}")]) for n in range(shape.size)
@@ -115,7 +115,7 @@ def _inserted(number: int) -> int:
     return number // INSERT_EVERY
 
 
-def requests(shape: Shape, first: int, count: int, *, mix: str) -> list[WireRequest]:
+def requests(shape: WorkloadShape, first: int, count: int, *, mix: str) -> list[WireRequest]:
     """``mix`` is a letter of the benchmark. Keys are Zipf-distributed; D reads what was inserted last most often."""
     draws = Draws(shape.seed, first, count)
     kinds = draws.share(0)
@@ -142,7 +142,7 @@ def requests(shape: Shape, first: int, count: int, *, mix: str) -> list[WireRequ
 class _Past:
     """The history of each record, from the replies: by version its fields, and when that was acknowledged."""
 
-    def __init__(self, shape: Shape, history: History) -> None:
+    def __init__(self, shape: WorkloadShape, history: RequestHistory) -> None:
         self.wrong: list[str] = []
         self.history = history
         self.versions: dict[str, list[list[str]]] = {record_key(n): [_fields(f"load-{n}")] for n in range(shape.size)}
@@ -197,7 +197,7 @@ class _Past:
         return []
 
 
-def check(shape: Shape, history: History, send: Send) -> list[str]:
+def check(shape: WorkloadShape, history: RequestHistory, send: Send) -> list[str]:
     """Every record has had every update once, and whoever read one saw a version that was, none too old."""
     past = _Past(shape, history)
     wrong = past.wrong
@@ -231,8 +231,8 @@ def _check_scan(past: _Past, request: WireRequest, outcome: list[list[Any]], sen
     return wrong
 
 
-def _workload(mix: str) -> Workload:
-    return Workload(
+def _workload(mix: str) -> BenchWorkload:
+    return BenchWorkload(
         name=f"ycsb-{mix}",
         program=program,
         reference="transactional.workloads.ycsb:program",

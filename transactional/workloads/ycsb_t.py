@@ -10,7 +10,7 @@ import numpy as np
 from transactional.context import Context
 from transactional.operators import Operator, Program
 from transactional.requests.requests import WireRequest
-from transactional.workloads.contract import History, Send, Shape, Workload, different
+from transactional.workloads.contract import BenchWorkload, RequestHistory, Send, WorkloadShape, different
 from transactional.workloads.draws import uniform
 
 ACCOUNTS = 10_000
@@ -85,7 +85,7 @@ def transfers(first: int, count: int, *, zipf: float, seed: int, accounts: int =
     ]
 
 
-def check(shape: Shape, history: History, send: Send) -> list[str]:
+def check(shape: WorkloadShape, history: RequestHistory, send: Send) -> list[str]:
     """Every balance is what the acknowledged transfers make of it."""
     expected = {account_key(number): INITIAL_BALANCE for number in range(shape.size)}
     for request, _ in history.committed("transfer"):
@@ -98,7 +98,7 @@ def check(shape: Shape, history: History, send: Send) -> list[str]:
     return wrong + different("the sum of all balances", sum(found.values()), shape.size * INITIAL_BALANCE)
 
 
-workload = Workload(
+workload = BenchWorkload(
     name="ycsb-t",
     program=program,
     reference="transactional.workloads.ycsb_t:program",

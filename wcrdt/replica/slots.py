@@ -37,7 +37,7 @@ AnyLattice = Lattice[Any, Any]
 Contributions = dict[str, dict[Window, AnyLattice]]
 
 
-class Change(msgspec.Struct, array_like=True, frozen=True):
+class WindowChange(msgspec.Struct, array_like=True, frozen=True):
     """The delta of one window of one windowed CRDT, in the lattice's wire form."""
 
     state: str
@@ -52,7 +52,7 @@ class TrackDelta(msgspec.Struct, array_like=True, frozen=True):
     since: Position
     to: Position
     watermark_ms: int
-    changes: list[Change]
+    changes: list[WindowChange]
     full: bool = False
 
 
@@ -128,7 +128,7 @@ class TrackSlot:
 
     def full_delta(self) -> TrackDelta:
         """The whole track, to fill gaps of others."""
-        changes = [Change(s, w.start_ms, w.end_ms, value.to_wire()) for s, w, value in self.items()]
+        changes = [WindowChange(s, w.start_ms, w.end_ms, value.to_wire()) for s, w, value in self.items()]
         return TrackDelta(self.position, self.position, self.watermark_ms, changes, full=True)
 
     def items(self) -> Iterator[tuple[str, Window, AnyLattice]]:
@@ -139,7 +139,7 @@ class TrackSlot:
                 yield state, window, windows[window]
 
 
-class _Kept(NamedTuple):
+class _KeptWindows(NamedTuple):
     """Where ``OwnTrack.keep`` was called, and each window that was written since as it was then."""
 
     position: Position
@@ -158,7 +158,7 @@ class OwnTrack(TrackSlot):
         self.broadcast_position = start
         self.broadcast_watermark_ms = BEFORE_TIME_MS
         self._changed: dict[tuple[str, Window], AnyLattice | None] = {}
-        self._kept: _Kept | None = None
+        self._kept: _KeptWindows | None = None
         self._measured = (0, 0)  # how many of the changed windows were measured, and how large they were
 
     def insert(self, state: str, window: Window, element: Any, actor: int) -> None:
@@ -194,7 +194,7 @@ class OwnTrack(TrackSlot):
 
     def keep(self) -> None:
         """Be ready to come back to here; costs a copy of each window that is written to from now on."""
-        self._kept = _Kept(self.position, self.watermark_ms, {})
+        self._kept = _KeptWindows(self.position, self.watermark_ms, {})
 
     def forget_kept(self) -> None:
         """The changes since ``keep`` stay."""
@@ -228,7 +228,7 @@ class OwnTrack(TrackSlot):
         for state, window in sorted(self._changed):
             delta = self._changed[state, window]
             value = self.contributions[state][window] if delta is None else delta
-            changes.append(Change(state, window.start_ms, window.end_ms, value.to_wire()))
+            changes.append(WindowChange(state, window.start_ms, window.end_ms, value.to_wire()))
         made = TrackDelta(self.broadcast_position, self.position, self.watermark_ms, changes)
         self.mark_broadcast()
         return made
@@ -265,7 +265,7 @@ class OwnTrack(TrackSlot):
         self.mark_broadcast()
 
 
-def _decode(change: Change, zeros: Mapping[str, AnyLattice]) -> AnyLattice:
+def _decode(change: WindowChange, zeros: Mapping[str, AnyLattice]) -> AnyLattice:
     zero = zeros.get(change.state)
     if zero is None:
         raise DecodeError(f"a delta names the state {change.state!r}, which this job does not have")

@@ -53,7 +53,7 @@ class FleetNode:
         return turned
 
 
-class Fleet:
+class VirtualFleet:
     """Nodes in virtual time, in microseconds; as many state partitions, and request partitions, as nodes."""
 
     def __init__(self, nodes: int, transit_us: float) -> None:
@@ -161,9 +161,9 @@ class Fleet:
 
 
 @contextmanager
-def fleet_of(nodes: int, transit_us: float) -> Iterator[Fleet]:
+def fleet_of(nodes: int, transit_us: float) -> Iterator[VirtualFleet]:
     """One that has settled."""
-    fleet = Fleet(nodes, transit_us)
+    fleet = VirtualFleet(nodes, transit_us)
     try:
         fleet.settle()
         yield fleet

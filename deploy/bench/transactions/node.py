@@ -19,7 +19,7 @@ import msgspec
 from nodes.checkpoints.saver import Saver
 from nodes.log.memory import MemoryLog
 from nodes.sim.store import MemoryCheckpoints
-from nodes.transactions.composition import NodeOptions, Surroundings, composed
+from nodes.transactions.composition import NodeOptions, NodeSurroundings, composed
 from nodes.transactions.job_start import begin
 from nodes.transactions.process import GC_THRESHOLDS
 from nodes.transactions.steps import Clocks, TransactionJob
@@ -160,7 +160,7 @@ class SimulatedNode:
         options = NodeOptions(
             name, number, failure_timeout_ms=100_000, checkpoint_interval_ms=1_000, groups=(nodes, nodes)
         )
-        around = Surroundings(
+        around = NodeSurroundings(
             self.log, MemoryCheckpoints(), Clocks(self.now_ms, self.now_ms), new_saver=self._new_saver
         )
         self.driver = composed(TransactionJob(program, self.topics, nodes, EpochConfig()), options, around)

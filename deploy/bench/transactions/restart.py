@@ -33,7 +33,7 @@ from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.settled import wait_until_settled
 from nodes.transactions.topics import TransactionTopics, create_topics
 from transactional.requests.requests import WireRequest
-from transactional.workloads.contract import Shape
+from transactional.workloads.contract import WorkloadShape
 from transactional.workloads.ycsb_t import workload
 
 SEQUENCERS = 4
@@ -108,7 +108,7 @@ def measured(transactions: int, options: argparse.Namespace) -> dict[str, Any]:
         nodes.start()
         try:
             wait_until_settled(log, topics, (SEQUENCERS, workload.program.partitions), count, LIMIT_S)
-            shape, began_s = Shape(ACCOUNTS, 0.5), time.monotonic()
+            shape, began_s = WorkloadShape(ACCOUNTS, 0.5), time.monotonic()
             ask_and_wait(client, workload.load(shape))
             for first in range(0, transactions, BURST):
                 burst = workload.requests(shape, first, min(BURST, transactions - first))
@@ -134,7 +134,9 @@ def send_each(client: TransactionClient, requests: Sequence[WireRequest]) -> Non
         waits.difference_update(name for name, _ in client.take_all())
 
 
-def restarted(nodes: Nodes, client: TransactionClient, shape: Shape, first: int, backlog: int) -> dict[str, Any]:
+def restarted(
+    nodes: Nodes, client: TransactionClient, shape: WorkloadShape, first: int, backlog: int
+) -> dict[str, Any]:
     """From the start of the new nodes to the first reply."""
     requests = workload.requests(shape, first, backlog + 1)
     began_s = time.monotonic()

@@ -21,14 +21,14 @@ from typing import Any
 
 import numpy as np
 
-from deploy.bench.transactions.fleet import Fleet, fleet_of
+from deploy.bench.transactions.fleet import VirtualFleet, fleet_of
 from deploy.bench.transactions.node import MS
 from nexmark.bench.machine import machine
 from nexmark.pictures import write_files
 from transactional.errors import Aborted
 from transactional.requests.requests import WireRequest
 from transactional.workloads import ycsb_t
-from transactional.workloads.contract import Shape
+from transactional.workloads.contract import WorkloadShape
 
 TOGETHER_US = 5 * MS
 """A client sends so rarely where it has a rate."""
@@ -46,11 +46,11 @@ def measured(
         fleet.send(inserts)
         fleet.answer(inserts)
         counts = [round(rate * seconds) for rate in rates]
-        requests = ycsb_t.workload.requests(Shape(ACCOUNTS, zipf), 0, burst + sum(counts))
-        before = Seen(fleet)
+        requests = ycsb_t.workload.requests(WorkloadShape(ACCOUNTS, zipf), 0, burst + sum(counts))
+        before = FleetWork(fleet)
         fleet.send(requests[:burst])
         fleet.answer(requests[:burst])
-        after, at = Seen(fleet), burst
+        after, at = FleetWork(fleet), burst
         row = {"nodes": nodes, "burst": burst, "transit_ms": transit_ms} | after.since(before, burst)
         row["rates"] = []
         for rate, count in zip(rates, counts, strict=True):
@@ -59,10 +59,10 @@ def measured(
         return row | {"wrong": wrong(fleet, requests), "load": load}
 
 
-class Seen:
+class FleetWork:
     """The work of a fleet up to now."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: VirtualFleet) -> None:
         self.now_us = fleet.now_us
         self.busy_us = [member.busy_us for member in fleet.members]
         self.beside_us = sum(member.beside_us for member in fleet.members)
@@ -71,7 +71,7 @@ class Seen:
         last = [member.last for member in fleet.members if member.last is not None]
         self.reruns, self.epochs = sum(each.reruns for each in last), max(each.epochs for each in last)
 
-    def since(self, before: Seen, count: int) -> dict[str, Any]:
+    def since(self, before: FleetWork, count: int) -> dict[str, Any]:
         """Of ``count`` transactions; turns and bytes are those of a node in an epoch."""
         spent_us = self.now_us - before.now_us
         each_us = [end - begin for begin, end in zip(before.busy_us, self.busy_us, strict=True)]
@@ -89,9 +89,9 @@ class Seen:
         }
 
 
-def _at_rate(fleet: Fleet, requests: Sequence[WireRequest], rate: float) -> dict[str, Any]:
+def _at_rate(fleet: VirtualFleet, requests: Sequence[WireRequest], rate: float) -> dict[str, Any]:
     sent: dict[str, float] = {}
-    per, before = max(1, round(rate * TOGETHER_US / 1e6)), Seen(fleet)
+    per, before = max(1, round(rate * TOGETHER_US / 1e6)), FleetWork(fleet)
     for at in range(0, len(requests), per):
         after_us = at / rate * 1e6
         sent |= {request.id: before.now_us + after_us for request in requests[at : at + per]}
@@ -99,10 +99,12 @@ def _at_rate(fleet: Fleet, requests: Sequence[WireRequest], rate: float) -> dict
     fleet.answer(requests)
     latency = np.array([fleet.answered_us[name] - us for name, us in sent.items()]) / MS
     row = {f"p{share}_ms": round(float(np.percentile(latency, share)), 1) for share in (50, 99)}
-    return {"rate": rate, "seconds": round(len(requests) / rate, 2)} | row | Seen(fleet).since(before, len(requests))
+    return (
+        {"rate": rate, "seconds": round(len(requests) / rate, 2)} | row | FleetWork(fleet).since(before, len(requests))
+    )
 
 
-def wrong(fleet: Fleet, requests: Sequence[WireRequest]) -> int:
+def wrong(fleet: VirtualFleet, requests: Sequence[WireRequest]) -> int:
     """Accounts whose balance is not what the replies make of it."""
     expected = Counter({ycsb_t.account_key(number): ycsb_t.INITIAL_BALANCE for number in range(ACCOUNTS)})
     for request in requests:

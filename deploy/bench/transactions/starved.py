@@ -36,7 +36,7 @@ from nodes.transactions.clients.client import TransactionClient
 from nodes.transactions.control_history import control_history
 from nodes.transactions.settled import wait_until_settled
 from nodes.transactions.topics import create_topics
-from transactional.workloads.contract import Shape
+from transactional.workloads.contract import WorkloadShape
 from transactional.workloads.ycsb_t import workload
 
 if TYPE_CHECKING:
@@ -76,10 +76,10 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
         try:
             units = (SEQUENCERS, workload.program.partitions)
             wait_until_settled(log, topics, units, options.nodes, LIMIT_S)
-            shape = Shape(ACCOUNTS, 0.5)
+            shape = WorkloadShape(ACCOUNTS, 0.5)
             ask_and_wait(client, workload.load(shape))
             pids = [process.pid for process in nodes.processes]
-            run = Run(client, shape, control_history(log, topics, sum(units)), nodes)
+            run = StarvedRun(client, shape, control_history(log, topics, sum(units)), nodes)
             with starved(pids, options.share):
                 run.send(options.seconds, options.rate)
             while_starved = len(run.took_s)
@@ -96,10 +96,10 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
     }  # fmt: skip
 
 
-class Run:
+class StarvedRun:
     """Requests at a rate, their replies, the owners of partitions and the memory of nodes."""
 
-    def __init__(self, client: TransactionClient, shape: Shape, fold: ControlHistory, nodes: Nodes) -> None:
+    def __init__(self, client: TransactionClient, shape: WorkloadShape, fold: ControlHistory, nodes: Nodes) -> None:
         self.sent, self.peak_mb = 0, 0.0
         self.took_s: list[float] = []
         self.moves: Counter[int] = Counter()

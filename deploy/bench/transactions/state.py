@@ -35,7 +35,7 @@ from transactional import Operator, Program
 from transactional.epochs.appends import AppendCalls
 from transactional.epochs.ledger import Ledger
 from transactional.epochs.messages import Forward, Kind, Request, call_message, to_bytes
-from transactional.epochs.pieces import Pieces, travelling
+from transactional.epochs.pieces import RecordPieces, travelling
 from transactional.state.partition import StatePartition
 from transactional.state.restored import restored_state
 from transactional.state.store import Store
@@ -181,7 +181,7 @@ def compression() -> dict[str, float]:
         "bytes of 100 forwarded calls": len(append.value),
         "compressed": len(sent.value),
         "compressing, us": 1000 * cpu_ms(lambda: [travelling([append], 1024) for _ in range(repeats)]) / repeats,
-        "unpacking, us": 1000 * cpu_ms(lambda: [Pieces().take(piece) for _ in range(repeats)]) / repeats,  # type: ignore[arg-type]
+        "unpacking, us": 1000 * cpu_ms(lambda: [RecordPieces().take(piece) for _ in range(repeats)]) / repeats,  # type: ignore[arg-type]
     }
 
 

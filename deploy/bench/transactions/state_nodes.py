@@ -23,9 +23,9 @@ from nodes.transactions.checkpoints.chains import save_file
 from nodes.transactions.job_start import begin
 from nodes.transactions.topics import FIRST_INCARNATION, create_topics
 from transactional.epochs.ledger import Ledger
-from transactional.state.snapshots import FORMAT_VERSION, PartitionState, Snapshot
+from transactional.state.snapshots import FORMAT_VERSION, PartitionState, StateSnapshot
 from transactional.state.values import encode
-from transactional.workloads.contract import Shape
+from transactional.workloads.contract import WorkloadShape
 from transactional.workloads.ycsb_t import INITIAL_BALANCE, account_key, workload
 from wcrdt.replica.slots import WINDOW_START
 
@@ -68,7 +68,7 @@ def _measured(plan: Steady, interval_ms: int) -> dict[str, Any]:
         _load(log, ObjectCheckpoints(checkpoints), plan.keys)
         bench = BenchPlan(
             workload,
-            Shape(plan.keys, 0.5),
+            WorkloadShape(plan.keys, 0.5),
             plan.rate * plan.seconds,
             plan.rate,
             NODES,
@@ -109,7 +109,7 @@ def _load(log: Log, store: ObjectCheckpoints, keys: int) -> None:
     log.append(topics.control, 0, [m.encode(m.Hello(FIRST_INCARNATION, "-", -1, 1))])
     for partition, each in enumerate(rows):
         unit = SEQUENCERS + partition
-        made = Snapshot(PartitionState(FORMAT_VERSION, partition, 0, 0, 0, ledger, [], [], []), each)
+        made = StateSnapshot(PartitionState(FORMAT_VERSION, partition, 0, 0, 0, ledger, [], [], []), each)
         part = save_file(store, f"{program.name}-txn", unit, (0, 0), (), made.encoded())
         claim = m.Claim(FIRST_INCARNATION, "-", unit, 1)  # a checkpoint counts from who has the partition
         report = m.CheckpointSaved(FIRST_INCARNATION, "-", unit, 1, part.name, 0, 0, answered, stage)

@@ -12,7 +12,7 @@ from nodes.cli.options import GivenOptions, JsonOption, new_group, with_log_opti
 from nodes.cli.output import byte_stdout, emit_json, fail, note, table
 
 if TYPE_CHECKING:
-    from nodes.cli.payloads import Record
+    from nodes.cli.payloads import ShownRecord
     from nodes.log import Log
 
 app = new_group("List topics, show their records, append lines of a file.", "holon log ls --log-dir ./holon-log")
@@ -102,14 +102,14 @@ def _chosen(topic: str, partition: int | None, partitions: int) -> list[int]:
     return list(range(partitions)) if partition is None else [partition]
 
 
-def _last(log: Log, topic: str, partition: int, end: int, count: int) -> list[Record]:
+def _last(log: Log, topic: str, partition: int, end: int, count: int) -> list[ShownRecord]:
     """The last ``count`` records before ``end``. Offsets have gaps, so it looks further back until there are enough."""
     from nodes.cli.payloads import records
 
     start, back = log.start_offset(topic, partition), count
     while count:
         offset = first = max(start, end - back)
-        found: list[Record] = []
+        found: list[ShownRecord] = []
         while offset < end:
             chunk = log.read(topic, partition, offset)
             found += [record for record in records(chunk, partition) if record.offset < end]

@@ -47,7 +47,7 @@ def profile(
     declared = job_named(job, settings)
     from nodes.compiled import loading as compiled
     from nodes.profiling.profile import profiled
-    from nodes.profiling.records import FileRecords, Records, TopicRecords
+    from nodes.profiling.records import FileRecords, ProfiledRecords, TopicRecords
     from nodes.profiling.sampling import flame_graph
     from nodes.runtime.log_opening import open_settings_log
     from nodes.streams.io.inputs import use_parts
@@ -55,7 +55,7 @@ def profile(
     if getattr(declared.source.format, "compiled", False):
         compiled.ensure()
 
-    def measure(found: Records) -> None:
+    def measure(found: ProfiledRecords) -> None:
         note(f"processing records for {seconds:g} s of processor time")
         result, sampler = profiled(declared, found, settings.node.batch_max_records, seconds)
         if flamegraph is not None:

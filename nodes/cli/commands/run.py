@@ -21,7 +21,7 @@ from nodes.cli.options import GivenOptions, JsonOption, new_command, with_log_op
 from nodes.cli.output import console, emit_json, note, note_as_it_is
 
 if TYPE_CHECKING:
-    from nodes.fleet.account import RunResult
+    from nodes.fleet.account import RunAccount
     from nodes.fleet.end_of_input import Bounds
     from nodes.fleet.monitor import Monitor
     from nodes.fleet.run import RunOptions
@@ -99,7 +99,7 @@ class _Ran:
     bounded: bool
     started_s: float
 
-    def to_the_end(self, opened: JobRun, continues: bool, no_view: bool) -> RunResult:
+    def to_the_end(self, opened: JobRun, continues: bool, no_view: bool) -> RunAccount:
         """Until the job is done, or a node or somebody has ended it; with ``continues`` until nothing is unread."""
         from nodes.checkpoints.opening import open_checkpoints
         from nodes.fleet.account import RunEnding
@@ -122,9 +122,9 @@ class _Ran:
             if not (continues and result.unread):
                 return result
 
-    def _once(self, opened: JobRun, monitor: Monitor, bounds: Bounds, no_view: bool) -> RunResult:
+    def _once(self, opened: JobRun, monitor: Monitor, bounds: Bounds, no_view: bool) -> RunAccount:
         from nodes.fleet.account import RunEnding, account
-        from nodes.fleet.run import Run
+        from nodes.fleet.run import FleetRun
 
         nodes = self.options.nodes
         if monitor.done:
@@ -134,7 +134,7 @@ class _Ran:
             return result
         _refuse_failed(opened, monitor)
         screen, end = _screen(no_view, self.settings), bounds if self.bounded else None
-        running = Run(self.log, opened, monitor, self.settings, self.options, screen, end)
+        running = FleetRun(self.log, opened, monitor, self.settings, self.options, screen, end)
         ending = running.execute()
         return account(self.log, opened, monitor, nodes, ending, self._wall_s(), running.supervisor.restarts)
 
@@ -162,7 +162,7 @@ def _refuse_failed(opened: JobRun, monitor: Monitor) -> None:
         )
 
 
-def _report(result: RunResult, as_json: bool) -> None:
+def _report(result: RunAccount, as_json: bool) -> None:
     if as_json:
         emit_json(result)
         return
@@ -190,7 +190,7 @@ def _report(result: RunResult, as_json: bool) -> None:
             print(line, flush=True)
 
 
-def _end(result: RunResult, topic: str) -> None:
+def _end(result: RunAccount, topic: str) -> None:
     """The exit code, and why."""
     from nodes.fleet.account import RunEnding
 

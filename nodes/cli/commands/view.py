@@ -26,7 +26,7 @@ RedisOption = Annotated[
 ]
 
 
-class Source(Protocol):
+class ViewSource(Protocol):
     """The states that keep windows."""
 
     def newest(self, count: int) -> list[WindowResults]:
@@ -149,7 +149,7 @@ def _show_log(topic: str, settings: Settings, last: int, follow: bool, as_json: 
 
 
 def _show(
-    source: Source, topic: str, where: str, last: int, follow: bool, as_json: bool, wait: Callable[[], object]
+    source: ViewSource, topic: str, where: str, last: int, follow: bool, as_json: bool, wait: Callable[[], object]
 ) -> None:
     windows = source.newest(last)
     if as_json:

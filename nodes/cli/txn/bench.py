@@ -20,7 +20,7 @@ from nodes.errors import MissingDependency, UnknownName
 if TYPE_CHECKING:
     from nodes.settings.settings import Settings
     from nodes.transactions.bench.run import BenchPlan, BenchRun
-    from transactional.workloads.contract import Workload
+    from transactional.workloads.contract import BenchWorkload
 
 EXAMPLE = "Example: holon txn bench ycsb-t --zipf 0.99 --transactions 40000 --nodes 2 --json"
 KAFKA_WARMUP_S = 10.0
@@ -75,7 +75,7 @@ def bench(
     run this workload before. On Kafka without an address the broker of this machine is used.
     """
     from transactional.workloads.catalogue import WORKLOADS
-    from transactional.workloads.contract import Shape
+    from transactional.workloads.contract import WorkloadShape
 
     chosen = WORKLOADS.get(workload)
     if chosen is None:
@@ -90,7 +90,7 @@ def bench(
         fail(2, f"--kill of all {nodes} nodes leaves nobody to answer; give more --nodes")
     by_spark = spark_judges(workload, validate)
     generated = spark_does(generator, "generator")
-    shape = Shape(chosen.size if size is None else size, zipf, seed, scale, depth, remote)
+    shape = WorkloadShape(chosen.size if size is None else size, zipf, seed, scale, depth, remote)
     with _place(given) as (settings, options):
         from nodes.transactions.bench.run import BenchPlan
 
@@ -138,7 +138,7 @@ def _measured(
     return result | {"validated": not broken, "validator": "plain", "differences": len(broken)}
 
 
-def _judged(settings: Settings, workload: Workload, run: BenchRun) -> dict[str, Any]:
+def _judged(settings: Settings, workload: BenchWorkload, run: BenchRun) -> dict[str, Any]:
     from nodes.checkpoints.opening import open_checkpoints
     from nodes.runtime.log_opening import log_address
     from nodes.transactions.bench.saved_state import write_state

@@ -146,7 +146,7 @@ class Tail:
         return self.records > BUFFER_RECORDS or self.buffered > BUFFER_BYTES
 
 
-class Taken:
+class TakenPieces:
     """Pieces that are given out together, up to a limit; values as ``BinaryColumn`` where ``columns``."""
 
     def __init__(self, max_records: int, max_bytes: int, columns: bool) -> None:

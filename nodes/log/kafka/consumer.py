@@ -11,11 +11,11 @@ from confluent_kafka import TopicPartition as KafkaPartition
 
 from nodes.log.checks import out_of_range
 from nodes.log.contract import FetchedRecords, LogTruncated, TopicPartition
-from nodes.log.kafka.columns import Tail, Taken
+from nodes.log.kafka.columns import Tail, TakenPieces
 from nodes.log.kafka.confluent_reader import Event, Reader
 from nodes.log.kafka.errors import DAMAGED, OUT_OF_RANGE, Connection, is_truncation, reason
 from nodes.log.kafka.retry_policy import Remedy, remedy
-from nodes.log.kafka.topics import Topics
+from nodes.log.kafka.topics import TopicAdmin
 
 END_MAX_AGE_S = 0.005
 """How old the broker's word about the end of a partition may be when an empty chunk is given for it."""
@@ -36,7 +36,7 @@ class Follower:
     def __init__(
         self,
         reader: Reader,
-        topics: Topics,
+        topics: TopicAdmin,
         connection: Connection,
         prefix: str,
         timeout_s: float,
@@ -60,7 +60,7 @@ class Follower:
         """As the contract says; the partition is known to exist."""
         tail = self._tail_at(where, offset)
         tail.drop_before(offset)
-        taken = Taken(max(max_records, 1), max_bytes, self._columns)
+        taken = TakenPieces(max(max_records, 1), max_bytes, self._columns)
         deadline, refreshed = time.monotonic() + self._timeout_s, False
         while not taken.fill(tail):
             if tail.fetched < tail.end:
@@ -84,7 +84,7 @@ class Follower:
                 self._pump(0)
             if not tail.has_some() and tail.problem is None:
                 return FetchedRecords(_NO_NUMBERS, _NO_NUMBERS, [], [], None, max(tail.fetched, offset))
-        taken = Taken(max(max_records, 1), max_bytes, self._columns)
+        taken = TakenPieces(max(max_records, 1), max_bytes, self._columns)
         taken.fill(tail)
         if tail.problem is not None and not taken.offsets and not self._fetches_again(tail):
             self._raise_problem(tail)

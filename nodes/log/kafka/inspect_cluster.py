@@ -22,7 +22,7 @@ _FORBIDDEN = (KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TOPIC_AUTHORIZ
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class ClusterSettings:
     """``defaults``: settings of one broker; ``topics``: those of each topic; empty where they may not be asked for."""
 
     cluster_id: str
@@ -32,7 +32,7 @@ class Cluster:
     topics: Mapping[str, Mapping[str, str]]
 
 
-def inspect_cluster(address: LogAddress, timeout_s: float) -> Cluster:
+def inspect_cluster(address: LogAddress, timeout_s: float) -> ClusterSettings:
     """Ask the cluster. Raises ``LogUnavailable`` where no broker answers within ``timeout_s``."""
     bootstrap = address.bootstrap
     assert bootstrap is not None
@@ -48,7 +48,7 @@ def inspect_cluster(address: LogAddress, timeout_s: float) -> Cluster:
         found = _settings(admin, resources, timeout_s)
     except KafkaException as error:
         raise connection.translated(reason(error), "looking at the cluster") from error
-    return Cluster(
+    return ClusterSettings(
         str(metadata.cluster_id),
         [f"{one.host}:{one.port}" for _, one in sorted(metadata.brokers.items())],
         f"confluent-kafka {confluent_kafka.version()}, librdkafka {confluent_kafka.libversion()[0]}",

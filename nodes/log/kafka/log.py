@@ -34,7 +34,7 @@ from nodes.log.kafka.direct.chosen_sender import ChosenSender
 from nodes.log.kafka.direct.consumer import DirectReader
 from nodes.log.kafka.errors import Connection
 from nodes.log.kafka.producer import Sender
-from nodes.log.kafka.topics import SPREAD_S, Topics
+from nodes.log.kafka.topics import SPREAD_S, TopicAdmin
 from nodes.log.kafka.unacknowledged_writes import Unanswered
 from nodes.log.kafka.unordered_producer import LooseWriter, without_memory
 from nodes.log.own_process import OWN
@@ -80,7 +80,9 @@ class KafkaLog(Log):
         base = client_config.common(bootstrap, properties or {})
         try:
             spread_s = max(SPREAD_S, connect_timeout_s)  # as patient as the opening: a node is more so than a command
-            self._topics = Topics(client_config.admin(base, connection.note), connection, prefix, timeout_s, spread_s)
+            self._topics = TopicAdmin(
+                client_config.admin(base, connection.note), connection, prefix, timeout_s, spread_s
+            )
             self._consuming = client_config.consumer(base, connection.note)
             self._asked: dict[str, Collection[str]] = {}
             reader = ConfluentReader(Consumer(self._consuming), self._asked)

@@ -33,7 +33,7 @@ _REQUEST_S = 5.0
 """A question that no broker answers for so long is asked again, of another one."""
 
 
-class Topics:
+class TopicAdmin:
     """Asks and changes topics. ``prefix`` stands before every name on the broker and is seen by nobody else.
 
     A client of its own: Kafka answers the questions of one connection in their order, so behind a fetch that waits for

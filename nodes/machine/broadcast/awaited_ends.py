@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from holon.program.program import Program
+from holon.program.program import JobProgram
 from holon.tracks.task import PartitionTask
 from nodes.machine.standby.held_results import Awaited
 from wcrdt.replica.replica import Replica
@@ -21,7 +21,7 @@ GATHER_MS = 5
 class AwaitedEnds:
     """Of one partition."""
 
-    def __init__(self, task: PartitionTask, replica: Replica, program: Program) -> None:
+    def __init__(self, task: PartitionTask, replica: Replica, program: JobProgram) -> None:
         self._task = task
         self._replica = replica
         self._program = program

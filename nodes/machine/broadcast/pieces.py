@@ -32,7 +32,7 @@ def cut(incarnation: int, value: bytes, piece_bytes: int = PIECE_BYTES) -> list[
 
 
 @dataclass(slots=True)
-class _Open:
+class _OpenMessage:
     parts: list[bytes] = field(default_factory=list)
     size: int = 0
 
@@ -41,7 +41,7 @@ class Pieces:
     """The pieces read of unfinished messages. Several writers' pieces may be mixed; equal messages are one."""
 
     def __init__(self) -> None:
-        self._open: dict[int, dict[bytes, _Open]] = {}
+        self._open: dict[int, dict[bytes, _OpenMessage]] = {}
         self._done: dict[int, bytes] = {}
 
     @property
@@ -55,7 +55,7 @@ class Pieces:
         if piece.index > 0 and piece.whole not in waiting and self._done.get(partition) == piece.whole:
             return None  # of an equal message by another writer
         if piece.index == 0 and piece.whole not in waiting:
-            waiting[piece.whole] = _Open()
+            waiting[piece.whole] = _OpenMessage()
         found = waiting.get(piece.whole)
         if found is None or piece.index > len(found.parts):
             waiting.pop(piece.whole, None)
@@ -70,7 +70,7 @@ class Pieces:
             raise PieceLost(f"an unfinished message of partition {partition}")
         return None
 
-    def _finished(self, partition: int, piece: m.PieceSent, found: _Open) -> m.SlotSent | m.PunctuationSent:
+    def _finished(self, partition: int, piece: m.PieceSent, found: _OpenMessage) -> m.SlotSent | m.PunctuationSent:
         del self._open[partition][piece.whole]
         value = b"".join(found.parts)
         if _digest(value) != piece.whole:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from holon.job import Job
-from nodes.machine.config import Continued, JobRun
+from nodes.machine.config import ContinuedIncarnation, JobRun
 from nodes.machine.durable import KEPT_CHECKPOINTS
 from nodes.machine.events import CheckpointLoaded
 from nodes.machine.ownership.ownership import Ownership
@@ -61,7 +61,7 @@ def usable(job: Job, delta: SlotDelta, runners: dict[int, Runner], replica: Repl
     return own is None or own.is_loading or delta.punctuations - len(delta.recent) <= own.task.punctuations
 
 
-def taken_over(run: JobRun, loaded: CheckpointLoaded) -> Continued | None:
+def taken_over(run: JobRun, loaded: CheckpointLoaded) -> ContinuedIncarnation | None:
     """If the checkpoint is that of the incarnation before: what this one began with.
 
     Raises ``DecodeError`` where that one is needed and cannot be had: before it, this incarnation has no input.

@@ -20,7 +20,7 @@ import msgspec
 from nodes.checkpoints.file_names import is_merged_name, is_name_of
 from nodes.machine import facts as f
 from nodes.machine import messages as m
-from nodes.machine.control_state import NO_INCARNATION, ControlState, PartitionState
+from nodes.machine.control_state import NO_INCARNATION, ControlledPartition, ControlState
 from nodes.machine.durable import KEPT_CHECKPOINTS, Durable, reaches
 from nodes.machine.facts import Fact
 from wcrdt.replica.slots import Position
@@ -69,7 +69,7 @@ class Ownership:
         self._commands: dict[str, None] = {}  # ids, the newest last
         self._stopping: set[str] = set()
         self._merged: list[m.MergedSaved] = []  # oldest first
-        self._partitions = [PartitionState() for _ in range(partitions)]
+        self._partitions = [ControlledPartition() for _ in range(partitions)]
         self._durable = Durable()
 
     # --- as one value -------------------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ class Ownership:
                 del self._commands[next(iter(self._commands))]
         if command.name == RETRY:
             self.retries += 1
-            return [f.RetryAsked(self.retries)]
+            return [f.RetryRequested(self.retries)]
         if command.name in (CODE, CODE_BESIDE):
             before = self.codes if command.name == CODE_BESIDE else []
             self.codes = [*(each for each in before if each != command.argument), command.argument][-KEPT_CODES:]
@@ -268,7 +268,7 @@ class Ownership:
             return []
         self._stopping = set(self._members)
         self.changes += 1
-        return [f.StopAsked(tuple(sorted(self._stopping)))]
+        return [f.FleetStopRequested(tuple(sorted(self._stopping)))]
 
     # --- what follows from the records read so far --------------------------------------------------------------
 

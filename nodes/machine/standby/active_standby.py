@@ -23,7 +23,7 @@ LONGEST = 30
 REMEMBERED_PLACES = 1000
 
 
-class Pace:
+class ResultPace:
     """How long the others' results usually come after one's own: on a busy machine longer than on a quiet one."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Pace:
 class ActiveStandby:
     """``window_ms``: whoever is behind by less keeps pace. Times are the standby's running time."""
 
-    def __init__(self, window_ms: int, pace: Pace) -> None:
+    def __init__(self, window_ms: int, pace: ResultPace) -> None:
         self.window_ms = window_ms
         self.pace = pace
         self.active = False

@@ -13,14 +13,14 @@ from itertools import starmap, zip_longest
 
 from holon.job import UNSTABLE
 from holon.outputs.identity import NOTHING_SEEN, Ascent, LastSeen, place_of
-from holon.outputs.runs import Run
+from holon.outputs.runs import OutputRun
 from nodes.machine.events import OutputPartition
-from nodes.machine.standby.active_standby import ActiveStandby, Pace
+from nodes.machine.standby.active_standby import ActiveStandby, ResultPace
 from wcrdt.replica.replica import SlotDelta
 from wcrdt.replica.slots import RECORD_START, Position
 from wcrdt.windows.assigners import BEFORE_TIME_MS
 
-Taken = dict[OutputPartition, Run]
+Taken = dict[OutputPartition, OutputRun]
 DeltaPlace = tuple[Position, tuple[int, ...]]
 """Where a delta brings the record track, and through which end each stage."""
 
@@ -61,7 +61,7 @@ class Awaited:
 @dataclass(slots=True)
 class _HeldRun:
     made_ms: int
-    run: Run
+    run: OutputRun
     places: list[LastSeen]
 
 
@@ -71,7 +71,7 @@ class HeldOutputs:
     ``ends``: up to where each of them was read.
     """
 
-    def __init__(self, window_ms: int, pace: Pace) -> None:
+    def __init__(self, window_ms: int, pace: ResultPace) -> None:
         self.active_standby = ActiveStandby(window_ms, pace)
         self.seen: dict[OutputPartition, dict[int, LastSeen]] = {}
         self.ends: dict[OutputPartition, int] = {}
@@ -141,7 +141,7 @@ class HeldOutputs:
             runs = self._runs[to, track]
             if not runs:
                 continue
-            into = taken.setdefault(to, Run())
+            into = taken.setdefault(to, OutputRun())
             for held in runs:
                 into.extend(held.run.values, held.run.headers, held.run.keys)
                 self.active_standby.published((to, track), held.places[-1], held.made_ms)
@@ -161,7 +161,7 @@ class _HeldDelta:
 class HeldDeltas:
     """Deltas of one partition, in order."""
 
-    def __init__(self, window_ms: int, pace: Pace) -> None:
+    def __init__(self, window_ms: int, pace: ResultPace) -> None:
         self.active_standby = ActiveStandby(window_ms, pace)
         self._held: deque[_HeldDelta] = deque()
         self._own: deque[DeltaPlace] = deque()  # written, and not read back
@@ -210,14 +210,14 @@ class HeldDeltas:
         return taken
 
 
-def _by_track(run: Run, seen: dict[int, LastSeen], now_ms: int) -> dict[int, _HeldRun]:
+def _by_track(run: OutputRun, seen: dict[int, LastSeen], now_ms: int) -> dict[int, _HeldRun]:
     """A run's results by track, without those that were seen."""
     parts: dict[int, _HeldRun] = {}
     for value, header, key in zip(run.values, run.headers, run.keys, strict=True):
         track, place = place_of(header)
         if place <= seen.get(track, NOTHING_SEEN):
             continue
-        part = parts.setdefault(track, _HeldRun(now_ms, Run(), []))
+        part = parts.setdefault(track, _HeldRun(now_ms, OutputRun(), []))
         part.places.append(place)
         part.run.add(value, header, key)
     return parts

@@ -15,9 +15,9 @@ from nodes.machine.broadcast import window_retention as keeping
 from nodes.machine.ownership.succession import Succession
 from nodes.machine.partitions import Partitions
 from nodes.machine.runner import Runner
-from nodes.machine.standby.active_standby import Pace
+from nodes.machine.standby.active_standby import ResultPace
 from nodes.machine.standby.held_results import Logged
-from nodes.machine.standby.standby import Patience, Standby
+from nodes.machine.standby.standby import PartitionStandby, Patience
 from wcrdt.replica.replica import SlotDelta
 from wcrdt.windows.assigners import END_OF_TIME_MS
 
@@ -41,7 +41,7 @@ class Replicas:
         self._succession = Succession(work.config.node, [len(work.replica.slots)], work.config.replicas)
         self._unfit: dict[int, str | None] = {}
         self._keys = 0
-        self._pace = Pace()
+        self._pace = ResultPace()
         self._followed_ms: int | None = None
 
     def passed(self, passed_ms: int) -> None:
@@ -81,10 +81,10 @@ class Replicas:
     def _patience(self, rank: int) -> Patience:
         return Patience.of(self.config.standby_after_ms, self.work.broadcast_interval_ms, rank)
 
-    def _new(self, rank: int) -> Standby:
-        return Standby(self._patience(rank), rank, self._pace)
+    def _new(self, rank: int) -> PartitionStandby:
+        return PartitionStandby(self._patience(rank), rank, self._pace)
 
-    def another(self, standby: Standby) -> Standby:
+    def another(self, standby: PartitionStandby) -> PartitionStandby:
         """One that begins anew in the place of this one."""
         return self._new(standby.rank)
 
@@ -93,7 +93,7 @@ class Replicas:
         """How many standbys here have no backlog."""
         return sum(standby.free for _, standby in self._standbys())
 
-    def _standbys(self) -> list[tuple[Runner, Standby]]:
+    def _standbys(self) -> list[tuple[Runner, PartitionStandby]]:
         running = self.work.running() if self.config.replicas > 1 else []
         return [(runner, runner.standby) for runner in running if runner.standby is not None]
 
@@ -243,7 +243,7 @@ class Replicas:
         if runner.is_running and not runner.idle_allowed and runner.task.position > known:
             self.work.slot_recovery.take_own(runner)
 
-    def flush(self, runner: Runner, standby: Standby) -> None:
+    def flush(self, runner: Runner, standby: PartitionStandby) -> None:
         """Hold back what is new; publish what is held if the owner was late."""
         work, now = self.work, self.running_ms
         for final in runner.final_outputs():

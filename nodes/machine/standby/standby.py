@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nodes.machine.standby.active_standby import Pace
+from nodes.machine.standby.active_standby import ResultPace
 from nodes.machine.standby.held_results import HeldDeltas, HeldOutputs, Logged
 
 PROBE_RECORDS = 2000
@@ -37,13 +37,13 @@ class Patience:
         return cls(results, 2 * broadcast_interval_ms + results)
 
 
-class Standby:
+class PartitionStandby:
     """The part that makes a runner a standby.
 
     ``free``: it reads input as it comes; else it follows the claim holder.
     """
 
-    def __init__(self, patience: Patience, rank: int, pace: Pace) -> None:
+    def __init__(self, patience: Patience, rank: int, pace: ResultPace) -> None:
         self.rank = rank
         self.patience = patience
         self.pace = pace

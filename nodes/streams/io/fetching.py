@@ -17,7 +17,7 @@ from nodes.streams.io.joining import Joining
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class CheckpointWish:
     """The first intact one of ``kept``, for the slots of ``partitions``.
 
     ``rewound``, ``whole``: as in ``MergedLoaded``; ``beyond``: of use only if it was made behind this offset.
@@ -34,7 +34,7 @@ class Wish:
 class Fetched:
     """The outcome of a request; None: no checkpoint of it is intact."""
 
-    wish: Wish
+    wish: CheckpointWish
     found: e.MergedLoaded | None
 
 
@@ -45,7 +45,7 @@ class Fetching:
         self.joining = joining
         self._start = start
         self._all = tuple(range(joining.run.partitions))
-        self._wishes: dict[int, Wish] = {}
+        self._wishes: dict[int, CheckpointWish] = {}
 
     @property
     def awaited(self) -> list[int]:
@@ -67,7 +67,7 @@ class Fetching:
         Raises ``FellBehind``, as all that follow, if there is neither checkpoint nor start.
         """
         kept = self.joining.ownership.merged()
-        return self._fetch(Wish(self._all, tuple(kept))) if kept else None
+        return self._fetch(CheckpointWish(self._all, tuple(kept))) if kept else None
 
     def rewind(self, partition: int | None, beyond: int = -1) -> e.MergedLoaded | None:
         """The replacement of the beginning of the broadcast, where that is gone; None as above.
@@ -81,7 +81,7 @@ class Fetching:
         if self.joining.has_start(partitions):
             return None
         kept = tuple(self.joining.ownership.merged()[::-1])
-        return self._fetch(Wish(partitions, kept, True, partition is None, beyond))
+        return self._fetch(CheckpointWish(partitions, kept, True, partition is None, beyond))
 
     def again(self, partition: int, offset: int) -> e.MergedLoaded | None:
         """Where the records from ``offset`` on were deleted: the slot as it was after them.
@@ -90,12 +90,12 @@ class Fetching:
         """
         return self.rewind(partition, beyond=offset)
 
-    def _fetch(self, wish: Wish) -> e.MergedLoaded | None:
+    def _fetch(self, wish: CheckpointWish) -> e.MergedLoaded | None:
         self._wishes.update(dict.fromkeys(wish.partitions, wish))
         fetched = self._start(partial(self._load, wish))
         return None if fetched is None else self.arrived(fetched)
 
-    def _load(self, wish: Wish) -> Fetched:
+    def _load(self, wish: CheckpointWish) -> Fetched:
         return Fetched(wish, self.joining.first_intact(wish.kept))
 
     def arrived(self, fetched: Fetched) -> e.MergedLoaded | None:
@@ -113,7 +113,7 @@ class Fetching:
             return None
         return e.MergedLoaded([found.slots[p] for p in wish.partitions], found.offsets, True, wish.whole)
 
-    def _without(self, wish: Wish) -> e.MergedLoaded | None:
+    def _without(self, wish: CheckpointWish) -> e.MergedLoaded | None:
         """Another one may have been saved meanwhile, and those of the wish deleted."""
         tried, kept = {saved.name for saved in wish.kept}, tuple(self.joining.ownership.merged())
         if any(saved.name not in tried for saved in kept):
@@ -124,4 +124,4 @@ class Fetching:
         return None
 
 
-__all__ = ["Fetched", "Fetching", "Wish"]
+__all__ = ["CheckpointWish", "Fetched", "Fetching"]

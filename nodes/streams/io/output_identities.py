@@ -19,16 +19,16 @@ FOLLOW_BATCH = 10_000
 
 
 @dataclass(slots=True)
-class Read:
+class IdentitiesRead:
     """``at_end``: no output partition has more."""
 
     followed: list[Followed] = field(default_factory=list)
     at_end: bool = True
 
 
-def follow(log: Log, topics: Topics, run: JobRun, places: Mapping[OutputPartition, int]) -> Read:
+def follow(log: Log, topics: Topics, run: JobRun, places: Mapping[OutputPartition, int]) -> IdentitiesRead:
     """Look once at each of these output partitions, from these offsets on."""
-    read = Read()
+    read = IdentitiesRead()
     for to, start in places.items():
         topic, partition = topics.outputs[to[0]], to[1]
         try:

@@ -12,7 +12,7 @@ from nodes.log.contract import FetchedRecords
 from nodes.transactions.bench.prepared import each_chunk
 from nodes.transactions.topics import TransactionTopics
 from transactional.epochs.ledger import Ledger
-from transactional.epochs.messages import BadMessage, reply_message
+from transactional.epochs.messages import BadRecord, reply_message
 from transactional.operators import Program
 from transactional.requests.requests import WireRequest
 
@@ -64,7 +64,7 @@ class Replied:
         for value, time_ms in zip(chunk.values, chunk.timestamps_ms.tolist(), strict=True):
             try:
                 record = reply_message(value)
-            except BadMessage:
+            except BadRecord:
                 continue
             for n, reply in enumerate(record.replies, record.first):
                 if (record.epoch, n) <= self._last:

@@ -16,7 +16,7 @@ from nodes.log import Log, LogAddress, open_log
 from nodes.log.contract import FetchedRecords
 from transactional.requests.requests import WireRequest, request_record
 from transactional.workloads.catalogue import WORKLOADS
-from transactional.workloads.contract import Shape
+from transactional.workloads.contract import WorkloadShape
 
 BATCH = 5_000
 _decoder = msgspec.json.Decoder(WireRequest)
@@ -27,7 +27,7 @@ class Prepared:
     """The first ``count`` requests of a workload, as they stand on ``topic``."""
 
     workload: str
-    shape: Shape
+    shape: WorkloadShape
     count: int
     topic: str
     partitions: int = 4

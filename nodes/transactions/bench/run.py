@@ -24,7 +24,7 @@ from nodes.transactions.settled import wait_until_settled
 from nodes.transactions.topics import create_topics
 from transactional.errors import Aborted
 from transactional.requests.requests import WireRequest
-from transactional.workloads.contract import History, Shape, Workload, unexpected
+from transactional.workloads.contract import BenchWorkload, RequestHistory, WorkloadShape, unexpected
 
 ANSWER_S = 120.0
 GATHER_S = 0.004
@@ -41,8 +41,8 @@ class BenchPlan:
     all that the requests have made. ``loaded``: the state is there already, and its invariants are not asked for.
     """
 
-    workload: Workload
-    shape: Shape
+    workload: BenchWorkload
+    shape: WorkloadShape
     transactions: int
     rate: float | None
     nodes: int
@@ -103,9 +103,9 @@ def run_bench(log: Log, plan: BenchPlan, requests: Sequence[WireRequest] | None 
     return BenchRun({**figures, "invariants": not wrong, "violations": wrong[:VIOLATIONS_SHOWN]}, checkpoints)
 
 
-def _warmed(client: TransactionClient, plan: BenchPlan) -> History:
+def _warmed(client: TransactionClient, plan: BenchPlan) -> RequestHistory:
     """Requests with the numbers after those that are measured, at the same rate, or in bursts of as many."""
-    whole, first = History(), plan.transactions
+    whole, first = RequestHistory(), plan.transactions
     if plan.rate is not None:
         count = round(plan.rate * plan.warmup_s)
         return _ask(client, plan.workload.requests(plan.shape, first, count), plan.rate, [], ()) if count else whole
@@ -119,7 +119,7 @@ def _warmed(client: TransactionClient, plan: BenchPlan) -> History:
     return whole
 
 
-def _add(whole: History, part: History) -> None:
+def _add(whole: RequestHistory, part: RequestHistory) -> None:
     whole.requests += part.requests
     whole.outcomes |= part.outcomes
     whole.sent |= part.sent
@@ -127,7 +127,7 @@ def _add(whole: History, part: History) -> None:
     whole.answered |= part.answered
 
 
-def ask_and_wait(client: TransactionClient, requests: Sequence[WireRequest]) -> History:
+def ask_and_wait(client: TransactionClient, requests: Sequence[WireRequest]) -> RequestHistory:
     """All at once. Raises ``RunFailed`` if replies stay out."""
     return _ask(client, requests, None, [], ())
 
@@ -138,9 +138,9 @@ def _ask(
     rate: float | None,
     processes: Sequence[subprocess.Popen[bytes]],
     kills: Sequence[tuple[int, float]],
-) -> History:
+) -> RequestHistory:
     """Send all, at ``rate`` a second or at once, and wait for all replies."""
-    asked, waiting, pending = History(list(requests)), list(kills), 0
+    asked, waiting, pending = RequestHistory(list(requests)), list(kills), 0
     start = last = send_at = time.monotonic()
     while len(asked.answered) < len(requests):
         now = time.monotonic()
@@ -166,7 +166,7 @@ def _ask(
     return asked
 
 
-def _figures(plan: BenchPlan, asked: History, cpu_s: float) -> dict[str, object]:
+def _figures(plan: BenchPlan, asked: RequestHistory, cpu_s: float) -> dict[str, object]:
     count = len(asked.answered)
     times = sorted(asked.answered.values())
     gaps = [later - sooner for sooner, later in pairwise(times)]

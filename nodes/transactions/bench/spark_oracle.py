@@ -20,7 +20,7 @@ from nodes.spark.session import spark_session
 from nodes.spark.source import needed_jars, read_topic
 from nodes.transactions.bench.spark_sql import ANSWERED, KNOWN
 from nodes.transactions.topics import TransactionTopics
-from transactional.epochs.messages import BadMessage, reply_message
+from transactional.epochs.messages import BadRecord, reply_message
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -125,7 +125,7 @@ def _replies(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for each in batch.to_pylist():
             try:
                 record = reply_message(each["value"])
-            except BadMessage:
+            except BadRecord:
                 continue
             for n, reply in enumerate(record.replies, record.first):
                 result = None if reply.result is None else json.dumps(reply.outcome, default=str)

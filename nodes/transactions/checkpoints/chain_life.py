@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from typing import NamedTuple
 
-from nodes.transactions.checkpoints.chains import Part
+from nodes.transactions.checkpoints.chains import FileReference
 
 
-class Stage(Enum):
+class CheckpointStage(Enum):
     """Where the next checkpoint is."""
 
     IDLE = auto()
@@ -26,7 +26,7 @@ class Stage(Enum):
     """It was handed over."""
 
 
-class Event(Enum):
+class CheckpointEvent(Enum):
     """The events of a chain."""
 
     DUE = auto()
@@ -69,53 +69,53 @@ class Effect(Enum):
     """It is no checkpoint."""
 
 
-class State(NamedTuple):
+class ChainState(NamedTuple):
     """``is_sound`` False: nothing may rest upon the chain, so the next checkpoint has to hold all."""
 
-    stage: Stage
+    stage: CheckpointStage
     is_sound: bool
 
 
-IDLE, WANTED, HELD, SAVING = (State(stage, True) for stage in Stage)
-BAD_IDLE, BAD_WANTED, BAD_HELD, BAD_SAVING = (State(stage, False) for stage in Stage)
+IDLE, WANTED, HELD, SAVING = (ChainState(stage, True) for stage in CheckpointStage)
+BAD_IDLE, BAD_WANTED, BAD_HELD, BAD_SAVING = (ChainState(stage, False) for stage in CheckpointStage)
 
-TRANSITIONS: Mapping[tuple[State, Event], tuple[State, Effect]] = {
-    (IDLE, Event.LOOKED): (IDLE, Effect.NOTHING),
-    (IDLE, Event.DUE): (WANTED, Effect.ASK),
-    (IDLE, Event.DAMAGED): (BAD_IDLE, Effect.NOTHING),
-    (BAD_IDLE, Event.LOOKED): (BAD_WANTED, Effect.ASK_WHOLE),
-    (BAD_IDLE, Event.DUE): (BAD_WANTED, Effect.ASK_WHOLE),
-    (BAD_IDLE, Event.DAMAGED): (BAD_IDLE, Effect.NOTHING),
-    (WANTED, Event.LOOKED): (WANTED, Effect.NOTHING),
-    (WANTED, Event.DUE): (WANTED, Effect.NOTHING),
-    (WANTED, Event.WHOLE): (HELD, Effect.BEGIN_ANEW),
-    (WANTED, Event.CONTINUES): (HELD, Effect.HOLD),
-    (WANTED, Event.STRAY): (BAD_IDLE, Effect.DROP),
-    (WANTED, Event.DAMAGED): (BAD_WANTED, Effect.NOTHING),
-    (BAD_WANTED, Event.LOOKED): (BAD_WANTED, Effect.NOTHING),
-    (BAD_WANTED, Event.DUE): (BAD_WANTED, Effect.NOTHING),
-    (BAD_WANTED, Event.WHOLE): (HELD, Effect.BEGIN_ANEW),
-    (BAD_WANTED, Event.CONTINUES): (BAD_IDLE, Effect.DROP),
-    (BAD_WANTED, Event.STRAY): (BAD_IDLE, Effect.DROP),
-    (BAD_WANTED, Event.DAMAGED): (BAD_WANTED, Effect.NOTHING),
-    (HELD, Event.LOOKED): (HELD, Effect.NOTHING),
-    (HELD, Event.DUE): (HELD, Effect.NOTHING),
-    (HELD, Event.ACKNOWLEDGED): (SAVING, Effect.HAND_OVER),
-    (HELD, Event.DAMAGED): (BAD_HELD, Effect.NOTHING),
-    (BAD_HELD, Event.LOOKED): (BAD_HELD, Effect.NOTHING),
-    (BAD_HELD, Event.DUE): (BAD_HELD, Effect.NOTHING),
-    (BAD_HELD, Event.ACKNOWLEDGED): (BAD_IDLE, Effect.DROP),
-    (BAD_HELD, Event.DAMAGED): (BAD_HELD, Effect.NOTHING),
-    (SAVING, Event.LOOKED): (SAVING, Effect.NOTHING),
-    (SAVING, Event.DUE): (SAVING, Effect.NOTHING),
-    (SAVING, Event.SAVED): (IDLE, Effect.ADD),
-    (SAVING, Event.LOST): (BAD_IDLE, Effect.DROP),
-    (SAVING, Event.DAMAGED): (BAD_SAVING, Effect.NOTHING),
-    (BAD_SAVING, Event.LOOKED): (BAD_SAVING, Effect.NOTHING),
-    (BAD_SAVING, Event.DUE): (BAD_SAVING, Effect.NOTHING),
-    (BAD_SAVING, Event.SAVED): (BAD_IDLE, Effect.DROP),
-    (BAD_SAVING, Event.LOST): (BAD_IDLE, Effect.DROP),
-    (BAD_SAVING, Event.DAMAGED): (BAD_SAVING, Effect.NOTHING),
+TRANSITIONS: Mapping[tuple[ChainState, CheckpointEvent], tuple[ChainState, Effect]] = {
+    (IDLE, CheckpointEvent.LOOKED): (IDLE, Effect.NOTHING),
+    (IDLE, CheckpointEvent.DUE): (WANTED, Effect.ASK),
+    (IDLE, CheckpointEvent.DAMAGED): (BAD_IDLE, Effect.NOTHING),
+    (BAD_IDLE, CheckpointEvent.LOOKED): (BAD_WANTED, Effect.ASK_WHOLE),
+    (BAD_IDLE, CheckpointEvent.DUE): (BAD_WANTED, Effect.ASK_WHOLE),
+    (BAD_IDLE, CheckpointEvent.DAMAGED): (BAD_IDLE, Effect.NOTHING),
+    (WANTED, CheckpointEvent.LOOKED): (WANTED, Effect.NOTHING),
+    (WANTED, CheckpointEvent.DUE): (WANTED, Effect.NOTHING),
+    (WANTED, CheckpointEvent.WHOLE): (HELD, Effect.BEGIN_ANEW),
+    (WANTED, CheckpointEvent.CONTINUES): (HELD, Effect.HOLD),
+    (WANTED, CheckpointEvent.STRAY): (BAD_IDLE, Effect.DROP),
+    (WANTED, CheckpointEvent.DAMAGED): (BAD_WANTED, Effect.NOTHING),
+    (BAD_WANTED, CheckpointEvent.LOOKED): (BAD_WANTED, Effect.NOTHING),
+    (BAD_WANTED, CheckpointEvent.DUE): (BAD_WANTED, Effect.NOTHING),
+    (BAD_WANTED, CheckpointEvent.WHOLE): (HELD, Effect.BEGIN_ANEW),
+    (BAD_WANTED, CheckpointEvent.CONTINUES): (BAD_IDLE, Effect.DROP),
+    (BAD_WANTED, CheckpointEvent.STRAY): (BAD_IDLE, Effect.DROP),
+    (BAD_WANTED, CheckpointEvent.DAMAGED): (BAD_WANTED, Effect.NOTHING),
+    (HELD, CheckpointEvent.LOOKED): (HELD, Effect.NOTHING),
+    (HELD, CheckpointEvent.DUE): (HELD, Effect.NOTHING),
+    (HELD, CheckpointEvent.ACKNOWLEDGED): (SAVING, Effect.HAND_OVER),
+    (HELD, CheckpointEvent.DAMAGED): (BAD_HELD, Effect.NOTHING),
+    (BAD_HELD, CheckpointEvent.LOOKED): (BAD_HELD, Effect.NOTHING),
+    (BAD_HELD, CheckpointEvent.DUE): (BAD_HELD, Effect.NOTHING),
+    (BAD_HELD, CheckpointEvent.ACKNOWLEDGED): (BAD_IDLE, Effect.DROP),
+    (BAD_HELD, CheckpointEvent.DAMAGED): (BAD_HELD, Effect.NOTHING),
+    (SAVING, CheckpointEvent.LOOKED): (SAVING, Effect.NOTHING),
+    (SAVING, CheckpointEvent.DUE): (SAVING, Effect.NOTHING),
+    (SAVING, CheckpointEvent.SAVED): (IDLE, Effect.ADD),
+    (SAVING, CheckpointEvent.LOST): (BAD_IDLE, Effect.DROP),
+    (SAVING, CheckpointEvent.DAMAGED): (BAD_SAVING, Effect.NOTHING),
+    (BAD_SAVING, CheckpointEvent.LOOKED): (BAD_SAVING, Effect.NOTHING),
+    (BAD_SAVING, CheckpointEvent.DUE): (BAD_SAVING, Effect.NOTHING),
+    (BAD_SAVING, CheckpointEvent.SAVED): (BAD_IDLE, Effect.DROP),
+    (BAD_SAVING, CheckpointEvent.LOST): (BAD_IDLE, Effect.DROP),
+    (BAD_SAVING, CheckpointEvent.DAMAGED): (BAD_SAVING, Effect.NOTHING),
 }
 
 
@@ -123,30 +123,30 @@ class Unexpected(AssertionError):
     """An event that cannot happen in this state: the chain is not to be gone on with."""
 
 
-class ChainLife:
+class ChainLifecycle:
     """``chain``: what the next checkpoint rests upon, up to the end of epoch ``end``; None: it is empty.
 
     ``is_sound`` False: the next one has to hold all. Beside the states, some files of the chain may be merged in any.
     """
 
-    def __init__(self, chain: Sequence[Part] = (), end: int | None = None, *, is_sound: bool = True) -> None:
-        self.state = State(Stage.IDLE, is_sound)
+    def __init__(self, chain: Sequence[FileReference] = (), end: int | None = None, *, is_sound: bool = True) -> None:
+        self.state = ChainState(CheckpointStage.IDLE, is_sound)
         self.chain = tuple(chain)
-        self.merging: tuple[Part, ...] = ()
+        self.merging: tuple[FileReference, ...] = ()
         self._end = end
         self._next_end: int | None = None
 
     @property
     def is_idle(self) -> bool:
         """Whether no checkpoint is on its way."""
-        return self.state.stage is Stage.IDLE
+        return self.state.stage is CheckpointStage.IDLE
 
     @property
     def is_wanted(self) -> bool:
         """Whether the partition was asked for a snapshot that it has not given yet."""
-        return self.state.stage is Stage.WANTED
+        return self.state.stage is CheckpointStage.WANTED
 
-    def happens(self, event: Event) -> Effect:
+    def happens(self, event: CheckpointEvent) -> Effect:
         """The effects. Raises ``Unexpected``."""
         found = TRANSITIONS.get((self.state, event))
         if found is None:
@@ -158,25 +158,25 @@ class ChainLife:
 
     def made(self, epoch: int, since: int | None) -> Effect:
         """The partition's snapshot is there; ``since``: what it continues."""
-        event = Event.STRAY if since != self._end else Event.CONTINUES
-        effect = self.happens(Event.WHOLE if since is None else event)
+        event = CheckpointEvent.STRAY if since != self._end else CheckpointEvent.CONTINUES
+        effect = self.happens(CheckpointEvent.WHOLE if since is None else event)
         if effect is not Effect.DROP:
             self._next_end = epoch
         return effect
 
-    def saved(self, part: Part | None) -> Effect:
+    def saved(self, part: FileReference | None) -> Effect:
         """None: what it rests upon is gone."""
-        effect = self.happens(Event.LOST if part is None else Event.SAVED)
+        effect = self.happens(CheckpointEvent.LOST if part is None else CheckpointEvent.SAVED)
         if effect is Effect.ADD and part is not None:
             self.chain, self._end = (*self.chain, part), self._next_end
         return effect
 
-    def merges(self, parts: Sequence[Part]) -> None:
+    def merges(self, parts: Sequence[FileReference]) -> None:
         """Files of the chain are being merged."""
         assert not self.merging, "one merge at a time"
         self.merging = tuple(parts)
 
-    def merged(self, made: Sequence[Part] | None, *, damaged: bool) -> None:
+    def merged(self, made: Sequence[FileReference] | None, *, damaged: bool) -> None:
         """They became these; None: nothing came of it, and ``damaged``: one of them is bad."""
         parts, self.merging = self.merging, ()
         at = self.chain.index(parts[0]) if parts[0] in self.chain else None
@@ -185,4 +185,4 @@ class ChainLife:
         if made is not None:
             self.chain = (*self.chain[:at], *made, *self.chain[at + len(parts) :])
         elif damaged:
-            self.happens(Event.DAMAGED)
+            self.happens(CheckpointEvent.DAMAGED)

@@ -35,7 +35,7 @@ SEGMENT_BYTES = 8 << 20
 _ROW_BYTES = 16
 
 
-class Part(msgspec.Struct, array_like=True, frozen=True):
+class FileReference(msgspec.Struct, array_like=True, frozen=True):
     """One file. ``follows``: its keys come behind those of the file before it, with which it was made."""
 
     name: str
@@ -47,20 +47,25 @@ class ChainFile(msgspec.Struct, array_like=True, frozen=True):
     """The contents of a file: ``rests_on``, from the oldest on, and the bytes of a ``PartitionState``."""
 
     version: int
-    rests_on: list[Part]
+    rests_on: list[FileReference]
     state: bytes
 
 
 def save_file(
-    store: CheckpointStore, job: str, unit: int, position: tuple[int, int], rests_on: Sequence[Part], state: bytes
-) -> Part:
+    store: CheckpointStore,
+    job: str,
+    unit: int,
+    position: tuple[int, int],
+    rests_on: Sequence[FileReference],
+    state: bytes,
+) -> FileReference:
     """Save one file; ``position`` is its epoch, and 0 or the number of a merged file. Raises as ``save`` does."""
     data = encode(ChainFile(CHAIN_VERSION, list(rests_on), state))
     key = CheckpointKey(job, FIRST_INCARNATION, unit, position, WINDOW_START)
-    return Part(store.save(key, data), len(data))
+    return FileReference(store.save(key, data), len(data))
 
 
-def load_file(store: CheckpointStore, name: str) -> tuple[list[Part], PartitionState]:
+def load_file(store: CheckpointStore, name: str) -> tuple[list[FileReference], PartitionState]:
     """Raises as ``load`` does; what is none of ours is ``CheckpointDamaged``."""
     try:
         found = _file(store, name)
@@ -69,7 +74,7 @@ def load_file(store: CheckpointStore, name: str) -> tuple[list[Part], PartitionS
         raise CheckpointDamaged(f"checkpoint {name} holds {error}") from None
 
 
-def rests_on(store: CheckpointStore, name: str) -> list[Part]:
+def rests_on(store: CheckpointStore, name: str) -> list[FileReference]:
     """The files that a file depends on. Raises as ``load_file``."""
     try:
         return _file(store, name).rests_on
@@ -89,7 +94,7 @@ class ChainBroken(CheckpointDamaged):
 
 
 def states(
-    store: CheckpointStore, parts: Iterable[Part], newest: tuple[str, PartitionState] | None = None
+    store: CheckpointStore, parts: Iterable[FileReference], newest: tuple[str, PartitionState] | None = None
 ) -> Iterator[PartitionState]:
     """Of a chain from its first file on, one after the other; ``newest``: what rests upon them, and is only checked.
 
@@ -114,9 +119,9 @@ def _follow(continuity: Continuity, name: str, state: PartitionState) -> None:
 # --- merging ----------------------------------------------------------------------------------------------------------
 
 
-def runs_of(chain: Sequence[Part]) -> list[list[Part]]:
+def runs_of(chain: Sequence[FileReference]) -> list[list[FileReference]]:
     """Files that were made together are one run."""
-    runs: list[list[Part]] = []
+    runs: list[list[FileReference]] = []
     for part in chain:
         if part.follows and runs:
             runs[-1].append(part)
@@ -125,7 +130,7 @@ def runs_of(chain: Sequence[Part]) -> list[list[Part]]:
     return runs
 
 
-def to_merge(chain: Sequence[Part]) -> Sequence[Part]:
+def to_merge(chain: Sequence[FileReference]) -> Sequence[FileReference]:
     """The end of the chain that is worth merging, perhaps nothing.
 
     A byte is written again about once each time the state doubles (size-tiered, as in a log-structured merge tree).
@@ -140,8 +145,8 @@ def to_merge(chain: Sequence[Part]) -> Sequence[Part]:
 
 
 def merge_files(
-    store: CheckpointStore, job: str, unit: int, parts: Sequence[Part], *, whole: bool, segment_bytes: int
-) -> list[Part]:
+    store: CheckpointStore, job: str, unit: int, parts: Sequence[FileReference], *, whole: bool, segment_bytes: int
+) -> list[FileReference]:
     """Make one run of several; memory is for a file of each run. ``whole``: they rest upon nothing.
 
     Raises as ``states`` and ``save`` do.
@@ -150,7 +155,7 @@ def merge_files(
     seen: list[list[PartitionState]] = [[] for _ in runs]
     rows = merged_rows([_rows(store, run, kept) for run, kept in zip(runs, seen, strict=True)], whole=whole)
     last = load_file(store, parts[-1].name)[1]
-    made: list[Part] = []
+    made: list[FileReference] = []
 
     def save(items: list[Row], of: PartitionState) -> None:
         state = msgspec.structs.replace(of, items=items, since=last.ledger.done if made else seen[0][0].since)
@@ -169,7 +174,7 @@ def merge_files(
     return made
 
 
-def _check(parts: Sequence[Part], states: Sequence[PartitionState], *, whole: bool) -> None:
+def _check(parts: Sequence[FileReference], states: Sequence[PartitionState], *, whole: bool) -> None:
     """Raises ``ChainBroken`` where what was merged hides that changes are missing, or may be."""
     continuity = Continuity(whole=whole)
     for part, state in zip(parts, states, strict=True):
@@ -178,7 +183,7 @@ def _check(parts: Sequence[Part], states: Sequence[PartitionState], *, whole: bo
         raise ChainBroken(f"checkpoints up to {parts[-1].name} do not all name the epoch since which they hold changes")
 
 
-def _rows(store: CheckpointStore, run: Sequence[Part], seen: list[PartitionState]) -> Iterator[Row]:
+def _rows(store: CheckpointStore, run: Sequence[FileReference], seen: list[PartitionState]) -> Iterator[Row]:
     """Of one run, in order; leaves what else its files hold in ``seen``."""
     for state in (load_file(store, part.name)[1] for part in run):
         seen.append(msgspec.structs.replace(state, items=[]))

@@ -19,13 +19,13 @@ from nodes.checkpoints.store import CheckpointStore
 from nodes.machine import messages as m
 from nodes.machine.ownership.ownership import Ownership
 from nodes.transactions.checkpoints import chains
-from nodes.transactions.checkpoints.chain_life import ChainLife, Effect, Event
-from nodes.transactions.checkpoints.chains import Part
-from nodes.transactions.checkpoints.compaction import Compact, CompactionFailed, Wish, compact_here
+from nodes.transactions.checkpoints.chain_life import ChainLifecycle, CheckpointEvent, Effect
+from nodes.transactions.checkpoints.chains import FileReference
+from nodes.transactions.checkpoints.compaction import Compact, CompactionFailed, CompactionWish, compact_here
 from nodes.transactions.topics import FIRST_INCARNATION
 from transactional.state.partition import StatePartition
 from transactional.state.restored import RestoredState
-from transactional.state.snapshots import LedgerState, PartitionState, Snapshot
+from transactional.state.snapshots import LedgerState, PartitionState, StateSnapshot
 from wcrdt.replica.slots import WINDOW_START
 
 logger = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ class Begin(NamedTuple):
 
     name: str
     state: RestoredState
-    chain: tuple[Part, ...]
+    chain: tuple[FileReference, ...]
 
 
 Restore: TypeAlias = Callable[[PartitionState, Iterable[PartitionState]], RestoredState]
@@ -47,31 +47,31 @@ Restore: TypeAlias = Callable[[PartitionState, Iterable[PartitionState]], Restor
 
 
 @dataclass(slots=True)
-class _Life:
+class _ChainLifecycle:
     """A partition for as long as this node owns it. ``held``: a snapshot, and replies that have to be acknowledged."""
 
     partition: StatePartition
-    chain: ChainLife
+    chain: ChainLifecycle
     looked_ms: int
     epoch: int
     idle: int = 0
-    held: tuple[int, Snapshot, int] | None = None
+    held: tuple[int, StateSnapshot, int] | None = None
 
 
 class _Saved(NamedTuple):
     """``part`` None: what it rests upon has gone."""
 
     number: int
-    life: _Life
+    life: _ChainLifecycle
     epoch: int
-    part: Part | None
+    part: FileReference | None
 
 
 class _Merged(NamedTuple):
     """``made`` None: it failed; ``damaged``: and will again."""
 
-    life: _Life
-    made: list[Part] | None
+    life: _ChainLifecycle
+    made: list[FileReference] | None
     damaged: bool = False
 
 
@@ -105,9 +105,11 @@ class TransactionCheckpoints:
         self._saver: Saver[_Saved] = DirectSaver() if saver is None else saver
         self._merger: Saver[_Merged] = DirectSaver() if merger is None else merger
         self._compact = compact_here(store) if compact is None else compact
-        self._under: dict[int, dict[str, list[Part]]] = {}  # what kept checkpoints of a unit rest upon; the saver's own
-        self._lives: dict[int, _Life] = {}
-        self._begun: dict[int, ChainLife] = {}
+        self._under: dict[
+            int, dict[str, list[FileReference]]
+        ] = {}  # what kept checkpoints of a unit rest upon; the saver's own
+        self._lives: dict[int, _ChainLifecycle] = {}
+        self._begun: dict[int, ChainLifecycle] = {}
         self.begun_with: dict[int, str] = {}
         """Of each state partition that began with a checkpoint: which."""
         self._distrusted = 0
@@ -117,7 +119,7 @@ class TransactionCheckpoints:
         """Of each state partition, up to where replies of this node are on the log."""
 
     @property
-    def lives(self) -> Mapping[int, _Life]:
+    def lives(self) -> Mapping[int, _ChainLifecycle]:
         """Of each state partition that is saved here: the life of its chain."""
         return self._lives
 
@@ -161,12 +163,14 @@ class TransactionCheckpoints:
                 self.warn_of_damage(error)
                 continue
             size_bytes = sum(len(key) + len(value or b"") for _, key, value in newest.items)
-            return Begin(name, state, (*rests_on, Part(name, size_bytes)))
+            return Begin(name, state, (*rests_on, FileReference(name, size_bytes)))
         return None
 
     def begins(self, partition: int, begin: Begin | None) -> None:
         """This node works on the partition from now on, beginning with this checkpoint."""
-        self._begun[partition] = ChainLife() if begin is None else ChainLife(begin.chain, begin.state.ledger.done)
+        self._begun[partition] = (
+            ChainLifecycle() if begin is None else ChainLifecycle(begin.chain, begin.state.ledger.done)
+        )
         self.begun_with.pop(partition, None)
         if begin is not None:
             self.begun_with[partition] = begin.name
@@ -174,7 +178,7 @@ class TransactionCheckpoints:
 
     def promoted(self, partition: int) -> None:
         """This node owns the partition now, in place: no checkpoint may rest upon those that others have made since."""
-        self._begun[partition] = ChainLife(is_sound=False)
+        self._begun[partition] = ChainLifecycle(is_sound=False)
         self._lives.pop(partition, None)
 
     def warn_of_damage(self, error: Exception) -> None:
@@ -219,19 +223,19 @@ class TransactionCheckpoints:
         """As far as this node has read: so a save that deletes knows no checkpoint of an owner after it."""
         return self.ownership.owner(self.sequencers + number) == self.node
 
-    def _life(self, number: int, partition: StatePartition, now_ms: int) -> _Life:
+    def _life(self, number: int, partition: StatePartition, now_ms: int) -> _ChainLifecycle:
         life = self._lives.get(number)
         if life is None or life.partition is not partition:
             chain, looked_ms = self._begun.pop(number, None), now_ms - self._offset_ms(number)
-            chain = ChainLife(is_sound=False) if chain is None else chain
-            life = self._lives[number] = _Life(partition, chain, looked_ms, partition.epoch)
+            chain = ChainLifecycle(is_sound=False) if chain is None else chain
+            life = self._lives[number] = _ChainLifecycle(partition, chain, looked_ms, partition.epoch)
         return life
 
     def _offset_ms(self, number: int) -> int:
         """So much earlier in the interval its checkpoints are than those of partition 0: not all at one moment."""
         return self.interval_ms * number // (self.ownership.partitions - self.sequencers)
 
-    def _maybe_ask(self, number: int, life: _Life, now_ms: int) -> None:
+    def _maybe_ask(self, number: int, life: _ChainLifecycle, now_ms: int) -> None:
         """Where the interval is over and there is something to save, or the chain has to begin anew."""
         partition, due = life.partition, False
         newest = self.ownership.checkpoint(self.sequencers + number)
@@ -241,15 +245,15 @@ class TransactionCheckpoints:
             life.looked_ms += intervals * self.interval_ms
             life.idle += 1
             due = partition.epoch != life.epoch and (partition.writes > 0 or life.idle >= IDLE_INTERVALS)
-        effect = life.chain.happens(Event.DUE if due else Event.LOOKED)
+        effect = life.chain.happens(CheckpointEvent.DUE if due else CheckpointEvent.LOOKED)
         if effect in (Effect.ASK, Effect.ASK_WHOLE):
             life.idle, life.epoch = 0, partition.epoch
             partition.want_snapshot(whole=effect is Effect.ASK_WHOLE)
 
-    def _hand_over(self, number: int, life: _Life) -> list[bytes]:
+    def _hand_over(self, number: int, life: _ChainLifecycle) -> list[bytes]:
         assert life.held is not None
         (epoch, made, _), life.held = life.held, None
-        if life.chain.happens(Event.ACKNOWLEDGED) is Effect.DROP:
+        if life.chain.happens(CheckpointEvent.ACKNOWLEDGED) is Effect.DROP:
             return []
         unit, merging = self.sequencers + number, bool(life.chain.merging)
         known = [saved.name for saved in self.ownership.checkpoints(unit)]
@@ -259,10 +263,10 @@ class TransactionCheckpoints:
     def _save(
         self,
         number: int,
-        life: _Life,
-        chain: tuple[Part, ...],
+        life: _ChainLifecycle,
+        chain: tuple[FileReference, ...],
         epoch: int,
-        made: Snapshot,
+        made: StateSnapshot,
         known: list[str],
         merging: bool,
     ) -> _Saved:
@@ -284,7 +288,7 @@ class TransactionCheckpoints:
             store.discard(self.job, FIRST_INCARNATION, unit, chains.not_rested_on(names, known, under, rested_on))
         return _Saved(number, life, epoch, part)
 
-    def _is_intact(self, parts: Iterable[Part]) -> bool:
+    def _is_intact(self, parts: Iterable[FileReference]) -> bool:
         """Whether these can be read, if that matters."""
         try:
             for part in parts if self._reads_back else ():
@@ -293,7 +297,7 @@ class TransactionCheckpoints:
             return False
         return True
 
-    def _rests_on(self, name: str) -> list[Part] | None:
+    def _rests_on(self, name: str) -> list[FileReference] | None:
         """None: that is not known, the file is bad."""
         try:
             return chains.rests_on(self.store, name)
@@ -317,18 +321,18 @@ class TransactionCheckpoints:
 
     # --- merging ----------------------------------------------------------------------------------------------------
 
-    def _maybe_merge(self, number: int, life: _Life) -> None:
+    def _maybe_merge(self, number: int, life: _ChainLifecycle) -> None:
         chain = life.chain.chain
         parts = tuple(chains.to_merge(chain))
         if not parts or life.chain.merging:
             return
         life.chain.merges(parts)
-        wish = Wish(self.job, self.sequencers + number, list(parts), whole=len(parts) == len(chain))
+        wish = CompactionWish(self.job, self.sequencers + number, list(parts), whole=len(parts) == len(chain))
         merged = self._merger.save(partial(self._merge, life, wish))
         if merged is not None:
             self._replace(merged)
 
-    def _merge(self, life: _Life, wish: Wish) -> _Merged:
+    def _merge(self, life: _ChainLifecycle, wish: CompactionWish) -> _Merged:
         """Beside the node's loop."""
         try:
             made = self._compact(wish)

@@ -19,7 +19,7 @@ from nodes.checkpoints.opening import open_checkpoints
 from nodes.checkpoints.store import CheckpointStore
 from nodes.python_process import child_environment, module_command
 from nodes.settings.settings import Settings, load_settings
-from nodes.transactions.checkpoints.chains import SEGMENT_BYTES, Part, merge_files
+from nodes.transactions.checkpoints.chains import SEGMENT_BYTES, FileReference, merge_files
 
 SMALL_BYTES = 1 << 17
 """Takes a thread some 10 ms; starting a process takes half a second of CPU."""
@@ -35,31 +35,31 @@ class CompactionFailed(Exception):
         self.damaged = damaged
 
 
-class Wish(msgspec.Struct, frozen=True):
+class CompactionWish(msgspec.Struct, frozen=True):
     """These files of a unit are to become one run. ``whole``: they rest upon nothing."""
 
     job: str
     unit: int
-    parts: list[Part]
+    parts: list[FileReference]
     whole: bool
 
 
 class _Answer(msgspec.Struct, frozen=True):
     """``failed``: why nothing was made."""
 
-    made: list[Part] = []
+    made: list[FileReference] = []
     failed: str | None = None
     damaged: bool = False
 
 
-Compact = Callable[[Wish], list[Part]]
+Compact = Callable[[CompactionWish], list[FileReference]]
 """Returns the files of the new run; raises ``CompactionFailed``."""
 
 
 def compact_here(store: CheckpointStore, segment_bytes: int = SEGMENT_BYTES) -> Compact:
     """In the caller's own time."""
 
-    def compact(wish: Wish) -> list[Part]:
+    def compact(wish: CompactionWish) -> list[FileReference]:
         try:
             return merge_files(store, wish.job, wish.unit, wish.parts, whole=wish.whole, segment_bytes=segment_bytes)
         except CheckpointError as error:
@@ -89,7 +89,7 @@ class CompactingChild:
         self._idle_s = idle_s
         self._process: subprocess.Popen[bytes] | None = None
 
-    def __call__(self, wish: Wish) -> list[Part]:
+    def __call__(self, wish: CompactionWish) -> list[FileReference]:
         """Returns the files of the new run; raises ``CompactionFailed``."""
         if sum(part.size for part in wish.parts) <= self._small_bytes:
             return self._here(wish)
@@ -114,7 +114,7 @@ class CompactingChild:
             self._process.communicate()
             self._process = None
 
-    def _asked(self, wish: Wish) -> _Answer | None:
+    def _asked(self, wish: CompactionWish) -> _Answer | None:
         """None: there is no process any more."""
         if self._process is None:
             command = module_command("nodes.transactions.checkpoints.compaction", str(self._idle_s))
@@ -153,7 +153,7 @@ def main() -> int:
     compact = compact_here(open_checkpoints(load_settings(needs_bootstrap=False)))
     while select.select([sys.stdin.buffer], [], [], idle_s)[0] and (line := sys.stdin.buffer.readline()):
         try:
-            answer = _Answer(compact(msgspec.json.decode(line, type=Wish)))
+            answer = _Answer(compact(msgspec.json.decode(line, type=CompactionWish)))
         except CompactionFailed as error:
             answer = _Answer(failed=str(error), damaged=error.damaged)
         try:

@@ -16,7 +16,7 @@ from nodes.transactions.checkpoints import chains
 from nodes.transactions.orphaned_work import commits_from
 from nodes.transactions.topics import TransactionTopics
 from transactional.conflicts.nondeterminism import Nondeterministic
-from transactional.epochs.messages import BadMessage, Commit, commit_message
+from transactional.epochs.messages import BadRecord, Commit, commit_message
 from transactional.execution.tracing import shown
 from transactional.operators import StateKey
 
@@ -80,7 +80,7 @@ def _written(log: Log, topics: TransactionTopics, partition: int, done: int) -> 
     for value in commits_from(log, topics, partition, 0):
         try:
             message = commit_message(value)
-        except BadMessage:
+        except BadRecord:
             continue
         if isinstance(message, Commit) and message.partition == partition and message.epoch <= done:
             commits.setdefault(message.epoch, message)

@@ -10,7 +10,7 @@ from nodes.errors import RunFailed, Unreachable
 from nodes.log.contract import Log, OffsetOutOfRange, TopicPartition
 from nodes.transactions.clients.request_ids import NoReply, RequestIds
 from nodes.transactions.topics import TransactionTopics, job_on
-from transactional.epochs.messages import BadMessage, Reply, reply_message
+from transactional.epochs.messages import BadRecord, Reply, reply_message
 from transactional.errors import Aborted, by_name, restore
 from transactional.requests.requests import (
     TOO_OLD,
@@ -236,7 +236,7 @@ class TransactionClient:
             for at, value in zip(chunk.offsets.tolist(), chunk.values, strict=True):
                 try:
                     record = reply_message(value)
-                except BadMessage:
+                except BadRecord:
                     continue
                 for reply in record.replies:
                     if reply.id in self._waiting and reply.id not in self._replies and not is_misplaced(reply):

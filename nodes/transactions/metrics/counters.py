@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from holon.columnar.payloads import size_of
 from nodes.log.contract import FetchedRecords, Log
-from nodes.metrics.counters import CountingLog, Histogram, Meter
+from nodes.metrics.counters import CountingLog, DurationHistogram, Meter
 from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.topics import TransactionTopics
 
@@ -35,8 +35,8 @@ class TransactionMeter:
     sent: dict[str, Traffic] = field(default_factory=dict)
     requests_through_ms: dict[int, int] = field(default_factory=dict)  # by request partition, on the log's clock
     epochs: int = 0
-    rounds: Histogram = field(default_factory=lambda: Histogram(ROUND_BOUNDS))
-    epoch_durations: Histogram = field(default_factory=Histogram)
+    rounds: DurationHistogram = field(default_factory=lambda: DurationHistogram(ROUND_BOUNDS))
+    epoch_durations: DurationHistogram = field(default_factory=DurationHistogram)
     opened_s: dict[int, float] = field(default_factory=dict)
     """Epochs in work, by number: since when this node knows of them."""
     _done: int | None = None

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from itertools import islice
 
-from nodes.metrics.figures import Desk, Figures, Labels, Rates, histogram_of, of_time
+from nodes.metrics.figures import Desk, Labels, MetricFigures, Rates, histogram_of, of_time
 from nodes.metrics.node import ServedMetrics
 from nodes.settings.settings import Settings
 from nodes.transactions.checkpoints.spill import Spills
@@ -33,7 +33,7 @@ class TransactionDesk(Desk):
         self.meter = meter
         self._rates = Rates()
 
-    def _take(self) -> Figures:
+    def _take(self) -> MetricFigures:
         now_s, wall_ms = time.monotonic(), time.time_ns() // 1_000_000
         driver, meter = self.driver, self.meter
         owned = driver.node.owned_partitions()
@@ -42,7 +42,7 @@ class TransactionDesk(Desk):
         lags = {number: self._lag_s(number, wall_ms) for number in driver.node.owned_sequencers()}
         values = of_time(meter.plain, self._rates, now_s) | self._plain(now_s, age_s) | self._labelled()
         values["holon_lag_seconds"] = {(str(number),): lag_s for number, lag_s in lags.items()}
-        return Figures(
+        return MetricFigures(
             now_s,
             driver.claiming.joined,
             tuple(sorted({*behind, *driver.loading_owned()})),

@@ -15,15 +15,15 @@ from nodes.transactions.topics import TransactionTopics
 from transactional import events as e
 from transactional.epochs.appends import Append, AppendCommit, AppendReply
 from transactional.epochs.ledger import FIRST_EPOCH
-from transactional.epochs.messages import BadMessage, Commit, RecordPiece, Reply, Request, commit_message, reply_message
-from transactional.epochs.pieces import Pieces
+from transactional.epochs.messages import BadRecord, Commit, RecordPiece, Reply, Request, commit_message, reply_message
+from transactional.epochs.pieces import RecordPieces
 from transactional.epochs.sequencer import EpochConfig
 from transactional.execution.crashing import Trying
 from transactional.execution.tracing import Traced, shown, traced
 from transactional.node import TransactionNode
 from transactional.operators import Program
 from transactional.requests.replies import ascending
-from transactional.requests.requests import Admission
+from transactional.requests.requests import RequestAdmission
 
 WHOLE = 1 << 60
 KEPT_EPOCHS = 1000
@@ -279,7 +279,7 @@ class LogReplay:
 
     def _logged_commits(self, partition: int) -> Iterator[bytes]:
         """Remember the commits to compare with; gives those of epochs that are not run again."""
-        pieces = Pieces()
+        pieces = RecordPieces()
         for _, value in values_of(self.log, self.topics.commits, partition):
             try:
                 message = commit_message(value)
@@ -289,14 +289,14 @@ class LogReplay:
                 if isinstance(message, RecordPiece):
                     whole = pieces.take(message)
                     message = message if whole is None else commit_message(whole)
-            except BadMessage:
+            except BadRecord:
                 continue
             if isinstance(message, Commit) and message.partition == partition:
                 self._commits.setdefault((partition, message.epoch), message)
 
     def _requests(self, sequencer: int, start: int, end: int) -> list[Request]:
         key = self.node.config.answer_key
-        admission, found, offset = Admission(self.program, sequencer, self.sequencers, WHOLE, key), [], start
+        admission, found, offset = RequestAdmission(self.program, sequencer, self.sequencers, WHOLE, key), [], start
         while offset < end:
             chunk = self.log.read(self.topics.requests, sequencer, offset, max_records=CHUNK)
             for at, value in zip(chunk.offsets.tolist(), chunk.values, strict=True):
@@ -321,7 +321,7 @@ def _decoded(decode: Callable[[bytes], Any], values: Iterator[bytes]) -> Iterato
     for value in values:
         try:
             yield decode(value)
-        except BadMessage:
+        except BadRecord:
             continue
 
 

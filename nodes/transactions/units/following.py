@@ -15,7 +15,7 @@ from nodes.checkpoints.saver import Saver
 from nodes.log.contract import Log, OffsetOutOfRange
 from nodes.machine.messages import CheckpointSaved
 from nodes.machine.ownership.claims import Claiming
-from nodes.machine.partition_lifecycle import STANDBY, Event, PartitionLifecycle, Stage
+from nodes.machine.partition_lifecycle import STANDBY, LifecycleEvent, PartitionLifecycle, PartitionStage
 from nodes.transactions.checkpoints.checkpointing import Begin, TransactionCheckpoints
 from nodes.transactions.orphaned_work import commits_from, ids_from, last_reply
 from nodes.transactions.steps import Steps, TransactionJob
@@ -76,7 +76,7 @@ class Units:
         self._read_control = read_control
         self._units: dict[int, Unit] = {}
 
-    def stages(self) -> dict[int, Stage]:
+    def stages(self) -> dict[int, PartitionStage]:
         """By unit, ascending."""
         return {number: unit.lifecycle.stage for number, unit in sorted(self._units.items())}
 
@@ -143,13 +143,13 @@ class Units:
         """False if the ledger has to be read from its start."""
         unit = self._units[number] = Unit(number)
         if not owns:
-            unit.lifecycle.happens(Event.STOOD_BY)
+            unit.lifecycle.happens(LifecycleEvent.STOOD_BY)
         return self._load(unit)
 
     def _go_on(self, unit: Unit, *, owns: bool) -> None:
         if unit.is_standby == owns:
             was_running = unit.lifecycle.is_running
-            unit.lifecycle.happens(Event.CLAIMED if owns else Event.STOOD_BY)
+            unit.lifecycle.happens(LifecycleEvent.CLAIMED if owns else LifecycleEvent.STOOD_BY)
             if was_running and owns:
                 self._promote(unit.number)
             elif was_running:
@@ -168,7 +168,7 @@ class Units:
     def _end(self, unit: Unit) -> None:
         del self._units[unit.number]
         was_running = unit.lifecycle.is_running
-        unit.lifecycle.happens(Event.ENDED)
+        unit.lifecycle.happens(LifecycleEvent.ENDED)
         if was_running:
             number = unit.number - self._job.sequencers
             self._steps.step(e.SequencerLost(unit.number) if number < 0 else e.PartitionLost(number))
@@ -177,8 +177,8 @@ class Units:
         unit.names = ()
         if unit.is_standby:
             self._steps.hear(e.StandbyBegun(unit.number))  # first, so that it writes nothing
-        unit.lifecycle.happens(Event.LOADED)
-        unit.lifecycle.happens(Event.SCANNED)
+        unit.lifecycle.happens(LifecycleEvent.LOADED)
+        unit.lifecycle.happens(LifecycleEvent.SCANNED)
         self._steps.step(taken)
 
     # --- loading ----------------------------------------------------------------------------------------------------

@@ -12,15 +12,15 @@ import pytest
 
 from nodes.errors import MissingDependency, RunFailed, SettingsError
 from nodes.metrics.catalogue import METRICS
-from nodes.metrics.counters import Histogram
-from nodes.metrics.figures import FigureDesk, Figures
-from nodes.metrics.health import Health, Limits, live, ready
+from nodes.metrics.counters import DurationHistogram
+from nodes.metrics.figures import FigureDesk, MetricFigures
+from nodes.metrics.health import Health, HealthLimits, live, ready
 from nodes.metrics.server import MetricsServer, Pages
 from nodes.settings.settings import load_settings
 from nodes.transactions.metrics.catalogue import TRANSACTION_METRICS
 
-LIMITS = Limits(turn_s=10.0, log_s=2.0, lag_s=5.0)
-GOOD = Figures(joined=True)
+LIMITS = HealthLimits(turn_s=10.0, log_s=2.0, lag_s=5.0)
+GOOD = MetricFigures(joined=True)
 DOCS = Path(__file__).parents[3] / "docs" / "metrics.md"
 
 
@@ -125,15 +125,15 @@ def test_taken_port_is_a_named_error() -> None:
 @pytest.mark.parametrize(
     ("figures", "stalled_s", "log_silent_s", "problem"),
     [
-        (Figures(joined=False), 0.0, 0.0, "joined"),
-        (Figures(joined=True, loading=(3,)), 0.0, 0.0, "partitions 3"),
-        (Figures(joined=True, lag_s=5.0), 0.0, 0.0, "behind"),
+        (MetricFigures(joined=False), 0.0, 0.0, "joined"),
+        (MetricFigures(joined=True, loading=(3,)), 0.0, 0.0, "partitions 3"),
+        (MetricFigures(joined=True, lag_s=5.0), 0.0, 0.0, "behind"),
         (GOOD, 0.0, 2.0, "the log"),
         (GOOD, 10.0, 0.0, "not turned"),
     ],
 )
 def test_each_reason_makes_a_node_unready(
-    figures: Figures, stalled_s: float, log_silent_s: float, problem: str
+    figures: MetricFigures, stalled_s: float, log_silent_s: float, problem: str
 ) -> None:
     health = ready(live(stalled_s, LIMITS), figures, log_silent_s, LIMITS)
     assert len(health.problems) == 1 and problem in health.problems[0]
@@ -144,7 +144,7 @@ def test_good_node_is_live_and_ready() -> None:
 
 
 def test_histogram_counts_a_bound_as_within() -> None:
-    histogram = Histogram((0.1, 1.0))
+    histogram = DurationHistogram((0.1, 1.0))
     for duration_s in (0.05, 0.1, 0.5, 7.0):
         histogram.observe(duration_s)
     assert histogram.cumulative() == [("0.1", 2.0), ("1.0", 3.0), ("+Inf", 4.0)]

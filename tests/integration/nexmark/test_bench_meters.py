@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from nexmark.bench.meter import Meter
+from nexmark.bench.meter import EngineMeter
 from nexmark.bench.plan import Variant
 from nexmark.bench.python_engine import PythonEngine
 from nexmark.bench.python_home import PythonHome
 from nexmark.bench.report import plot
-from nexmark.flink.cluster import STARTS, Cluster
+from nexmark.flink.cluster import STARTS, FlinkCluster
 from nexmark.flink.home import FlinkHome
 from nexmark.latency.flink import TaskManagers
 from nodes.api import RunFailed, load_settings
@@ -47,7 +47,7 @@ def test_the_report_has_a_picture(tmp_path: Path) -> None:
 
 
 def test_a_meter_counts_the_engine_and_leaves_the_rest_to_others() -> None:
-    meter = Meter(lambda: [os.getpid()])
+    meter = EngineMeter(lambda: [os.getpid()])
     meter.begin()
     began_s, spent_s = time.time(), time.process_time()
     while time.process_time() - spent_s < 0.3:
@@ -56,7 +56,7 @@ def test_a_meter_counts_the_engine_and_leaves_the_rest_to_others() -> None:
     found = meter.end(began_s, ended_s)
     assert found.seconds == pytest.approx(ended_s - began_s) and found.others_s >= 0
     assert 0.1 < found.cpu_s < 10 and 1 < found.peak_process_mb <= found.peak_all_mb
-    gone = Meter(lambda: [2**22 + 1])  # beyond the highest process id
+    gone = EngineMeter(lambda: [2**22 + 1])  # beyond the highest process id
     gone.begin()
     found = gone.end()
     assert (found.cpu_s, found.peak_all_mb) == (0, 0) and found.seconds > 0
@@ -95,7 +95,7 @@ def test_a_kill_hits_a_task_manager_that_works_and_a_living_one() -> None:
 
 
 def test_a_task_manager_that_dies_while_it_comes_up_is_started_anew_a_few_times(tmp_path: Path) -> None:
-    cluster = Cluster(FlinkHome("java", tmp_path), tmp_path, cores=1, memory_mb=1024)
+    cluster = FlinkCluster(FlinkHome("java", tmp_path), tmp_path, cores=1, memory_mb=1024)
     cluster.ready = lambda slots: False  # type: ignore[method-assign]
 
     def dies() -> subprocess.Popen[bytes]:

@@ -20,7 +20,7 @@ from nodes.redis_connection import RedisServer, RedisUnavailable
 from nodes.results.reader import OutputReader
 from nodes.results.redis_follower import ViewFollower
 from nodes.results.redis_view import RedisView
-from nodes.results.view import Result, WindowResults, WindowTable, result_of
+from nodes.results.view import ViewResult, WindowResults, WindowTable, result_of
 from tests.integration.fleet_support import Command
 from tests.integration.log_makers import MAKERS
 from tests.integration.processes import until
@@ -85,7 +85,7 @@ def catch_up(follower: ViewFollower) -> None:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 @given(st.lists(RESULTS, max_size=40), st.integers(1, 5), st.integers(1, 7), st.randoms(use_true_random=False))
 def test_it_holds_what_the_view_in_memory_holds(
-    redis_server: RedisProcess, rows: list[Result], keep: int, size: int, rng: object
+    redis_server: RedisProcess, rows: list[ViewResult], keep: int, size: int, rng: object
 ) -> None:
     view, table, token = view_in(redis_server, uuid.uuid4().hex), WindowTable(keep), ""
     for row in rows:
@@ -100,7 +100,7 @@ def test_it_holds_what_the_view_in_memory_holds(
 
 def test_a_window_that_was_dropped_does_not_come_back_in_part_when_more_are_kept(redis_server: RedisProcess) -> None:
     view = view_in(redis_server, uuid.uuid4().hex)
-    rows = [Result("j", 0, end, field, 0, 0, b"x") for end in (100, 200) for field in (b"a", b"b")]
+    rows = [ViewResult("j", 0, end, field, 0, 0, b"x") for end in (100, 200) for field in (b"a", b"b")]
     token = view.write(rows, {}, "", keep_windows=1)
     assert token
     assert view.write(rows[:1], {}, token, keep_windows=9)

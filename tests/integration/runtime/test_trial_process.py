@@ -13,10 +13,10 @@ import psutil
 import pytest
 
 from nodes.runtime import trial_process
-from nodes.runtime.trial_process import Ended, Limits, Note, tried_apart
+from nodes.runtime.trial_process import Ended, Note, TrialLimits, tried_apart
 from tests.fault_durations import passes
 
-LIMITS = Limits(500, 100)
+LIMITS = TrialLimits(500, 100)
 
 
 def tried(step: Callable[[], object], note: bytes = b"7 it") -> Ended | None:

@@ -20,7 +20,7 @@ from transactional.epochs.messages import Replies, Reply, to_bytes
 from transactional.requests.requests import WireRequest, partition_of, request_record
 from transactional.state.values import decode, encode
 from transactional.workloads.catalogue import WORKLOADS
-from transactional.workloads.contract import Shape
+from transactional.workloads.contract import WorkloadShape
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.timeout(900)
 
 SEQUENCERS = 2
-SHAPES = {"ycsb-t": Shape(20, 0.9, seed=3), "tpcc-full": Shape(1, 0.0, seed=3, scale=0.002)}
+SHAPES = {"ycsb-t": WorkloadShape(20, 0.9, seed=3), "tpcc-full": WorkloadShape(1, 0.0, seed=3, scale=0.002)}
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -16,7 +16,7 @@ from nodes.transactions.replay.log_run import LogReplay
 from nodes.transactions.topics import TransactionTopics, create_topics
 from tests.unit.transactional.test_protocol import Alone
 from transactional import Context, Operator, Program
-from transactional.epochs.messages import Cut, Together, epoch_messages, to_bytes
+from transactional.epochs.messages import Cut, MessageBatch, epoch_messages, to_bytes
 from transactional.requests.requests import WireRequest, request_record
 
 
@@ -57,7 +57,7 @@ def cut_early(values: list[bytes]) -> list[bytes]:
 
 def in_one_record(values: list[bytes]) -> list[bytes]:
     """The epochs topic, where one record ends all epochs."""
-    return [to_bytes(Together([to_bytes(message) for value in values for message in epoch_messages(value)]))]
+    return [to_bytes(MessageBatch([to_bytes(message) for value in values for message in epoch_messages(value)]))]
 
 
 def written(

@@ -16,26 +16,26 @@ from tests.integration.txn_replay import Replay
 from tests.integration.workload_mix import Mix, program
 from transactional import Aborted
 from transactional.requests.requests import WireRequest
-from transactional.workloads.contract import History, Shape
+from transactional.workloads.contract import RequestHistory, WorkloadShape
 
 EACH = 60
 SHAPES = {
-    "ycsb-t": Shape(20, 0.9),
-    "ycsb-e": Shape(60, 0.9),
-    "movies": Shape(10, 0.9),
-    "travel-busy": Shape(6, 0.9),
-    "cart": Shape(6, 0.9),
-    "cycle": Shape(15, 0.9),
-    "append": Shape(8, 0.5),
-    "tpcc-full": Shape(2),
+    "ycsb-t": WorkloadShape(20, 0.9),
+    "ycsb-e": WorkloadShape(60, 0.9),
+    "movies": WorkloadShape(10, 0.9),
+    "travel-busy": WorkloadShape(6, 0.9),
+    "cart": WorkloadShape(6, 0.9),
+    "cycle": WorkloadShape(15, 0.9),
+    "append": WorkloadShape(8, 0.5),
+    "tpcc-full": WorkloadShape(2),
 }
 
 
 def execute(
     client: TransactionClient, requests: Sequence[WireRequest], on_answers: Callable[[int], None] = lambda count: None
-) -> History:
+) -> RequestHistory:
     """All at once; tells how many are answered after each reading."""
-    done = History(list(requests))
+    done = RequestHistory(list(requests))
     for request in requests:
         done.sent[request.id] = time.monotonic()
         client.ask(request)
@@ -57,7 +57,7 @@ def test_all_workloads_keep_their_invariants_when_a_node_is_killed(tmp_path: Pat
         client = TransactionClient(log)
         with nodes(2, "tests.integration.workload_mix:program", "--log-dir", str(tmp_path / "log")) as processes:
 
-            def run(requests: Sequence[WireRequest]) -> History:
+            def run(requests: Sequence[WireRequest]) -> RequestHistory:
                 return execute(client, requests)
 
             def kill(answered: int) -> None:
@@ -66,7 +66,7 @@ def test_all_workloads_keep_their_invariants_when_a_node_is_killed(tmp_path: Pat
 
             mix.load(run)
             # In portions, so that the checks of real time and of stale reads have something to say.
-            done = History()
+            done = RequestHistory()
             requests = mix.requests(EACH)
             for first in range(0, len(requests), len(requests) // 4):
                 part = execute(client, requests[first : first + len(requests) // 4], kill if first else lambda n: None)

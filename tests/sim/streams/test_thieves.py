@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from nodes.machine import messages as m
-from nodes.machine.partition_lifecycle import Stage
+from nodes.machine.partition_lifecycle import PartitionStage
 from nodes.sim.checks import whole
 from nodes.sim.faults.network_partitions import make_cut
 from nodes.sim.node_process import NodeProcess
@@ -87,9 +87,11 @@ def test_two_thieves_of_one_partition_leave_one_owner_and_one_answer(case: str, 
     assert rivals > 0, "nobody claimed what another one claimed"
 
 
-@pytest.mark.parametrize(("stage", "replicas"), [(Stage.LOADING, 1), (Stage.OWNING, 1), (Stage.OWNING, 2)])
+@pytest.mark.parametrize(
+    ("stage", "replicas"), [(PartitionStage.LOADING, 1), (PartitionStage.OWNING, 1), (PartitionStage.OWNING, 2)]
+)
 @pytest.mark.parametrize("case", CASES)
-def test_a_thief_may_die_before_it_has_said_anything(case: str, stage: Stage, replicas: int) -> None:
+def test_a_thief_may_die_before_it_has_said_anything(case: str, stage: PartitionStage, replicas: int) -> None:
     world = fleet(case, replicas)
     stolen = [p for p, owner in world.folded().owners().items() if owner == "node-0"]
     world.kill(named(world, "node-0"))
@@ -107,7 +109,7 @@ def test_a_thief_may_die_before_it_has_said_anything(case: str, stage: Stage, re
     assert world.run_until(lambda: found() is not None, END_MS), f"nobody was {stage.value}"
     thief = found()
     assert thief is not None
-    if stage is Stage.LOADING:
+    if stage is PartitionStage.LOADING:
         assert {partition: _said(world, partition) for partition in stolen} == said, "it has said something"
     world.kill(thief)
     conclude(world)

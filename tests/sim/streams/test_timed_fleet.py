@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from deploy.bench.scale import PLAIN, answers, measured, plan_of
-from deploy.stand_ins import Bids
+from deploy.stand_ins import BidTicks
 from nexmark.queries import nexmark_job
 from nodes.machine.config import NodeConfig, broadcast_interval_ms
 from nodes.sim.large_fleets.costs import Costs, TurnCounts
@@ -22,7 +22,7 @@ def plan(nodes: int = 6, partitions: int = 12, **changes: int) -> TimedPlan:
 
 
 def lived(of: TimedPlan, costs: Costs = COSTS) -> tuple[TimedFleet, list[float]]:
-    bids = Bids(of.partitions, of.tick_ms)
+    bids = BidTicks(of.partitions, of.tick_ms)
     fleet = TimedFleet(of, nexmark_job("q7"), bids, costs)
     fleet.live()
     latencies, wrong = answers(fleet, bids)
@@ -52,7 +52,7 @@ def test_results_wait_for_what_is_dear() -> None:
 def test_nodes_that_cost_more_than_there_is_fall_behind() -> None:
     behind_ms = {}
     for event_us in (1.0, 300.0):
-        fleet = TimedFleet(plan(2, 4), nexmark_job("q7"), Bids(4, 50), Costs(events=event_us))
+        fleet = TimedFleet(plan(2, 4), nexmark_job("q7"), BidTicks(4, 50), Costs(events=event_us))
         fleet.live()
         behind_ms[event_us] = min(member.free_us - fleet.now_us for member in fleet.members) / 1000
     assert behind_ms[1.0] < 50, "events of 1 us at 10,000 a second"
@@ -67,7 +67,7 @@ def test_where_many_deltas_would_be_read_they_leave_less_often() -> None:
 
 
 def test_interval_widens_with_partitions_but_not_where_results_wait_for_their_delta() -> None:
-    fleet = TimedFleet(plan(2, 4), nexmark_job("q7"), Bids(4, 50), COSTS)
+    fleet = TimedFleet(plan(2, 4), nexmark_job("q7"), BidTicks(4, 50), COSTS)
     config = NodeConfig("", broadcast_interval_ms=200, broadcast_max_per_s=500)
     for partitions, expected in ((4, 200), (100, 200), (1000, 2000)):
         assert broadcast_interval_ms(config, replace(fleet.run, partitions=partitions)) == expected
@@ -79,7 +79,7 @@ def test_interval_widens_with_partitions_but_not_where_results_wait_for_their_de
 def test_without_costs_turns_are_measured() -> None:
     clock = iter(range(0, 10**12, 250_000))
     made = replace(plan(2, 4), alone=2)
-    fleet = TimedFleet(made, nexmark_job("q7"), Bids(4, 50), None, lambda: next(clock))
+    fleet = TimedFleet(made, nexmark_job("q7"), BidTicks(4, 50), None, lambda: next(clock))
     fleet.live()
     turns = [turn for member in fleet.members for turn in member.turns]
     assert {us for _, us in turns} == {250.0}

@@ -15,7 +15,7 @@ from nodes.transactions import orphaned_work as orphaned_work
 from nodes.transactions.topics import FIRST_INCARNATION, create_topics
 from tests.unit.txn_stage import SEQUENCERS, Stage, counters
 from transactional.epochs.sequencer import READ_AHEAD_CUTS
-from transactional.requests.requests import Admission, WireRequest, partition_of, request_record
+from transactional.requests.requests import RequestAdmission, WireRequest, partition_of, request_record
 
 MAX_REQUESTS = 20
 BACKLOG = 3_000
@@ -121,7 +121,7 @@ def test_an_admission_that_begins_late_decides_as_one_that_has_read_all(
     assert needed - window <= start < needed
     decided = []
     for begin in (0, start):
-        admission = Admission(program, 0, 1, window)
+        admission = RequestAdmission(program, 0, 1, window)
         chunk = log.read(topics.requests, 0, begin)
         made = [admission.admit(at, value) for at, value in zip(chunk.offsets.tolist(), chunk.values, strict=True)]
         decided.append(made[needed - begin :])

@@ -11,7 +11,7 @@ from examples.bank import program
 from nodes.checkpoints.file_names import parse_name
 from nodes.sim.store import FlakyCheckpoints, MemoryCheckpoints
 from nodes.transactions.checkpoints import chains
-from nodes.transactions.checkpoints.chains import Part, load_file, merge_files, save_file, states, to_merge
+from nodes.transactions.checkpoints.chains import FileReference, load_file, merge_files, save_file, states, to_merge
 from nodes.transactions.checkpoints.compaction import compact_here
 from nodes.transactions.topics import FIRST_INCARNATION
 from tests.unit.txn_stage import SEQUENCERS, Stage
@@ -38,7 +38,7 @@ def busy(stage: Stage, rounds: int, accounts: int = 8) -> None:
         stage.turn(12)
 
 
-def heads(stage: Stage, name: str) -> list[tuple[list[Part], PartitionState]]:
+def heads(stage: Stage, name: str) -> list[tuple[list[FileReference], PartitionState]]:
     """The newest checkpoint of each state partition."""
     driver = stage.nodes[name][0]
     saved = [driver.claiming.ownership.checkpoint(SEQUENCERS + p) for p in range(program.partitions)]
@@ -205,12 +205,12 @@ def test_a_node_may_die_while_it_saves_and_while_it_merges(caplog: pytest.LogCap
             assert sum(1 for _ in states(stage.store, parts)) == len(parts)
 
 
-def random_chain(store: MemoryCheckpoints, seed: int) -> tuple[list[Part], StatePartition]:
+def random_chain(store: MemoryCheckpoints, seed: int) -> tuple[list[FileReference], StatePartition]:
     """Files of random changes, and the partition that they lead to."""
     draw = Random(seed)
     ledger = Ledger(program, 1)
     expected = StatePartition(ledger, 0, id_window=5)
-    parts: list[Part] = []
+    parts: list[FileReference] = []
     offset = 0
     for epoch in range(draw.randrange(1, 12)):
         keys = draw.sample(range(20), draw.randrange(12))
@@ -249,14 +249,14 @@ def test_merged_files_lead_to_what_they_were_made_of() -> None:
 
 
 def test_each_byte_is_merged_few_times() -> None:
-    chain: list[Part] = []
+    chain: list[FileReference] = []
     written = 0
     for number in range(2_000):
-        chain.append(Part(f"{number}", 100))
+        chain.append(FileReference(f"{number}", 100))
         merged = to_merge(chain)
         if merged:
             size = sum(part.size for part in merged)
-            chain = [*chain[: len(chain) - len(merged)], Part(f"m{number}", size)]
+            chain = [*chain[: len(chain) - len(merged)], FileReference(f"m{number}", size)]
             written += size
         assert len(chain) < 40
     assert written < 12 * 2_000 * 100

@@ -16,7 +16,7 @@ from tests.unit.txn_crashing import CRASHED, CRASHED_AT_FOURS, ended, program
 from transactional.epochs.messages import Attempt, Crashes, TimeoutProposal, epoch_messages
 from transactional.epochs.sequencer import EpochConfig
 from transactional.errors import Aborted
-from transactional.execution.crashing import Died
+from transactional.execution.crashing import DiedInTransaction
 from transactional.requests.requests import WireRequest
 
 SEEDS = 8
@@ -31,7 +31,7 @@ class Ends(Exception):
     """The process has ended; what the step has made is gone with it."""
 
 
-def apart(step: Callable[[], object]) -> Died | None:
+def apart(step: Callable[[], object]) -> DiedInTransaction | None:
     """In a process of its own, like a node."""
     reading, writing = os.pipe()
     pid = os.fork()
@@ -47,7 +47,9 @@ def apart(step: Callable[[], object]) -> Died | None:
     os.waitpid(pid, 0)
     if not found:
         return None
-    return Died(found[0][0], Aborted("Crashed", (f"function {found[0][1]} of operator it ends its process",)))
+    return DiedInTransaction(
+        found[0][0], Aborted("Crashed", (f"function {found[0][1]} of operator it ends its process",))
+    )
 
 
 class CrashingWorld(FragileWorld):

@@ -9,7 +9,7 @@ from tests.sim.transactions_scripts import Scripts, make_program
 from tests.unit.txn_stage import Stage
 from transactional import Serial
 from transactional.workloads import ycsb_t
-from transactional.workloads.contract import Shape
+from transactional.workloads.contract import WorkloadShape
 
 
 def test_random_transactions_under_locks_equal_one_plain_loop() -> None:
@@ -41,7 +41,7 @@ def test_random_transactions_under_locks_equal_one_plain_loop() -> None:
 
 
 def test_transfers_end_alike_under_locks_and_by_rerun() -> None:
-    shape = Shape(6, 0.9, seed=4)
+    shape = WorkloadShape(6, 0.9, seed=4)
     requests = ycsb_t.workload.load(shape) + ycsb_t.workload.requests(shape, 0, 60)
     fallback = LockFallback(ycsb_t.program, Random(1))
     targets = [ycsb_t.program.target(each.operator, each.key, each.function, each.args) for each in requests]

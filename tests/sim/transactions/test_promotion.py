@@ -9,7 +9,7 @@ import pytest
 from examples.bank import program
 from nodes.machine import messages as m
 from nodes.transactions.checkpoints import chains
-from nodes.transactions.checkpoints.chain_life import Stage as ChainStage
+from nodes.transactions.checkpoints.chain_life import CheckpointStage as ChainStage
 from tests.unit.txn_stage import SEQUENCERS, SlowSaver, Stage
 from transactional import events as e
 from transactional.requests.requests import WireRequest

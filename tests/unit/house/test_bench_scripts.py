@@ -13,7 +13,7 @@ from deploy.bench.ramp import Ramp, ended_by
 from deploy.bench.scale import held_bytes
 from deploy.bench.stages import by_stage, stage_of
 from deploy.endless import BATCH, Endless
-from deploy.stand_ins import WINDOW_MS, Bids
+from deploy.stand_ins import WINDOW_MS, BidTicks
 from nexmark.model import BASE_TIME_MS
 from nexmark.queries import QUERIES
 from nodes.profiling.sampling import flame_graph, folded
@@ -137,7 +137,7 @@ def test_flame_graph_is_well_formed_and_as_wide_as_shares() -> None:
 
 
 def test_stand_ins_are_bids_at_their_ticks_time_and_the_highest_is_known() -> None:
-    bids = Bids(partitions=7, tick_ms=50)
+    bids = BidTicks(partitions=7, tick_ms=50)
     for tick in (0, 19, 20):
         found = QUERIES["q7"].format.decode(bids.records(tick)).columns
         assert found["time_ms"].tolist() == [BASE_TIME_MS + tick * WINDOW_MS // 20] * 7

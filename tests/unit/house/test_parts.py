@@ -8,17 +8,17 @@ from deploy import parts
 from deploy.mutants.__main__ import drawn
 from deploy.mutants.model import DoesNotApply, Mutant
 from deploy.mutants.planted import MUTANTS
-from deploy.parts import Outcome, Part
+from deploy.parts import Outcome, SuitePart
 from tests.tidy.source import ROOT
 
 
 def test_every_folder_of_tests_is_run_by_some_part() -> None:
     assert parts.forgotten(parts.parts()) == []
-    assert parts.forgotten([Part("quick", (), "unit")]) != []
+    assert parts.forgotten([SuitePart("quick", (), "unit")]) != []
 
 
 def test_table_tells_what_failed_and_what_was_not_run() -> None:
-    known = [Part("lint", ()), Part("quick", ()), Part("sim", ())]
+    known = [SuitePart("lint", ()), SuitePart("quick", ()), SuitePart("sim", ())]
     lines = parts.table(known, [Outcome(known[0], 0, 12.4), Outcome(known[1], 1, 60.0)]).splitlines()
     assert lines[0].split() == ["lint", "12", "s", "passed"]
     assert "FAILED (exit code 1)" in lines[1] and lines[2].split() == ["sim", "not", "run"]

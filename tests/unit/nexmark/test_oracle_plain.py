@@ -8,7 +8,7 @@ import pytest
 
 from nexmark.generator import GeneratorConfig
 from nexmark.loading import Stream, load
-from nexmark.oracle.compare import Expected, RecordCounts
+from nexmark.oracle.compare import ExpectedResults, RecordCounts
 from nexmark.oracle.plain import expected_plain
 from nexmark.oracle.plain_queries import QUERIES
 from nodes.log.memory import MemoryLog
@@ -17,7 +17,7 @@ from tests.unit.nexmark_records import ALIVE, DEAD, GOOD, START_MS, auction, bid
 TOPIC = "events"
 
 
-def ask(query: str, *partitions: list[bytes], now_ms: int = 0, **options: Any) -> Expected:
+def ask(query: str, *partitions: list[bytes], now_ms: int = 0, **options: Any) -> ExpectedResults:
     log = MemoryLog(lambda: now_ms)
     log.create_topic(TOPIC, len(partitions))
     for number, values in enumerate(partitions):

@@ -10,7 +10,15 @@ from transactional.epochs.appends import Append, AppendEpochs
 from transactional.epochs.ledger import Ledger
 from transactional.epochs.messages import Attempt, Contribution, Crashes, RoundBarrier, epoch_message, to_bytes
 from transactional.errors import Aborted
-from transactional.execution.crashing import EVERYWHERE, Caution, CrashesHere, Crashing, Died, NextRound, Trying
+from transactional.execution.crashing import (
+    EVERYWHERE,
+    Caution,
+    CrashesHere,
+    Crashing,
+    DiedInTransaction,
+    NextRound,
+    Trying,
+)
 
 NOTHING = Contribution([], [], [], [])
 
@@ -65,7 +73,7 @@ def said(out: list[Append]) -> list[object]:
 
 def test_the_second_incarnation_that_tries_an_epoch_tries_it_apart_and_accuses_whom_it_finds() -> None:
     crashing, out = Crashing(), list[Append]()
-    crashing.trying = Trying("second", lambda step: Died(7, CRASHED))
+    crashing.trying = Trying("second", lambda step: DiedInTransaction(7, CRASHED))
     caution = Caution(crashing, 0)
     assert caution.holds_back(coming(), lambda: None, out) and caution.holds_back(coming(), lambda: None, out)
     assert said(out) == [Attempt(0, 1, "second")], "once, and waits for it"
@@ -114,7 +122,7 @@ def test_a_standby_does_not_run_ahead_in_an_epoch_that_was_tried_anew() -> None:
 
 def test_whose_verdict_comes_too_late_stops_by_name() -> None:
     crashing, out = Crashing(), list[Append]()
-    crashing.trying = Trying("life", lambda step: Died(7, CRASHED))
+    crashing.trying = Trying("life", lambda step: DiedInTransaction(7, CRASHED))
     for life in ("life", "other"):
         crashing.tried(Attempt(0, 1, life))
     caution = Caution(crashing, 0)

@@ -14,9 +14,9 @@ from transactional.epochs.ledger import Ledger
 from transactional.epochs.messages import (
     Contribution,
     Cut,
+    MessageBatch,
     ReadSetSnapshot,
     RoundBarrier,
-    Together,
     epoch_messages,
     to_bytes,
 )
@@ -168,7 +168,7 @@ def test_what_a_node_says_at_once_is_one_record() -> None:
     pair.settle()
     several = [messages for value in pair.epochs if len(messages := epoch_messages(value)) > 1]
     assert several and all(isinstance(each, RoundBarrier) for messages in several for each in messages)
-    nested = to_bytes(Together([to_bytes(Together(pair.epochs))]))
+    nested = to_bytes(MessageBatch([to_bytes(MessageBatch(pair.epochs))]))
     ledger = pair.nodes[0].ledger
     ledger.apply(nested)
     assert ledger.bad_messages == 1

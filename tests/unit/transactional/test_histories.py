@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from transactional.workloads.histories import Append, Observed, Read, Step, anomalies
+from transactional.workloads.histories import Append, ListRead, Observed, Step, anomalies
 
 
 def transaction(name: str, *steps: Step, at: tuple[float, float] = (0, 100), committed: bool | None = True) -> Observed:
@@ -19,8 +19,8 @@ def a(key: str, value: int) -> Append:
     return Append(key, value)
 
 
-def r(key: str, *values: int) -> Read:
-    return Read(key, values)
+def r(key: str, *values: int) -> ListRead:
+    return ListRead(key, values)
 
 
 LAST = (200.0, 201.0)
@@ -104,15 +104,15 @@ def drawn(draw: Random, spoil: bool) -> list[Observed]:
                 lists[key].append(10 * n + m)
                 steps.append(Append(key, 10 * n + m))
             else:
-                steps.append(Read(key, tuple(lists[key])))
+                steps.append(ListRead(key, tuple(lists[key])))
         now += 1
         history.append(transaction(f"t{n}", *steps, at=(now - draw.random() * 3, now + draw.random() * 3)))
-    last = transaction("last", *(Read(key, tuple(lists[key])) for key in "xy"), at=(100, 101))
+    last = transaction("last", *(ListRead(key, tuple(lists[key])) for key in "xy"), at=(100, 101))
     if spoil:
         n = draw.randrange(len(history))
         each = history[n]
         if draw.random() < 0.7:
-            steps = [Read(s.key, s.values[:-1]) if isinstance(s, Read) else s for s in each.steps]
+            steps = [ListRead(s.key, s.values[:-1]) if isinstance(s, ListRead) else s for s in each.steps]
             history[n] = transaction(each.name, *steps, at=(each.start, each.end))
         else:
             moved = draw.choice([-4.0, 4.0])
@@ -152,6 +152,6 @@ def test_long_histories_take_little_time() -> None:
     for n in range(5_000):
         key = f"l{n % 50}"
         lists.setdefault(key, []).append(n)
-        steps = [Append(key, n), Read(key, tuple(lists[key]))]
+        steps = [Append(key, n), ListRead(key, tuple(lists[key]))]
         history.append(transaction(f"t{n}", *steps, at=(n, n + 5)))
     assert anomalies(history) == []

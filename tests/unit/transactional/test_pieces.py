@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from tests.unit.txn_stage import Stage
 from transactional import Context, Operator, Program
 from transactional.epochs.appends import AppendCommit, AppendEpochs, AppendReply
-from transactional.epochs.messages import BadMessage, Commit, RecordPiece, commit_message, epoch_messages, to_bytes
-from transactional.epochs.pieces import COMPRESS_BYTES, PIECE_BYTES, WHOLE_BYTES, Pieces, travelling
+from transactional.epochs.messages import BadRecord, Commit, RecordPiece, commit_message, epoch_messages, to_bytes
+from transactional.epochs.pieces import COMPRESS_BYTES, PIECE_BYTES, WHOLE_BYTES, RecordPieces, travelling
 
 LARGE = 600_000
 
@@ -39,13 +39,13 @@ def test_a_long_record_is_compressed_where_that_pays() -> None:
     assert len(sent.value) < len(value) / 2
     piece = commit_message(sent.value)
     assert isinstance(piece, RecordPiece) and piece.epoch == 7
-    assert Pieces().take(piece) == value
+    assert RecordPieces().take(piece) == value
 
 
 def test_without_compression_a_record_is_cut_only_where_the_log_takes_no_such_record() -> None:
     value = to_bytes(Commit(3, 7, 0, [("it", f"k{n}", b"value") for n in range(1_000)], [], []))
     assert [each.value for each in travelling([AppendCommit(3, value)], WHOLE_BYTES)] == [value]
-    parts, pieces = cut(value, WHOLE_BYTES, 1_000), Pieces()
+    parts, pieces = cut(value, WHOLE_BYTES, 1_000), RecordPieces()
     assert b"".join(each.data for each in parts) == value and len(parts) > 5, "as it is"
     assert [pieces.take(each) for each in parts][-1] == value
 
@@ -55,7 +55,7 @@ def test_pieces_of_several_writers_lead_to_the_record() -> None:
     parts = cut(value)
     assert len(parts) > 5
     for seed in range(50):
-        draw, pieces = Random(seed), Pieces()
+        draw, pieces = Random(seed), RecordPieces()
         writers = [list(parts) for _ in range(3)]
         del writers[0][draw.randrange(len(parts)) :]  # one has died
         whole = []
@@ -63,13 +63,13 @@ def test_pieces_of_several_writers_lead_to_the_record() -> None:
             writer = draw.choice([each for each in writers if each])
             found = pieces.take(writer.pop(0))
             whole += [] if found is None else [found]
-            pieces = Pieces(pieces.kept())  # as a snapshot and a restart have it
+            pieces = RecordPieces(pieces.kept())  # as a snapshot and a restart have it
         assert value in whole, f"seed {seed}"
         assert set(whole) == {value}
 
 
 def test_what_is_unfinished_goes_with_its_epoch() -> None:
-    parts, pieces = cut(commit(9_500)), Pieces()
+    parts, pieces = cut(commit(9_500)), RecordPieces()
     for part in parts[:-1]:
         assert pieces.take(part) is None
     pieces.forget(7)
@@ -90,8 +90,8 @@ def test_pieces_that_do_not_fit_are_named() -> None:
         replace(piece, index=5),
         replace(piece, whole=b"12345678"),
     ):
-        with pytest.raises(BadMessage):
-            Pieces().take(bad)
+        with pytest.raises(BadRecord):
+            RecordPieces().take(bad)
 
 
 def make_program() -> Program:

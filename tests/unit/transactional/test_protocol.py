@@ -17,7 +17,7 @@ from transactional.epochs.ledger import Ledger, decide
 from transactional.epochs.messages import Contribution, Cut, Kind, RoundBarrier, to_bytes
 from transactional.epochs.sequencer import EpochConfig
 from transactional.node import TransactionNode
-from transactional.requests.requests import Admission, WireRequest, request_record
+from transactional.requests.requests import RequestAdmission, WireRequest, request_record
 
 WINDOW = 5
 
@@ -46,7 +46,7 @@ def test_admission_begun_a_window_early_decides_as_one_that_has_read_all(
     asks: list[tuple[str, int]], start: int
 ) -> None:
     program = counters()
-    whole, late = Admission(program, 0, 1, WINDOW), Admission(program, 0, 1, WINDOW)
+    whole, late = RequestAdmission(program, 0, 1, WINDOW), RequestAdmission(program, 0, 1, WINDOW)
     for offset, (name, amount) in enumerate(asks):
         expected = whole.admit(offset, asked(name, amount))
         if offset >= start - WINDOW:
@@ -55,7 +55,7 @@ def test_admission_begun_a_window_early_decides_as_one_that_has_read_all(
 
 
 def test_an_id_is_known_for_a_window_and_an_older_retry_is_refused_by_name() -> None:
-    admission = Admission(counters(), 0, 1, WINDOW)
+    admission = RequestAdmission(counters(), 0, 1, WINDOW)
     kinds = [admission.admit(offset, asked("x"))[0][1].kind for offset in (0, 5, 11)]
     assert kinds == [Kind.RUN, Kind.REPEAT, Kind.RUN]
     assert admission.admit(20, asked("x", since=14))[0][1].kind is Kind.REFUSE
@@ -65,7 +65,7 @@ def test_an_id_is_known_for_a_window_and_an_older_retry_is_refused_by_name() -> 
 
 @pytest.mark.parametrize("value", [b"", b"{", b"\xff", b'{"id": 5}', b'{"id":"' + b"i" * 300 + b'"}', b"[" * 100_000])
 def test_records_that_are_no_requests_are_refused(value: bytes) -> None:
-    admission = Admission(counters(), 1, 2, WINDOW)
+    admission = RequestAdmission(counters(), 1, 2, WINDOW)
     ((to, request),) = admission.admit(3, value)
     assert (to, request.kind, request.offset) == (1, Kind.REFUSE, 3)
 

@@ -28,7 +28,7 @@ from transactional.epochs.messages import (
 from transactional.errors import RerunHangs
 from transactional.events import EpochsRead, PartitionTaken, RequestsRead, SequencerTaken
 from transactional.execution.execution import Execution
-from transactional.execution.hanging import Hanging, Hung
+from transactional.execution.hanging import Hung, TimeoutProposals
 from transactional.execution.interrupting import step_of
 from transactional.execution.rerun import Rerun, rerun
 from transactional.execution.site import Site
@@ -125,17 +125,17 @@ def test_what_hangs_when_it_is_run_again_is_left_out_and_answered_by_name() -> N
 
 
 def test_who_has_ended_the_epoch_stops_when_it_hears_that_a_rerun_hangs() -> None:
-    hanging, said = Hanging(3), TimeoutProposal(7, 4, HANGS)
+    hanging, said = TimeoutProposals(3), TimeoutProposal(7, 4, HANGS)
     with pytest.raises(Nondeterministic, match=r"transaction 7 when it was run again on another node.*raise"):
         hanging.take(said, done=4)
     hanging.take(said, done=3)
     hanging.take(said, done=4)  # of another node that has found the same, later
-    assert hanging.of(4) == {7: HANGS} and Hanging(3, hanging.records()).of(4) == {7: HANGS}
+    assert hanging.of(4) == {7: HANGS} and TimeoutProposals(3, hanging.records()).of(4) == {7: HANGS}
 
 
 def test_what_is_said_after_a_later_epoch_has_begun_is_void_and_stops_who_said_it() -> None:
     request = Request(Kind.RUN, "r1", "it", "a", "hang_if", b"", 0, 0, 0)
-    one, other = Hanging(3), Hanging(3)
+    one, other = TimeoutProposals(3), TimeoutProposals(3)
     one.found(4, Hung(7, request, HANGS))
     (said,) = one.take_unpublished()
     assert one.holds_back(4, 3) and not other.holds_back(4, 3)
@@ -148,7 +148,7 @@ def test_what_is_said_after_a_later_epoch_has_begun_is_void_and_stops_who_said_i
 
 
 def test_an_epoch_waits_until_all_partitions_do_without_what_hangs() -> None:
-    hanging = Hanging(3)
+    hanging = TimeoutProposals(3)
     for tid in (7, 8):
         hanging.take(TimeoutProposal(tid, 4, HANGS), done=3)
     hanging.acknowledge(TimeoutAcknowledgement(0, 4, 2))
@@ -157,11 +157,11 @@ def test_an_epoch_waits_until_all_partitions_do_without_what_hangs() -> None:
     hanging.acknowledge(TimeoutAcknowledgement(1, 4, 2))
     hanging.acknowledge(TimeoutAcknowledgement(1, 4, 1))  # of another owner, late
     assert not hanging.holds_back(4, 2)
-    assert not Hanging(3, hanging.records()).holds_back(4, 2)
+    assert not TimeoutProposals(3, hanging.records()).holds_back(4, 2)
 
 
 def test_a_commit_of_one_who_has_not_left_it_out_stops_who_finds_it() -> None:
-    hanging, made = Hanging(3), Commit(0, 4, 1, [], [], [])
+    hanging, made = TimeoutProposals(3), Commit(0, 4, 1, [], [], [])
     hanging.check(made, 4)
     hanging.take(TimeoutProposal(7, 4, HANGS), done=3)
     for without, done in (([], 3), ([], 4), ([7, 8], 4)):

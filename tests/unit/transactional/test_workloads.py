@@ -8,7 +8,7 @@ from tests.unit.workload_runs import SerialRun
 from transactional import Aborted
 from transactional.requests.requests import WireRequest
 from transactional.workloads.catalogue import WORKLOADS
-from transactional.workloads.contract import Shape
+from transactional.workloads.contract import WorkloadShape
 
 REQUESTS = 300
 SIZES = {"ycsb-t": 20, "cycle": 10, "append": 5, "travel-busy": 4, "movies": 5, "cart": 5, "tpcc": 2, "tpcc-full": 1}
@@ -33,8 +33,8 @@ SECRET = {
 }
 
 
-def shape_of(name: str, zipf: float = 0.9) -> Shape:
-    return Shape(SIZES.get(name, 50), zipf, seed=3)
+def shape_of(name: str, zipf: float = 0.9) -> WorkloadShape:
+    return WorkloadShape(SIZES.get(name, 50), zipf, seed=3)
 
 
 def ran(name: str, count: int = REQUESTS) -> SerialRun:
@@ -60,7 +60,7 @@ def test_a_write_that_no_reply_tells_of_is_found(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["chain", "chain-scattered"])
 def test_one_more_in_an_entity_of_a_chain_is_found(name: str) -> None:
-    run = SerialRun(WORKLOADS[name], Shape(5, 0.9, seed=3, depth=4, remote=0.5))
+    run = SerialRun(WORKLOADS[name], WorkloadShape(5, 0.9, seed=3, depth=4, remote=0.5))
     run.measure(50)
     assert run.wrong() == []
     run.run(WireRequest("x", "link", run.history.requests[7].args[0][2], "take", [[]]))
@@ -69,7 +69,7 @@ def test_one_more_in_an_entity_of_a_chain_is_found(name: str) -> None:
 
 def test_the_share_over_partitions_is_that_of_the_shape() -> None:
     (workload,) = (each for each in WORKLOADS.values() if each.name == "chain")
-    requests = workload.requests(Shape(5, 0.0, seed=3, depth=3, remote=0.3), 0, 1_000)
+    requests = workload.requests(WorkloadShape(5, 0.0, seed=3, depth=3, remote=0.3), 0, 1_000)
     assert {len(request.args[0]) for request in requests} == {3}
     group = [{key.partition("/")[0] for key in (each.key, *each.args[0])} for each in requests]
     assert 250 < sum(len(each) > 1 for each in group) < 350
@@ -98,7 +98,7 @@ def test_any_slice_of_the_requests_can_be_made_alone(name: str) -> None:
     whole = requests(shape_of(name), 0, 120)
     assert requests(shape_of(name), 50, 40) == whole[50:90]
     assert len({request.id for request in whole}) == 120
-    assert requests(Shape(SIZES.get(name, 50), 0.9, seed=4), 0, 120) != whole
+    assert requests(WorkloadShape(SIZES.get(name, 50), 0.9, seed=4), 0, 120) != whole
 
 
 def test_an_abort_that_the_rules_do_not_explain_is_a_violation() -> None:
@@ -108,7 +108,7 @@ def test_an_abort_that_the_rules_do_not_explain_is_a_violation() -> None:
 
 
 def test_a_stale_read_is_found() -> None:
-    run = SerialRun(WORKLOADS["ycsb-a"], Shape(1, 0.0, seed=3))
+    run = SerialRun(WORKLOADS["ycsb-a"], WorkloadShape(1, 0.0, seed=3))
     run.measure(REQUESTS)
     reads = [r for r in run.history.requests if r.function == "read"]
     assert run.history.outcomes[reads[-1].id][0] > 0

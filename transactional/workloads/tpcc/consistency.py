@@ -8,7 +8,7 @@ from typing import Any
 
 from transactional.context import Context
 from transactional.requests.requests import WireRequest
-from transactional.workloads.contract import History, Send, Shape, different
+from transactional.workloads.contract import RequestHistory, Send, WorkloadShape, different
 from transactional.workloads.tpcc import model as m
 from transactional.workloads.tpcc.loading import cardinalities
 
@@ -51,7 +51,7 @@ class Tables:
     """Operator -> district -> key -> row; the stock is under district 0."""
 
 
-def read_all(shape: Shape, send: Send) -> Tables:
+def read_all(shape: WorkloadShape, send: Send) -> Tables:
     """Page by page."""
     tables, warehouses = Tables(), range(1, shape.size + 1)
     districts = [(w, d) for w in warehouses for d in range(1, m.DISTRICTS + 1)]
@@ -82,7 +82,7 @@ def _pages(send: Send, operator: str, keys: dict[tuple[int, int], str]) -> dict[
     return rows
 
 
-def check(shape: Shape, history: History, send: Send) -> list[str]:
+def check(shape: WorkloadShape, history: RequestHistory, send: Send) -> list[str]:
     """Conditions 1 to 10 and 12 of clause 3.3.2, and that each acknowledged transaction is there once.
 
     Condition 11 speaks of the first state alone.
@@ -146,7 +146,7 @@ def _customers(tables: Tables) -> list[str]:
     return wrong
 
 
-def _stocks(tables: Tables, shape: Shape) -> list[str]:
+def _stocks(tables: Tables, shape: WorkloadShape) -> list[str]:
     """The amount taken from the stock is that of the orders since the first ones."""
     first = cardinalities(shape).customers
     taken: dict[str, list[int]] = {}
@@ -166,7 +166,7 @@ def _stocks(tables: Tables, shape: Shape) -> list[str]:
     ]
 
 
-def _replies(tables: Tables, shape: Shape, history: History) -> list[str]:
+def _replies(tables: Tables, shape: WorkloadShape, history: RequestHistory) -> list[str]:
     """Order numbers are given out once and without gaps; payments and deliveries are counted."""
     first = cardinalities(shape)
     ordered: dict[tuple[int, int], list[int]] = {place: [] for place in tables.districts}

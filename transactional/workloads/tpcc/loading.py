@@ -8,7 +8,7 @@ from transactional.context import Context
 from transactional.execution.deterministic_random import DeterministicRandom
 from transactional.requests.requests import WireRequest
 from transactional.state.values import encode
-from transactional.workloads.contract import Shape
+from transactional.workloads.contract import WorkloadShape
 from transactional.workloads.tpcc import model as m
 
 ROWS = 300
@@ -27,7 +27,7 @@ class Cardinalities:
     open: int
 
 
-def cardinalities(shape: Shape) -> Cardinalities:
+def cardinalities(shape: WorkloadShape) -> Cardinalities:
     """The specification's are 3,000, 100,000 and 900; at least 30, 100 and 9."""
     customers = max(30, round(3_000 * shape.scale))
     return Cardinalities(customers, max(100, round(100_000 * shape.scale)), customers * 3 // 10)
@@ -107,7 +107,7 @@ async def load_orders(ctx: Context, seed: int, first: int, stop: int, customers:
         for _ in range(rng.randint(5, 15)):
             amount = 0 if done else rng.randint(1, 999_999)
             delivered = ctx.now_ms if done else None
-            lines.append(m.Line(1 + rng.randrange(items), w, 5, amount, delivered, _text(rng, 24, 24)))
+            lines.append(m.OrderLine(1 + rng.randrange(items), w, 5, amount, delivered, _text(rng, 24, 24)))
         carrier = rng.randint(1, 10) if done else None
         key = m.order_key(w, d, o)
         ctx.call_async(m.order, key, m.enter, [m.Order(c, ctx.now_ms, carrier, len(lines), True, lines)])
@@ -133,7 +133,7 @@ async def load_stock(ctx: Context, *fields: object) -> None:
     ctx.put(m.Stock(*fields))  # type: ignore[arg-type]  # as the sender has listed them
 
 
-def load(shape: Shape) -> list[WireRequest]:
+def load(shape: WorkloadShape) -> list[WireRequest]:
     """Requests of which each makes at most ``ROWS`` rows of a kind."""
     of, seed = cardinalities(shape), shape.seed
     made: list[WireRequest] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from transactional.requests.requests import WireRequest
-from transactional.workloads.contract import Shape
+from transactional.workloads.contract import WorkloadShape
 from transactional.workloads.draws import Draws
 from transactional.workloads.tpcc import model as m
 from transactional.workloads.tpcc.loading import NAMES, cardinalities, last_name
@@ -21,7 +21,7 @@ _RUN_C = 123
 class _Columns:
     """All draws of a run of requests."""
 
-    def __init__(self, shape: Shape, first: int, count: int) -> None:
+    def __init__(self, shape: WorkloadShape, first: int, count: int) -> None:
         draws = Draws(shape.seed, first, count)
         self.draws = draws
         self.kind = draws.share(0)
@@ -52,7 +52,7 @@ def _other(w: int, share: float, size: int) -> int:
     return 1 + (w + int(share * (size - 1))) % size if size > 1 else w
 
 
-def requests(shape: Shape, first: int, count: int, *, mix: Sequence[tuple[float, str]]) -> list[WireRequest]:
+def requests(shape: WorkloadShape, first: int, count: int, *, mix: Sequence[tuple[float, str]]) -> list[WireRequest]:
     """``mix``: cumulative shares of the profiles."""
     columns = _Columns(shape, first, count)
     made = []
@@ -63,7 +63,7 @@ def requests(shape: Shape, first: int, count: int, *, mix: Sequence[tuple[float,
     return made
 
 
-def _request(columns: _Columns, shape: Shape, n: int, kind: str) -> tuple[str, str, str, list[object]]:
+def _request(columns: _Columns, shape: WorkloadShape, n: int, kind: str) -> tuple[str, str, str, list[object]]:
     w, d = 1 + columns.warehouse[n], 1 + columns.district[n]
     customers = cardinalities(shape).customers
     c: int | str = 1 + _nurand(columns.customer, n, customers)
@@ -84,7 +84,7 @@ def _request(columns: _Columns, shape: Shape, n: int, kind: str) -> tuple[str, s
             return "district", m.district_key(w, d), "stock_level", [10 + columns.small[n]]
 
 
-def _lines(columns: _Columns, shape: Shape, n: int, w: int) -> list[list[int]]:
+def _lines(columns: _Columns, shape: WorkloadShape, n: int, w: int) -> list[list[int]]:
     """One of a hundred orders ends with an item that does not exist."""
     items = cardinalities(shape).items
     made = []

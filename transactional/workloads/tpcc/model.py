@@ -40,7 +40,7 @@ class Customer(msgspec.Struct, array_like=True):
     data: str
 
 
-class Line(msgspec.Struct, array_like=True):
+class OrderLine(msgspec.Struct, array_like=True):
     """``delivered_ms`` None: not yet."""
 
     item: int
@@ -59,7 +59,7 @@ class Order(msgspec.Struct, array_like=True):
     carrier: int | None
     line_count: int
     all_local: bool
-    lines: list[Line]
+    lines: list[OrderLine]
 
 
 class Stock(msgspec.Struct, array_like=True):

@@ -26,7 +26,7 @@ async def place_order(ctx: Context, c: int, lines: list[list[int]]) -> list[int]
     for i, supplier, quantity in lines:
         _, price, _ = await ctx.call(m.item, m.item_key(w, i), m.offer)
         _, info, _ = await ctx.call(m.stock, m.item_key(supplier, i), m.take, [d, quantity, supplier != w])
-        made.append(m.Line(i, supplier, quantity, quantity * price, None, info))
+        made.append(m.OrderLine(i, supplier, quantity, quantity * price, None, info))
     local = all(line.supplier == w for line in made)
     entered = m.Order(c, ctx.now_ms, None, len(made), local, made)
     ctx.call_async(m.order, m.order_key(w, d, o), m.enter, [entered])

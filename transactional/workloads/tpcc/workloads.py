@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from transactional.workloads.contract import Workload
+from transactional.workloads.contract import BenchWorkload
 from transactional.workloads.tpcc.consistency import check
 from transactional.workloads.tpcc.loading import load
 from transactional.workloads.tpcc.mix import FULL, PAIR, requests
 from transactional.workloads.tpcc.profiles import program
 
 
-def _workload(name: str, mix: Sequence[tuple[float, str]]) -> Workload:
-    return Workload(
+def _workload(name: str, mix: Sequence[tuple[float, str]]) -> BenchWorkload:
+    return BenchWorkload(
         name=name,
         program=program,
         # consistency and loading register functions of their own: nodes need them all

@@ -35,7 +35,7 @@ def library() -> Any:
     return pycrdt
 
 
-class History:
+class ActorUpdates:
     """Numbered updates of one actor: 0..n-1 without a gap, and a few ahead of a gap."""
 
     __slots__ = ("ahead", "run")
@@ -65,7 +65,7 @@ class History:
                 found.append((number, [self.ahead[number]]))
         return found
 
-    def covers(self, other: History) -> bool:
+    def covers(self, other: ActorUpdates) -> bool:
         """True if every update of the other is known."""
         return all(
             first + offset < len(self.run) or first + offset in self.ahead
@@ -83,7 +83,7 @@ class YDocument(Lattice[E, V]):
     __slots__ = ("_actor", "_doc", "_histories", "_root")
 
     def __init__(self) -> None:
-        self._histories: dict[int, History] = {}
+        self._histories: dict[int, ActorUpdates] = {}
         self._doc: Any = None  # made at need, and again for another actor
         self._root: Any = None
         self._actor = -1
@@ -113,7 +113,7 @@ class YDocument(Lattice[E, V]):
         edit = self._edit(element)
         if edit is None:
             return delta
-        history = self._histories.setdefault(actor, History())
+        history = self._histories.setdefault(actor, ActorUpdates())
         assert not history.ahead, f"actor {actor} edits without its own edits {len(history.run)}.. before"
         made: list[bytes] = []
         subscription = self._doc.observe(lambda event: made.append(event.update))
@@ -121,7 +121,7 @@ class YDocument(Lattice[E, V]):
             edit(self._root)
         self._doc.unobserve(subscription)
         if made:
-            delta._histories[actor] = History()
+            delta._histories[actor] = ActorUpdates()
             delta._histories[actor].take(len(history.run), made)
             history.take(len(history.run), made)
         else:
@@ -162,7 +162,7 @@ class YDocument(Lattice[E, V]):
         require_same(self, other)
         changed = False
         for actor in sorted(other._histories):
-            mine = self._histories.setdefault(actor, History())
+            mine = self._histories.setdefault(actor, ActorUpdates())
             for first, updates in other._histories[actor].spans():
                 fresh = mine.take(first, updates)
                 changed = changed or bool(fresh)
@@ -171,7 +171,7 @@ class YDocument(Lattice[E, V]):
         return changed
 
     def leq(self, other: Self) -> bool:
-        return all(other._histories.get(actor, History()).covers(mine) for actor, mine in self._histories.items())
+        return all(other._histories.get(actor, ActorUpdates()).covers(mine) for actor, mine in self._histories.items())
 
     def to_wire(self) -> type_of_wire:
         return [
@@ -186,7 +186,7 @@ class YDocument(Lattice[E, V]):
             require(before < index_from_wire(actor) <= MAX_ACTOR, "actors must ascend, from 0")
             before = actor
             end = -1  # a span that starts where the one before ended belongs to it
-            history = fresh._histories[actor] = History()
+            history = fresh._histories[actor] = ActorUpdates()
             for first, updates in rows_from_wire(spans, 2):
                 require(end < index_from_wire(first), "spans must ascend and not touch")
                 require(type(updates) is list and len(updates) > 0, "a span has at least one update")

@@ -20,7 +20,7 @@ from wcrdt.lattices.keyed.extremes import ExtremeLeaf
 from wcrdt.lattices.keyed.keys import Keys, Unfit, ascend, check_texts, key_columns, keys_from_wire
 from wcrdt.lattices.keyed.leaves import AnyLattice, Leaf, Mask, numbers_of_column
 from wcrdt.lattices.keyed.packing import narrow, widened
-from wcrdt.lattices.keyed.spans import Spans
+from wcrdt.lattices.keyed.spans import KeySpans
 from wcrdt.lattices.max_by import MaxBy
 
 _TIED, _BETTER = 1, 2
@@ -222,7 +222,7 @@ class ArgumentLeaf(Leaf):
         if self._payloads is None:
             return 0
         parts = sum(
-            part.buffer.nbytes + 2 * part.starts.nbytes if isinstance(part, Spans) else part.nbytes
+            part.buffer.nbytes + 2 * part.starts.nbytes if isinstance(part, KeySpans) else part.nbytes
             for part in self._payloads.keys.parts
         )
         return self._best.size_bytes + self._payloads.owners.nbytes + parts
@@ -237,7 +237,7 @@ def _payloads_at(column: Any, groups: Groups, hits: Indices) -> Keys:
     if keys is None:
         raise Unfit
     for form, part in zip(keys.form.strip("()"), keys.parts, strict=True):
-        if form == "s" and isinstance(part, Spans):
+        if form == "s" and isinstance(part, KeySpans):
             try:
                 check_texts(part)
             except UnicodeDecodeError as error:

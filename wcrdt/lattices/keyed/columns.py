@@ -17,7 +17,7 @@ from wcrdt.lattice import type_of_wire
 from wcrdt.lattices.columns import Groups, Indices, Ints
 from wcrdt.lattices.keyed.keys import KeyIndex, Keys, Unfit, check_texts, key_columns, keys_from_wire
 from wcrdt.lattices.keyed.leaves import AnyLattice, Leaf
-from wcrdt.lattices.keyed.spans import Spans
+from wcrdt.lattices.keyed.spans import KeySpans
 
 FORMAT = 1
 """Of columns on the wire: the first entry there, where a map without columns has a list."""
@@ -133,7 +133,7 @@ class KeyedColumns:
         new = np.flatnonzero(rows < 0)
         rows[new] = np.arange(self.height, self.height + len(new))
         for form, part in zip(keys.form.strip("()"), keys.take(new).parts, strict=True):
-            if form == "s" and isinstance(part, Spans):
+            if form == "s" and isinstance(part, KeySpans):
                 try:
                     check_texts(part)
                 except UnicodeDecodeError as error:

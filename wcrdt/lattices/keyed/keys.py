@@ -17,9 +17,9 @@ from wcrdt.lattice import type_of_wire
 from wcrdt.lattices.columns import Groups, Indices, Ints, group_ints, int_column, rows_of, take
 from wcrdt.lattices.keyed.int_index import IntIndex, factor, with_room
 from wcrdt.lattices.keyed.packing import narrow, widened
-from wcrdt.lattices.keyed.spans import Spans, SpanStore, equal, hashes, sort_columns
+from wcrdt.lattices.keyed.spans import KeySpans, SpanStore, equal, hashes, sort_columns
 
-Part = Ints | Spans
+Part = Ints | KeySpans
 _FORMS = "isb"
 _INT64_MAX = 2**63 - 1
 _COUNTED = 4
@@ -40,10 +40,10 @@ class Keys(NamedTuple):
     @property
     def rows(self) -> int:
         part = self.parts[0]
-        return part.rows if isinstance(part, Spans) else len(part)
+        return part.rows if isinstance(part, KeySpans) else len(part)
 
     def take(self, rows: Indices) -> Keys:
-        return Keys(self.form, [part.take(rows) if isinstance(part, Spans) else part[rows] for part in self.parts])
+        return Keys(self.form, [part.take(rows) if isinstance(part, KeySpans) else part[rows] for part in self.parts])
 
     def tolist(self) -> list[Any]:
         columns = [_objects(form, part) for form, part in zip(self.form.strip("()"), self.parts, strict=True)]
@@ -60,7 +60,7 @@ class Keys(NamedTuple):
         """Columns to sort by, the first one first."""
         columns: list[Any] = []
         for part in self.parts:
-            columns += sort_columns(part) if isinstance(part, Spans) else [part]
+            columns += sort_columns(part) if isinstance(part, KeySpans) else [part]
         return columns
 
     def joined(self, other: Keys) -> Keys:
@@ -72,16 +72,16 @@ class Keys(NamedTuple):
     def to_wire(self) -> list[type_of_wire]:
         wire: list[type_of_wire] = [self.form]
         for part in self.parts:
-            wire += [narrow(part.lengths), part.joined()] if isinstance(part, Spans) else [narrow(part)]
+            wire += [narrow(part.lengths), part.joined()] if isinstance(part, KeySpans) else [narrow(part)]
         return wire
 
 
 def _joined(mine: Part, theirs: Part) -> Part:
-    if not isinstance(mine, Spans) or not isinstance(theirs, Spans):
+    if not isinstance(mine, KeySpans) or not isinstance(theirs, KeySpans):
         return np.concatenate([mine, theirs])  # type: ignore[list-item]
     ends = np.cumsum(np.concatenate([mine.lengths, theirs.lengths]))
     buffer = np.frombuffer(mine.joined() + theirs.joined() + bytes(8), np.uint8)
-    return Spans(buffer, np.concatenate([np.zeros(1, np.int64), ends[:-1]]), ends)
+    return KeySpans(buffer, np.concatenate([np.zeros(1, np.int64), ends[:-1]]), ends)
 
 
 def keys_from_wire(wire: list[type_of_wire]) -> Keys:
@@ -101,7 +101,7 @@ def keys_from_wire(wire: list[type_of_wire]) -> Keys:
         require(type(data) is bytes and bool((column >= 0).all()), "lengths of keys are negative")
         ends = np.cumsum(column)
         require(len(ends) > 0 and int(ends[-1]) == len(data), "the keys are not as long as they are to be")
-        spans = Spans(np.frombuffer(data + bytes(8), np.uint8), ends - column, ends)
+        spans = KeySpans(np.frombuffer(data + bytes(8), np.uint8), ends - column, ends)
         if one == "s":
             check_texts(spans)
         parts.append(spans)
@@ -112,11 +112,11 @@ def keys_from_wire(wire: list[type_of_wire]) -> Keys:
 
 
 def _rows(part: Part) -> int:
-    return part.rows if isinstance(part, Spans) else len(part)
+    return part.rows if isinstance(part, KeySpans) else len(part)
 
 
 def _objects(form: str, part: Part) -> list[Any]:
-    if not isinstance(part, Spans):
+    if not isinstance(part, KeySpans):
         return part.tolist()
     return [row.decode() for row in part.tolist()] if form == "s" else part.tolist()
 
@@ -131,7 +131,7 @@ def ascend(columns: list[Any]) -> bool:
     return bool(np.all(rises))
 
 
-def check_texts(spans: Spans) -> None:
+def check_texts(spans: KeySpans) -> None:
     """Raise ``UnicodeDecodeError``, a ``ValueError``, unless each row is a text of its own."""
     data = spans.joined()
     if not data.isascii():
@@ -151,7 +151,7 @@ def key_columns(column: Any) -> Keys | None:
         known = [part for part in found if part is not None]
         return Keys(f"({''.join(part.form for part in known)})", [part.parts[0] for part in known])
     if (utf8 := getattr(column, "utf8", None)) is not None:
-        return Keys("s", [Spans(*utf8())])
+        return Keys("s", [KeySpans(*utf8())])
     return _of_rows(rows_of(column))
 
 
@@ -164,11 +164,11 @@ def _of_rows(rows: Sequence[Any]) -> Keys | None:
             return None
     if kinds == {str}:
         try:
-            return Keys("s", [Spans.of([row.encode() for row in rows])])
+            return Keys("s", [KeySpans.of([row.encode() for row in rows])])
         except UnicodeEncodeError:
             return None
     if kinds == {bytes}:
-        return Keys("b", [Spans.of(rows)])
+        return Keys("b", [KeySpans.of(rows)])
     if kinds == {tuple} and {len(row) for row in rows} == {len(rows[0])} and len(rows[0]):
         return key_columns(tuple(map(list, zip(*rows, strict=True))))
     return None
@@ -301,7 +301,7 @@ class KeyIndex:
         same: Any = True
         for store, part in zip(self._stores, keys.parts, strict=True):
             mine = store.take(places)
-            same = same & (equal(mine, part) if isinstance(part, Spans) else mine == part)  # type: ignore[arg-type]
+            same = same & (equal(mine, part) if isinstance(part, KeySpans) else mine == part)  # type: ignore[arg-type]
         return same
 
     def add(self, keys: Keys, numbers: Ints) -> None:
@@ -338,7 +338,7 @@ def _numbers_of(keys: Keys, factor: np.uint64) -> Ints:
     """The key where it is an int, else a number that equal keys share; a new column."""
     numbers: Ints | None = None
     for part in keys.parts:
-        own = hashes(part, factor) if isinstance(part, Spans) else part
+        own = hashes(part, factor) if isinstance(part, KeySpans) else part
         numbers = own.copy() if numbers is None else (numbers ^ (numbers >> 29)) * _MIX + own
     assert numbers is not None
     return numbers

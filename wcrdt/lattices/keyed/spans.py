@@ -21,7 +21,7 @@ _SORTED_WORDS = 4
 """Longer ones are sorted as Python's byte strings, and copied byte by byte."""
 
 
-class Spans(NamedTuple):
+class KeySpans(NamedTuple):
     """Rows ``buffer[starts[i]:ends[i]]``. Behind the last row the buffer goes on for eight bytes at least."""
 
     buffer: Bytes
@@ -29,7 +29,7 @@ class Spans(NamedTuple):
     ends: Ints
 
     @classmethod
-    def of(cls, values: Sequence[bytes]) -> Spans:
+    def of(cls, values: Sequence[bytes]) -> KeySpans:
         """The same rows in a buffer of their own."""
         bounds = np.zeros(len(values) + 1, np.int64)
         bounds[1:] = np.fromiter(accumulate(map(len, values)), np.int64, len(values))
@@ -43,8 +43,8 @@ class Spans(NamedTuple):
     def lengths(self) -> Ints:
         return self.ends - self.starts
 
-    def take(self, rows: Indices) -> Spans:
-        return Spans(self.buffer, self.starts[rows], self.ends[rows])
+    def take(self, rows: Indices) -> KeySpans:
+        return KeySpans(self.buffer, self.starts[rows], self.ends[rows])
 
     def tolist(self) -> list[bytes]:
         if not len(self.starts):
@@ -73,7 +73,7 @@ def _words(buffer: Bytes) -> Words:
     return np.ndarray((len(buffer) - WORD_BYTES + 1,), "<u8", buffer, strides=(1,))
 
 
-def hashes(spans: Spans, factor: np.uint64) -> Ints:
+def hashes(spans: KeySpans, factor: np.uint64) -> Ints:
     """A number for each row, which equal rows share. ``factor`` is odd."""
     words, rest = _words(spans.buffer), spans.lengths
     mixed = rest.view(np.uint64) * factor
@@ -90,7 +90,7 @@ def hashes(spans: Spans, factor: np.uint64) -> Ints:
     return mixed.view(np.int64)
 
 
-def equal(one: Spans, other: Spans) -> NDArray[np.bool_]:
+def equal(one: KeySpans, other: KeySpans) -> NDArray[np.bool_]:
     """Whether the rows are the same, row by row."""
     same = one.lengths == other.lengths
     rows = np.flatnonzero(same)
@@ -107,7 +107,7 @@ def equal(one: Spans, other: Spans) -> NDArray[np.bool_]:
     return same
 
 
-def sort_columns(spans: Spans) -> list[Any]:
+def sort_columns(spans: KeySpans) -> list[Any]:
     """Columns to sort by, the first one first: their order is that of the rows' bytes."""
     lengths = spans.lengths
     longest = int(lengths.max()) if len(lengths) else 0
@@ -139,7 +139,7 @@ class SpanStore:
     def size_bytes(self) -> int:
         return self._buffer.nbytes + self._ends.nbytes
 
-    def add(self, spans: Spans) -> None:
+    def add(self, spans: KeySpans) -> None:
         data = np.frombuffer(spans.joined(), np.uint8)
         begin = int(self._ends[self.count])
         count, end = self.count + spans.rows, begin + len(data)
@@ -151,8 +151,8 @@ class SpanStore:
         self._buffer[begin:end] = data
         self.count = count
 
-    def take(self, rows: Any) -> Spans:
+    def take(self, rows: Any) -> KeySpans:
         """The rows of an index or a slice; copies no bytes."""
         ends = self._ends[1 : self.count + 1]
         starts = self._ends[: self.count]
-        return Spans(self._buffer, starts[rows].astype(np.int64), ends[rows].astype(np.int64))
+        return KeySpans(self._buffer, starts[rows].astype(np.int64), ends[rows].astype(np.int64))

@@ -10,7 +10,7 @@ import numpy as np
 from wcrdt.lattices.columns import Indices
 from wcrdt.lattices.keyed.columns import KeyedColumns
 from wcrdt.lattices.keyed.keys import Keys
-from wcrdt.lattices.keyed.spans import Spans
+from wcrdt.lattices.keyed.spans import KeySpans
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -90,7 +90,7 @@ _NOTHING.flags.writeable = False
 
 def _column_of(keys: Keys) -> Any:
     parts = [
-        Keys(form, [part]).tolist() if isinstance(part, Spans) else part
+        Keys(form, [part]).tolist() if isinstance(part, KeySpans) else part
         for form, part in zip(keys.form.strip("()"), keys.parts, strict=True)
     ]
     return parts[0] if len(keys.form) == 1 else tuple(parts)

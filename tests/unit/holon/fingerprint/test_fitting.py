@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from holon.fingerprint.fitting import misfits
-from holon.fingerprint.schema import Shape, shape_of
+from holon.fingerprint.schema import TypeShape, shape_of
 from holon.fingerprint.version import FORMAT, JobVersion
 
 
@@ -186,7 +186,7 @@ FITS, LOSES, BREAKS = "fits", "loses", "breaks"
 def test_each_change_of_a_type_is_judged_by_what_becomes_of_stored_values(
     old: Any, new: Any, verdict: str, place: str
 ) -> None:
-    stored = {"state": msgspec.json.decode(msgspec.json.encode(shape_of(old)), type=Shape)}
+    stored = {"state": msgspec.json.decode(msgspec.json.encode(shape_of(old)), type=TypeShape)}
     found = misfits(stored, {"state": shape_of(new)})
     worst = FITS if not found else BREAKS if any(not each.decodes for each in found) else LOSES
     assert worst == verdict, [str(each) for each in found]

@@ -7,7 +7,7 @@ import pytest
 
 from holon.columnar.payloads import BinaryColumn
 from holon.outputs.identity import IdentityStamp, Track
-from holon.outputs.runs import Run
+from holon.outputs.runs import OutputRun
 
 
 def named(values: list[bytes]) -> list[bytes]:
@@ -25,7 +25,7 @@ def test_a_column_of_identities_has_the_bytes_of_each(numbers: list[int] | None)
 
 @pytest.mark.parametrize("column_first", [True, False])
 def test_columns_and_single_results_keep_their_order(column_first: bool) -> None:
-    run, expected = Run(), []
+    run, expected = OutputRun(), []
     for number in range(4):
         values = [b"%d-%d" % (number, row) for row in range(3)]
         if (number % 2 == 0) == column_first:
@@ -42,7 +42,7 @@ def test_columns_and_single_results_keep_their_order(column_first: bool) -> None
 
 
 def test_columns_alone_stay_columns_in_one_buffer() -> None:
-    run = Run()
+    run = OutputRun()
     for values in ([b"a", b"bc"], [], [b"d"]):
         run.add_columns(BinaryColumn.of(values), BinaryColumn.of(named(values)), None)
     run.keep(9)

@@ -23,7 +23,7 @@ from holon.testing import JobTestDriver
 from holon.tracks.admission import AdmissionCounts
 from holon.tracks.snapshot import Snapshot
 from holon.tracks.task import PartitionTask
-from holon.tracks.upstream_duplicates import Duplicates, Seen
+from holon.tracks.upstream_duplicates import Duplicates, SeenOutputs
 from wcrdt.replica.replica import Replica
 
 
@@ -78,7 +78,7 @@ def test_results_of_a_newer_incarnation_are_never_counted_beside_those_of_an_old
 def test_an_incarnation_that_began_without_recognising_goes_on_so() -> None:
     duplicates = Duplicates(None)
     assert kept(duplicates, headers(output(1), output(1), output(0, inc=7))) == [True] * 3
-    assert duplicates.seen() == Seen()
+    assert duplicates.seen() == SeenOutputs()
 
 
 @pytest.mark.parametrize("columns", [False, True])
@@ -168,7 +168,7 @@ def test_a_snapshot_of_a_release_that_recognised_nothing_is_read() -> None:
     del raw[1][-1]  # what was seen
     del raw[1][3][-1]  # the count of duplicates
     found = Snapshot.from_bytes(msgspec.msgpack.encode((version, raw)))
-    assert found.record.seen == Seen() and found.record.counts == AdmissionCounts()
+    assert found.record.seen == SeenOutputs() and found.record.counts == AdmissionCounts()
 
 
 def test_a_dead_letter_between_duplicates_is_the_only_one() -> None:

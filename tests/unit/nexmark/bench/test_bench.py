@@ -14,7 +14,7 @@ from nexmark.bench.meter import Measure
 from nexmark.bench.plan import PYTHON_PEERS, PYTHON_QUERIES, QUERIES, ComparisonPlan, Variant, cores_of, listed
 from nexmark.bench.python_home import python_home, version_of
 from nexmark.bench.report import markdown
-from nexmark.bench.result import BenchResult, Run, other_load, over_memory, ratios_of, ratios_over, rows_of
+from nexmark.bench.result import BenchResult, EngineRun, other_load, over_memory, ratios_of, ratios_over, rows_of
 from nexmark.bench.warmup import Warmth, compiler_s, first_and_last
 from nexmark.flink.cluster import filled
 from nexmark.flink.home import PEER, check_hashes
@@ -59,9 +59,9 @@ def test_many_rows_are_compared_by_a_digest_of_the_multiset(monkeypatch: pytest.
     assert digest("q0", mine) != digest("q0", mine[:2])
 
 
-def run(variant: Variant, engine: str, seconds: float, **more: float) -> Run:
+def run(variant: Variant, engine: str, seconds: float, **more: float) -> EngineRun:
     cost = {"cpu_s": 1.0, "peak_process_mb": 100.0, "peak_all_mb": 200.0, "others_s": 0.1} | more
-    return Run(variant, engine, Measure(seconds, **cost))
+    return EngineRun(variant, engine, Measure(seconds, **cost))
 
 
 PLAN = ComparisonPlan(queries=("q7",), events=1000, pairs=3, memory_mb=150)

@@ -12,7 +12,7 @@ import pytest
 
 from deploy.bench.ordinary import sensors
 from holon.testing import JobTestDriver
-from nexmark.compare.cases import BY_RECORD, Case, cases_of, chosen, records
+from nexmark.compare.cases import BY_RECORD, ComparedJob, cases_of, chosen, records
 from nexmark.compare.jobs import copy_of, reference_of, topic_of
 from nexmark.compare.rows import differences
 from nexmark.compare.run import ComparePlan
@@ -23,7 +23,7 @@ ORDINARY = "deploy.bench.ordinary"
 CASES = cases_of(ORDINARY)
 
 
-def peer_of(case: Case) -> Any:
+def peer_of(case: ComparedJob) -> Any:
     spec = importlib.util.spec_from_file_location(f"peer_{case.name}", case.code("bytewax"))
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -31,7 +31,7 @@ def peer_of(case: Case) -> Any:
     return module
 
 
-def rows_of_holon(case: Case, engine: str, lines: list[bytes]) -> list[bytes]:
+def rows_of_holon(case: ComparedJob, engine: str, lines: list[bytes]) -> list[bytes]:
     driver = JobTestDriver(load_job(case.job(engine)), partitions=2)
     for partition in range(2):
         driver.feed(partition, *lines[partition::2])
@@ -39,7 +39,7 @@ def rows_of_holon(case: Case, engine: str, lines: list[bytes]) -> list[bytes]:
     return [value for _, _, value in driver.raw_outputs()]
 
 
-def rows_of_peer(case: Case, lines: list[bytes]) -> list[bytes]:
+def rows_of_peer(case: ComparedJob, lines: list[bytes]) -> list[bytes]:
     peer = peer_of(case)
     parts: list[dict[Any, Any]] = [{}, {}]
     for number, part in enumerate(parts):
@@ -58,7 +58,7 @@ def test_the_package_has_twelve_cases_each_with_the_code_of_its_peers_beside_its
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_both_jobs_of_a_case_and_the_loop_of_its_peers_give_the_same_rows(case: Case) -> None:
+def test_both_jobs_of_a_case_and_the_loop_of_its_peers_give_the_same_rows(case: ComparedJob) -> None:
     lines = list(records(case, None, 2000, seed=5))
     rows = rows_of_holon(case, "holon", lines)
     assert rows
@@ -67,12 +67,12 @@ def test_both_jobs_of_a_case_and_the_loop_of_its_peers_give_the_same_rows(case: 
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_records_are_those_of_the_seed(case: Case) -> None:
+def test_records_are_those_of_the_seed(case: ComparedJob) -> None:
     assert list(records(case, None, 50, 1)) == list(records(case, None, 50, 1)) != list(records(case, None, 50, 2))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_statements_of_flink_are_filled_in_and_the_last_one_inserts(case: Case) -> None:
+def test_the_statements_of_flink_are_filled_in_and_the_last_one_inserts(case: ComparedJob) -> None:
     place = TableTopics("host:1", "in", "out")
     found = filled_statements(case.code("flink").read_text(encoding="utf-8"), place)
     assert found[-1].startswith("INSERT INTO results")

@@ -6,7 +6,7 @@ import pytest
 
 from nexmark.bench.meter import Measure
 from nexmark.compare.cases import BY_RECORD
-from nexmark.compare.result import Comparison, JobRow, as_text, figures, ratios
+from nexmark.compare.result import JobComparison, JobRow, as_text, figures, ratios
 from nexmark.compare.rows import differences
 
 
@@ -59,7 +59,7 @@ def test_the_table_names_what_is_missing_and_what_differs() -> None:
         differences=["holon and flink: no row against x"], engines={"holon": figures(1000, [measure(1, 1)])},
         ratios={}, missing={"quix": "there is no code\nat all"},
     )  # fmt: skip
-    result = Comparison(
+    result = JobComparison(
         rows=[row], agree=False, log="kafka", compression="none", seed=0, partitions=4, nodes=2, pairs=1,
         checkpoints_s=1.0, other_load_cores=3.0, quiet=False, missing_peers={"pathway": "not here"}, settings={},
         machine={},

@@ -9,7 +9,7 @@ from nodes.log.memory import MemoryLog
 from nodes.machine import effects as x
 from nodes.machine import messages as m
 from nodes.machine.broadcast.awaited_ends import GATHER_MS
-from nodes.machine.config import JobRun, NodeConfig, Wanted
+from nodes.machine.config import JobRun, NodeConfig, WantedInput
 from nodes.machine.events import BroadcastRead, Event, InputRead, Ticked, Together
 from nodes.machine.node import Node
 from nodes.sim.store import MemoryCheckpoints
@@ -62,8 +62,8 @@ class Feeds(Node):
         self.steps: list[list[tuple[int, int]]] = []
         self.takes_ms = self.passed_ms = 0
 
-    def wanted(self) -> list[Wanted]:
-        return [Wanted(partition, 1, offset, None) for partition, offset in enumerate(self.at)]
+    def wanted(self) -> list[WantedInput]:
+        return [WantedInput(partition, 1, offset, None) for partition, offset in enumerate(self.at)]
 
     def step(self, event: Event, now_ms: int) -> list[x.Effect]:
         read = [one for one in each(event) if isinstance(one, InputRead)]

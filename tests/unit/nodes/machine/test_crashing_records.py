@@ -13,11 +13,11 @@ from holon import Context, Job, Json, Source
 from holon.errors import UserFunctionError
 from holon.formats.input_run import Input
 from holon.job import DEAD, MAIN
-from holon.tracks.failed_records import Failed, FunctionCrashed, parted
+from holon.tracks.failed_records import FailedRun, FunctionCrashed, parted
 from holon.tracks.record_track import RecordTrack
 from nodes.machine import messages as m
 from nodes.machine.config import JobRun, NodeConfig
-from nodes.machine.crashing_records import Apart, Died, Trials
+from nodes.machine.crashing_records import Apart, DiedAtRecord, Trials
 from nodes.machine.effects import WriteControl
 from nodes.machine.ownership.ownership import Ownership
 from nodes.machine.runner import Runner
@@ -65,12 +65,12 @@ def owning(apart: Apart | None, on_error: str = "dead-letter") -> tuple[Workload
 def kills(*ids: int, known: bool = True) -> Apart:
     """Ends the process at the first record with one of these ids, that is not set aside."""
 
-    def apart(step: Callable[[], object]) -> Died | None:
+    def apart(step: Callable[[], object]) -> DiedAtRecord | None:
         feed, (run,) = step.func, step.args  # type: ignore[attr-defined]
         track: RecordTrack = feed.__self__.records
         for offset, payload in zip(run.offsets.tolist(), run.payloads, strict=True):
             if json.loads(payload)["id"] in ids and offset not in track.crashed:
-                return Died(offset if known else None, "ends its process (SIGSEGV)")
+                return DiedAtRecord(offset if known else None, "ends its process (SIGSEGV)")
         return None
 
     return apart
@@ -140,9 +140,9 @@ def test_the_first_verdict_of_a_record_counts_and_none_behind_a_checkpoint() -> 
 def test_a_run_is_parted_at_its_bad_records(bad: list[int]) -> None:
     whole = run_of(*range(5))
     parts = parted(whole, {10 + row: "how" for row in bad})
-    runs = [each.run if isinstance(each, Failed) else each for each in parts]
+    runs = [each.run if isinstance(each, FailedRun) else each for each in parts]
     assert [int(offset) for run in runs for offset in run.offsets] == [*range(10, 15)]
     assert runs[-1].next_offset == whole.next_offset and all(len(run) for run in runs)
-    failed = [each for each in parts if isinstance(each, Failed)]
+    failed = [each for each in parts if isinstance(each, FailedRun)]
     assert [int(each.run.offsets[0]) - 10 for each in failed] == bad
     assert all(isinstance(each.error, FunctionCrashed) for each in failed)

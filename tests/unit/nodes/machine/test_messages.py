@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nodes.machine import messages as m
 from nodes.machine.messages import BadMessage, BadReason, decode_broadcast, decode_control, encode
 from wcrdt.replica.replica import Punctuation, SlotDelta
-from wcrdt.replica.slots import Change, TrackDelta
+from wcrdt.replica.slots import TrackDelta, WindowChange
 from wcrdt.windows.assigners import BEFORE_TIME_MS, END_OF_TIME_MS
 
 CONTROL: list[m.ControlMessage] = [
@@ -30,7 +30,7 @@ CONTROL: list[m.ControlMessage] = [
     m.Failed(1, "node-1", 3, 42, "c0de", "ValueError: no"),
     m.Command(1, "stop"),
 ]
-TRACK = TrackDelta((0, 0), (10, 2), 5_000, [Change("highest", 0, 10_000, [7, [1, 2]])])
+TRACK = TrackDelta((0, 0), (10, 2), 5_000, [WindowChange("highest", 0, 10_000, [7, [1, 2]])])
 BROADCAST: list[m.BroadcastMessage] = [
     m.SlotSent(0, SlotDelta(3, 1, TRACK, None)),
     m.SlotSent(0, SlotDelta(3, 1, None, TRACK, [Punctuation(3, (4, 0), 1_000)])),

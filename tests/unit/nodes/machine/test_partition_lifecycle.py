@@ -10,23 +10,28 @@ from nodes.machine.partition_lifecycle import (
     RUNNING,
     STANDBY,
     TRANSITIONS,
-    Event,
+    LifecycleEvent,
     PartitionLifecycle,
-    Stage,
+    PartitionStage,
     UnexpectedTransition,
 )
 
-WAYS: dict[Stage, list[Event]] = {
-    Stage.LOADING: [],
-    Stage.SCANNING: [Event.LOADED],
-    Stage.OWNING: [Event.LOADED, Event.SCANNED],
-    Stage.OFFERED: [Event.LOADED, Event.SCANNED, Event.OFFERED],
-    Stage.HANDED: [Event.LOADED, Event.SCANNED, Event.OFFERED, Event.HANDED],
-    Stage.RELEASED: [Event.LOADED, Event.SCANNED, Event.RELEASED],
-    Stage.STANDBY_LOADING: [Event.STOOD_BY],
-    Stage.STANDBY_SCANNING: [Event.STOOD_BY, Event.LOADED],
-    Stage.STANDING_BY: [Event.STOOD_BY, Event.LOADED, Event.SCANNED],
-    Stage.ENDED: [Event.ENDED],
+WAYS: dict[PartitionStage, list[LifecycleEvent]] = {
+    PartitionStage.LOADING: [],
+    PartitionStage.SCANNING: [LifecycleEvent.LOADED],
+    PartitionStage.OWNING: [LifecycleEvent.LOADED, LifecycleEvent.SCANNED],
+    PartitionStage.OFFERED: [LifecycleEvent.LOADED, LifecycleEvent.SCANNED, LifecycleEvent.OFFERED],
+    PartitionStage.HANDED: [
+        LifecycleEvent.LOADED,
+        LifecycleEvent.SCANNED,
+        LifecycleEvent.OFFERED,
+        LifecycleEvent.HANDED,
+    ],
+    PartitionStage.RELEASED: [LifecycleEvent.LOADED, LifecycleEvent.SCANNED, LifecycleEvent.RELEASED],
+    PartitionStage.STANDBY_LOADING: [LifecycleEvent.STOOD_BY],
+    PartitionStage.STANDBY_SCANNING: [LifecycleEvent.STOOD_BY, LifecycleEvent.LOADED],
+    PartitionStage.STANDING_BY: [LifecycleEvent.STOOD_BY, LifecycleEvent.LOADED, LifecycleEvent.SCANNED],
+    PartitionStage.ENDED: [LifecycleEvent.ENDED],
 }
 """Events that bring a partition into each stage."""
 
@@ -45,17 +50,17 @@ ENDED            -                 -            -                -         -    
 """
 
 
-def expected() -> dict[tuple[Stage, Event], Stage | None]:
+def expected() -> dict[tuple[PartitionStage, LifecycleEvent], PartitionStage | None]:
     head, *rows = [line.split() for line in TABLE.strip().splitlines()]
-    assert len(rows) == len(Stage) and len(head) == len(Event)
+    assert len(rows) == len(PartitionStage) and len(head) == len(LifecycleEvent)
     return {
-        (Stage[stage], Event[event]): None if then == "-" else Stage[then]
+        (PartitionStage[stage], LifecycleEvent[event]): None if then == "-" else PartitionStage[then]
         for stage, *cells in rows
         for event, then in zip(head, cells, strict=True)
     }
 
 
-def led_to(stage: Stage) -> PartitionLifecycle:
+def led_to(stage: PartitionStage) -> PartitionLifecycle:
     lifecycle = PartitionLifecycle()
     for event in WAYS[stage]:
         lifecycle.happens(event)
@@ -64,7 +69,7 @@ def led_to(stage: Stage) -> PartitionLifecycle:
 
 
 @pytest.mark.parametrize(("stage", "event"), list(expected()))
-def test_every_stage_meets_every_event(stage: Stage, event: Event) -> None:
+def test_every_stage_meets_every_event(stage: PartitionStage, event: LifecycleEvent) -> None:
     lifecycle, then = led_to(stage), expected()[stage, event]
     if then is None:
         with pytest.raises(UnexpectedTransition, match=f"{event.value} while the partition is {stage.value}"):
@@ -77,16 +82,19 @@ def test_every_stage_meets_every_event(stage: Stage, event: Event) -> None:
 
 
 def test_no_walk_runs_without_its_checkpoint_or_releases_what_a_standby_holds() -> None:
-    draw, reached = Random(1), set[Stage]()
+    draw, reached = Random(1), set[PartitionStage]()
     for _ in range(500):
-        lifecycle, seen = PartitionLifecycle(), list[Event]()
-        while lifecycle.stage is not Stage.ENDED and len(seen) < 40:
+        lifecycle, seen = PartitionLifecycle(), list[LifecycleEvent]()
+        while lifecycle.stage is not PartitionStage.ENDED and len(seen) < 40:
             choices = [event for stage, event in TRANSITIONS if stage is lifecycle.stage]
             event = draw.choice(choices)
-            assert not (lifecycle.stage in STANDBY and event in (Event.OFFERED, Event.HANDED, Event.RELEASED))
+            assert not (
+                lifecycle.stage in STANDBY
+                and event in (LifecycleEvent.OFFERED, LifecycleEvent.HANDED, LifecycleEvent.RELEASED)
+            )
             lifecycle.happens(event)
             seen.append(event)
             reached.add(lifecycle.stage)
             if lifecycle.is_running:
-                assert seen.count(Event.LOADED) == seen.count(Event.SCANNED) == 1
-    assert reached >= set(Stage) - {Stage.LOADING} | {Stage.ENDED}
+                assert seen.count(LifecycleEvent.LOADED) == seen.count(LifecycleEvent.SCANNED) == 1
+    assert reached >= set(PartitionStage) - {PartitionStage.LOADING} | {PartitionStage.ENDED}

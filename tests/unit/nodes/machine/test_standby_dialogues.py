@@ -10,11 +10,11 @@ from holon.outputs.identity import Ascent
 from nodes.machine import effects as x
 from nodes.machine import events as e
 from nodes.machine import messages as m
-from nodes.machine.standby.active_standby import Pace
+from nodes.machine.standby.active_standby import ResultPace
 from nodes.machine.standby.standby import Patience
 from tests.unit.node_dialogue import CountPerWindow, Dialogue, joined, running
 from wcrdt.replica.replica import SlotDelta
-from wcrdt.replica.slots import WINDOW_START, Change, TrackDelta
+from wcrdt.replica.slots import WINDOW_START, TrackDelta, WindowChange
 from wcrdt.windows.assigners import BEFORE_TIME_MS
 
 KEY = -1
@@ -42,7 +42,7 @@ def standby(name: str = "b", *, replicas: int = 2, **settings: Any) -> Dialogue:
 
 def delta(since: int, to: int, watermark_ms: int, windows: dict[int, int], answered: int = BEFORE_TIME_MS) -> bytes:
     """The owner's broadcast."""
-    changes = [Change("count", end - 10, end, [[0, count]]) for end, count in windows.items()]
+    changes = [WindowChange("count", end - 10, end, [[0, count]]) for end, count in windows.items()]
     record = TrackDelta((since, 0), (to, 0), watermark_ms, changes)
     window = TrackDelta((BEFORE_TIME_MS, 0), (answered, 0), answered, [])
     return m.encode(m.SlotSent(0, SlotDelta(0, 0, record, window)))
@@ -177,14 +177,14 @@ def test_the_second_standby_waits_longer_than_the_first() -> None:
 
 def test_patience_is_what_is_usual_and_not_the_worst_moment_of_the_last_seconds() -> None:
     def patience_ms(*bad_seconds: int) -> int:
-        pace = Pace()
+        pace = ResultPace()
         for second in range(10):
             pace.lag(100 if second in bad_seconds else 8, second * 1000)
         return pace.patience_ms(30)
 
     assert patience_ms() == patience_ms(9) == patience_ms(3, 4) == 30
     assert patience_ms(3, 4, 9) == 150
-    alone = Pace()
+    alone = ResultPace()
     alone.lag(100, 0)
     assert alone.patience_ms(30) == 150, "of the first seconds all that is known counts"
 
@@ -345,11 +345,11 @@ def test_a_full_slot_without_windows_that_nothing_more_can_be_added_to_is_taken_
     node = joined(partitions=2, others=["b"])
     node.control(m.Claim(0, "a", 0, 1), m.Claim(0, "b", 1, 1))
     node.run_partition(0, 1)
-    changes = [Change("count", 0, 10, [[2, 1]]), Change("count", 50, 60, [[2, 1]])]
+    changes = [WindowChange("count", 0, 10, [[2, 1]]), WindowChange("count", 50, 60, [[2, 1]])]
     delta = SlotDelta(1, 0, TrackDelta((0, 0), (5, 0), 55, changes), TrackDelta(WINDOW_START, WINDOW_START, 0, []))
     node.broadcast(1, m.encode(m.SlotSent(0, delta)))
     node.take()
-    track = TrackDelta((9, 0), (9, 0), 90, [Change("count", 50, 60, [[2, 3]])], full=True)
+    track = TrackDelta((9, 0), (9, 0), 90, [WindowChange("count", 50, 60, [[2, 3]])], full=True)
     full = SlotDelta(1, 0, track, TrackDelta((90, 0), (90, 0), 90, [], full=True), [], dropped_through_ms=50)
     node.broadcast(1, m.encode(m.SlotSent(0, full)))
     assert "rewind" not in node.take()

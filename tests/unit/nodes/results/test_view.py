@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from holon.outputs.identity import OutputId, Track
 from nodes.results.reader import Output
-from nodes.results.view import Result, WindowTable, result_of
+from nodes.results.view import ViewResult, WindowTable, result_of
 
 
-def result(end_ms: int, field: bytes = b"k", n: int = 0, *, job: str = "j", incarnation: int = 0) -> Result:
-    return Result(job, incarnation, end_ms, field, n, 0, b"%d.%d" % (end_ms, n))
+def result(end_ms: int, field: bytes = b"k", n: int = 0, *, job: str = "j", incarnation: int = 0) -> ViewResult:
+    return ViewResult(job, incarnation, end_ms, field, n, 0, b"%d.%d" % (end_ms, n))
 
 
 def output(track: Track, key: bytes | None = None) -> Output[bytes]:
@@ -19,8 +19,8 @@ def output(track: Track, key: bytes | None = None) -> Output[bytes]:
 
 
 def test_a_result_of_a_window_is_found_by_its_key_or_by_its_place() -> None:
-    assert result_of(output(Track.WINDOW, b"auction 9")) == Result("j", 2, 5000, b"auction 9", 4, 3, b"payload")
-    assert result_of(output(Track.WINDOW)) == Result("j", 2, 5000, b"#3.4", 4, 3, b"payload")
+    assert result_of(output(Track.WINDOW, b"auction 9")) == ViewResult("j", 2, 5000, b"auction 9", 4, 3, b"payload")
+    assert result_of(output(Track.WINDOW)) == ViewResult("j", 2, 5000, b"#3.4", 4, 3, b"payload")
 
 
 def test_outputs_of_records_and_records_of_others_belong_to_no_window() -> None:
@@ -49,7 +49,7 @@ def test_a_new_incarnation_replaces_the_one_before_and_leaves_other_jobs_alone()
 
 
 RESULTS = st.builds(
-    lambda job, incarnation, end, field, n, partition: Result(
+    lambda job, incarnation, end, field, n, partition: ViewResult(
         job, incarnation, end, field, n, partition, b"%d/%d" % (n, partition)
     ),
     st.sampled_from(["j", "other"]),
@@ -63,7 +63,7 @@ RESULTS = st.builds(
 
 
 @given(st.lists(RESULTS, max_size=60), st.integers(1, 5), st.randoms(use_true_random=False))
-def test_order_and_repeats_do_not_matter(rows: list[Result], keep: int, rng: object) -> None:
+def test_order_and_repeats_do_not_matter(rows: list[ViewResult], keep: int, rng: object) -> None:
     shuffled = rows + rows[::2]
     rng.shuffle(shuffled)  # type: ignore[attr-defined]
     one, other = WindowTable(keep), WindowTable(keep)

@@ -12,10 +12,10 @@ from nodes.transactions.topics import create_topics
 from transactional.epochs.messages import Replies, Reply, to_bytes
 from transactional.requests.requests import WireRequest, request_record
 from transactional.workloads.catalogue import WORKLOADS
-from transactional.workloads.contract import Shape
+from transactional.workloads.contract import WorkloadShape
 from transactional.workloads.ycsb_t import program
 
-SHAPE = Shape(4, 0.9, seed=3)
+SHAPE = WorkloadShape(4, 0.9, seed=3)
 
 
 @pytest.mark.parametrize("name", sorted(WORKLOADS))
@@ -36,7 +36,7 @@ def test_preparing_goes_on_where_it_stopped() -> None:
 
 
 @pytest.mark.parametrize(
-    "other", [Prepared("ycsb-t", SHAPE, 30, "prepared", 2), Prepared("ycsb-t", Shape(9), 40, "prepared", 2)]
+    "other", [Prepared("ycsb-t", SHAPE, 30, "prepared", 2), Prepared("ycsb-t", WorkloadShape(9), 40, "prepared", 2)]
 )
 def test_other_requests_on_the_topic_are_refused(other: Prepared) -> None:
     log = MemoryLog()

@@ -20,7 +20,7 @@ from transactional.epochs.messages import Calls, WireCall, WireResult, reply_mes
 from transactional.epochs.pieces import travelling
 from transactional.workloads import cycle
 from transactional.workloads.catalogue import WORKLOADS
-from transactional.workloads.contract import Shape
+from transactional.workloads.contract import WorkloadShape
 
 NO_JAVA = "Spark needs Java 17 or newer, and there is none"
 
@@ -78,7 +78,7 @@ def test_a_run_that_cannot_be_is_refused_before_it_begins(
 
 def test_every_workload_makes_requests_at_its_smallest_size() -> None:
     for workload in WORKLOADS.values():
-        shape = Shape(workload.smallest, zipf=0.9)
+        shape = WorkloadShape(workload.smallest, zipf=0.9)
         assert workload.load(shape) is not None and len(workload.requests(shape, 0, 20)) == 20, workload.name
 
 
@@ -118,7 +118,7 @@ def test_messages_of_what_is_run_again_and_of_its_reruns_are_counted() -> None:
     stage = Stage(cycle.program)
     stage.start("one")
     stage.turn(100)
-    shape = Shape(6, 0.5)
+    shape = WorkloadShape(6, 0.5)
     for requests in (cycle.workload.load(shape), cycle.workload.requests(shape, 0, 30)):
         stage.client.ask_all(requests)
         while not all(each.id in stage.client.answered for each in requests):

@@ -11,7 +11,7 @@ from nodes.log.contract import TopicPartition
 from nodes.log.memory import MemoryLog
 from nodes.sim.store import MemoryCheckpoints
 from nodes.transactions.clients.client import TransactionClient
-from nodes.transactions.composition import NodeOptions, Surroundings, composed
+from nodes.transactions.composition import NodeOptions, NodeSurroundings, composed
 from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.job_start import begin
 from nodes.transactions.steps import Clocks, TransactionJob
@@ -41,7 +41,7 @@ class Stage:
     def start(self, name: str) -> TransactionDriver:
         options = NodeOptions(name, failure_timeout_ms=FAILURE_TIMEOUT_MS, checkpoint_interval_ms=INTERVAL_MS)
         clocks = Clocks(lambda: self.now_ms, lambda: 1_000_000 + self.now_ms)
-        self.nodes[name] = composed(self.job, options, Surroundings(self.log, self.store, clocks))
+        self.nodes[name] = composed(self.job, options, NodeSurroundings(self.log, self.store, clocks))
         return self.nodes[name]
 
     def turn(self, times: int = 1) -> None:

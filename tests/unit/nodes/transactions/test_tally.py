@@ -11,7 +11,7 @@ from transactional.epochs.messages import Kind, Request
 from transactional.errors import Aborted
 from transactional.execution.rerun import Postponed, Rerun
 from transactional.external import ASKING
-from transactional.tally import MOST_REASONS, OTHER_REASONS, Tally
+from transactional.tally import MOST_REASONS, OTHER_REASONS, TransactionTally
 
 REQUEST = Request(Kind.RUN, "id", "account", "alice", "deposit", b"", 0, 0, 0)
 
@@ -22,7 +22,7 @@ def over(rerun: tuple[int, ...] = (), postponed: tuple[int, ...] = ()) -> Epoch:
 
 
 def test_only_the_partition_of_a_root_counts_it() -> None:
-    tally, epoch = Tally(), over(rerun=(5, 6), postponed=(6,))
+    tally, epoch = TransactionTally(), over(rerun=(5, 6), postponed=(6,))
     assert tally.epoch(epoch, [b"", b""], roots=[4, 5]) == 2
     assert (tally.committed, tally.rerun, tally.postponed) == (2, 1, 0)
     assert tally.epoch(epoch, [], roots=[6]) == 0
@@ -30,13 +30,13 @@ def test_only_the_partition_of_a_root_counts_it() -> None:
 
 
 def test_asking_the_outside_is_no_failure() -> None:
-    tally = Tally()
+    tally = TransactionTally()
     assert tally.epoch(over(), [Aborted(ASKING), Aborted("Refused"), b"", Aborted("Refused")], roots=[]) == 1
     assert tally.asking == 1 and tally.aborted == {"Refused": 2}
 
 
 def test_a_flood_of_reasons_is_one_reason() -> None:
-    tally = Tally()
+    tally = TransactionTally()
     tally.epoch(over(), [Aborted(f"E{n}") for n in range(MOST_REASONS + 10)], roots=[])
     assert len(tally.aborted) == MOST_REASONS + 1 and tally.aborted[OTHER_REASONS] == 10
 

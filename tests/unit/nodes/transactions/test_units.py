@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from examples.bank import program
-from nodes.machine.partition_lifecycle import TRANSITIONS, Event, PartitionLifecycle
-from nodes.machine.partition_lifecycle import Stage as UnitStage
+from nodes.machine.partition_lifecycle import TRANSITIONS, LifecycleEvent, PartitionLifecycle
+from nodes.machine.partition_lifecycle import PartitionStage as UnitStage
 from nodes.sim.store import MemoryCheckpoints
 from nodes.transactions.driver import TransactionDriver
 from nodes.transactions.units.following import Unit
@@ -157,10 +157,10 @@ def test_checkpoints_that_were_replaced_during_a_load_are_looked_for_again() -> 
 
 
 def test_a_node_walks_only_along_the_table_and_through_each_of_its_own_stages(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: set[tuple[UnitStage, Event]] = set()
+    seen: set[tuple[UnitStage, LifecycleEvent]] = set()
     happens = PartitionLifecycle.happens
 
-    def noted(life: PartitionLifecycle, event: Event) -> None:
+    def noted(life: PartitionLifecycle, event: LifecycleEvent) -> None:
         seen.add((life.stage, event))
         happens(life, event)
 
@@ -182,13 +182,13 @@ def test_a_node_walks_only_along_the_table_and_through_each_of_its_own_stages(mo
         stage.turn(600)
         assert stage.deposits() and other.node.owned_partitions()
     ours = {
-        (UnitStage.LOADING, Event.LOADED),
-        (UnitStage.LOADING, Event.STOOD_BY),
-        (UnitStage.SCANNING, Event.SCANNED),
-        (UnitStage.STANDBY_LOADING, Event.LOADED),
-        (UnitStage.STANDBY_SCANNING, Event.SCANNED),
-        (UnitStage.STANDING_BY, Event.CLAIMED),
-        (UnitStage.STANDING_BY, Event.ENDED),
-        (UnitStage.OWNING, Event.ENDED),
+        (UnitStage.LOADING, LifecycleEvent.LOADED),
+        (UnitStage.LOADING, LifecycleEvent.STOOD_BY),
+        (UnitStage.SCANNING, LifecycleEvent.SCANNED),
+        (UnitStage.STANDBY_LOADING, LifecycleEvent.LOADED),
+        (UnitStage.STANDBY_SCANNING, LifecycleEvent.SCANNED),
+        (UnitStage.STANDING_BY, LifecycleEvent.CLAIMED),
+        (UnitStage.STANDING_BY, LifecycleEvent.ENDED),
+        (UnitStage.OWNING, LifecycleEvent.ENDED),
     }
     assert ours <= seen <= TRANSITIONS.keys(), f"missing: {ours - seen}, in no table: {seen - TRANSITIONS.keys()}"

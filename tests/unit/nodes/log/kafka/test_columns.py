@@ -8,7 +8,7 @@ import numpy as np
 
 from holon.columnar.payloads import BinaryColumn
 from nodes.log.contract import TopicPartition
-from nodes.log.kafka.columns import ENOUGH_RECORDS, RecordRun, Tail, Taken
+from nodes.log.kafka.columns import ENOUGH_RECORDS, RecordRun, Tail, TakenPieces
 
 BLOCK_RECORDS = 20_000
 
@@ -22,12 +22,12 @@ def test_a_read_ends_with_a_block_once_it_has_enough() -> None:
         offsets = np.arange(offset, offset + len(payloads))
         tail.add_piece(RecordRun(offsets, offsets, payloads, None, None, payloads.size))
         offset += len(payloads)
-    taken = Taken(ENOUGH_RECORDS - 1, 1 << 30, columns=True)
+    taken = TakenPieces(ENOUGH_RECORDS - 1, 1 << 30, columns=True)
     assert taken.fill(tail)
     assert len(taken.chunk(0)) == ENOUGH_RECORDS - 1
     found = [values[: ENOUGH_RECORDS - 1]]
     while tail.has_some():
-        taken = Taken(BLOCK_RECORDS, 1 << 30, columns=True)
+        taken = TakenPieces(BLOCK_RECORDS, 1 << 30, columns=True)
         taken.fill(tail)
         found.append(list(taken.chunk(0).values))
         assert len(found[-1]) >= ENOUGH_RECORDS or not tail.has_some()
@@ -49,7 +49,7 @@ def test_records_that_came_as_objects_and_in_blocks_are_read_in_order_and_within
         found: list[bytes] = []
         while tail.has_some():
             most, most_bytes = rng.randint(1, 90), rng.randint(1, 900)
-            taken = Taken(most, most_bytes, rng.random() < 0.5)
+            taken = TakenPieces(most, most_bytes, rng.random() < 0.5)
             taken.fill(tail)
             chunk = taken.chunk(0)
             assert 0 < len(chunk) <= most

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException
 from nodes.log.contract import LogUnavailable, TopicPartition, UnknownTopic
 from nodes.log.kafka import topics as kafka_topics
 from nodes.log.kafka.errors import Connection
-from nodes.log.kafka.topics import Topics
+from nodes.log.kafka.topics import TopicAdmin
 
 T = TopicPartition("t", 0)
 NO_OFFSET = -1001
@@ -39,10 +39,10 @@ class Broker:
         pass
 
 
-def topics(broker: Any, timeout_s: float = 60.0) -> Topics:
+def topics(broker: Any, timeout_s: float = 60.0) -> TopicAdmin:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kafka_topics, "AdminClient", lambda properties: broker)
-        return Topics({}, Connection("b:1"), "", timeout_s)
+        return TopicAdmin({}, Connection("b:1"), "", timeout_s)
 
 
 def test_no_offset_is_no_answer_and_is_asked_for_again() -> None:

@@ -272,7 +272,7 @@ def test_the_first_failure_of_each_code_is_kept() -> None:
 
 def test_a_stop_is_meant_for_the_members_of_that_moment() -> None:
     state = folded(m.Hello(0, "b", 1), m.Hello(0, "a", 0))
-    assert state.apply(m.Command(0, "stop")) == [f.StopAsked(("a", "b"))]
+    assert state.apply(m.Command(0, "stop")) == [f.FleetStopRequested(("a", "b"))]
     state.apply(m.Hello(0, "c", 2))
     assert [state.is_stopping(node) for node in "abc"] == [True, True, False]
     state.apply(m.Goodbye(0, "a"))

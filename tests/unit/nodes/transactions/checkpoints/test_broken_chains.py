@@ -10,8 +10,8 @@ import pytest
 from examples.bank import program
 from nodes.machine import messages as m
 from nodes.transactions.checkpoints import chains
-from nodes.transactions.checkpoints.chains import ChainBroken, Part, load_file, save_file, states
-from nodes.transactions.checkpoints.compaction import CompactionFailed, Wish, compact_here
+from nodes.transactions.checkpoints.chains import ChainBroken, FileReference, load_file, save_file, states
+from nodes.transactions.checkpoints.compaction import CompactionFailed, CompactionWish, compact_here
 from nodes.transactions.topics import FIRST_INCARNATION
 from tests.unit.txn_stage import SEQUENCERS, Stage
 from transactional.state.snapshots import UNSAID, PartitionState, snapshot_bytes, snapshot_state
@@ -39,13 +39,13 @@ def staged() -> Stage:
     return stage
 
 
-def newest(stage: Stage) -> tuple[list[Part], PartitionState]:
+def newest(stage: Stage) -> tuple[list[FileReference], PartitionState]:
     saved = stage.nodes["one"][0].claiming.ownership.checkpoint(UNIT)
     assert saved is not None
     return load_file(stage.store, saved.name)
 
 
-def publish(stage: Stage, rests_on: Sequence[Part], state: PartitionState) -> str:
+def publish(stage: Stage, rests_on: Sequence[FileReference], state: PartitionState) -> str:
     """A checkpoint that another owner has made."""
     version = stage.nodes["one"][0].claiming.ownership.version(UNIT)
     epoch, (answered, step) = state.ledger.done, WINDOW_START
@@ -93,7 +93,7 @@ def test_a_chain_that_is_no_state_is_refused_and_an_older_one_is_used(
 def test_chains_of_the_version_before_are_read() -> None:
     stage = staged()
     parts, state = newest(stage)
-    older: list[Part] = []
+    older: list[FileReference] = []
     for each in (*states(stage.store, parts), state):
         data = encode(decode(snapshot_bytes(each))[:-1])
         assert snapshot_state(data) == unsaid(each)
@@ -111,5 +111,5 @@ def test_what_is_no_state_is_not_merged(at: int) -> None:
     parts, _ = newest(stage)
     gap = [*parts[:at], *parts[at + 1 :]]
     with pytest.raises(CompactionFailed, match=r"not whole|missing") as failed:
-        compact_here(stage.store)(Wish(JOB, UNIT, gap, whole=True))
+        compact_here(stage.store)(CompactionWish(JOB, UNIT, gap, whole=True))
     assert failed.value.damaged, "the next checkpoint holds all"

@@ -16,24 +16,27 @@ from nodes.transactions.checkpoints.chain_life import (
     SAVING,
     TRANSITIONS,
     WANTED,
-    ChainLife,
+    ChainLifecycle,
+    ChainState,
+    CheckpointEvent,
     Effect,
-    Event,
-    State,
     Unexpected,
 )
-from nodes.transactions.checkpoints.chains import Part
+from nodes.transactions.checkpoints.chains import FileReference
 from transactional.state.wanted_snapshot import SnapshotWish
 
-WAYS: dict[State, tuple[bool, list[Event]]] = {
+WAYS: dict[ChainState, tuple[bool, list[CheckpointEvent]]] = {
     IDLE: (True, []),
     BAD_IDLE: (False, []),
-    WANTED: (True, [Event.DUE]),
-    BAD_WANTED: (False, [Event.LOOKED]),
-    HELD: (True, [Event.DUE, Event.CONTINUES]),
-    BAD_HELD: (True, [Event.DUE, Event.CONTINUES, Event.DAMAGED]),
-    SAVING: (True, [Event.DUE, Event.CONTINUES, Event.ACKNOWLEDGED]),
-    BAD_SAVING: (True, [Event.DUE, Event.CONTINUES, Event.ACKNOWLEDGED, Event.DAMAGED]),
+    WANTED: (True, [CheckpointEvent.DUE]),
+    BAD_WANTED: (False, [CheckpointEvent.LOOKED]),
+    HELD: (True, [CheckpointEvent.DUE, CheckpointEvent.CONTINUES]),
+    BAD_HELD: (True, [CheckpointEvent.DUE, CheckpointEvent.CONTINUES, CheckpointEvent.DAMAGED]),
+    SAVING: (True, [CheckpointEvent.DUE, CheckpointEvent.CONTINUES, CheckpointEvent.ACKNOWLEDGED]),
+    BAD_SAVING: (
+        True,
+        [CheckpointEvent.DUE, CheckpointEvent.CONTINUES, CheckpointEvent.ACKNOWLEDGED, CheckpointEvent.DAMAGED],
+    ),
 }
 """How a chain comes into each state: whether it begins sound, and what happens then."""
 
@@ -64,8 +67,8 @@ DAMAGED        BAD_IDLE              BAD_WANTED        BAD_HELD        BAD_SAVIN
 STATES = {name: state for state in WAYS for name in [state.stage.name if state.is_sound else f"BAD_{state.stage.name}"]}
 
 
-def expected() -> dict[tuple[State, Event], tuple[State, Effect] | None]:
-    found: dict[tuple[State, Event], tuple[State, Effect] | None] = {}
+def expected() -> dict[tuple[ChainState, CheckpointEvent], tuple[ChainState, Effect] | None]:
+    found: dict[tuple[ChainState, CheckpointEvent], tuple[ChainState, Effect] | None] = {}
     for block in TABLE.strip("\n").split("\n\n"):
         head, *lines = block.splitlines()
         for line in lines:
@@ -73,13 +76,13 @@ def expected() -> dict[tuple[State, Event], tuple[State, Effect] | None]:
             for state, cell in zip(head.split(), cells, strict=True):
                 to, _, effect = cell.partition(":")
                 goes = None if cell == "-" else (STATES[to], Effect[effect or "NOTHING"])
-                found[STATES[state], Event[event]] = goes
+                found[STATES[state], CheckpointEvent[event]] = goes
     return found
 
 
-def in_state(state: State) -> ChainLife:
+def in_state(state: ChainState) -> ChainLifecycle:
     is_sound, events = WAYS[state]
-    life = ChainLife([Part("first", 1)], 1, is_sound=is_sound)
+    life = ChainLifecycle([FileReference("first", 1)], 1, is_sound=is_sound)
     for event in events:
         life.happens(event)
     assert life.state == state
@@ -88,7 +91,7 @@ def in_state(state: State) -> ChainLife:
 
 def test_every_state_meets_every_event() -> None:
     table = expected()
-    assert len(table) == len(WAYS) * len(Event)
+    assert len(table) == len(WAYS) * len(CheckpointEvent)
     assert {each: goes for each, goes in table.items() if goes is not None} == TRANSITIONS
     for (state, event), goes in table.items():
         life = in_state(state)
@@ -102,25 +105,25 @@ def test_every_state_meets_every_event() -> None:
 
 @pytest.mark.parametrize("is_sound", [True, False])
 def test_whoever_asks_for_a_snapshot_only_what_continues_the_chain_is_handed_over(is_sound: bool) -> None:
-    life = ChainLife([Part("first", 1)], 4, is_sound=is_sound)
-    assert life.happens(Event.DUE) is (Effect.ASK if is_sound else Effect.ASK_WHOLE)
+    life = ChainLifecycle([FileReference("first", 1)], 4, is_sound=is_sound)
+    assert life.happens(CheckpointEvent.DUE) is (Effect.ASK if is_sound else Effect.ASK_WHOLE)
     assert life.made(9, since=7) is Effect.DROP
     assert life.state == BAD_IDLE
-    assert life.happens(Event.LOOKED) is Effect.ASK_WHOLE
+    assert life.happens(CheckpointEvent.LOOKED) is Effect.ASK_WHOLE
     assert life.made(10, since=None) is Effect.BEGIN_ANEW
-    assert life.happens(Event.ACKNOWLEDGED) is Effect.HAND_OVER
+    assert life.happens(CheckpointEvent.ACKNOWLEDGED) is Effect.HAND_OVER
     assert life.chain == (), "what is handed over rests upon nothing"
-    assert life.saved(Part("whole", 1)) is Effect.ADD
-    assert life.happens(Event.DUE) is Effect.ASK
+    assert life.saved(FileReference("whole", 1)) is Effect.ADD
+    assert life.happens(CheckpointEvent.DUE) is Effect.ASK
     assert life.made(11, since=10) is Effect.HOLD
 
 
 def test_a_merge_runs_beside_and_damage_concerns_the_chain_that_has_the_file() -> None:
-    parts = [Part("a", 1), Part("b", 1)]
-    life = ChainLife([*parts, Part("c", 1)], 3)
+    parts = [FileReference("a", 1), FileReference("b", 1)]
+    life = ChainLifecycle([*parts, FileReference("c", 1)], 3)
     life.merges(parts)
-    life.happens(Event.DUE)
-    life.merged([Part("ab", 2)], damaged=False)
+    life.happens(CheckpointEvent.DUE)
+    life.merged([FileReference("ab", 2)], damaged=False)
     assert [part.name for part in life.chain] == ["ab", "c"]
     assert life.state == WANTED
     life.merges(life.chain[:1])
@@ -130,8 +133,8 @@ def test_a_merge_runs_beside_and_damage_concerns_the_chain_that_has_the_file() -
     assert life.made(5, since=None) is Effect.BEGIN_ANEW
     life.merged(None, damaged=True)
     assert life.state == HELD, "the file belongs to the chain before"
-    life.merges([Part("gone", 1)])
-    life.merged([Part("stale", 1)], damaged=False)
+    life.merges([FileReference("gone", 1)])
+    life.merged([FileReference("stale", 1)], damaged=False)
     assert life.chain == ()
 
 
@@ -143,10 +146,10 @@ class Walk:
         self.wish = SnapshotWish()
         self.epoch = 0
         self.spans: dict[str, tuple[int | None, int]] = {}
-        self.saving: list[tuple[Part, tuple[Part, ...]]] = []
+        self.saving: list[tuple[FileReference, tuple[FileReference, ...]]] = []
         self.published = 0
         self.made: tuple[int | None, int] = None, 0
-        self.life = ChainLife(is_sound=self.draw.random() < 0.5)
+        self.life = ChainLifecycle(is_sound=self.draw.random() < 0.5)
 
     def step(self) -> None:
         life, draw = self.life, self.draw
@@ -154,10 +157,10 @@ class Walk:
         if draw.random() < 0.1:
             self.wish.ask(whole=draw.random() < 0.5)  # nobody should
         if draw.random() < 0.02:
-            self.life = life = ChainLife(is_sound=False)  # it was a standby for a while
+            self.life = life = ChainLifecycle(is_sound=False)  # it was a standby for a while
             self.saving.clear()
         if life.is_idle:
-            effect = life.happens(draw.choice([Event.DUE, Event.LOOKED, Event.DAMAGED]))
+            effect = life.happens(draw.choice([CheckpointEvent.DUE, CheckpointEvent.LOOKED, CheckpointEvent.DAMAGED]))
             if effect in (Effect.ASK, Effect.ASK_WHOLE):
                 self.wish.ask(whole=effect is Effect.ASK_WHOLE)
         if draw.random() < 0.5:
@@ -165,8 +168,8 @@ class Walk:
         if life.is_wanted and (taken := self.wish.take(self.epoch)) is not None:
             self.made = taken[1].since, taken[0]
             life.made(taken[0], taken[1].since)
-        if life.state in (HELD, BAD_HELD) and life.happens(Event.ACKNOWLEDGED) is Effect.HAND_OVER:
-            part = Part(f"{len(self.spans)}", 1)
+        if life.state in (HELD, BAD_HELD) and life.happens(CheckpointEvent.ACKNOWLEDGED) is Effect.HAND_OVER:
+            part = FileReference(f"{len(self.spans)}", 1)
             self.spans[part.name] = self.made
             self.saving.append((part, life.chain))
         assert len(self.saving) <= 1, "two checkpoints are on their way"
@@ -175,7 +178,7 @@ class Walk:
             if life.saved(part if draw.random() < 0.8 else None) is Effect.ADD:
                 self.check((*rests_on, part))
 
-    def check(self, chain: tuple[Part, ...]) -> None:
+    def check(self, chain: tuple[FileReference, ...]) -> None:
         self.published += 1
         end: int | None = None
         for part in chain:

@@ -19,7 +19,7 @@ from transactional import Aborted
 from transactional.epochs.messages import Kind, Request
 from transactional.requests.requests import (
     DRAWN_BYTES,
-    Admission,
+    RequestAdmission,
     WireRequest,
     made_id,
     partition_of,
@@ -42,8 +42,8 @@ def refusal(request: Request) -> tuple[str, list[Any]]:
     return kind, arguments
 
 
-def admission(sequencer: int = 0, sequencers: int = 1) -> Admission:
-    return Admission(counters("ids", 2), sequencer, sequencers, WINDOW)
+def admission(sequencer: int = 0, sequencers: int = 1) -> RequestAdmission:
+    return RequestAdmission(counters("ids", 2), sequencer, sequencers, WINDOW)
 
 
 # --- ids --------------------------------------------------------------------------------------------------------------
