@@ -60,6 +60,8 @@ _NUMBERS = (
     *("0.30000000000000004", "123456789012345678901234567890.5", "0.000000000000000000000000000001", "-", "+1"),
     *("1_000", "NaN", "Infinity"),
 )
+_DECIMALS = (" 1.5", "+1.5", "1_0", ".5", "5.", "007.50", "-0.00", "\u0661", "Infinity", "sNaN", "1e-400", "1.5\\u0030",
+             "0E-18", "0E-19", "9223372036854775807", "-9223372036854775808", "1.000000000000000000")  # fmt: skip
 _OTHERS = ("null", "true", "false", "nul", "True", "[]", "{}", "[1,2]", '{"a":[{"b":null}]}', "[1,]", "{,}", '{"a"}',
            '{"a":1 "b":2}', "[" * 70 + "]" * 70, '"\\ud800"', '"\\ud83d\\ude00"', '"\\udc00"', '"\\u00e9\\n"', '"\\x"',
            '"', '"\x01"', "")  # fmt: skip
@@ -84,6 +86,20 @@ def a_float(draw: random.Random) -> str:
     if kind == 4:
         return f"-{draw.randrange(10**9)}.{draw.getrandbits(40)}"
     return an_integer(draw)
+
+
+def a_decimal(draw: random.Random) -> str:
+    kind = draw.randrange(8)
+    if kind == 0:
+        return draw.choice(_NUMBERS)
+    if kind == 1:
+        return f'"{draw.choice((*_NUMBERS, *_DECIMALS))}"'
+    number = f"{draw.choice(('', '', '-'))}{draw.getrandbits(draw.randrange(1, 60))}"
+    if kind > 2:
+        number += f".{draw.randrange(10**6):0{draw.randrange(1, 7)}}"
+    if kind == 3:
+        number += f"{draw.choice('eE')}{draw.choice(('', '+', '-'))}{draw.randrange(30)}"
+    return number if kind % 2 else f'"{number}"'
 
 
 def a_text(draw: random.Random) -> str:
@@ -119,7 +135,8 @@ _SCALARS: tuple[tuple[Any, Write], ...] = (
     (dict[str, float], lambda draw: "{" + f'"k":{a_float(draw)}' + "}"),
     (Any, lambda draw: draw.choice((an_integer, a_text, a_float))(draw)),
     (bytes, _one_of('"aGVsbG8="', '""')),
-    (decimal.Decimal, _one_of('"12.50"', "3", "1.25")),
+    (decimal.Decimal, a_decimal),
+    (decimal.Decimal, a_decimal),
     (uuid.UUID, lambda draw: f'"{uuid.UUID(int=draw.getrandbits(128))}"'),
     (datetime.datetime, _one_of('"2026-11-24T02:30:00Z"', '"2026-11-24T02:30:00.123456+02:00"')),
     (Side, _one_of('"buy"', '"sell"')),

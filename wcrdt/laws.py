@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from wcrdt.codec import DecodeError, decode, encode
+from wcrdt.elements import EXACT
 from wcrdt.lattice import Lattice
 from wcrdt.lattices.columns import height, rows_of
 
@@ -290,11 +292,32 @@ def _column(elements: list[Any]) -> Any:
         return np.array(elements, np.int64)
     if kinds == {bool} or kinds == {float}:
         return np.array(elements)
+    if kinds == {Decimal} and all(element.is_finite() for element in elements):
+        scaled = _Scaled(elements)
+        return scaled if all(-(2**63) <= mantissa < 2**63 for mantissa, _ in scaled.pairs()) else None
     if kinds == {tuple} and elements[0] and {len(element) for element in elements} == {len(elements[0])}:
         parts = [list(part) for part in zip(*elements, strict=True)]
         columns = [_column(part) for part in parts]
         return tuple(part if column is None else column for part, column in zip(parts, columns, strict=True))
     return None
+
+
+class _Scaled(list[Decimal]):
+    """Decimals that tell their mantissas and exponents."""
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """By row."""
+        found: list[tuple[int, int]] = []
+        for number in self:
+            exponent = number.as_tuple().exponent
+            assert isinstance(exponent, int), "it is finite"
+            found.append((int(EXACT.scaleb(number, -exponent)), exponent))
+        return found
+
+    def scaled(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """As columns."""
+        mantissas, exponents = zip(*self.pairs(), strict=True)
+        return np.array(mantissas, np.int64), np.array(exponents, np.int64)
 
 
 def _joined(a: AnyLattice, b: AnyLattice) -> AnyLattice:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,33 @@ PAIRS = st.one_of(st.tuples(SMALL, TEXTS), st.tuples(SMALL, SMALL), st.tuples(TE
 BIG = st.sampled_from([-(2**63), 2**63 - 1, 2**62, 0, 1])
 KEYS = st.sampled_from([SMALL, BIG, TEXTS, BYTES, PAIRS, TIED]).flatmap(lambda kind: kind)
 ONE_KIND = {"ints": SMALL, "big ints": BIG, "texts": TEXTS, "bytes": BYTES, "pairs": PAIRS, "all": KEYS}
+CENTS = st.decimals(allow_nan=False, allow_infinity=False, min_value=-100, max_value=100, places=2)
+DECIMALS = st.one_of(
+    CENTS,
+    st.sampled_from(
+        list(
+            map(
+                Decimal,
+                (
+                    "0",
+                    "-0.0",
+                    "1E+5",
+                    "9.3E+17",
+                    "1E+18",
+                    "92233720368547758.07",
+                    "-92233720368547758.08",
+                    "0.1E-17",
+                    "1E-18",
+                    "1E-19",
+                    "1.00000000000000000000",
+                    "1E+30",
+                    "0E-30",
+                    "-7.50E-3",
+                ),
+            )
+        )
+    ),
+)
 COUNTS = st.one_of(st.integers(0, 3), st.sampled_from([2**62, 2**63 - 1, -1]))
 PAYLOADS = st.sampled_from([SMALL, TEXTS, BYTES, PAIRS, TIED]).flatmap(lambda kind: kind)
 RECORD = RecordOf(count=GCounter(), top=Max(), mean=Average())
@@ -54,7 +82,12 @@ INNER: dict[str, tuple[Lattice[Any, Any], Any]] = {
     "sum of ints": (Sum(), INTS),
     "sum of floats": (Sum(), ADDED),
     "sum of all": (Sum(), st.one_of(ADDED, NUMBERS)),
+    "sum of decimals": (Sum(), CENTS),
+    "sum of decimals of any size": (Sum(), DECIMALS),
+    "sum of decimals, ints and floats": (Sum(), st.one_of(CENTS, SMALL, ADDED)),
     "average": (Average(), INTS),
+    "average of decimals": (Average(), CENTS),
+    "average of decimals and floats": (Average(), st.one_of(DECIMALS, SMALL, ADDED)),
     "average of floats": (Average(), ADDED),
     "average of both": (Average(), st.one_of(ADDED, SMALL)),
     "histogram": (Histogram([-1, 0, 2]), SMALL),
@@ -69,6 +102,7 @@ INNER: dict[str, tuple[Lattice[Any, Any], Any]] = {
     "minby first": (MinBy(ties="first"), st.tuples(SMALL, st.integers(0, 3))),
     "record of maxby": (RecordOf(n=GCounter(), best=MaxBy()), st.tuples(COUNTS, st.tuples(SMALL, SMALL))),
     "record": (RECORD, st.tuples(COUNTS, INTS, SMALL)),
+    "record of decimals": (RecordOf(count=GCounter(), total=Sum(), mean=Average()), st.tuples(COUNTS, CENTS, CENTS)),
     "pair": (PairOf(Min(), Sum()), st.tuples(SMALL, ADDED)),
 }
 

@@ -5,6 +5,7 @@ may have ``tolist()``, ``take(rows)``, and ``numbered()`` (a number for each row
 distinct elements by number, which are texts; or None). These are used where they are quicker than row after row. So is
 ``numbered_rows()``, with the first row of each number in place of the elements. So is ``utf8()``: a buffer, and where
 in it each text begins and ends. The buffer goes on for eight bytes at least behind them.
+A column of Decimals may have ``scaled()``: mantissas and exponents of ten as int64, or None.
 """
 
 from __future__ import annotations

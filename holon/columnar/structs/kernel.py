@@ -15,6 +15,7 @@ import numpy as np
 from holon.columnar.structs.floats_kernel import float_bits
 from holon.columnar.structs.kinds import (
     BOOL,
+    DECIMAL,
     FIELD,
     FITS,
     FLOAT,
@@ -47,6 +48,7 @@ inlined = numba.njit(forceinline=True, **_OPTIONS)
 
 _FIELD_BYTES, _STRUCT_BYTES = 8 * FIELD, 8 * STRUCT
 _FRAME_BYTES = 24
+_MAX_EXPONENT = 18
 _NONE = -1
 _DONE = -2
 
@@ -234,6 +236,8 @@ def _value(buffer, at, end, literals, field, cells, height, side, behind, powers
         true = is_word(buffer, at, end, TRUE_WORD, 4)
         put_number(cells, cell, true)
         return at + 4 if true else at + 5 if is_word(buffer, at, end, FALSE_WORD, 5) else np.int64(-1)
+    if slot == DECIMAL:
+        return _decimal(buffer, at, end, cells, cell, height)
     if slot == TAG:
         same = at + column <= end and _same(buffer + at, literals + number_at(field, 9), column)
         return at + column if same else np.int64(-1)
@@ -270,6 +274,20 @@ def _integer(buffer, at, end, cells, cell):
         return np.int64(-1)
     put_number(cells, cell, -np.int64(digits) if negative else np.int64(digits))
     return done
+
+
+@inlined
+def _decimal(buffer, at, end, cells, cell, height):
+    """Mantissa and exponent of a number, or of a text that is one."""
+    quoted = byte_at(buffer + at) == 34
+    done, digits, exponent, negative, _ = decimal(buffer, at + quoted, end)
+    if done < 0 or digits > np.uint64(2**63 - 1) or abs(exponent) > _MAX_EXPONENT or (negative and digits == 0):
+        return np.int64(-1)  # a zero with a minus is no int
+    put_number(cells, cell, -np.int64(digits) if negative else np.int64(digits))
+    put_number(cells, cell + height, exponent)
+    if not quoted:
+        return done
+    return done + 1 if done < end and byte_at(buffer + done) == 34 else np.int64(-1)
 
 
 @inlined

@@ -1,8 +1,8 @@
 """The kinds of fields that the loop reads, and the marks that it leaves."""
 
-INTEGER, FLOAT, BOOL, TEXT, SPAN, OBJECT, TAG = range(7)
+INTEGER, FLOAT, BOOL, TEXT, SPAN, OBJECT, TAG, DECIMAL = range(8)
 """A span is the bytes of any value, for msgspec; an object is a Struct with fields of its own; a tag is a text that has
-to be a certain one."""
+to be a certain one; a decimal is a mantissa and an exponent."""
 
 MISSING, PRESENT, NULL = 0, 1, 2
 """Marks of fields that may be missing or null."""

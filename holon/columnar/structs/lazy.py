@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holon.columnar.payloads import BinaryColumn, Texts
+from holon.columnar.structs.decimals import Decimals, mantissa_and_exponent
 from holon.columnar.structs.kinds import MISSING, NULL, PRESENT
 
 Marks = NDArray[np.int64]
 
 _OTHER = 1 + max(MISSING, PRESENT, NULL)
 
-LazyValues = NDArray[Any] | Texts | BinaryColumn
+LazyValues = NDArray[Any] | Texts | BinaryColumn | Decimals
 
 
 class LazyColumn(Sequence[Any]):
@@ -54,10 +55,26 @@ class LazyColumn(Sequence[Any]):
             self._list = self._made()
         return self._list
 
+    def scaled(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """Mantissas and exponents, where all rows are Decimals of that size."""
+        if not isinstance(self._values, Decimals):
+            return None
+        mantissas, exponents = self._values.scaled()
+        others = np.flatnonzero(self._marks != PRESENT)
+        if not len(others):
+            return mantissas, exponents
+        found = [mantissa_and_exponent(self._other(int(mark))) for mark in self._marks[others].tolist()]
+        known = [each for each in found if each is not None]
+        if len(known) < len(found):
+            return None
+        mantissas, exponents = mantissas.copy(), exponents.copy()
+        mantissas[others], exponents[others] = zip(*known, strict=True)
+        return mantissas, exponents
+
     def _made(self) -> list[Any]:
         found: list[Any]
         if self._decode is None:
-            found = self._values.tolist() if isinstance(self._values, np.ndarray) else list(self._values)
+            found = list(self._values) if isinstance(self._values, BinaryColumn) else self._values.tolist()
         else:
             found = [None] * len(self)
             rows = np.flatnonzero(self._marks == PRESENT)
@@ -65,9 +82,12 @@ class LazyColumn(Sequence[Any]):
             for row, span in zip(rows.tolist(), self._values.take(rows), strict=True):
                 found[row] = self._decode(span)
         for row in np.flatnonzero(self._marks != PRESENT).tolist():
-            mark = int(self._marks[row])
-            found[row] = self._missing if mark == MISSING else None if mark == NULL else self._others[mark - _OTHER]
+            found[row] = self._other(int(self._marks[row]))
         return found
+
+    def _other(self, mark: int) -> Any:
+        """The object of a row that is not present."""
+        return self._missing if mark == MISSING else None if mark == NULL else self._others[mark - _OTHER]
 
     @overload
     def __getitem__(self, row: int) -> Any: ...

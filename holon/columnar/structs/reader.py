@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from holon.columnar.loops import Loops
 from holon.columnar.payloads import PAD_BYTES, BinaryColumn, Texts
 from holon.columnar.structs import powers
+from holon.columnar.structs.decimals import Decimals
 from holon.columnar.structs.kinds import (
+    DECIMAL,
     FIELD,
     FITS,
     FLOAT,
@@ -84,7 +86,7 @@ class StructReader:
         if field.slot == TAG:
             return _NONE, _NONE
         column = self._height
-        self._height += 2 if field.slot in (TEXT, SPAN, OBJECT) else 1
+        self._height += 2 if field.slot in (TEXT, SPAN, OBJECT, DECIMAL) else 1
         mark = _NONE
         if field.nullable or not field.required:
             mark = self._height
@@ -134,6 +136,8 @@ class StructReader:
             values = BinaryColumn(buffer, cells[column], cells[column + 1])
         elif field.slot == TEXT:
             values = Texts(buffer, cells[column], cells[column + 1])
+        elif field.slot == DECIMAL:
+            values = Decimals(cells[column], cells[column + 1])
         else:
             values = _numbers(field.slot, cells[column])
             _keep_bounds(field, values, marks, good)

@@ -12,6 +12,7 @@ from wcrdt.elements import NUMBERS, exact_add, exact_number
 from wcrdt.lattice import E, V, type_of_wire
 from wcrdt.lattices.columns import Groups, int_column
 from wcrdt.lattices.exact_sums import float_sums
+from wcrdt.lattices.exact_sums.decimals import is_small, numbers_of, scaled_column
 from wcrdt.lattices.folding import require_same
 from wcrdt.lattices.tallies import ExactTallies, Row
 
@@ -35,15 +36,31 @@ class ExactSums(ExactTallies[E, V]):
             return self._exact_groups(numbers, groups)
         floats = float_sums.float_column(column)
         if floats is None:
-            return None
+            return self._decimal_groups(column, groups)
         parts = float_sums.fold_floats(floats, groups)
         if self.width == len(NOTHING):
             return [NOTHING + part for part in parts]
         return [(*NOTHING, size, *part) for size, part in zip(groups.sizes().tolist(), parts, strict=True)]
 
+    def _decimal_groups(self, column: Any, groups: Groups) -> list[Row] | None:
+        """The row of each group of Decimals; None asks for the way row by row."""
+        scaled = scaled_column(column)
+        if scaled is None:
+            return None
+        mantissas, digits = scaled
+        gains, losses = (numbers_of(sums, digits) for sums in groups.gains_and_losses(mantissas))
+        return self._exact_rows(gains, losses, groups)
+
     def _exact_groups(self, numbers: Any, groups: Groups) -> list[Row]:
         """The row of each group of ints."""
-        return list(zip(*groups.gains_and_losses(numbers), strict=True))
+        return self._exact_rows(*groups.gains_and_losses(numbers), groups)
+
+    def _exact_rows(self, gains: list[Any], losses: list[Any], groups: Groups) -> list[Row]:
+        return list(zip(gains, losses, strict=True))
+
+    def check(self, element: E) -> None:
+        if type(element) is not Decimal or not is_small(element):
+            self.fold(element)
 
     def absorb(self, partial: Row, actor: int) -> bool:
         if not any(partial):
@@ -178,8 +195,8 @@ class Average(ExactSums[Number, Fraction | float | None]):
         number = exact_number(element)
         return (number, 0, 1) if number >= 0 else (0, negated(number), 1)
 
-    def _exact_groups(self, numbers: Any, groups: Groups) -> list[Row]:
-        return list(zip(*groups.gains_and_losses(numbers), groups.sizes().tolist(), strict=True))
+    def _exact_rows(self, gains: list[Any], losses: list[Any], groups: Groups) -> list[Row]:
+        return list(zip(gains, losses, groups.sizes().tolist(), strict=True))
 
     @staticmethod
     def _possible(row: Row) -> bool:

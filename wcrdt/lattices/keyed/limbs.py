@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from wcrdt.lattices.columns import Groups, Indices, Ints
 from wcrdt.lattices.exact_sums import float_sums
 from wcrdt.lattices.exact_sums.float_sums import MOST_BITS, STEP_BITS, Floats
+from wcrdt.lattices.keyed.decimals import DecimalLeaf
 from wcrdt.lattices.keyed.keys import Unfit
 from wcrdt.lattices.keyed.tallies import Amounts, AverageLeaf, Table, TallyLeaf
 
@@ -32,8 +33,8 @@ _PLACES = {_RAISED, _LOWERED, _COUNT, *range(_GAINED, _GAINED + _LIMBS), *range(
 _ONE = np.ones(1, np.int64)
 
 
-class SumLeaf(TallyLeaf):
-    """``Sum`` of ints and floats."""
+class SumLeaf(DecimalLeaf):
+    """``Sum`` of ints, Decimals and floats."""
 
     __slots__ = ()
 
@@ -156,7 +157,7 @@ class SumLeaf(TallyLeaf):
 
 
 class AverageOfFloatsLeaf(SumLeaf, AverageLeaf):
-    """``Average`` of ints and floats: place 2 counts elements that are no floats."""
+    """``Average`` of ints, Decimals and floats: place 2 counts elements that are no floats."""
 
     __slots__ = ()
 
