@@ -95,8 +95,15 @@ class NodeProcess(NodeShell):
     ) -> None:
         super().__init__()
         install_secret(secrets.randbits(64))
-        if getattr(run.job.source.format, "compiled", False) and compiled.ensure():
+        if not getattr(run.job.source.format, "compiled", False):
+            logger.info(
+                "records of %s become objects one by one, as %s takes them", run.job.source.topic,
+                type(run.job.source.format).__name__,
+            )  # fmt: skip
+        elif compiled.ensure():
             log.use_columns()
+        else:
+            logger.info("records of %s are read one by one: the compiled loops are missing", run.job.source.topic)
         use_parts(log, run.job)
         self.run = run
         self.log = log

@@ -19,6 +19,7 @@ from nodes.local_kafka import broker as kafka_broker
 from nodes.local_kafka.jars import locked
 from nodes.local_kafka.process import free_port
 from nodes.log.kafka.log import KafkaLog
+from tests.integration.certificates import make_certificates
 from tests.integration.kafka_patience import patient_log
 from tests.integration.processes import ROOT
 
@@ -59,12 +60,26 @@ def session_bootstrap() -> str:
 
 
 def session_sasl() -> str:
-    """Address of the same broker where users have to say who they are: with SASL_PLAINTEXT and PLAIN, as ``SASL``."""
+    """Address of the same broker where users have to say who they are: with SASL_PLAINTEXT, and PLAIN or SCRAM."""
+    return _listener("SASL")
+
+
+def session_oauth() -> str:
+    """Where clients need a token (SASL_PLAINTEXT, OAUTHBEARER), unsigned and with the scope ``holon``."""
+    return _listener("OAUTH")
+
+
+def session_mutual_tls() -> tuple[str, Path]:
+    """Where clients need a certificate (SSL), and the folder with the files of ``make_certificates``."""
+    return _listener("MTLS"), _folder() / "tls"
+
+
+def _listener(name: str) -> str:
     running = kafka_broker.status(_folder())
     assert running is not None
     lines = (running.folder / "server.properties").read_text().splitlines()
     listeners = next(line for line in lines if line.startswith("listeners="))
-    return listeners.rpartition("SASL://")[2]
+    return next(one for one in listeners.split(",") if f"{name}://" in one).rpartition("//")[2]
 
 
 def session_log(folder: Path, properties: Mapping[str, str] | None = None, **options: int) -> KafkaLog:
@@ -73,15 +88,32 @@ def session_log(folder: Path, properties: Mapping[str, str] | None = None, **opt
     return patient_log(session_bootstrap(), properties, prefix=prefix, **options)
 
 
-def _with_sasl() -> dict[str, str]:
-    address = f"SASL://127.0.0.1:{free_port()}"
+def _secured(folder: Path) -> dict[str, str]:
+    """Three more listeners."""
+    (folder / "tls").mkdir(parents=True, exist_ok=True)
+    make_certificates(folder / "tls")
+    addresses = ",".join(f"{name}://127.0.0.1:{free_port()}" for name in ("SASL", "OAUTH", "MTLS"))
     login = f'org.apache.kafka.common.security.plain.PlainLoginModule required user_{USER}="{PASSWORD}";'
+    token = (
+        "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required "
+        'unsecuredLoginStringClaim_sub="broker" unsecuredValidatorRequiredScope="holon";'
+    )
+    scram = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
     return {
-        "listeners": address,
-        "advertised.listeners": address,
-        "listener.security.protocol.map": "SASL:SASL_PLAINTEXT",
-        "listener.name.sasl.sasl.enabled.mechanisms": "PLAIN",
+        "listeners": addresses,
+        "advertised.listeners": addresses,
+        "listener.security.protocol.map": "SASL:SASL_PLAINTEXT,OAUTH:SASL_PLAINTEXT,MTLS:SSL",
+        "listener.name.sasl.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
         "listener.name.sasl.plain.sasl.jaas.config": login,
+        "listener.name.sasl.scram-sha-256.sasl.jaas.config": scram,
+        "listener.name.sasl.scram-sha-512.sasl.jaas.config": scram,
+        "listener.name.oauth.sasl.enabled.mechanisms": "OAUTHBEARER",
+        "listener.name.oauth.oauthbearer.sasl.jaas.config": token,
+        "listener.name.mtls.ssl.client.auth": "required",
+        "listener.name.mtls.ssl.keystore.type": "PEM",
+        "listener.name.mtls.ssl.keystore.location": str(folder / "tls" / "broker.pem"),
+        "listener.name.mtls.ssl.truststore.type": "PEM",
+        "listener.name.mtls.ssl.truststore.location": str(folder / "tls" / "authority.pem"),
     }
 
 
@@ -89,7 +121,7 @@ def guard(folder: Path, pid: int) -> None:
     """Run a broker as long as that process lives."""
     session = psutil.Process(pid)
     try:
-        print(kafka_broker.up(folder, properties=_with_sasl(), timeout_s=_START_S).bootstrap, flush=True)
+        print(kafka_broker.up(folder, properties=_secured(folder), timeout_s=_START_S).bootstrap, flush=True)
         while session.is_running() and session.status() != psutil.STATUS_ZOMBIE:
             time.sleep(_POLL_INTERVAL_S)
     finally:

@@ -7,13 +7,13 @@ from typing import Annotated
 import typer
 
 from nodes.cli.options import GivenOptions, JsonOption, new_command, with_log_options
-from nodes.cli.output import emit_json, note
+from nodes.cli.output import emit_json, fail, note
 from nodes.errors import UnknownName
 
 app = new_command()
 
 
-@app.command(epilog="Example: holon doctor --require spark --require java")
+@app.command(epilog="Example: holon doctor --topic bids --bootstrap HOST:PORT")
 @with_log_options
 def doctor(
     given: GivenOptions,
@@ -21,14 +21,29 @@ def doctor(
         list[str] | None,
         typer.Option("--require", metavar="NAME", help="Fail if this is missing: an extra, java, redis-server."),
     ] = None,
+    topic: Annotated[
+        str | None,
+        typer.Option("--topic", metavar="T", help="Say which way this topic will be read, and what makes it quicker."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Check this machine, and with a log on Kafka the cluster: what was found, what to install or to set.
 
-    Ends with 4 if the cluster does not answer, with 3 if something is missing that nothing works without, or that
-    --require names.
+    With --topic: that topic alone. Ends with 4 if the cluster does not answer, with 2 if there is no such topic. Ends
+    with 3 if something is missing that nothing works without, or that --require names.
     """
     settings = given.settings()
+    if topic is not None:
+        if require:
+            fail(2, "--topic and --require exclude each other")
+        from nodes.cli.topic_report import lines, topic_report
+
+        report = topic_report(settings, topic)
+        if as_json:
+            emit_json(report)
+        else:
+            typer.echo("\n".join(lines(report)))
+        return
     from nodes.cli.check import KAFKA
     from nodes.cli.machine_checks import EXTRAS, all_checks
 

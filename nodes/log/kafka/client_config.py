@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import KafkaError
 
 from nodes.log.kafka.direct.security import KNOWN as SECURITY
-from nodes.log.kafka.direct.security import can_dial
+from nodes.log.kafka.direct.security import undialled
 
 logger = logging.getLogger(__name__)
 
@@ -47,10 +47,22 @@ def writes_directly(properties: Mapping[str, str]) -> bool:
     return properties.get(WRITER, IMPLEMENTATIONS[0]) == IMPLEMENTATIONS[0]
 
 
-def reads_directly(properties: Mapping[str, str]) -> bool:
-    """As ``writes_directly``. Connections of our own know no preferences about networks and racks."""
-    known = all(name in _KNOWN or name in SECURITY or name.startswith(_HARMLESS) for name in properties)
-    return properties.get(READER, IMPLEMENTATIONS[0]) == IMPLEMENTATIONS[0] and known and can_dial(properties)
+def not_read_directly(properties: Mapping[str, str]) -> str | None:
+    """The reason why topics are read by confluent-kafka; None: they are read directly.
+
+    Connections of our own know no preferences about networks and racks.
+    """
+    if properties.get(READER, IMPLEMENTATIONS[0]) != IMPLEMENTATIONS[0]:
+        return f"log.kafka.{READER} is {properties[READER]}"
+    unknown = [name for name in properties if not (name in _KNOWN or name in SECURITY or name.startswith(_HARMLESS))]
+    wrong = undialled(properties) or (unknown[0] if unknown else None)
+    return None if wrong is None else f"Holon's own connections do not know log.kafka.{wrong}"
+
+
+def log_reader(bootstrap: str, why: str | None) -> None:
+    """A line for who wonders why reading is slow; ``why`` is what ``not_read_directly`` gives."""
+    if why is not None:
+        logger.info("Kafka %s: topics are read by confluent-kafka: %s", bootstrap, why)
 
 
 def common(bootstrap: str, properties: Mapping[str, str]) -> dict[str, Any]:

@@ -22,6 +22,9 @@ from nodes.log.kafka.retry_policy import Remedy, remedy
 
 logger = logging.getLogger(__name__)
 
+_ALERT = "SSL alert number"
+"""In what OpenSSL says where the other side ends a handshake; the client takes it for a lost connection."""
+
 WARN_INTERVAL_S = 10.0
 
 DAMAGED = frozenset([KafkaError._BAD_MSG, KafkaError.INVALID_MSG, KafkaError._BAD_COMPRESSION])
@@ -43,7 +46,7 @@ class Connection:
         if error.code() == KafkaError._ALL_BROKERS_DOWN:
             self._warn()
             return
-        if remedy(error.code()) is Remedy.REFUSED:
+        if remedy(error.code()) is Remedy.REFUSED or _ALERT in error.str():
             self.refused = error
         self._last = error.str()
         logger.debug("Kafka %s: %s", self.bootstrap, error)
@@ -63,6 +66,11 @@ class Connection:
             if self.refused is not None
             else "check log.bootstrap and that the broker runs (holon kafka status)"
         )
+        if _ALERT in detail:
+            advice = (
+                "the broker ends the TLS handshake: it wants a certificate of this client, signed by an authority that "
+                "it knows, see log.kafka.ssl.certificate.location and ssl.key.location; else check ssl.*"
+            )
         return LogUnavailable(f"Kafka {self.bootstrap}: {what}{f' ({detail})' if detail else ''}; {advice}")
 
     def translated(self, error: KafkaError, what: str) -> LogError:

@@ -76,7 +76,7 @@ class KafkaLog(Log):
         self._pid = OWN.id
         self._lock = threading.RLock()
         self._writes_directly = client_config.writes_directly(properties or {})
-        self._reads_directly = client_config.reads_directly(properties or {})
+        self._not_directly = client_config.not_read_directly(properties or {})
         base = client_config.common(bootstrap, properties or {})
         try:
             spread_s = max(SPREAD_S, connect_timeout_s)  # as patient as the opening: a node is more so than a command
@@ -149,19 +149,16 @@ class KafkaLog(Log):
         self._transactional.update(dict.fromkeys(topics, sender))
 
     def use_columns(self, without_headers: str | None = None) -> bool:
-        found = compiled.loops()
+        found, why = compiled.loops(), self._not_directly
+        client_config.log_reader(self._connection.bootstrap, "the compiled loops are missing" if found is None else why)
         if found is None:
             return False
         with self._lock:
             bare = None if without_headers is None else self.prefix + without_headers
             library = ConfluentReader(Consumer(self._consuming), self._asked, bare)
-            reader = library
-            if self._reads_directly:
-                reader = DirectReader(library, found, self._consuming, self._asked, bare)
-            old = self._follower
-            self._follower = Follower(
-                reader, self._topics, self._connection, self.prefix, self._timeout_s, columns=True
-            )
+            direct = None if why else DirectReader(library, found, self._consuming, self._asked, bare)
+            old, shared = self._follower, (self._topics, self._connection, self.prefix, self._timeout_s)
+            self._follower = Follower(direct or library, *shared, columns=True)
             self._write_directly(found)
             self._hold_parts()
             old.close()
@@ -366,9 +363,8 @@ class KafkaLog(Log):
     ) -> tuple[NDArray[np.int64], int]:
         """The records' sizes, and the limit of a batch there; raises ``RecordTooLarge``."""
         limit_bytes = self._topics.limit(where.topic)
-        largest = self._largest(limit_bytes)
         text = f"topic {where.topic!r} partition {where.partition}"
-        return check_batch(values, headers, keys, largest, text), limit_bytes
+        return check_batch(values, headers, keys, self._largest(limit_bytes), text), limit_bytes
 
     def _found(self, topic: str, partition: int) -> TopicPartition:
         self._check()

@@ -69,6 +69,8 @@ class _Own:
     pause_s: float = AGAIN_S
     again_s: float = 0.0
     since_s: float = field(default_factory=time.monotonic)
+    told: str = ""
+    """The last reason why it was left."""
 
     def search_leader(self) -> None:
         """From now on its leader is looked for."""
@@ -304,7 +306,9 @@ class DirectReader:
 
     def _leave(self, own: _Own, why: str) -> None:
         """To confluent-kafka, with the epoch of the record before, so that it finds out what a leader has lost."""
-        logger.debug("%s[%d] is read by confluent-kafka from offset %d on: %s", *own.where, own.offset, why)
+        level = logging.DEBUG if why == own.told else logging.INFO  # it is tried again, for ever where nothing changes
+        logger.log(level, "%s[%d] is read by confluent-kafka from offset %d on: %s", *own.where, own.offset, why)
+        own.told = why
         own.fetcher, own.phase = None, Phase.LEFT
         own.again_s = time.monotonic() + own.pause_s
         own.pause_s = min(2 * own.pause_s, _AGAIN_AT_MOST_S)

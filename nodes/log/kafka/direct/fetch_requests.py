@@ -32,7 +32,7 @@ from nodes.log.kafka.direct.connection import (
     text,
 )
 from nodes.log.kafka.direct.fetched.aborted_transactions import runs
-from nodes.log.kafka.direct.fetched.inflate import inflated
+from nodes.log.kafka.direct.fetched.inflate import INFLATED_BYTES, inflated
 
 VERSION = 11
 """The last of the old form. Since 9 a request names the leader's epoch, so that another leader refuses it."""
@@ -53,6 +53,14 @@ _NAME = int.from_bytes(HEADER.encode(), "little")
 assert len(HEADER) == 5, "the compiled walk looks for a name of five bytes"
 _PARTITION = struct.Struct(">ihqqqi")
 _ABORTED_BYTES = 16
+_NOT_READ = {
+    table.OTHER_MAGIC: "a batch of a format before Kafka 0.11",
+    table.DAMAGED: "a batch whose checksum is wrong",
+    table.COMPRESSED: f"a compressed batch of more than {INFLATED_BYTES >> 20} MB, or of a damaged one, or cramjam is "
+    f"missing (pip install 'holon-streams[fast]')",
+    table.BROKEN: "a batch that contradicts itself",
+}
+"""By the status of a walk, in words."""
 SILENT_S = 3.0
 """A broker that answers nothing for so long, beyond what it has said that it slows the client down, is asked anew."""
 _MOVED = frozenset([5, 6, 9, 56, 74, 75])
@@ -240,7 +248,7 @@ class Fetcher:
                     if status == table.DONE:
                         continue
             if status != table.DONE:
-                yield self._refuse(place, f"a batch that is not read here ({status})")
+                yield self._refuse(place, _NOT_READ[status])
             return
 
     def _run(self, place: FetchPosition, buffer: Buffer, at: int, end: int, sums: int) -> Iterator[Found]:

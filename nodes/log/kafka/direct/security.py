@@ -1,6 +1,6 @@
 """How a direct connection is made: in plain text or by TLS, with or without a user.
 
-Other ways (Kerberos, OAuth, engines, cipher lists) are left to confluent-kafka: ``can_dial`` says so.
+Other ways (Kerberos, engines, cipher lists) are left to confluent-kafka: ``undialled`` says so.
 """
 
 from __future__ import annotations
@@ -15,29 +15,40 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nodes.log.kafka.direct import oauth_tokens
 from nodes.log.kafka.direct.connection import Cursor, Lost, Unserved, Wire, text
 
 SASL_HANDSHAKE, SASL_AUTHENTICATE = 17, 36
 _HANDSHAKE_VERSION, _AUTHENTICATE_VERSION = 1, 0
 _HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-_MECHANISMS = ("PLAIN", *_HASHES)
+OAUTH = "OAUTHBEARER"
+_MECHANISMS = ("PLAIN", OAUTH, *_HASHES)
 _PROTOCOLS = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
 _LEAST_ITERATIONS = 4096
 KNOWN = frozenset(
     "security.protocol sasl.mechanism sasl.mechanisms sasl.username sasl.password ssl.ca.location ssl.ca.pem "
     "ssl.certificate.location ssl.key.location ssl.key.password ssl.endpoint.identification.algorithm "
     "enable.ssl.certificate.verification".split()
-)
+).union(oauth_tokens.KNOWN)
 """Properties of security that are obeyed here."""
 _FAMILIES = ("security.", "sasl.", "ssl.", "https.", "enable.ssl.", "enable.sasl.")
 
 
-def can_dial(properties: Mapping[str, Any]) -> bool:
-    """Whether connections with these properties of security can be made here; others are not looked at."""
-    if any(name.startswith(_FAMILIES) and name not in KNOWN for name in properties):
-        return False
-    protocol = _protocol(properties)
-    return protocol in _PROTOCOLS and (not protocol.startswith("sasl") or _mechanism(properties) in _MECHANISMS)
+def undialled(properties: Mapping[str, Any]) -> str | None:
+    """The property of security with which no connection can be made here; None: one can. Others are not looked at."""
+    for name in properties:
+        if name.startswith(_FAMILIES) and name not in KNOWN:
+            return name
+    protocol, mechanism = _protocol(properties), _mechanism(properties)
+    if protocol not in _PROTOCOLS:
+        return f"security.protocol={protocol}"
+    if not protocol.startswith("sasl"):
+        return None
+    if mechanism not in _MECHANISMS:
+        return f"sasl.mechanism={mechanism}"
+    if mechanism == OAUTH and not oauth_tokens.is_known(properties):
+        return "sasl.oauthbearer.* of another grant than client_credentials"
+    return None
 
 
 def _protocol(properties: Mapping[str, Any]) -> str:
@@ -58,6 +69,7 @@ class Dialer:
         self._mechanism = _mechanism(properties) if protocol.startswith("sasl") else None
         self._user = str(properties.get("sasl.username", ""))
         self._password = str(properties.get("sasl.password", ""))
+        self._tokens = oauth_tokens.Tokens(properties) if self._mechanism == OAUTH else None
 
     def connect(self, address: tuple[str, int], timeout_s: float) -> Wire | Lost:
         """A connection on which requests may be sent, each answered within so long."""
@@ -89,6 +101,8 @@ class Dialer:
         if mechanism == "PLAIN":
             answer = _authenticate(wire, f"\0{self._user}\0{self._password}".encode())
             return answer if isinstance(answer, Lost) else None
+        if self._tokens is not None:
+            return _by_token(wire, self._tokens)
         return scram(wire, _HASHES[mechanism], self._user, self._password)
 
 
@@ -153,6 +167,14 @@ def _authenticate(wire: Wire, message: bytes) -> bytes | Lost:
     if error:
         return Unserved(f"the log-in is refused: {why or f'error {error}'}")
     return found
+
+
+def _by_token(wire: Wire, tokens: oauth_tokens.Tokens) -> Lost | None:
+    message = tokens.message()
+    answer = message if isinstance(message, Lost) else _authenticate(wire, message)
+    if isinstance(answer, Lost) or not answer:
+        return answer or None
+    return Unserved(f"the log-in is refused: {answer[:500].decode(errors='backslashreplace')}")
 
 
 def scram(wire: Wire, algorithm: str, user: str, password: str) -> Lost | None:

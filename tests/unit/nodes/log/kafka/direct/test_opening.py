@@ -89,4 +89,4 @@ def test_the_property_that_decides_is_named() -> None:
     config = client_config.sender(client_config.common("a:1", {}), lambda error: None, 1000, 1.0)
     assert unknown_property(config) is None
     assert unknown_property(config | {"compression.type": "zstd"}) == "compression.type"
-    assert unknown_property(config | {"security.protocol": "sasl_ssl"}) == "security.protocol"
+    assert unknown_property(config | {"security.protocol": "sasl_ssl"}) == "sasl.mechanism=GSSAPI"

@@ -12,9 +12,10 @@ import pytest
 
 from nodes.log.kafka.direct import security
 from nodes.log.kafka.direct.connection import Lost, Wire
-from nodes.log.kafka.direct.security import can_dial
+from nodes.log.kafka.direct.security import undialled
 
 USER, PASSWORD, SALT, ITERATIONS = "user", "pencil", base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ=="), 4096
+OAUTH = {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}
 NONCE = b"\x01" * 24
 
 
@@ -132,7 +133,19 @@ def test_an_answer_that_is_no_log_in_is_a_value_and_ends_no_search(first: bytes 
         ({}, True),
         ({"security.protocol": "SSL", "ssl.ca.location": "ca.pem"}, True),
         ({"security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-512"}, True),
-        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}, False),
+        ({**OAUTH}, False),
+        ({**OAUTH, "enable.sasl.oauthbearer.unsecure.jwt": "true"}, True),
+        ({**OAUTH, "sasl.oauthbearer.method": "oidc"}, False),
+        ({**OAUTH, "sasl.oauthbearer.method": "oidc", "sasl.oauthbearer.token.endpoint.url": "https://a/b"}, True),
+        (
+            {
+                **OAUTH,
+                "sasl.oauthbearer.method": "oidc",
+                "sasl.oauthbearer.token.endpoint.url": "https://a/b",
+                "sasl.oauthbearer.grant.type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
+            },
+            False,
+        ),
         ({"security.protocol": "SASL_PLAINTEXT"}, False),
         ({"security.protocol": "SSL", "ssl.crl.location": "crl.pem"}, False),
         ({"security.protocol": "SSL", "ssl.cipher.suites": "x"}, False),
@@ -140,4 +153,4 @@ def test_an_answer_that_is_no_log_in_is_a_value_and_ends_no_search(first: bytes 
     ],
 )
 def test_what_is_not_known_here_is_left_to_confluent_kafka(properties: dict[str, str], known: bool) -> None:
-    assert can_dial(properties) is known
+    assert (undialled(properties) is None) is known
