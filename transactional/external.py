@@ -107,7 +107,7 @@ def is_asking(outcome: Any) -> bool:
     return isinstance(outcome, Aborted) and outcome.kind == ASKING
 
 
-def asking_of(outcome: Aborted) -> ExternalRequest:
+def external_request_of(outcome: Aborted) -> ExternalRequest:
     """The external calls."""
     return decode(outcome.arguments[0], ExternalRequest)
 

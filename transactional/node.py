@@ -75,10 +75,10 @@ class TransactionNode:
 
     def step(self, event: e.Event, now_ms: int) -> list[Append]:
         """The appends that follow from ``event`` at ``now_ms``, in order."""
-        self.hear(event)
+        self.receive(event)
         return self._advance(now_ms)
 
-    def hear(self, event: e.Event) -> None:
+    def receive(self, event: e.Event) -> None:
         """Take in what has happened; what follows comes with the next step."""
         match event:
             case e.EpochsRead(values, next_offset):

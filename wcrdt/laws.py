@@ -38,14 +38,14 @@ class LawBroken(AssertionError):
 
 
 def check_laws(
-    zero: AnyLattice,
+    bottom: AnyLattice,
     elements: SearchStrategy[Any],
     *,
     actors: Sequence[int] = (0, 1, 2),
     max_examples: int | None = None,
     max_steps: int = 12,
 ) -> None:
-    """Check all laws of ``Lattice`` on random reachable states of the shape of ``zero``.
+    """Check all laws of ``Lattice`` on random reachable states of the shape of ``bottom``.
 
     Merge is commutative, associative and idempotent, with ``bottom`` as unit. ``merge`` returns whether it changed
     anything, and neither changes nor aliases the other; ``leq`` is merge's order. Mutators inflate; deltas give the
@@ -78,31 +78,31 @@ def check_laws(
     )
     @given(st.lists(step, max_size=max_steps), st.integers(0, 10**6), st.integers(0, 10**6))
     def laws_hold(script: list[Step], where: int, what: int) -> None:
-        run = _Run(zero, actors)
+        run = _Run(bottom, actors)
         for one in script:
             run.step(one)
         accepted.append(run.accepted)
         states = run.pool()
         for state in states:
-            check_one(zero, state)
+            check_one(bottom, state)
             check_wire(state, where, what)
         check_together(states)
         run.check_untouched()
 
     laws_hold()
     if not any(accepted):
-        raise LawBroken(f"{zero.tag}: every element was refused, so nothing was checked; draw others")
+        raise LawBroken(f"{bottom.tag}: every element was refused, so nothing was checked; draw others")
 
 
 class _Run:
     """Replicas, one for each actor, and every state and delta that came about on the way."""
 
-    def __init__(self, zero: AnyLattice, actors: Sequence[int]) -> None:
-        self.replicas = [zero.bottom() for _ in actors]
+    def __init__(self, bottom: AnyLattice, actors: Sequence[int]) -> None:
+        self.replicas = [bottom.bottom() for _ in actors]
         self.actors = actors
         self.seen: list[tuple[AnyLattice, bytes]] = []
         self.accepted = 0
-        self._see(zero.bottom())
+        self._see(bottom.bottom())
 
     def _see(self, state: AnyLattice) -> None:
         self.seen.append((state, encode(state)))
@@ -162,21 +162,21 @@ class _Run:
             _demand(encode(state) == data, "copies, deltas and merged values are not aliased", state)
 
 
-def check_one(zero: AnyLattice, state: AnyLattice) -> None:
+def check_one(bottom: AnyLattice, state: AnyLattice) -> None:
     """Laws of a single state: copy, unit, idempotence, codec."""
     data = encode(state)
     twin = state.copy()
     _demand(encode(twin) == data and twin == state, "a copy is equal", state, twin)
     _demand(not twin.merge(state) and encode(twin) == data, "merge is idempotent", state, twin)
-    _demand(not twin.merge(zero.bottom()) and encode(twin) == data, "bottom is the unit of merge", state, twin)
-    risen = zero.bottom()
-    _demand(risen.merge(state) == (encode(zero.bottom()) != data), "merge into bottom tells the truth", state, risen)
+    _demand(not twin.merge(bottom.bottom()) and encode(twin) == data, "bottom is the unit of merge", state, twin)
+    risen = bottom.bottom()
+    _demand(risen.merge(state) == (encode(bottom.bottom()) != data), "merge into bottom tells the truth", state, risen)
     _demand(encode(risen) == data, "merge into bottom gives the value", state, risen)
-    _demand(zero.bottom().leq(state), "bottom is below everything", state)
+    _demand(bottom.bottom().leq(state), "bottom is below everything", state)
     try:
-        back = decode(data, zero)
+        back = decode(data, bottom)
     except DecodeError as error:
-        raise LawBroken(f"{zero.tag}: what was encoded is refused: {error}. State: {state!r}") from error
+        raise LawBroken(f"{bottom.tag}: what was encoded is refused: {error}. State: {state!r}") from error
     _demand(encode(back) == data and back == state, "decode gives the value back", state, back)
     _demand(_same(back.value, state.value), "equal values read the same", state, back)
 

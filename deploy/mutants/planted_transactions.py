@@ -81,7 +81,7 @@ TRANSACTIONS = (
         "a snapshot is asked for while a checkpoint is being saved",
         "nodes/transactions/checkpoints/chain_life.py",
         "(SAVING, CheckpointEvent.DUE): (SAVING, Effect.NOTHING)",
-        "(SAVING, CheckpointEvent.DUE): (WANTED, Effect.ASK)",
+        "(SAVING, CheckpointEvent.DUE): (WANTED, Effect.REQUEST)",
         tests=(CHAIN_LIFE,),
     ),
     Mutant(

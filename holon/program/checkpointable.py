@@ -41,7 +41,7 @@ class CheckpointableLocals:
     def __init__(self, declared: Mapping[str, Local[Any]]) -> None:
         self._declared = declared
         self._types = {name: decl.type for name, decl in declared.items()}
-        self.zeros = {name: decl.zero for name, decl in declared.items()}
+        self.initials = {name: decl.initial for name, decl in declared.items()}
         self._pauses = dict.fromkeys(declared, 0)
         self._restored = dict.fromkeys(declared, 0)  # the size at which it was last decoded for a check
         self.used: dict[str, None] = {}

@@ -160,10 +160,10 @@ class NumbersByKeyHandle(NumberHandle[E, V]):
 
 
 def windowed_handle(
-    scope: PartitionAccess, name: str, zero: Lattice[Any, Any], windows: Assigner, rows: GatheredRows | None
+    scope: PartitionAccess, name: str, bottom: Lattice[Any, Any], windows: Assigner, rows: GatheredRows | None
 ) -> WindowedHandle[Any, Any]:
     """The quickest handle of a state, of which ``rows`` gathers elements (None: nothing does)."""
-    inner = zero.inner if isinstance(rows, GatheredPairs) and isinstance(zero, KeyedMap) else zero
+    inner = bottom.inner if isinstance(rows, GatheredPairs) and isinstance(bottom, KeyedMap) else bottom
     if rows is None or not inner.kinds or type(windows) not in _LASTING:
         return WindowedHandle(scope, name)
     kind = NumbersByKeyHandle if isinstance(rows, GatheredPairs) else NumberHandle

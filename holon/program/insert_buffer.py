@@ -138,11 +138,11 @@ class KeyColumn(Sequence[Any]):
         return self.take(row) if isinstance(row, slice) else self._names[int(self._codes[row])]
 
 
-def gathering(zero: Lattice[Any, Any]) -> GatheredRows | None:
+def gathering(bottom: Lattice[Any, Any]) -> GatheredRows | None:
     """A place for elements of such a state; None where each has to go into its window at once."""
-    if not zero.gathers:
+    if not bottom.gathers:
         return None
-    return GatheredPairs() if type(zero) in (MapOf, ColumnsOf) else GatheredRows()
+    return GatheredPairs() if type(bottom) in (MapOf, ColumnsOf) else GatheredRows()
 
 
 def is_lasting(element: Any) -> bool:

@@ -93,7 +93,9 @@ class JobProgram:
 
     def shapes(self) -> dict[str, StateShape]:
         """The states that are shared between partitions."""
-        return {name: StateShape(name, decl.zero, decl.stage) for name, decl in self.windowed().items() if decl.shared}
+        return {
+            name: StateShape(name, decl.bottom, decl.stage) for name, decl in self.windowed().items() if decl.shared
+        }
 
     def windowed(self) -> dict[str, Windowed[Any, Any]]:
         """Windowed states by full name, in declaration order."""
@@ -129,8 +131,8 @@ class JobProgram:
     def version(self) -> JobVersion:
         """The code, and the types of the local states, as a job's log records them."""
         shapes = {name: decl.shape for name, decl in self.locals().items()}
-        typed = {name: self.locals()[name].zero for name, shape in shapes.items() if shape.fields}
-        return JobVersion.of(self.code, shapes, {name: _builtins(zero) for name, zero in typed.items()})
+        typed = {name: self.locals()[name].initial for name, shape in shapes.items() if shape.fields}
+        return JobVersion.of(self.code, shapes, {name: _builtins(initial) for name, initial in typed.items()})
 
     def code_hash(self) -> str:
         """Digest of the code that results follow from: another code, another hash."""

@@ -58,15 +58,15 @@ class Scope:
         self.replica = replica
         self.window_retention_ms = window_retention_ms
         self.windowed = program.windowed()
-        zeros = {name: decl.zero for name, decl in self.windowed.items()}
-        self.record = OwnTrack(RECORD_START, _only(zeros, [n for n, d in self.windowed.items() if _at(d, 0)]))
+        bottoms = {name: decl.bottom for name, decl in self.windowed.items()}
+        self.record = OwnTrack(RECORD_START, _only(bottoms, [n for n, d in self.windowed.items() if _at(d, 0)]))
         self.answers = [
-            OwnTrack(start_of_stage(stage), _only(zeros, [n for n, d in self.windowed.items() if d.stage > stage]))
+            OwnTrack(start_of_stage(stage), _only(bottoms, [n for n, d in self.windowed.items() if d.stage > stage]))
             for stage in range(program.last_stage + 1)
         ]
-        self.private = OwnTrack(RECORD_START, _only(zeros, [n for n, d in self.windowed.items() if not d.shared]))
+        self.private = OwnTrack(RECORD_START, _only(bottoms, [n for n, d in self.windowed.items() if not d.shared]))
         first = [name for name, decl in self.windowed.items() if decl.stage == 0]
-        found = {name: gathering(zeros[name]) for name in first}
+        found = {name: gathering(bottoms[name]) for name in first}
         self.gathered: dict[str, GatheredRows] = {name: rows for name, rows in found.items() if rows is not None}
         self.open_from_ms, self.touched, self.wrote = NEVER_MS, True, True
         self.locals: dict[str, Any] = {}
@@ -159,7 +159,7 @@ class Scope:
                 self.wrote = self.touched = True
                 track.insert(name, window, element, actor)
             elif taken == 1:
-                decl.zero.check(element)
+                decl.bottom.check(element)
         if rows is not None and taken:
             rows.add(element, ts, self.watermark_ms if late else None)
         return not late
@@ -291,7 +291,7 @@ class Scope:
 
     def _private_value(self, name: str, window: Window) -> Any:
         self.apply(name)
-        return self.private.contributions.get(name, {}).get(window, self.windowed[name].zero.bottom()).value
+        return self.private.contributions.get(name, {}).get(window, self.windowed[name].bottom.bottom()).value
 
     def _check_readable(self, name: str, window: Window) -> None:
         decl = self.windowed[name]
@@ -371,8 +371,8 @@ class Scope:
     # --- locals ---------------------------------------------------------------------------------------------------
 
     def reset_locals(self, encoded: Mapping[str, bytes]) -> None:
-        """Set every Local from its encoded value, or to its zero."""
-        self.locals = self.decode_locals({**self.checkpointable.zeros, **encoded})
+        """Set every Local from its encoded value, or to its initial value."""
+        self.locals = self.decode_locals({**self.checkpointable.initials, **encoded})
 
     def decode_locals(self, encoded: Mapping[str, bytes]) -> dict[str, Any]:
         """Values of encoded Locals; a name that the program does not have is an error of the caller."""
@@ -396,5 +396,5 @@ def _at(decl: Any, stage: int) -> bool:
     return decl.shared and decl.stage == stage
 
 
-def _only(zeros: dict[str, Any], names: list[str]) -> dict[str, Any]:
-    return {name: zeros[name] for name in names}
+def _only(bottoms: dict[str, Any], names: list[str]) -> dict[str, Any]:
+    return {name: bottoms[name] for name in names}

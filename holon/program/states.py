@@ -49,10 +49,10 @@ class Windowed(StateDeclaration, Generic[E, V]):
 
     shared: bool
 
-    def __init__(self, zero: Lattice[E, V], windows: Assigner, stage: int, name: str) -> None:
-        if zero.to_wire() != zero.bottom().to_wire():
-            raise JobError(f"{type(self).__name__} {name!r}: zero must be the bottom of its lattice, got {zero!r}")
-        self.zero = zero
+    def __init__(self, bottom: Lattice[E, V], windows: Assigner, stage: int, name: str) -> None:
+        if bottom.to_wire() != bottom.bottom().to_wire():
+            raise JobError(f"{type(self).__name__} {name!r}: give the bottom of its lattice, not {bottom!r}")
+        self.bottom = bottom
         self.windows = windows
         self.stage = stage
         self.name = name
@@ -65,7 +65,7 @@ class Windowed(StateDeclaration, Generic[E, V]):
         return self if instance is None else self._handle(instance)
 
     def describe(self) -> str:
-        shape = f"{self.zero.tag}{self.zero.shape()!r}"
+        shape = f"{self.bottom.tag}{self.bottom.shape()!r}"
         return f"{type(self).__name__} {self.name} {shape} {self.windows.describe()} stage {self.stage}"
 
 
@@ -73,7 +73,7 @@ class WCRDT(Windowed[E, V]):
     """A windowed CRDT: one lattice value a window, shared by all partitions (Holon, section 4.2).
 
     Args:
-        zero: the lattice type, given as its bottom, e.g. ``GCounter()``.
+        bottom: the lattice type, given as its bottom, e.g. ``GCounter()``.
         windows: how event times map to windows, e.g. ``Tumbling.of(seconds=10)``.
         stage: 0, written while processing records; n, written by ``on_window`` handlers of stage n - 1 states.
         name: needed only outside of a class body.
@@ -81,10 +81,10 @@ class WCRDT(Windowed[E, V]):
 
     shared = True
 
-    def __init__(self, zero: Lattice[E, V], windows: Assigner, *, stage: int = 0, name: str = "") -> None:
+    def __init__(self, bottom: Lattice[E, V], windows: Assigner, *, stage: int = 0, name: str = "") -> None:
         if stage < 0:
             raise JobError(f"WCRDT {name!r}: stage must be 0 or more, got {stage}")
-        super().__init__(zero, windows, stage, name)
+        super().__init__(bottom, windows, stage, name)
 
 
 class WLocal(Windowed[E, V]):
@@ -92,17 +92,17 @@ class WLocal(Windowed[E, V]):
 
     shared = False
 
-    def __init__(self, zero: Lattice[E, V], windows: Assigner, *, name: str = "") -> None:
-        super().__init__(zero, windows, 0, name)
+    def __init__(self, bottom: Lattice[E, V], windows: Assigner, *, name: str = "") -> None:
+        super().__init__(bottom, windows, 0, name)
 
 
 class Local(StateDeclaration, Generic[T]):
     """A value of one partition, checkpointed and restored with it (Holon, Table 1).
 
-    ``Local[dict[str, Account]]({})`` tells the runtime too what to restore; without it, the type is that of ``zero``.
+    ``Local[dict[str, Account]]({})`` names the type for the runtime too; without it, the type is that of ``initial``.
 
     Args:
-        zero: the initial value; anything that msgspec can encode (plain types, Structs, dataclasses).
+        initial: the initial value; anything that msgspec can encode (plain types, Structs, dataclasses).
         type: its type, where it is not written as above.
         track: who uses it: ``"record"`` (``process``) or ``"window"`` (``on_window`` handlers).
         stage: of a job with stages, the one whose handlers alone use it (those of windows of that stage's states).
@@ -113,7 +113,7 @@ class Local(StateDeclaration, Generic[T]):
 
     def __init__(
         self,
-        zero: T,
+        initial: T,
         *,
         type: Any = None,
         track: Literal["record", "window"] = "record",
@@ -125,11 +125,11 @@ class Local(StateDeclaration, Generic[T]):
         if track not in ("record", "window"):
             raise JobError(f'Local {name!r}: track must be "record" or "window", got {track!r}')
         try:
-            self.zero = msgspec.msgpack.encode(zero)
+            self.initial = msgspec.msgpack.encode(initial)
         except TypeError as error:
-            raise JobError(f"Local {name!r}: cannot checkpoint {zero!r:.200}: {error}") from error
+            raise JobError(f"Local {name!r}: cannot checkpoint {initial!r:.200}: {error}") from error
         self._given = type
-        self._natural = zero.__class__
+        self._natural = initial.__class__
         self.track: Literal["record", "window"] = track
         self.stage = stage
         self.name = name
@@ -145,7 +145,7 @@ class Local(StateDeclaration, Generic[T]):
     def check(self) -> None:
         """Raise ``JobError`` if a checkpoint could not give the initial value back."""
         try:
-            msgspec.msgpack.decode(self.zero, type=self.type)
+            msgspec.msgpack.decode(self.initial, type=self.type)
         except (msgspec.ValidationError, TypeError) as error:
             raise JobError(f"Local {self.name!r}: cannot checkpoint it as {self.type!r}: {error}") from error
 
@@ -169,7 +169,7 @@ class Local(StateDeclaration, Generic[T]):
 
     def describe_with_initial(self) -> str:
         """As releases wrote it that did not know a state's fields."""
-        return f"Local {self.name} {self.type!r} {self.zero!r} {self.track}{self._used_at}"
+        return f"Local {self.name} {self.type!r} {self.initial!r} {self.track}{self._used_at}"
 
     @property
     def _used_at(self) -> str:

@@ -238,5 +238,5 @@ class PartitionTask:
 
     def _handle(self, name: str, decl: StateDeclaration) -> WindowedHandle[Any, Any] | LocalHandle[Any]:
         if isinstance(decl, Windowed):
-            return windowed_handle(self.scope, name, decl.zero, decl.windows, self.scope.gathered.get(name))
+            return windowed_handle(self.scope, name, decl.bottom, decl.windows, self.scope.gathered.get(name))
         return LocalHandle(self.scope, name, decl)  # type: ignore[arg-type]

@@ -30,7 +30,7 @@ class Monitor:
     """Folds control and heartbeat topics; call ``poll`` now and then.
 
     ``steals`` counts claims of partitions that another node had, since the monitor began. ``failure`` is the text of
-    the failure that stops this run, in the words of the node that met it. ``stop_asked``: all nodes were requested to
+    the failure that stops this run, in the words of the node that met it. ``stop_requested``: all nodes were to
     leave; ``superseded``: the job's next incarnation was started.
     """
 
@@ -41,7 +41,7 @@ class Monitor:
         self.progress: dict[int, int] = dict(enumerate(run.start_offsets))
         self.nodes: dict[str, NodeView] = {}
         self.failure: str | None = None
-        self.stop_asked = False
+        self.stop_requested = False
         self.superseded = False
         self._events = EventCounts(log, run.job, run.start_offsets)
         self._begin()
@@ -122,7 +122,7 @@ class Monitor:
     @property
     def over(self) -> bool:
         """True if the nodes leave, or have left, for a reason that they all know."""
-        return self.superseded or self.stop_asked or self.failure is not None or self.done
+        return self.superseded or self.stop_requested or self.failure is not None or self.done
 
     def counts(self) -> AdmissionCounts:
         """The fates of the records, summed over the newest checkpoints."""
@@ -212,7 +212,7 @@ class Monitor:
         elif isinstance(fact, JobFailed) and fact.failure.code_hash == self._failure_key:
             self.failure = fact.failure.error
         elif isinstance(fact, FleetStopRequested):
-            self.stop_asked = True
+            self.stop_requested = True
 
     def _heartbeat(self, value: bytes, stamp_ms: int) -> None:
         try:

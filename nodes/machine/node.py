@@ -217,7 +217,7 @@ class Node:
                     self.replica.punctuate(message.punctuation)
                 else:
                     self.work.uncheckpointed.delta(message.delta, len(value))
-                    self.work.replicas.heard(message.delta)
+                    self.work.replicas.receive(message.delta)
                     if not self.work.slot_recovery.can_take(message.delta):
                         unfit = True
                         continue

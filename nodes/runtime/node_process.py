@@ -36,7 +36,7 @@ class NodeShell:
         self,
         log: Log,
         topic: str,
-        beat: Callable[[], bytes],
+        heartbeat: Callable[[], bytes],
         node: NodeSettings,
         *,
         function_timeout_ms: int,
@@ -49,7 +49,7 @@ class NodeShell:
             WatchdogOptions(
                 log,
                 topic,
-                beat,
+                heartbeat,
                 node.heartbeat_interval_ms,
                 function_timeout_ms,
                 max(2 * node.failure_timeout_ms, DEAF_AFTER_MS),

@@ -41,7 +41,7 @@ CALLERS += (os.path.join("holon", "tracks", "record_loop.py"),)
 class WatchdogOptions:
     """The guarded process.
 
-    Args: ``beat`` gives the heartbeat that is written to ``topic`` while the loop does not turn. ``hung`` gets the
+    Args: ``heartbeat`` gives the heartbeat that is written to ``topic`` while the loop does not turn. ``hung`` gets the
     place and the stack's text when a call of the job's code has made no progress for ``function_timeout_ms``, again and
     again until it does. ``leave`` is called once when the process ``parent`` (if any) has gone. A node that has waited
     for ``deaf_after_ms`` for one answer of the log (``ASKING``) sends no heartbeat until the answer. It does not
@@ -51,7 +51,7 @@ class WatchdogOptions:
 
     log: Log
     topic: str
-    beat: Callable[[], bytes]
+    heartbeat: Callable[[], bytes]
     interval_ms: int
     function_timeout_ms: int
     deaf_after_ms: int
@@ -122,7 +122,7 @@ class Watchdog:
             if hangs and isinstance(place, FunctionCall) and self.watched.hung is not None:
                 self.watched.hung(place, self._stack())
             elif not hangs and not (isinstance(place, FrameType) and stuck_ms >= self.watched.deaf_after_ms):
-                self._beat()
+                self._write_heartbeat()
 
     def _look_for_parent(self) -> None:
         if self.watched.parent is not None and not self._orphaned and os.getppid() != self.watched.parent:
@@ -130,12 +130,12 @@ class Watchdog:
             logger.warning("process %d, which this node belongs to, has gone: leaving", self.watched.parent)
             self.watched.leave()
 
-    def _beat(self) -> None:
+    def _write_heartbeat(self) -> None:
         try:
-            self.watched.log.append(self.watched.topic, 0, [self.watched.beat()])
+            self.watched.log.append(self.watched.topic, 0, [self.watched.heartbeat()])
             self._silent = False
         except LogError as error:
-            if not self._silent:  # once, not at every beat
+            if not self._silent:  # once, not at every heartbeat
                 logger.warning("no heartbeat: %s", error)
             self._silent = True
 

@@ -117,7 +117,7 @@ class NodeProcess(NodeShell):
         self._watchdog = self.new_watchdog(
             log,
             heartbeat_topic(run.job),
-            self._beat,
+            self._heartbeat,
             settings.node,
             function_timeout_ms=settings.node.function_timeout_ms,
             hung=self._hung,
@@ -164,7 +164,7 @@ class NodeProcess(NodeShell):
             if there is not None:
                 self._upstream.look(there)
 
-    def _beat(self) -> bytes:
+    def _heartbeat(self) -> bytes:
         """While the loop is inside of a long step: what can be read of it from another thread."""
         try:
             stats = {WINDOWS_LEFT: float(self.node.work.windows_left())}

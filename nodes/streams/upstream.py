@@ -83,7 +83,7 @@ class UpstreamWatch:
         self._log, self._run = log, run
         self._counted, self._report = counted, report
         self._seen: dict[str, int] = {}
-        self._said: dict[str, int] = {}
+        self._warned: dict[str, int] = {}
 
     def look(self, topics: Iterable[str]) -> None:
         """``topics``: those on the log now. Only where their names show something new, control topics are read."""
@@ -97,8 +97,8 @@ class UpstreamWatch:
         started = started_incarnations(self._log)  # one that goes on behind an end has a name of its own, and no origin
         for job in new:
             incarnation = started.get(job, 0)
-            if incarnation > max(upstream[job], self._said.get(job, 0)):
-                self._said[job] = incarnation
+            if incarnation > max(upstream[job], self._warned.get(job, 0)):
+                self._warned[job] = incarnation
                 self._report(
                     f"job {job!r} has begun again (incarnation {incarnation}), and results of incarnation "
                     f"{upstream[job]} are counted here: job {self._run.job.name!r} will fail at the first new one in "

@@ -60,7 +60,7 @@ class TransactionDriver:
         self.control = ControlReader(log, topics.control)
         self.heartbeats = HeartbeatWriter(log, topics.heartbeats, claiming.node, heartbeat_interval_ms)
         self.has_begun = False
-        self._heard = HeartbeatReader(log, topics.heartbeats)
+        self._heartbeat_reader = HeartbeatReader(log, topics.heartbeats)
         self._clocks = clocks
         self._epochs = TopicPartition(topics.epochs, 0)
         self._calls = [TopicPartition(topics.calls, number) for number in range(job.program.partitions)]
@@ -244,7 +244,7 @@ class TransactionDriver:
         read = self.control.read(now_ms, lambda: self.claiming.needs_end(now_ms), wanted=wanted)
         if read is None:
             return False
-        self.claiming.heard(self._heard.read()[0], now_ms)
+        self.claiming.receive_heartbeats(self._heartbeat_reader.read()[0], now_ms)
         if self.ledger_load.is_loading:
             self.claiming.control(list(read.values), False, now_ms)  # it takes no part until it could work
             return bool(read.values)
@@ -255,19 +255,19 @@ class TransactionDriver:
         if written:
             self.log.send(*self.control.where, written)
         self.units.forget_covered()
-        self.units.follow()
+        self.units.reconcile()
         return bool(read.values or written)
 
     def _turn_epochs(self) -> bool:
         chunk = self.log.poll(*self._epochs, self.node.ledger.position)
         if chunk.values:
-            self.steps.hear(e.EpochsRead(list(chunk.values), chunk.next_offset))
+            self.steps.receive(e.EpochsRead(list(chunk.values), chunk.next_offset))
         return bool(chunk.values)
 
     def _turn_calls(self, partition: int) -> bool:
         chunk = self.log.poll(*self._calls[partition], self.node.partitions[partition].position)
         if chunk.values:
-            self.steps.hear(e.CallsRead(partition, chunk.offsets.tolist(), list(chunk.values)))
+            self.steps.receive(e.CallsRead(partition, chunk.offsets.tolist(), list(chunk.values)))
         return bool(chunk.values)
 
     def _turn_requests(self, sequencer: int) -> bool:
@@ -277,7 +277,7 @@ class TransactionDriver:
         where = self._requests[sequencer]
         chunk = self.log.poll(*where, owned.position, max_records=REQUESTS_BATCH, max_bytes=REQUESTS_BYTES)
         if chunk.values:
-            self.steps.hear(e.RequestsRead(sequencer, chunk.offsets.tolist(), list(chunk.values), chunk.next_offset))
+            self.steps.receive(e.RequestsRead(sequencer, chunk.offsets.tolist(), list(chunk.values), chunk.next_offset))
         return bool(chunk.values)
 
 

@@ -17,7 +17,7 @@ from typing import TypeAlias
 from nodes.log.contract import Log, OffsetOutOfRange
 from transactional.epochs.messages import Request
 from transactional.errors import Aborted
-from transactional.external import ExternalRequest, asking_of, perform
+from transactional.external import ExternalRequest, external_request_of, perform
 from transactional.operators import Program
 from transactional.requests.requests import continuation, logged_step
 from transactional.state.partition import StatePartition
@@ -86,7 +86,7 @@ class ExternalCalls:
         began = False
         for name, state in fresh.items():
             assert isinstance(state.call, Request) and state.failure is not None
-            calling = _OpenCall(state.call, asking_of(state.failure), None)
+            calling = _OpenCall(state.call, external_request_of(state.failure), None)
             if name in logged:
                 self._calls[name] = calling
             elif room > 0:
@@ -186,4 +186,4 @@ class ExternalCalls:
 
 def _name(state: ReplyState) -> _Name:
     assert state.failure is not None
-    return state.sequencer, state.id, asking_of(state.failure).step
+    return state.sequencer, state.id, external_request_of(state.failure).step

@@ -151,8 +151,8 @@ class TransactionProcess(NodeShell):
         )
         self.driver = composed(job, options, around)
         self.feeding = Feeding(self.log, program, sequencers)
-        self.outside = ExternalCalls(self.log, program, topics.requests, monotonic_ms, key)
-        self.metrics = TransactionMetrics(self.driver, self.outside, spills, settings, counted)
+        self.external = ExternalCalls(self.log, program, topics.requests, monotonic_ms, key)
+        self.metrics = TransactionMetrics(self.driver, self.external, spills, settings, counted)
 
     def loop(self) -> None:
         """Work until stopped. Raises ``RunFailed`` where functions are not deterministic, or hang when run again."""
@@ -188,9 +188,9 @@ class TransactionProcess(NodeShell):
         self._warn_of_codes()
         self._log_raised()
         fed = self.feeding.turn(self.driver.node.owned_sequencers())
-        fed |= self.outside.turn(self.driver.node.owned_partitions())
+        fed |= self.external.turn(self.driver.node.owned_partitions())
         # The effects of all read records have been performed: only the log, or the time, can bring more.
-        soon = self.driver.is_waiting or self.outside.running
+        soon = self.driver.is_waiting or self.external.running
         quiet_s = QUIET_WAIT_S if self.driver.is_quiet else IDLE_WAIT_S
         idle_s = WATCH_WAIT_S if self.driver.watches else quiet_s
         return Wait(self.driver.waits_for() | self.feeding.waits_for(), 0.0 if fed else CUT_WAIT_S if soon else idle_s)

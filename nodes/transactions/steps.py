@@ -75,9 +75,9 @@ class Steps:
         given = job.program, job.sequencers, job.config, begin, job.new_store, self.tally
         self.node = TransactionNode(*given, self._trying, end)
 
-    def hear(self, event: e.Event) -> None:
+    def receive(self, event: e.Event) -> None:
         """Take in an event; its effects come with the next step."""
-        self.node.hear(event)
+        self.node.receive(event)
 
     def step(self, event: e.Event) -> bool:
         """Step the node and send what follows; False if nothing does."""
@@ -101,7 +101,7 @@ class Steps:
             self._log.send(self._job.topics.commits, partition, values, done=partial(self._logged, partition))
 
     def _logged(self, partition: int, end: int) -> None:
-        self.hear(e.CommitsLogged(partition, end))
+        self.receive(e.CommitsLogged(partition, end))
 
     def _place(self, append: Append) -> tuple[str, int]:
         topics = self._job.topics

@@ -16,7 +16,7 @@ from tests.integration.processes import PLENTY_S, ROOT, until
 from tests.unit.txn_stage import Stage
 from transactional import Context, Operator, Program
 from transactional.epochs.messages import Request
-from transactional.external import ExternalRequest, asking_of
+from transactional.external import ExternalRequest, external_request_of
 from transactional.requests.requests import continuation, partition_of, proof_of
 from transactional.state.snapshots import ReplyState
 from transactional.state.values import encode
@@ -43,7 +43,7 @@ class Shop(Stage):
     def __init__(self) -> None:
         super().__init__(Program("shop", [SHOP], externals=[charge]))
         self.start("a")
-        self.outside = ExternalCalls(
+        self.external = ExternalCalls(
             self.log, self.program, self.topics.requests, lambda: self.now_ms, self.config.answer_key
         )
         self.calls_out = False
@@ -52,7 +52,7 @@ class Shop(Stage):
         super().turn(times)
         if self.calls_out:
             for driver, _ in self.nodes.values():
-                self.outside.turn(driver.node.partitions)
+                self.external.turn(driver.node.partitions)
 
     def asks(self) -> tuple[ReplyState, Request, ExternalRequest]:
         """The call that the only transaction waits for."""
@@ -62,7 +62,7 @@ class Shop(Stage):
                 for partition in driver.node.partitions.values():
                     for state in partition.replies.asking.values():
                         assert isinstance(state.call, Request) and state.failure is not None
-                        return state, state.call, asking_of(state.failure)
+                        return state, state.call, external_request_of(state.failure)
         raise AssertionError("no transaction asks")
 
 
@@ -110,7 +110,7 @@ def test_a_client_cannot_answer_for_the_outside(shop: Shop, forge: Forgery, call
     if calls_first:
         shop.calls_out = True
         shop.turn()
-        assert shop.outside.made == 1
+        assert shop.external.made == 1
     place = partition_of(name, len(shop.nodes["a"][0].node.sequencers))
     assert state.sequencer == place
     shop.log.append(shop.topics.requests, place, [forge(call, asking, shop.config.answer_key)])
@@ -121,7 +121,7 @@ def test_a_client_cannot_answer_for_the_outside(shop: Shop, forge: Forgery, call
     # The shop's clock goes 5 ms at each look: the call has a minute of the machine's time until it is given up.
     until(lambda: shop.client.receive(0.01) > 0, "the reply")
     assert shop.client.take(name) == "charged 7"
-    assert shop.outside.made == 1
+    assert shop.external.made == 1
 
 
 def test_only_nodes_know_the_key(shop: Shop) -> None:

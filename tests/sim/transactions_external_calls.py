@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.sim.transactions_world import REQUESTS, Life, World
 from transactional.epochs.messages import Request
 from transactional.errors import Aborted
-from transactional.external import ANSWER_BYTES, asking_of, perform
+from transactional.external import ANSWER_BYTES, external_request_of, perform
 from transactional.requests.requests import continuation, logged_step
 from transactional.state.snapshots import ReplyState
 
@@ -29,7 +29,7 @@ class ExternalCallsWorld(World):
         for number in sorted(life.node.partitions):
             for name, state in life.node.partitions[number].replies.asking.items():
                 assert state.failure is not None and isinstance(state.call, Request)
-                wanted = state.id, asking_of(state.failure).step
+                wanted = state.id, external_request_of(state.failure).step
                 if (life.called.get(name) == wanted) or wanted in self._logged(state):
                     continue
                 life.called[name] = wanted
@@ -39,7 +39,7 @@ class ExternalCallsWorld(World):
 
     def _call(self, life: Life, state: ReplyState, call: Request) -> None:
         assert state.failure is not None
-        asking = asking_of(state.failure)
+        asking = external_request_of(state.failure)
         key = f"{state.id}:{asking.place}"
         self.calls[key] = times = self.calls.get(key, 0) + 1
         outcome = perform(self._answer, asking.function, f"{key} for the {times}. time", asking.arguments)

@@ -208,7 +208,7 @@ class World:
         if len(self.snapshots) == self.program.partitions:
             before = min(self._kept(partition)[0][-1].ledger.done for partition in self.snapshots) + 1
             for life in self.lives:
-                life.node.hear(e.EpochsCovered(before))
+                life.node.receive(e.EpochsCovered(before))
                 life.begun = max(life.begun, before - 1)
 
     def take_sequencer(self, life: Life, sequencer: int) -> None:
@@ -319,7 +319,7 @@ class World:
             where = self.draw.choice(ready)
             self.log.append(*where, [life.outbox[where].popleft()])
             if where[0] == COMMITS and where[1] in life.node.partitions:
-                life.node.hear(e.CommitsLogged(where[1], self.log.end_offset(*where)))
+                life.node.receive(e.CommitsLogged(where[1], self.log.end_offset(*where)))
         return bool(ready)
 
     def _read_epochs(self, life: Life, count: int) -> bool:

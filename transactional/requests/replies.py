@@ -11,7 +11,7 @@ import msgspec
 
 from transactional.epochs.messages import Kind, Replies, Reply, Request
 from transactional.errors import Aborted
-from transactional.external import asking_of, is_asking
+from transactional.external import external_request_of, is_asking
 from transactional.state.snapshots import PartitionState, Remembered, ReplyState
 from transactional.state.values import decode, digest, encode
 
@@ -90,7 +90,7 @@ class ReplyBook:
         if continued is None or waits is None or not continued.answers:
             return continued is None
         assert waits.failure is not None
-        asking, call, last = asking_of(waits.failure), waits.call, continued.answers[-1]
+        asking, call, last = external_request_of(waits.failure), waits.call, continued.answers[-1]
         assert isinstance(call, Request), f"request {request.id} waits for an external call, and its call was not kept"
         before = [] if call.continued is None else call.continued.answers
         outcome = last.failure if last.result is None else last.result

@@ -232,9 +232,9 @@ class _Inference:
             first = component[0]
             ways = (graph.path(end, first, labels, within) for end in graph.after(first, labels) if end in within)
             best = min((way for way in ways if way is not None), key=len)
-        return Anomaly(kind, self._told(graph, best, others, labels))
+        return Anomaly(kind, self._text_of(graph, best, others, labels))
 
-    def _told(self, graph: Graph, cycle: list[int], others: Collection[str], labels: Collection[str]) -> str:
+    def _text_of(self, graph: Graph, cycle: list[int], others: Collection[str], labels: Collection[str]) -> str:
         """The cycle in words, from its last edge on, which is the rw one if there is a single one."""
         parts = []
         for start, end in pairwise([cycle[-1], *cycle]):

@@ -26,13 +26,13 @@ _ACTORS_OF_A_STAGE = 1 << 18
 
 @dataclass(frozen=True, slots=True)
 class StateShape:
-    """One windowed CRDT of a job: its zero and who writes it.
+    """One windowed CRDT of a job: its bottom and who writes it.
 
     ``stage`` 0 is written by the record track; stage n by the handlers of completed windows of stage n - 1.
     """
 
     name: str
-    zero: AnyLattice
+    bottom: AnyLattice
     stage: int = 0
 
 
@@ -153,7 +153,7 @@ class Replica:
     def __init__(self, partitions: int, shapes: Mapping[str, StateShape], lateness_ms: int = 0) -> None:
         assert partitions > 0
         self.shapes = dict(shapes)
-        self.zeros = {name: shape.zero for name, shape in self.shapes.items()}
+        self.bottoms = {name: shape.bottom for name, shape in self.shapes.items()}
         self.lateness_ms = lateness_ms
         self._last_stage = max((shape.stage for shape in self.shapes.values()), default=0)
         self.slots = [Slot(self._last_stage + 1) for _ in range(partitions)]
@@ -194,14 +194,14 @@ class Replica:
             elif delta.punctuations > slot.punctuation_count and not delta.record.full:
                 record = Applied.GAP  # a punctuation was lost on the way here
             else:
-                record = slot.record.apply(delta.record, self.zeros, self.dropped_through_ms, kept_through_ms)
+                record = slot.record.apply(delta.record, self.bottoms, self.dropped_through_ms, kept_through_ms)
                 if record is Applied.ADVANCED and delta.record.full:
                     slot.take_punctuations(delta.punctuations, delta.recent)
                     if not lacks_nothing:
                         self.drop_through(through_ms)  # what its maker lacks is lacking here too
         stages = []
         for track, of_stage in zip(slot.stages, delta.stages, strict=False):
-            stages.append(track.apply(of_stage, self.zeros, self.dropped_through_ms, kept_through_ms))
+            stages.append(track.apply(of_stage, self.bottoms, self.dropped_through_ms, kept_through_ms))
             self._index(of_stage, stages[-1])
         if delta.record is not None:
             self._index(delta.record, record)
@@ -334,7 +334,7 @@ class Replica:
 
     def current_value(self, state: str, window: Window) -> AnyLattice:
         """The join of what has arrived so far: not deterministic while the window is open."""
-        value = self.zeros[state].bottom()
+        value = self.bottoms[state].bottom()
         for track in self._tracks(state):
             contribution = track.contributions.get(state, {}).get(window)
             if contribution is not None:

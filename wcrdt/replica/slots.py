@@ -80,13 +80,13 @@ class TrackSlot:
     def apply(
         self,
         delta: TrackDelta,
-        zeros: Mapping[str, AnyLattice],
+        bottoms: Mapping[str, AnyLattice],
         dropped_through_ms: int,
         kept_through_ms: int = BEFORE_TIME_MS,
     ) -> Applied:
         """Bring the track to ``delta.to`` if that is ahead and nothing is missing in between.
 
-        ``zeros`` gives the shape of each state. Changes of windows that end at or before ``dropped_through_ms`` are
+        ``bottoms`` gives the shape of each state. Changes of windows that end at or before ``dropped_through_ms`` are
         not taken up again, and those that end at or before ``kept_through_ms`` stay although a full delta lacks them.
         Raises ``DecodeError`` for an unknown state or a malformed value, with the slot unchanged.
         """
@@ -94,7 +94,7 @@ class TrackSlot:
             return Applied.OLD
         if delta.since > self.position and not delta.full:
             return Applied.GAP
-        decoded = [(c.state, Window(c.start_ms, c.end_ms), _decode(c, zeros)) for c in delta.changes]
+        decoded = [(c.state, Window(c.start_ms, c.end_ms), _decode(c, bottoms)) for c in delta.changes]
         if delta.full:
             self.contributions = {
                 state: {window: value for window, value in windows.items() if window.end_ms <= kept_through_ms}
@@ -150,11 +150,11 @@ class _KeptWindows(NamedTuple):
 class OwnTrack(TrackSlot):
     """The track of a partition that this node processes: it can be written, and knows what is not yet broadcast."""
 
-    __slots__ = ("_changed", "_kept", "_measured", "broadcast_position", "broadcast_watermark_ms", "zeros")
+    __slots__ = ("_changed", "_kept", "_measured", "bottoms", "broadcast_position", "broadcast_watermark_ms")
 
-    def __init__(self, start: Position, zeros: Mapping[str, AnyLattice]) -> None:
+    def __init__(self, start: Position, bottoms: Mapping[str, AnyLattice]) -> None:
         super().__init__(start)
-        self.zeros = zeros
+        self.bottoms = bottoms
         self.broadcast_position = start
         self.broadcast_watermark_ms = BEFORE_TIME_MS
         self._changed: dict[tuple[str, Window], AnyLattice | None] = {}
@@ -177,7 +177,7 @@ class OwnTrack(TrackSlot):
         value = self.contributions.get(state, {}).get(window)
         if self._kept is not None and (state, window) not in self._kept.before:
             self._kept.before[state, window] = None if value is None else value.copy()
-        return self.zeros[state].bottom() if value is None else value
+        return self.bottoms[state].bottom() if value is None else value
 
     def _wrote(self, state: str, window: Window, value: AnyLattice, delta: AnyLattice) -> None:
         self.contributions.setdefault(state, {})[window] = value
@@ -256,7 +256,7 @@ class OwnTrack(TrackSlot):
 
     def restore(self, delta: TrackDelta) -> None:
         """Become what a full delta of a checkpoint describes."""
-        decoded = [(c.state, Window(c.start_ms, c.end_ms), _decode(c, self.zeros)) for c in delta.changes]
+        decoded = [(c.state, Window(c.start_ms, c.end_ms), _decode(c, self.bottoms)) for c in delta.changes]
         self.contributions = {}
         for state, window, value in decoded:
             self.take(state, window, value)
@@ -265,8 +265,8 @@ class OwnTrack(TrackSlot):
         self.mark_broadcast()
 
 
-def _decode(change: WindowChange, zeros: Mapping[str, AnyLattice]) -> AnyLattice:
-    zero = zeros.get(change.state)
-    if zero is None:
+def _decode(change: WindowChange, bottoms: Mapping[str, AnyLattice]) -> AnyLattice:
+    bottom = bottoms.get(change.state)
+    if bottom is None:
         raise DecodeError(f"a delta names the state {change.state!r}, which this job does not have")
-    return zero.from_wire(change.wire)
+    return bottom.from_wire(change.wire)

@@ -39,7 +39,7 @@ class Detector:
         self._elapsed_ms = 0  # as running time, but long steps count
         self._longest_ms = LONGEST_TIMES * failure_timeout_ms
         self._blind = False
-        self._heard: dict[str, tuple[int, int]] = {}  # in running time, and as it elapsed
+        self._last_record: dict[str, tuple[int, int]] = {}  # in running time, and as it elapsed
         self._beaten_ms: dict[str, int] = {}
         self._late_claims: dict[str, list[PartitionClaimed]] = {}  # by nodes without a heartbeat since
         self._graced: set[str] = set()
@@ -53,12 +53,12 @@ class Detector:
         """Running time since this observer began."""
         return self._running_ms
 
-    def heard(self, node: str, now_ms: int) -> None:
+    def record_heartbeat(self, node: str, now_ms: int) -> None:
         """A heartbeat of the node was read."""
         self.wrote(node, now_ms)
         self._silence_ends(node)
         self._beaten_ms[node] = self._running_ms
-        self.pace.heard(node, self._running_ms)
+        self.pace.record_heartbeat(node, self._running_ms)
         self._confirm_claims(node)
 
     def wrote(self, node: str, now_ms: int) -> None:
@@ -67,22 +67,22 @@ class Detector:
         A write is retried behind a cut, until it is answered; a heartbeat is not.
         """
         self._step(now_ms)
-        self._heard[node] = self._running_ms, self._elapsed_ms
+        self._last_record[node] = self._running_ms, self._elapsed_ms
         self._graced.discard(node)
         if self._suspects and node in self._suspects:
             self._suspects = None
 
-    def heard_all(self, nodes: Sequence[str], now_ms: int) -> None:
-        """Somebody has heard all of these."""
+    def record_heartbeats(self, nodes: Sequence[str], now_ms: int) -> None:
+        """Another node has received heartbeats of all of these."""
         self._step(now_ms)
         before_ms = self._running_ms - self.failure_timeout_ms
         for node in nodes:
             if self._beaten_ms.get(node, before_ms) < before_ms:
                 self._silence_ends(node)
-        self._heard.update(dict.fromkeys(nodes, (self._running_ms, self._elapsed_ms)))
+        self._last_record.update(dict.fromkeys(nodes, (self._running_ms, self._elapsed_ms)))
         self._beaten_ms.update(dict.fromkeys(nodes, self._running_ms))
         self._graced.difference_update(nodes)
-        self.pace.heard_all(nodes, self._running_ms)
+        self.pace.record_heartbeats(nodes, self._running_ms)
         if self._late_claims:
             for node in sorted(self._late_claims.keys() & set(nodes)):
                 self._confirm_claims(node)
@@ -99,7 +99,7 @@ class Detector:
         self._late_claims.pop(node, None)
         for claimant, facts in self._late_claims.items():
             self._late_claims[claimant] = [fact for fact in facts if fact.previous != node]
-        self._heard.pop(node, None)
+        self._last_record.pop(node, None)
         self._beaten_ms.pop(node, None)
         self._graced.discard(node)
         self.pace.forget(node)
@@ -118,8 +118,8 @@ class Detector:
             return
         self._blind = False
         self._suspects = None
-        for node in sorted(self._heard.keys() - self._graced):
-            self._heard[node] = self._running_ms, self._elapsed_ms
+        for node in sorted(self._last_record.keys() - self._graced):
+            self._last_record[node] = self._running_ms, self._elapsed_ms
             self._graced.add(node)
 
     def suspects(self, members: Sequence[str], now_ms: int) -> list[str]:
@@ -134,7 +134,7 @@ class Detector:
         self._members, self._suspects = list(members), []
         self._until_ms = self._running_ms + self.failure_timeout_ms
         for node in members:
-            last_heartbeat_ms, _ = self._heard.setdefault(node, (self._running_ms, self._elapsed_ms))
+            last_heartbeat_ms, _ = self._last_record.setdefault(node, (self._running_ms, self._elapsed_ms))
             due_ms = last_heartbeat_ms + self.failure_timeout_ms
             if due_ms <= self._running_ms:
                 self._suspects.append(node)
@@ -163,7 +163,7 @@ class Detector:
     def may_take(self, me: str, owner: str, now_ms: int) -> bool:
         """Whether this observer may take a suspect's work already."""
         self._step(now_ms)
-        last_heartbeat_ms, elapsed_ms = self._heard.get(owner, (self._running_ms, self._elapsed_ms))
+        last_heartbeat_ms, elapsed_ms = self._last_record.get(owner, (self._running_ms, self._elapsed_ms))
         if self._elapsed_ms - elapsed_ms < self.pace.patience_ms(self._elapsed_ms):
             return False
         times, usual_ms = (
@@ -176,7 +176,7 @@ class Detector:
     def silence_ms(self, node: str, now_ms: int) -> int | None:
         """For display: how long the node has been silent in running time; None if it is not known."""
         self._step(now_ms)
-        last = self._heard.get(node)
+        last = self._last_record.get(node)
         return None if last is None else self._running_ms - last[0]
 
     def _step(self, now_ms: int) -> None:

@@ -56,13 +56,13 @@ class HeartbeatGroups:
         if self.group is not None and group_of(node) == self.group:
             self._fresh.add(node)
 
-    def write(self, beat: bytes, incarnation: int, now_ms: int) -> list[WriteHeartbeat]:
+    def write(self, heartbeat: bytes, incarnation: int, now_ms: int) -> list[WriteHeartbeat]:
         """The record to write when a heartbeat is due."""
         if self.group is None:
-            return [WriteHeartbeat(beat)]
-        written = [WriteHeartbeat(beat, self.group)]
+            return [WriteHeartbeat(heartbeat)]
+        written = [WriteHeartbeat(heartbeat, self.group)]
         if now_ms < self._both_until_ms:
-            written.append(WriteHeartbeat(beat))
+            written.append(WriteHeartbeat(heartbeat))
         me, fresh = self.config.node, self._fresh
         fresh.add(me)
         if me in rendezvous(self.group, fresh)[:SPEAKERS]:

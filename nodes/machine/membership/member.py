@@ -77,9 +77,9 @@ class Membership:
 
     def heard(self, message: m.ControlMessage, now_ms: int) -> str | None:
         """Take one of them that was decoded already; the node, if it has written this itself."""
-        self._noticed(message, self.detector.heard, now_ms)
+        self._noticed(message, self.detector.record_heartbeat, now_ms)
         if isinstance(message, m.Alive) and message.incarnation == self.incarnation:
-            self.detector.heard_all(message.nodes, now_ms)
+            self.detector.record_heartbeats(message.nodes, now_ms)
         return message.node if isinstance(message, m.Heartbeat) else None
 
     def restore(self, state: ControlState) -> None:

@@ -76,7 +76,7 @@ class Pace:
         elif case.is_alive and case.proven:
             case.taken_ms, case.is_alive, case.proven, case.last_heartbeat_ms = now_ms, False, False, None
 
-    def heard(self, node: str, now_ms: int) -> None:
+    def record_heartbeat(self, node: str, now_ms: int) -> None:
         """A heartbeat."""
         case = self._cases.get(node)
         if case is None or (case.is_alive and case.proven):
@@ -91,11 +91,11 @@ class Pace:
         proof_ms = PROOF_TIMES * PROOF_GROWTH ** min(case.mistakes - 1, 4) * self._failure_timeout_ms
         case.proven = now_ms - case.in_time_since_ms >= proof_ms
 
-    def heard_all(self, nodes: Collection[str], now_ms: int) -> None:
+    def record_heartbeats(self, nodes: Collection[str], now_ms: int) -> None:
         """Heartbeats of many; only those count that were taken from, which are few."""
         if self._cases:
             for node in sorted(self._cases.keys() & set(nodes)):
-                self.heard(node, now_ms)
+                self.record_heartbeat(node, now_ms)
 
     def was_late(self, step_ms: int, elapsed_ms: int, now_ms: int) -> None:
         """The observer's own step was: whom it has not heard in time may have been in time."""

@@ -48,7 +48,7 @@ class Claiming:
     ) -> None:
         assert not groups or sum(groups) == units, f"groups {groups} of {units} units"
         self._rule = rule
-        self._asked_ms: int | None = None  # since then it is looked for nodes with other code
+        self._checked_since_ms: int | None = None  # since then it is looked for nodes with other code
         self.groups = tuple(groups) or (units,)
         self.node = node
         self.number = number
@@ -89,7 +89,7 @@ class Claiming:
         """Whether the control topic has to be known to its end now."""
         return self.member.needs_end(now_ms)
 
-    def heard(self, values: list[bytes], now_ms: int) -> None:
+    def receive_heartbeats(self, values: list[bytes], now_ms: int) -> None:
         """Records of the heartbeat topic."""
         self.member.heartbeats(values, now_ms)
 
@@ -121,11 +121,11 @@ class Claiming:
         rule.check_state(self.ownership)
         self.detector.caught_up(now_ms)
         living = [node for node in self.member.live(now_ms) if node != self.node]
-        if self._asked_ms is None:
-            self._asked_ms = self.detector.running_ms
-        if living and self.detector.running_ms - self._asked_ms < MAX_CHECKS * self.detector.failure_timeout_ms:
+        if self._checked_since_ms is None:
+            self._checked_since_ms = self.detector.running_ms
+        if living and self.detector.running_ms - self._checked_since_ms < MAX_CHECKS * self.detector.failure_timeout_ms:
             return []
-        self._asked_ms = None
+        self._checked_since_ms = None
         name, argument = rule.declare(self.ownership, living)
         self._commands += 1
         return [m.encode(m.Command(self.incarnation, name, argument, f"{self.node} {self._commands}"))]

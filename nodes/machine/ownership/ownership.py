@@ -354,7 +354,7 @@ class Ownership:
         return {each.offset: each.how for each in self._partitions[partition].crashed if each.code_hash == code_hash}
 
     @property
-    def stop_asked(self) -> bool:
+    def stop_requested(self) -> bool:
         """True while some member is to stop, or is leaving by itself."""
         return bool(self._stopping)
 

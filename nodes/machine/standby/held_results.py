@@ -173,7 +173,7 @@ class HeldDeltas:
         """A new one."""
         self._held.append(_HeldDelta(now_ms, delta, awaited, awaited.by_somebody))
 
-    def heard(self, delta: SlotDelta, logged: Logged, now_ms: int) -> None:
+    def receive(self, delta: SlotDelta, logged: Logged, now_ms: int) -> None:
         """One was read from the broadcast, and is part of ``logged``."""
         place = _place(delta)
         if place in self._own:

@@ -157,7 +157,7 @@ class Replicas:
 
     # --- the log --------------------------------------------------------------------------------------------------
 
-    def heard(self, delta: SlotDelta) -> None:
+    def receive(self, delta: SlotDelta) -> None:
         """A delta was read from the broadcast."""
         if not self._logged:
             return  # there are no standbys
@@ -165,7 +165,7 @@ class Replicas:
         logged.take(delta)
         runner = self.work.runners.get(delta.partition)
         if runner is not None and runner.standby is not None:
-            runner.standby.deltas.heard(delta, logged, self.running_ms)
+            runner.standby.deltas.receive(delta, logged, self.running_ms)
 
     def followed(self) -> dict[e.OutputPartition, int]:
         """Output partitions to read on, and from where: all of them now and then, else those with something held."""

@@ -53,9 +53,9 @@ class Effect(Enum):
     """The effects."""
 
     NOTHING = auto()
-    ASK = auto()
+    REQUEST = auto()
     """Ask the partition for what has changed since the last snapshot."""
-    ASK_WHOLE = auto()
+    REQUEST_WHOLE = auto()
     """Ask it for all; the chain begins anew."""
     BEGIN_ANEW = auto()
     """Keep the snapshot; it rests upon nothing."""
@@ -81,10 +81,10 @@ BAD_IDLE, BAD_WANTED, BAD_HELD, BAD_SAVING = (ChainState(stage, False) for stage
 
 TRANSITIONS: Mapping[tuple[ChainState, CheckpointEvent], tuple[ChainState, Effect]] = {
     (IDLE, CheckpointEvent.LOOKED): (IDLE, Effect.NOTHING),
-    (IDLE, CheckpointEvent.DUE): (WANTED, Effect.ASK),
+    (IDLE, CheckpointEvent.DUE): (WANTED, Effect.REQUEST),
     (IDLE, CheckpointEvent.DAMAGED): (BAD_IDLE, Effect.NOTHING),
-    (BAD_IDLE, CheckpointEvent.LOOKED): (BAD_WANTED, Effect.ASK_WHOLE),
-    (BAD_IDLE, CheckpointEvent.DUE): (BAD_WANTED, Effect.ASK_WHOLE),
+    (BAD_IDLE, CheckpointEvent.LOOKED): (BAD_WANTED, Effect.REQUEST_WHOLE),
+    (BAD_IDLE, CheckpointEvent.DUE): (BAD_WANTED, Effect.REQUEST_WHOLE),
     (BAD_IDLE, CheckpointEvent.DAMAGED): (BAD_IDLE, Effect.NOTHING),
     (WANTED, CheckpointEvent.LOOKED): (WANTED, Effect.NOTHING),
     (WANTED, CheckpointEvent.DUE): (WANTED, Effect.NOTHING),
@@ -152,7 +152,7 @@ class ChainLifecycle:
         if found is None:
             raise Unexpected(f"{event.name} while a checkpoint is {self.state.stage.name}")
         self.state, effect = found
-        if effect in (Effect.ASK_WHOLE, Effect.BEGIN_ANEW):
+        if effect in (Effect.REQUEST_WHOLE, Effect.BEGIN_ANEW):
             self.chain, self._end = (), None
         return effect
 

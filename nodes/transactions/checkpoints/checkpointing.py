@@ -47,7 +47,7 @@ Restore: TypeAlias = Callable[[PartitionState, Iterable[PartitionState]], Restor
 
 
 @dataclass(slots=True)
-class _ChainLifecycle:
+class _SavedUnit:
     """A partition for as long as this node owns it. ``held``: a snapshot, and replies that have to be acknowledged."""
 
     partition: StatePartition
@@ -62,7 +62,7 @@ class _Saved(NamedTuple):
     """``part`` None: what it rests upon has gone."""
 
     number: int
-    life: _ChainLifecycle
+    saved_unit: _SavedUnit
     epoch: int
     part: FileReference | None
 
@@ -70,7 +70,7 @@ class _Saved(NamedTuple):
 class _Merged(NamedTuple):
     """``made`` None: it failed; ``damaged``: and will again."""
 
-    life: _ChainLifecycle
+    saved_unit: _SavedUnit
     made: list[FileReference] | None
     damaged: bool = False
 
@@ -108,7 +108,7 @@ class TransactionCheckpoints:
         self._under: dict[
             int, dict[str, list[FileReference]]
         ] = {}  # what kept checkpoints of a unit rest upon; the saver's own
-        self._lives: dict[int, _ChainLifecycle] = {}
+        self._saved_units: dict[int, _SavedUnit] = {}
         self._begun: dict[int, ChainLifecycle] = {}
         self.begun_with: dict[int, str] = {}
         """Of each state partition that began with a checkpoint: which."""
@@ -119,9 +119,9 @@ class TransactionCheckpoints:
         """Of each state partition, up to where replies of this node are on the log."""
 
     @property
-    def lives(self) -> Mapping[int, _ChainLifecycle]:
-        """Of each state partition that is saved here: the life of its chain."""
-        return self._lives
+    def saved_units(self) -> Mapping[int, _SavedUnit]:
+        """Of each state partition that is saved here: the lifecycle of its chain."""
+        return self._saved_units
 
     # --- beginning --------------------------------------------------------------------------------------------------
 
@@ -174,12 +174,12 @@ class TransactionCheckpoints:
         self.begun_with.pop(partition, None)
         if begin is not None:
             self.begun_with[partition] = begin.name
-        self._lives.pop(partition, None)
+        self._saved_units.pop(partition, None)
 
     def promoted(self, partition: int) -> None:
         """This node owns the partition now, in place: no checkpoint may rest upon those that others have made since."""
         self._begun[partition] = ChainLifecycle(is_sound=False)
-        self._lives.pop(partition, None)
+        self._saved_units.pop(partition, None)
 
     def warn_of_damage(self, error: Exception) -> None:
         logger.warning("node %s: %s; falling back to an older checkpoint, or to the log", self.node, error)
@@ -199,20 +199,20 @@ class TransactionCheckpoints:
 
     def turn(self, partitions: dict[int, StatePartition], now_ms: int) -> list[bytes]:
         """Ask for snapshots that are due and save those that may be; gives what to say on the control topic."""
-        for number in [number for number in self._lives if number not in partitions]:
-            del self._lives[number]
+        for number in [number for number in self._saved_units if number not in partitions]:
+            del self._saved_units[number]
         said: list[bytes] = []
         for number, partition in sorted(partitions.items()):
-            life = self._life(number, partition, now_ms)
-            if life.chain.is_idle:
-                self._maybe_ask(number, life, now_ms)
-            if life.chain.is_wanted and (made := partition.take_snapshot()) is not None:
+            saved_unit = self._saved_unit(number, partition, now_ms)
+            if saved_unit.chain.is_idle:
+                self._maybe_request_snapshot(number, saved_unit, now_ms)
+            if saved_unit.chain.is_wanted and (made := partition.take_snapshot()) is not None:
                 epoch, snapshot = made
-                if life.chain.made(epoch, snapshot.since) is not Effect.DROP:
-                    life.held = epoch, snapshot, self._replies_sent.get(number, 0)
-            acked = life.held is not None and self._replies_acked.get(number, 0) >= life.held[2]
+                if saved_unit.chain.made(epoch, snapshot.since) is not Effect.DROP:
+                    saved_unit.held = epoch, snapshot, self._replies_sent.get(number, 0)
+            acked = saved_unit.held is not None and self._replies_acked.get(number, 0) >= saved_unit.held[2]
             if acked and self._owns(number):
-                said += self._hand_over(number, life)
+                said += self._hand_over(number, saved_unit)
         for saved in self._saver.finished():
             said += self._keep(saved)
         for merged in self._merger.finished():
@@ -223,47 +223,49 @@ class TransactionCheckpoints:
         """As far as this node has read: so a save that deletes knows no checkpoint of an owner after it."""
         return self.ownership.owner(self.sequencers + number) == self.node
 
-    def _life(self, number: int, partition: StatePartition, now_ms: int) -> _ChainLifecycle:
-        life = self._lives.get(number)
-        if life is None or life.partition is not partition:
+    def _saved_unit(self, number: int, partition: StatePartition, now_ms: int) -> _SavedUnit:
+        saved_unit = self._saved_units.get(number)
+        if saved_unit is None or saved_unit.partition is not partition:
             chain, looked_ms = self._begun.pop(number, None), now_ms - self._offset_ms(number)
             chain = ChainLifecycle(is_sound=False) if chain is None else chain
-            life = self._lives[number] = _ChainLifecycle(partition, chain, looked_ms, partition.epoch)
-        return life
+            saved_unit = self._saved_units[number] = _SavedUnit(partition, chain, looked_ms, partition.epoch)
+        return saved_unit
 
     def _offset_ms(self, number: int) -> int:
         """So much earlier in the interval its checkpoints are than those of partition 0: not all at one moment."""
         return self.interval_ms * number // (self.ownership.partitions - self.sequencers)
 
-    def _maybe_ask(self, number: int, life: _ChainLifecycle, now_ms: int) -> None:
+    def _maybe_request_snapshot(self, number: int, saved_unit: _SavedUnit, now_ms: int) -> None:
         """Where the interval is over and there is something to save, or the chain has to begin anew."""
-        partition, due = life.partition, False
+        partition, due = saved_unit.partition, False
         newest = self.ownership.checkpoint(self.sequencers + number)
         if newest is not None and partition.epoch < newest.offset:
             return  # it would count for nothing, and others could take it for an old one that may go
-        if (intervals := (now_ms - life.looked_ms) // max(1, self.interval_ms)) > 0:
-            life.looked_ms += intervals * self.interval_ms
-            life.idle += 1
-            due = partition.epoch != life.epoch and (partition.writes > 0 or life.idle >= IDLE_INTERVALS)
-        effect = life.chain.happens(CheckpointEvent.DUE if due else CheckpointEvent.LOOKED)
-        if effect in (Effect.ASK, Effect.ASK_WHOLE):
-            life.idle, life.epoch = 0, partition.epoch
-            partition.want_snapshot(whole=effect is Effect.ASK_WHOLE)
+        if (intervals := (now_ms - saved_unit.looked_ms) // max(1, self.interval_ms)) > 0:
+            saved_unit.looked_ms += intervals * self.interval_ms
+            saved_unit.idle += 1
+            due = partition.epoch != saved_unit.epoch and (partition.writes > 0 or saved_unit.idle >= IDLE_INTERVALS)
+        effect = saved_unit.chain.happens(CheckpointEvent.DUE if due else CheckpointEvent.LOOKED)
+        if effect in (Effect.REQUEST, Effect.REQUEST_WHOLE):
+            saved_unit.idle, saved_unit.epoch = 0, partition.epoch
+            partition.want_snapshot(whole=effect is Effect.REQUEST_WHOLE)
 
-    def _hand_over(self, number: int, life: _ChainLifecycle) -> list[bytes]:
-        assert life.held is not None
-        (epoch, made, _), life.held = life.held, None
-        if life.chain.happens(CheckpointEvent.ACKNOWLEDGED) is Effect.DROP:
+    def _hand_over(self, number: int, saved_unit: _SavedUnit) -> list[bytes]:
+        assert saved_unit.held is not None
+        (epoch, made, _), saved_unit.held = saved_unit.held, None
+        if saved_unit.chain.happens(CheckpointEvent.ACKNOWLEDGED) is Effect.DROP:
             return []
-        unit, merging = self.sequencers + number, bool(life.chain.merging)
+        unit, merging = self.sequencers + number, bool(saved_unit.chain.merging)
         known = [saved.name for saved in self.ownership.checkpoints(unit)]
-        saved = self._saver.save(partial(self._save, number, life, life.chain.chain, epoch, made, known, merging))
+        saved = self._saver.save(
+            partial(self._save, number, saved_unit, saved_unit.chain.chain, epoch, made, known, merging)
+        )
         return [] if saved is None else self._keep(saved)
 
     def _save(
         self,
         number: int,
-        life: _ChainLifecycle,
+        saved_unit: _SavedUnit,
         chain: tuple[FileReference, ...],
         epoch: int,
         made: StateSnapshot,
@@ -278,7 +280,7 @@ class TransactionCheckpoints:
         part = chains.save_file(store, self.job, unit, (epoch, 0), chain, made.encoded())
         names = store.list(self.job, FIRST_INCARNATION, unit)
         if not {each.name for each in chain} <= set(names) or not self._is_intact([part]):
-            return _Saved(number, life, epoch, None)
+            return _Saved(number, saved_unit, epoch, None)
         known_under = {part.name: list(chain), **self._under.get(unit, {})}
         names_kept = (*known, part.name)
         under = {name: known_under[name] if name in known_under else self._rests_on(name) for name in names_kept}
@@ -286,7 +288,7 @@ class TransactionCheckpoints:
         if not merging:
             rested_on = {each.name for parts in self._under[unit].values() for each in parts}
             store.discard(self.job, FIRST_INCARNATION, unit, chains.not_rested_on(names, known, under, rested_on))
-        return _Saved(number, life, epoch, part)
+        return _Saved(number, saved_unit, epoch, part)
 
     def _is_intact(self, parts: Iterable[FileReference]) -> bool:
         """Whether these can be read, if that matters."""
@@ -305,14 +307,14 @@ class TransactionCheckpoints:
             return None
 
     def _keep(self, saved: _Saved) -> list[bytes]:
-        number, life, epoch, part = saved
-        effect = life.chain.saved(part)
+        number, saved_unit, epoch, part = saved
+        effect = saved_unit.chain.saved(part)
         if part is None:
             self.warn_of_damage(CheckpointMissing(f"files of partition {number} that a checkpoint rests upon are gone"))
         if part is None or effect is Effect.DROP:
             return []
-        if self._lives.get(number) is life:
-            self._maybe_merge(number, life)
+        if self._saved_units.get(number) is saved_unit:
+            self._maybe_merge(number, saved_unit)
         unit = self.sequencers + number
         answered, stage = WINDOW_START
         version = self.ownership.version(unit)
@@ -321,25 +323,25 @@ class TransactionCheckpoints:
 
     # --- merging ----------------------------------------------------------------------------------------------------
 
-    def _maybe_merge(self, number: int, life: _ChainLifecycle) -> None:
-        chain = life.chain.chain
+    def _maybe_merge(self, number: int, saved_unit: _SavedUnit) -> None:
+        chain = saved_unit.chain.chain
         parts = tuple(chains.to_merge(chain))
-        if not parts or life.chain.merging:
+        if not parts or saved_unit.chain.merging:
             return
-        life.chain.merges(parts)
+        saved_unit.chain.merges(parts)
         wish = CompactionWish(self.job, self.sequencers + number, list(parts), whole=len(parts) == len(chain))
-        merged = self._merger.save(partial(self._merge, life, wish))
+        merged = self._merger.save(partial(self._merge, saved_unit, wish))
         if merged is not None:
             self._replace(merged)
 
-    def _merge(self, life: _ChainLifecycle, wish: CompactionWish) -> _Merged:
+    def _merge(self, saved_unit: _SavedUnit, wish: CompactionWish) -> _Merged:
         """Beside the node's loop."""
         try:
             made = self._compact(wish)
-            return _Merged(life, made if self._is_intact(made) else None)
+            return _Merged(saved_unit, made if self._is_intact(made) else None)
         except CompactionFailed as error:
             logger.warning("node %s: checkpoints of unit %d are not merged: %s", self.node, wish.unit, error)
-            return _Merged(life, None, error.damaged)
+            return _Merged(saved_unit, None, error.damaged)
 
     def _replace(self, merged: _Merged) -> None:
-        merged.life.chain.merged(merged.made, damaged=merged.damaged)
+        merged.saved_unit.chain.merged(merged.made, damaged=merged.damaged)

@@ -223,7 +223,7 @@ class AsyncTransactionClient:
                     client.check_writing()  # a full disk can be read
                     self._problem = None
                 self._opened = True
-                self._tell(self._ready, None, None)
+                self._resolve(self._ready, None, None)
                 while self._turn(client):
                     pass
                 return True
@@ -238,7 +238,7 @@ class AsyncTransactionClient:
         told = _LogAway(self._problem)
         self._give_up(told)
         for call in (*self._later, *([] if isinstance(self._first, _Left | _Check | None) else [self._first])):
-            self._tell(call.reply, None, told)
+            self._resolve(call.reply, None, told)
         self._later.clear()
         self._first = None
         until_s = time.monotonic() + _RETRY_S
@@ -248,7 +248,7 @@ class AsyncTransactionClient:
             except queue.Empty:
                 return True
             if isinstance(first, _Check):
-                self._tell(first.reply, self._problem, None)
+                self._resolve(first.reply, self._problem, None)
             elif not isinstance(first, _Left):
                 self._first = first
                 return first is not None
@@ -274,17 +274,17 @@ class AsyncTransactionClient:
             for name, outcome in client.take_all():
                 asked = self._asked.pop(name, None)
                 for reply in () if asked is None else asked.waiting:
-                    self._tell(reply, outcome, outcome if isinstance(outcome, BadReply) else None)
+                    self._resolve(reply, outcome, outcome if isinstance(outcome, BadReply) else None)
         return True
 
     def _begin(self, client: TransactionClient, wish: _Wish | None) -> None:
         if isinstance(wish, _Left):
             self._abandon(client, wish.call.request.id)
         elif isinstance(wish, _NewId):
-            self._tell(wish.reply, client.new_id(), None)
+            self._resolve(wish.reply, client.new_id(), None)
         elif isinstance(wish, _Check):
             client.check()
-            self._tell(wish.reply, None, None)
+            self._resolve(wish.reply, None, None)
         elif wish is not None and self._is_named(client, wish):
             self._later.append(wish)
 
@@ -294,9 +294,9 @@ class AsyncTransactionClient:
             if wish is None:
                 self._calls.put(None)
             elif isinstance(wish, _Check):
-                self._tell(wish.reply, why, None)
+                self._resolve(wish.reply, why, None)
             elif not isinstance(wish, _Left):
-                self._tell(wish.reply, None, _LogAway(why))
+                self._resolve(wish.reply, None, _LogAway(why))
 
     def _send(self, client: TransactionClient, requests: list[WireRequest]) -> None:
         """Those that no record of the log can hold are refused, and no others."""
@@ -314,7 +314,7 @@ class AsyncTransactionClient:
         except RecordTooLarge as error:
             client.forget(request.id)
             for reply in self._asked.pop(request.id).waiting:
-                self._tell(reply, None, BadArguments(f"the call is too large: {error}"))
+                self._resolve(reply, None, BadArguments(f"the call is too large: {error}"))
 
     def _taken(self) -> list[_Wish | None]:
         """The calls of callers; waits for them where nothing else is to be done."""
@@ -365,7 +365,7 @@ class AsyncTransactionClient:
         """Their replies may be gone; what is asked from now on is answered."""
         for asked in self._asked.values():
             for reply in asked.waiting:
-                self._tell(reply, None, error)
+                self._resolve(reply, None, error)
         self._asked.clear()
 
     def _fail(self, error: Exception) -> None:
@@ -377,10 +377,10 @@ class AsyncTransactionClient:
             if isinstance(call, _Call | _NewId | _Check):
                 waiting.append(call.reply)
         for reply in (self._ready, *waiting):
-            self._tell(reply, None, error)
+            self._resolve(reply, None, error)
 
-    def _tell(self, reply: asyncio.Future[Any], outcome: Any, error: Exception | None) -> None:
-        def tell() -> None:
+    def _resolve(self, reply: asyncio.Future[Any], outcome: Any, error: Exception | None) -> None:
+        def resolve() -> None:
             if reply.done():
                 return
             if error is None:
@@ -388,4 +388,4 @@ class AsyncTransactionClient:
             else:
                 reply.set_exception(error)
 
-        self._loop.call_soon_threadsafe(tell)
+        self._loop.call_soon_threadsafe(resolve)

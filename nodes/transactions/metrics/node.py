@@ -24,11 +24,11 @@ class TransactionDesk(Desk):
     """Figures of a transactional node."""
 
     def __init__(
-        self, driver: TransactionDriver, outside: ExternalCalls, spills: Spills | None, meter: TransactionMeter
+        self, driver: TransactionDriver, external: ExternalCalls, spills: Spills | None, meter: TransactionMeter
     ) -> None:
         super().__init__()
         self.driver = driver
-        self.outside = outside
+        self.external = external
         self.spills = spills
         self.meter = meter
         self._rates = Rates()
@@ -64,7 +64,7 @@ class TransactionDesk(Desk):
         return max(0, wall_ms - through_ms) / 1000
 
     def _plain(self, now_s: float, age_s: float) -> dict[str, dict[Labels, float]]:
-        driver, node, meter, outside = self.driver, self.driver.node, self.meter, self.outside
+        driver, node, meter, external = self.driver, self.driver.node, self.meter, self.external
         tally, claiming, owned = driver.steps.tally, driver.claiming, driver.node.owned_partitions()
         found: dict[str, float] = {
             "holon_txn_epochs": meter.epochs,
@@ -74,10 +74,10 @@ class TransactionDesk(Desk):
             "holon_txn_postponed": tally.postponed,
             "holon_txn_replies": tally.replies,
             "holon_txn_external_asked": tally.asking,
-            "holon_txn_external_calls": outside.made,
-            "holon_txn_external_answered": outside.answered,
-            "holon_txn_external_failed": outside.failed,
-            "holon_txn_external_waiting": outside.running,
+            "holon_txn_external_calls": external.made,
+            "holon_txn_external_answered": external.answered,
+            "holon_txn_external_failed": external.failed,
+            "holon_txn_external_waiting": external.running,
             "holon_unacknowledged_writes": meter.plain.in_flight,
             "holon_bad_messages": node.bad_messages + node.ledger.bad_messages + claiming.member.bad_messages,
             "holon_partitions_owned": len(owned),
@@ -140,12 +140,12 @@ class TransactionMetrics(ServedMetrics):
     def __init__(
         self,
         driver: TransactionDriver,
-        outside: ExternalCalls,
+        external: ExternalCalls,
         spills: Spills | None,
         settings: Settings,
         counted: TransactionMeter,
     ) -> None:
-        desk = TransactionDesk(driver, outside, spills, counted)
+        desk = TransactionDesk(driver, external, spills, counted)
         claiming = driver.claiming
         super().__init__(
             settings,

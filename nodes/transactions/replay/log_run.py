@@ -111,7 +111,7 @@ class LogReplay:
         """
         ledger, done = self.node.ledger, FIRST_EPOCH - 1
         for offset, value in values_of(self.log, self.topics.epochs, 0):
-            self.node.hear(e.EpochsRead([value], offset + 1))
+            self.node.receive(e.EpochsRead([value], offset + 1))
             if ledger.done == done:
                 continue  # partitions run an epoch once all its barriers are known, and compare each with theirs
             stopped = self._catch_up()
@@ -125,7 +125,7 @@ class LogReplay:
                 yield self._named(EpochRun(done + 1, 0, self.calls, stopped))
                 return
             done = ledger.done
-            self.node.hear(e.EpochsCovered(done - KEPT_EPOCHS))
+            self.node.receive(e.EpochsCovered(done - KEPT_EPOCHS))
         stopped = self._last_epoch()
         if stopped is not None:
             yield self._named(EpochRun(done + 1, 0, self.calls, stopped))

@@ -109,8 +109,8 @@ class Units:
         partition = self._steps.node.partitions.get(number - self._job.sequencers)
         return partition is None or partition.epoch >= ledger.done
 
-    def follow(self) -> None:
-        """Take, promote and give up units, as the claims say."""
+    def reconcile(self) -> None:
+        """Take, promote and give up units, as the claims require."""
         owned, node = set(self._claiming.owned), self._steps.node
         wanted = owned.union(self._claiming.incoming, self._standbys.units(node))
         for number in range(self._job.units):
@@ -135,7 +135,7 @@ class Units:
         """Epochs before all checkpoints that may be begun with are forgotten, unless what is loaded needs them."""
         steps = self._steps
         steps.begun = max(steps.begun, self._checkpoints.first_epoch_needed())
-        steps.hear(e.EpochsCovered(1 + min((steps.begun, *(unit.since for unit in self.loading)))))
+        steps.receive(e.EpochsCovered(1 + min((steps.begun, *(unit.since for unit in self.loading)))))
 
     # --- stages -----------------------------------------------------------------------------------------------------
 
@@ -153,14 +153,14 @@ class Units:
             if was_running and owns:
                 self._promote(unit.number)
             elif was_running:
-                self._steps.hear(e.StandbyBegun(unit.number))
+                self._steps.receive(e.StandbyBegun(unit.number))
         if unit.number < self._job.sequencers and not unit.lifecycle.is_running:
             self._load_sequencer(unit)
 
     def _promote(self, number: int) -> None:
         """A standby is the owner now, in place."""
         self.promotions += 1
-        self._steps.hear(e.StandbyPromoted(number))
+        self._steps.receive(e.StandbyPromoted(number))
         self._steps.step(e.Ticked())  # what it held back is sent before a snapshot may count on it
         if number >= self._job.sequencers:
             self._checkpoints.promoted(number - self._job.sequencers)
@@ -176,7 +176,7 @@ class Units:
     def _runs(self, unit: Unit, taken: e.SequencerTaken | e.PartitionTaken) -> None:
         unit.names = ()
         if unit.is_standby:
-            self._steps.hear(e.StandbyBegun(unit.number))  # first, so that it writes nothing
+            self._steps.receive(e.StandbyBegun(unit.number))  # first, so that it writes nothing
         unit.lifecycle.happens(LifecycleEvent.LOADED)
         unit.lifecycle.happens(LifecycleEvent.SCANNED)
         self._steps.step(taken)

@@ -72,7 +72,7 @@ class Standbys:
                 continue
             self._replies_at[partition] = chunk.next_offset
             if chunk.values:
-                node.hear(e.RepliesLogged(partition, max(reply_name(value) for value in chunk.values)))
+                node.receive(e.RepliesLogged(partition, max(reply_name(value) for value in chunk.values)))
 
     def watches(self, node: TransactionNode) -> bool:
         """Whether a standby has something ready that its owner has to write: then it looks often how late that is."""
@@ -89,13 +89,13 @@ class Standbys:
         for unit, standby in node.standing_by.items():
             spoke_ms = self._spoke_ms.get(unit)
             if standby.speaks and (spoke_ms is None or not 0 <= now_ms - spoke_ms < SPEAK_MS):
-                node.hear(e.StandbySilenced(unit))
+                node.receive(e.StandbySilenced(unit))
         silent = [unit for unit, standby in sorted(node.standing_by.items()) if not standby.speaks]
         before_ms = self._wall_ms() - self._patience_ms
         late = {owners.get(unit) for unit in silent if node.standing_by[unit].is_late(node.ledger, before_ms)}
         for unit in silent:
             if owners.get(unit) in late:
-                node.hear(e.StandbySpeaks(unit))
+                node.receive(e.StandbySpeaks(unit))
                 self._spoke_ms[unit] = now_ms
                 self.published += 1
         if late:  # where that happens again and again, the machine is slow and nobody dead

@@ -178,7 +178,7 @@ class Dying(Stage):
             raise Crash
 
     def lives(self) -> list[Any]:
-        return [life for driver, _ in self.nodes.values() for life in driver.checkpoints.lives.values()]
+        return [life for driver, _ in self.nodes.values() for life in driver.checkpoints.saved_units.values()]
 
     def turn(self, times: int = 1) -> None:
         for _ in range(times):

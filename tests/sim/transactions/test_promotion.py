@@ -59,8 +59,8 @@ class SlowStore(Stage):
         def asked(partition: StatePartition, *, whole: bool = False) -> None:
             if partition.number == PLACE:
                 checkpoints = self.nodes[self.survivor][0].checkpoints
-                assert PLACE in checkpoints.lives, "asked for beside the life of its chain"
-                assert checkpoints.lives[PLACE].chain.state.stage is ChainStage.WANTED
+                assert PLACE in checkpoints.saved_units, "asked for beside the lifecycle of its chain"
+                assert checkpoints.saved_units[PLACE].chain.state.stage is ChainStage.WANTED
                 self.asked.append(whole)
             want(partition, whole=whole)
 
@@ -135,9 +135,9 @@ def test_an_owner_that_was_a_standby_for_a_while_drops_the_snapshot_that_it_had_
     partition, checkpoints = driver.node.partitions[PLACE], driver.checkpoints
     stage.deposit(*KEYS)
     partition.want_snapshot()  # made, and nobody takes it: the claims have moved on
-    driver.node.hear(e.StandbyBegun(SEQUENCERS + PLACE))
+    driver.node.receive(e.StandbyBegun(SEQUENCERS + PLACE))
     checkpoints.turn(driver.node.owned_partitions(), stage.now_ms)
-    driver.node.hear(e.StandbyPromoted(SEQUENCERS + PLACE))
+    driver.node.receive(e.StandbyPromoted(SEQUENCERS + PLACE))
     checkpoints.promoted(PLACE)
     before = len(stage.store.files)
     for _ in range(400):

@@ -71,7 +71,7 @@ class StandbyWorld(World):
         self.promoted += 1
         if self.draw.random() < self.fragile:
             self.doomed.append((self.acts + self.draw.choice([0, 3, 20]), life))
-        life.node.hear(e.StandbyPromoted(unit))
+        life.node.receive(e.StandbyPromoted(unit))
         life.keep(life.node.step(e.Ticked(), self.now_ms))
         return True
 
@@ -82,7 +82,7 @@ class StandbyWorld(World):
         number = unit - self.sequencers
         if unit in life.node.sequencers if number < 0 else number in life.node.partitions:
             return
-        life.node.hear(e.StandbyBegun(unit))
+        life.node.receive(e.StandbyBegun(unit))
         if number < 0:
             super().take_sequencer(life, unit)
         else:
@@ -99,13 +99,13 @@ class StandbyWorld(World):
         unit = self.draw.choice(sorted(life.node.standing_by))
         standby = life.node.standing_by[unit]
         if standby.speaks:
-            life.node.hear(e.StandbySilenced(unit))
+            life.node.receive(e.StandbySilenced(unit))
         elif self.draw.random() < 0.2 and standby.is_late(life.node.ledger, self.now_ms):
             self.spoken += 1
-            life.node.hear(e.StandbySpeaks(unit))
+            life.node.receive(e.StandbySpeaks(unit))
         elif unit >= self.sequencers and (replies := self.replies(unit - self.sequencers)):
             last = reply_name(to_bytes(self.draw.choice(replies)))
-            life.node.hear(e.RepliesLogged(unit - self.sequencers, last))
+            life.node.receive(e.RepliesLogged(unit - self.sequencers, last))
 
 
 def simulate(seed: int) -> tuple[Tally, StandbyWorld]:

@@ -81,6 +81,6 @@ def test_an_owner_that_is_behind_the_checkpoints_of_another_still_ends_its_epoch
                 world.whole_turn(life, reads_calls=life is ahead)
     assert behind.node.ledger.done > 5 and behind.node.partitions[0].epoch == 1
     for life in world.lives:
-        life.node.hear(e.EpochsCovered(behind.node.ledger.done + 1))
+        life.node.receive(e.EpochsCovered(behind.node.ledger.done + 1))
     world.heal()
     assert behind.node.partitions[0].epoch == behind.node.ledger.done + 1

@@ -135,10 +135,10 @@ def test_a_batch_must_not_wait() -> None:
         Job("test", SOURCE, process_batch=process_batch)  # type: ignore[arg-type]
 
 
-def test_a_zero_must_be_the_bottom() -> None:
+def test_a_lattice_is_declared_by_its_bottom() -> None:
     started = GCounter()
     started.insert(3)
-    with refused("zero must be the bottom of its lattice"):
+    with refused("give the bottom of its lattice, not"):
         WCRDT(started, Tumbling(10))
 
 

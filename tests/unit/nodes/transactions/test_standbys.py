@@ -30,7 +30,7 @@ class Watch:
         clock = lambda: self.now_ms  # noqa: E731
         self.standbys = Standbys(MemoryLog(), TransactionTopics("p"), claiming, 2, clock, clock)
         for unit in OWNERS:
-            self.node.hear(e.StandbyBegun(unit))
+            self.node.receive(e.StandbyBegun(unit))
 
     def hold(self, unit: int, append: Append) -> None:
         """The node has made what the owner should write."""

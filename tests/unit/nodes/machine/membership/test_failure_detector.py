@@ -20,7 +20,7 @@ def run(detector: Detector, members: list[str], start_ms: int, end_ms: int, step
 
 def test_a_silent_node_is_suspected_at_the_configured_time_and_not_before() -> None:
     detector = Detector(300)
-    detector.heard("a", 1_000)
+    detector.record_heartbeat("a", 1_000)
     assert run(detector, ["a"], 1_000, 1_250) == []
     assert detector.suspects(["a"], 1_299) == []
     assert detector.suspects(["a"], 1_300) == ["a"]
@@ -28,9 +28,9 @@ def test_a_silent_node_is_suspected_at_the_configured_time_and_not_before() -> N
 
 def test_a_heartbeat_ends_the_suspicion() -> None:
     detector = Detector(300)
-    detector.heard("a", 0)
+    detector.record_heartbeat("a", 0)
     assert run(detector, ["a"], 0, 400) == ["a"]
-    detector.heard("a", 401)
+    detector.record_heartbeat("a", 401)
     assert detector.suspects(["a"], 402) == []
     assert run(detector, ["a"], 402, 702) == ["a"]
 
@@ -38,7 +38,7 @@ def test_a_heartbeat_ends_the_suspicion() -> None:
 def test_suspects_are_sorted_and_only_members() -> None:
     detector = Detector(300)
     for node in ("c", "a", "b"):
-        detector.heard(node, 0)
+        detector.record_heartbeat(node, 0)
     run(detector, [], 0, 300)
     assert detector.suspects(["c", "a"], 300) == ["a", "c"]
 
@@ -53,7 +53,7 @@ def test_a_member_that_was_never_heard_has_its_grace_from_the_first_question() -
 
 def test_a_forgotten_node_starts_anew() -> None:
     detector = Detector(300)
-    detector.heard("a", 0)
+    detector.record_heartbeat("a", 0)
     assert run(detector, ["a"], 0, 300) == ["a"]
     detector.forget("a")
     assert detector.suspects(["a"], 300) == []
@@ -62,7 +62,7 @@ def test_a_forgotten_node_starts_anew() -> None:
 
 def test_a_stalled_observer_suspects_nobody_until_it_has_caught_up() -> None:
     detector = Detector(300)
-    detector.heard("a", 0)
+    detector.record_heartbeat("a", 0)
     assert detector.stalled(10_000)
     assert detector.suspects(["a"], 10_000) == []
     assert run(detector, ["a"], 10_000, 12_000) == []  # running again, but what the others wrote is still unread
@@ -75,14 +75,14 @@ def test_a_stalled_observer_suspects_nobody_until_it_has_caught_up() -> None:
 
 def test_a_stall_is_noticed_even_if_nobody_asked_for_it() -> None:
     detector = Detector(300)
-    detector.heard("a", 0)
+    detector.record_heartbeat("a", 0)
     assert detector.suspects(["a"], 10_000) == []
     assert detector.stalled(10_000)
 
 
 def test_a_read_that_ended_before_the_stall_does_not_end_it() -> None:
     detector = Detector(300)
-    detector.heard("a", 0)
+    detector.record_heartbeat("a", 0)
     detector.caught_up(10_000)  # the shell was stopped between the read and this step
     assert detector.stalled(10_000)
 
@@ -90,10 +90,10 @@ def test_a_read_that_ended_before_the_stall_does_not_end_it() -> None:
 def test_heartbeats_that_were_waiting_in_the_log_count_after_a_stall() -> None:
     detector = Detector(300)
     for node in ("alive", "dead"):
-        detector.heard(node, 0)
+        detector.record_heartbeat(node, 0)
     for now_ms in (5_000, 10_000, 15_000):
         assert detector.stalled(now_ms)
-        detector.heard("alive", now_ms)  # read on the way to the topic's end
+        detector.record_heartbeat("alive", now_ms)  # read on the way to the topic's end
         detector.caught_up(now_ms)
         assert run(detector, ["alive"], now_ms, now_ms + 50) == []
     assert detector.suspects(["alive", "dead"], 15_050) == ["dead"]
@@ -101,7 +101,7 @@ def test_heartbeats_that_were_waiting_in_the_log_count_after_a_stall() -> None:
 
 def test_a_dead_node_gets_only_one_new_grace_so_that_a_slow_observer_finds_it() -> None:
     detector = Detector(300, stall_after_ms=100)
-    detector.heard("dead", 0)
+    detector.record_heartbeat("dead", 0)
     found = []
     for now_ms in (5_000, 10_000, 15_000, 20_000):  # every step is a stall, and counts for 100 ms
         assert detector.stalled(now_ms)
@@ -116,13 +116,13 @@ def test_a_heartbeat_earns_a_new_grace_at_the_next_stall() -> None:
         detector.stalled(now_ms)
         detector.caught_up(now_ms)
         assert detector.suspects(["a"], now_ms) == []
-        detector.heard("a", now_ms)
+        detector.record_heartbeat("a", now_ms)
         assert run(detector, ["a"], now_ms, now_ms + 250) == []
 
 
 def test_a_clock_that_jumps_back_by_an_hour_neither_accuses_nor_protects() -> None:
     detector = Detector(300)
-    detector.heard("a", HOUR_MS)
+    detector.record_heartbeat("a", HOUR_MS)
     assert run(detector, ["a"], HOUR_MS, HOUR_MS + 200) == []
     assert detector.suspects(["a"], 200) == []  # the jump
     assert run(detector, ["a"], 200, 250) == []
@@ -131,8 +131,8 @@ def test_a_clock_that_jumps_back_by_an_hour_neither_accuses_nor_protects() -> No
 
 def test_a_clock_that_jumps_ahead_by_an_hour_accuses_nobody() -> None:
     detector = Detector(300)
-    detector.heard("a", 0)
-    detector.heard("b", 0)
+    detector.record_heartbeat("a", 0)
+    detector.record_heartbeat("b", 0)
     assert detector.stalled(HOUR_MS)
     detector.caught_up(HOUR_MS)
     assert detector.suspects(["a", "b"], HOUR_MS) == []
@@ -151,12 +151,12 @@ def test_whatever_the_clock_does_a_heard_node_is_no_suspect_and_a_silent_one_is_
 ) -> None:
     detector = Detector(failure_timeout_ms)
     now_ms = 0
-    detector.heard("dead", now_ms)
+    detector.record_heartbeat("dead", now_ms)
     for jump_ms in jumps:
         now_ms += jump_ms
         if detector.stalled(now_ms):
             detector.caught_up(now_ms)
-        detector.heard("alive", now_ms)
+        detector.record_heartbeat("alive", now_ms)
         assert "alive" not in detector.suspects(["alive", "dead"], now_ms)
     for _ in range(2 * failure_timeout_ms // detector.stall_after_ms + 2):  # bounded, though every step is a stall
         now_ms += detector.stall_after_ms + 1

@@ -25,7 +25,7 @@ class Observer:
             if self.detector.stalled(self.now_ms):
                 self.detector.caught_up(self.now_ms)
             if node:
-                self.detector.heard(node, self.now_ms)
+                self.detector.record_heartbeat(node, self.now_ms)
 
     def silence(self, duration_ms: int, *, step_ms: int = STEP_MS) -> None:
         self.hears(duration_ms, step_ms=step_ms, node="")
@@ -216,7 +216,7 @@ def test_many_heartbeats_at_once_prove_the_same() -> None:
     observer.mistake()
     for _ in range(p.PROOF_TIMES * SUSPECT_MS // STEP_MS + 1):
         observer.now_ms += STEP_MS
-        observer.detector.heard_all(["b", "c", "d"], observer.now_ms)
+        observer.detector.record_heartbeats(["b", "c", "d"], observer.now_ms)
     assert not observer.detector.pace.unproven()
 
 
@@ -235,7 +235,7 @@ def test_silences_are_remembered_where_others_pass_heartbeats_on_and_not_by_anot
     observer = Observer()
     for _ in range(p.USUAL_SILENCES):
         observer.silence(2 * SUSPECT_MS)
-        observer.detector.heard_all(["b", "c"], observer.now_ms)
+        observer.detector.record_heartbeats(["b", "c"], observer.now_ms)
     assert observer.waits() >= p.USUAL_TIMES * 2 * SUSPECT_MS
     observer.detector.forget("b")
     observer.hears(STEP_MS)

@@ -42,7 +42,7 @@ class Group:
             beats = [m.encode(m.Heartbeat(1, name, self.now_ms)) for name in alive]
             for name in alive:
                 node, start = self.nodes[name], self.read[name]
-                node.heard(beats, self.now_ms)
+                node.receive_heartbeats(beats, self.now_ms)
                 self.read[name] = len(self.topic)
                 abreast = [] if name in self.behind else node.incoming
                 self.topic += node.control(self.topic[start:], True, self.now_ms, abreast)

@@ -76,7 +76,7 @@ class Fleet:
         at, beats_at = self.read[name]
         self.read[name] = len(self.topic), len(self.beats)
         try:
-            node.heard(self.beats[beats_at:], self.now_ms)  # a new node reads those of the dead too
+            node.receive_heartbeats(self.beats[beats_at:], self.now_ms)  # a new node reads those of the dead too
             self.topic += node.control(self.topic[at:], True, self.now_ms, node.incoming)
         except JobMismatch as error:
             self.refused[name] = str(error)

@@ -276,9 +276,9 @@ def test_a_stop_is_meant_for_the_members_of_that_moment() -> None:
     state.apply(m.Hello(0, "c", 2))
     assert [state.is_stopping(node) for node in "abc"] == [True, True, False]
     state.apply(m.Goodbye(0, "a"))
-    assert state.stop_asked
+    assert state.stop_requested
     state.apply(m.Hello(0, "b", 1))  # the job is resumed under the same names
-    assert not state.stop_asked
+    assert not state.stop_requested
     assert not state.is_stopping("b")
 
 
@@ -287,4 +287,4 @@ def test_an_unknown_command_and_a_stop_of_nobody_do_nothing() -> None:
     assert state.apply(m.Command(0, "stop")) == []
     state.apply(m.Hello(0, "a", 0))
     assert state.apply(m.Command(0, "dance")) == []
-    assert not state.stop_asked
+    assert not state.stop_requested

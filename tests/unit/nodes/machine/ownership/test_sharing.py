@@ -43,7 +43,7 @@ class Observer:
             self.detector.stalled(self.now_ms)
             for node in self.others:
                 if node not in silent:
-                    self.detector.heard(node, self.now_ms)
+                    self.detector.record_heartbeat(node, self.now_ms)
 
     def suspects(self) -> list[str]:
         return self.detector.suspects(self.others, self.now_ms)

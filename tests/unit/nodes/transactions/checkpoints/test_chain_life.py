@@ -43,7 +43,7 @@ WAYS: dict[ChainState, tuple[bool, list[CheckpointEvent]]] = {
 TABLE = """
                IDLE             WANTED            HELD               SAVING
 LOOKED         IDLE             WANTED            HELD               SAVING
-DUE            WANTED:ASK       WANTED            HELD               SAVING
+DUE            WANTED:REQUEST       WANTED            HELD               SAVING
 WHOLE          -                HELD:BEGIN_ANEW   -                  -
 CONTINUES      -                HELD:HOLD         -                  -
 STRAY          -                BAD_IDLE:DROP     -                  -
@@ -53,8 +53,8 @@ LOST           -                -                 -                  BAD_IDLE:DR
 DAMAGED        BAD_IDLE         BAD_WANTED        BAD_HELD           BAD_SAVING
 
                BAD_IDLE              BAD_WANTED        BAD_HELD        BAD_SAVING
-LOOKED         BAD_WANTED:ASK_WHOLE  BAD_WANTED        BAD_HELD        BAD_SAVING
-DUE            BAD_WANTED:ASK_WHOLE  BAD_WANTED        BAD_HELD        BAD_SAVING
+LOOKED         BAD_WANTED:REQUEST_WHOLE  BAD_WANTED        BAD_HELD        BAD_SAVING
+DUE            BAD_WANTED:REQUEST_WHOLE  BAD_WANTED        BAD_HELD        BAD_SAVING
 WHOLE          -                     HELD:BEGIN_ANEW   -               -
 CONTINUES      -                     BAD_IDLE:DROP     -               -
 STRAY          -                     BAD_IDLE:DROP     -               -
@@ -106,15 +106,15 @@ def test_every_state_meets_every_event() -> None:
 @pytest.mark.parametrize("is_sound", [True, False])
 def test_whoever_asks_for_a_snapshot_only_what_continues_the_chain_is_handed_over(is_sound: bool) -> None:
     life = ChainLifecycle([FileReference("first", 1)], 4, is_sound=is_sound)
-    assert life.happens(CheckpointEvent.DUE) is (Effect.ASK if is_sound else Effect.ASK_WHOLE)
+    assert life.happens(CheckpointEvent.DUE) is (Effect.REQUEST if is_sound else Effect.REQUEST_WHOLE)
     assert life.made(9, since=7) is Effect.DROP
     assert life.state == BAD_IDLE
-    assert life.happens(CheckpointEvent.LOOKED) is Effect.ASK_WHOLE
+    assert life.happens(CheckpointEvent.LOOKED) is Effect.REQUEST_WHOLE
     assert life.made(10, since=None) is Effect.BEGIN_ANEW
     assert life.happens(CheckpointEvent.ACKNOWLEDGED) is Effect.HAND_OVER
     assert life.chain == (), "what is handed over rests upon nothing"
     assert life.saved(FileReference("whole", 1)) is Effect.ADD
-    assert life.happens(CheckpointEvent.DUE) is Effect.ASK
+    assert life.happens(CheckpointEvent.DUE) is Effect.REQUEST
     assert life.made(11, since=10) is Effect.HOLD
 
 
@@ -161,8 +161,8 @@ class Walk:
             self.saving.clear()
         if life.is_idle:
             effect = life.happens(draw.choice([CheckpointEvent.DUE, CheckpointEvent.LOOKED, CheckpointEvent.DAMAGED]))
-            if effect in (Effect.ASK, Effect.ASK_WHOLE):
-                self.wish.ask(whole=effect is Effect.ASK_WHOLE)
+            if effect in (Effect.REQUEST, Effect.REQUEST_WHOLE):
+                self.wish.ask(whole=effect is Effect.REQUEST_WHOLE)
         if draw.random() < 0.5:
             self.wish.make(self.epoch, lambda since: Since(since))  # type: ignore[arg-type, return-value]
         if life.is_wanted and (taken := self.wish.take(self.epoch)) is not None:
