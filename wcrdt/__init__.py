@@ -13,7 +13,7 @@ from wcrdt.lattices.maps import ColumnsOf, MapOf
 from wcrdt.lattices.max_by import MaxBy, MinBy
 from wcrdt.lattices.orset import ORSet
 from wcrdt.lattices.records import PairOf, RecordOf
-from wcrdt.lattices.sets import GSet
+from wcrdt.lattices.sets import CountDistinct, GSet
 from wcrdt.lattices.theta import ThetaSketch
 from wcrdt.lattices.topk import TopK
 from wcrdt.laws import LawBroken, check_laws
@@ -25,6 +25,7 @@ __all__ = [
     "BoolAnd",
     "BoolOr",
     "ColumnsOf",
+    "CountDistinct",
     "DecodeError",
     "GCounter",
     "GSet",

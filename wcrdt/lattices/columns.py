@@ -119,6 +119,20 @@ class Groups:
         rows[self._codes] = np.arange(self.rows)
         return rows[self._present]
 
+    def ordinals(self) -> Ints:
+        """The group of each row."""
+        groups = np.arange(len(self.starts))
+        if self._codes is not None and self._present is not None:
+            known = np.empty(int(self._present[-1]) + 1, np.int64)
+            known[self._present] = groups
+            return known[self._codes]
+        arranged = np.repeat(groups, self.sizes())
+        if self.order is None:
+            return arranged
+        found = np.empty(self.rows, np.int64)
+        found[self.order] = arranged
+        return found
+
     def totals(self, column: Ints) -> Ints:
         """The sum of each group, of rows that cannot leave 64 bits."""
         low, high = int(column.min()), int(column.max())

@@ -1,4 +1,7 @@
-"""``GSet``: a set that only grows. (``ORSet``, from which elements can be removed, has its own file.)"""
+"""``GSet``, a set that only grows, and ``CountDistinct``, the number of its elements.
+
+(``ORSet``, from which elements can be removed, has its own file.)
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,13 @@ from wcrdt.lattices.columns import int_column, rows_of
 from wcrdt.lattices.folding import require_same
 
 T = TypeVar("T")
+V = TypeVar("V")
 
 
-class GSet(Lattice[T, tuple[T, ...]], Generic[T]):
-    """A growing set; the value is a tuple in the order of elements (a Python set would merge 1 and True)."""
+class GrowingSet(Lattice[T, V], Generic[T, V]):
+    """Elements that were inserted, each once; what is read, V, is up to the subclass."""
 
     __slots__ = ("_members",)
-    tag: ClassVar[str] = "gset"
     gathers: ClassVar[bool] = True
     kinds = NUMBERS
 
@@ -55,8 +58,7 @@ class GSet(Lattice[T, tuple[T, ...]], Generic[T]):
     def leq(self, other: Self) -> bool:
         return self._members <= other._members
 
-    @property
-    def value(self) -> tuple[T, ...]:
+    def _ordered(self) -> tuple[T, ...]:
         return tuple(map(element_of, ordered(self._members)))
 
     def __len__(self) -> int:
@@ -66,12 +68,36 @@ class GSet(Lattice[T, tuple[T, ...]], Generic[T]):
         return identity(plain(element)) in self._members
 
     def to_wire(self) -> type_of_wire:
-        return [element_to_wire(element) for element in self.value]
+        return [element_to_wire(element) for element in self._ordered()]
 
     def from_wire(self, wire: type_of_wire) -> Self:
         fresh = self.bottom()
         fresh._members = set(map(identity, ascending_from_wire(wire)))
         return fresh
+
+
+class GSet(GrowingSet[T, tuple[T, ...]]):
+    """A growing set; the value is a tuple in the order of elements (a Python set would merge 1 and True)."""
+
+    __slots__ = ()
+    tag: ClassVar[str] = "gset"
+    kinds = NUMBERS
+
+    @property
+    def value(self) -> tuple[T, ...]:
+        return self._ordered()
+
+
+class CountDistinct(GrowingSet[T, int]):
+    """How many different elements were inserted, exactly: it holds all of them, as ``GSet`` does."""
+
+    __slots__ = ()
+    tag: ClassVar[str] = "count-distinct"
+    kinds = NUMBERS
+
+    @property
+    def value(self) -> int:
+        return len(self._members)
 
 
 def ascending_from_wire(wire: type_of_wire) -> list[Any]:

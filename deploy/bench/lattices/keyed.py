@@ -5,7 +5,8 @@
 One ``MapOf`` of each aggregate takes ``--rows`` rows in batches, as a partition's window does. The delta of a batch is
 joined with those before it. After every tenth batch the deltas become bytes, are read at a peer, and joined there.
 Keys of text are columns of ``Texts``, numbered by the compiled loop. Bytes a key: what tracemalloc counts after the
-last batch; ``own`` are the bytes of a key and of its numbers alone. Run it in two checkouts in turn to compare them.
+last batch; ``own`` are the bytes of a key and of its numbers alone, of sets those of its members, and of the best ones
+their scores and items. Run it in two checkouts in turn to compare them.
 """
 
 from __future__ import annotations
@@ -26,14 +27,17 @@ sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from holon.columnar.payloads import Texts
 from nodes.compiled import loading as compiled
-from wcrdt import Average, GCounter, MapOf, Max, MaxBy, RecordOf, Sum
+import wcrdt
+from wcrdt import Average, GCounter, GSet, MapOf, Max, MaxBy, RecordOf, Sum, TopK
 
 DELTA_BATCHES = 10
 INT_BYTES = 8
+ITEMS = 1_000
+"""So many different members and items there are; of ``distinct`` a million."""
 
 
-def inner_of(name: str) -> tuple[Any, int]:
-    """The aggregate, and how many numbers a key has."""
+def inner_of(name: str) -> tuple[Any, int | None]:
+    """The aggregate, and how many numbers a key has; None for as many as its value has."""
     return {
         "count": (GCounter(), 1),
         "sum": (Sum(), 1),
@@ -42,15 +46,21 @@ def inner_of(name: str) -> tuple[Any, int]:
         "average of floats": (Average(), 2),
         "max by": (MaxBy(), 2),
         "record": (RecordOf(count=GCounter(), top=Max(), sum=Sum()), 3),
+        "set": (GSet(), None),
+        "set of texts": (GSet(), None),
+        "distinct": (getattr(wcrdt, "CountDistinct", GSet)(), None),
+        "top 10": (TopK(10), None),
+        "top 10 texts": (TopK(10), None),
     }[name]
 
 
-AGGREGATES = ("count", "sum", "sum of floats", "max", "average of floats", "max by", "record")
+AGGREGATES = ("count", "sum", "sum of floats", "max", "average of floats", "max by", "record", "set", "set of texts", "distinct", "top 10", "top 10 texts")
 
 
 def columns(name: str, kind: str, keys: int, rows: int, batch: int) -> list[tuple[Any, Any]]:
     draw = np.random.default_rng(3)
     names = Texts.of([f"sensor-{number}" for number in range(keys)]) if kind == "text" else None
+    items = Texts.of([f"item-{number}" for number in range(ITEMS)]) if name.endswith("texts") else None
     found = []
     for _ in range(max(1, rows // batch)):
         numbers = draw.integers(0, keys, batch)
@@ -62,6 +72,13 @@ def columns(name: str, kind: str, keys: int, rows: int, batch: int) -> list[tupl
             part = (np.ones(batch, np.int64), prices, prices)
         elif name == "max by":
             part = (prices, draw.integers(0, 10**6, batch))
+        elif name == "distinct":
+            part = draw.integers(0, 10**6, batch)
+        elif name in ("set", "set of texts", "top 10", "top 10 texts"):
+            numbered = draw.integers(0, ITEMS, batch)
+            part = numbered if items is None else Texts.of(items.take(numbered).tolist())
+            if name.startswith("top"):
+                part = (prices, part)
         elif name == "count":
             part = np.ones(batch, np.int64)
         # A batch has a buffer of its own, as one of decoded records has.
@@ -100,10 +117,21 @@ def measured(name: str, kind: str, keys: int, rows: int, batch: int) -> dict[str
     return {
         "aggregate": name, "keys": kind, "distinct": count,
         "inserts_a_cpu_second": round(taken / insert_s), "with_deltas": round(taken / (insert_s + delta_s)),
-        "bytes_a_key": round(memory / count, 1), "own": round(key_bytes + INT_BYTES * numbers, 1),
+        "bytes_a_key": round(memory / count, 1), "own": round(key_bytes + own_of(name, numbers, value), 1),
         "delta_bytes_a_row": round(delta_bytes / taken, 2), "whole_bytes_a_key": round(len(whole) / count, 1),
         "whole_ns_a_key": round(whole_s / count * 1e9), "value_ns_a_key": round(value_s / count * 1e9),
     }  # fmt: skip
+
+
+def own_of(name: str, numbers: int | None, value: dict[Any, Any]) -> float:
+    """Bytes of what a key's value is made of."""
+    if numbers is not None:
+        return INT_BYTES * numbers
+    if name == "distinct":  # only how many there are is known
+        return INT_BYTES * sum(n if type(n) is int else len(n) for n in value.values()) / len(value)
+    parts = [part for members in value.values() for part in members]
+    flat = [part for pair in parts for part in pair] if name.startswith("top") else parts
+    return sum(len(part) if type(part) is str else INT_BYTES for part in flat) / len(value)
 
 
 def memory_of(name: str, kind: str, keys: int, rows: int, batch: int) -> int:

@@ -17,7 +17,7 @@ from wcrdt.lattice import type_of_wire
 from wcrdt.lattices.columns import Groups, Indices, Ints, take
 from wcrdt.lattices.extremes import Max, Min
 from wcrdt.lattices.keyed.extremes import ExtremeLeaf
-from wcrdt.lattices.keyed.keys import Keys, Unfit, ascend, check_texts, key_columns, keys_from_wire
+from wcrdt.lattices.keyed.keys import Keys, Unfit, ascend, check_all_texts, key_columns, keys_from_wire
 from wcrdt.lattices.keyed.leaves import AnyLattice, Leaf, Mask, numbers_of_column
 from wcrdt.lattices.keyed.packing import narrow, widened
 from wcrdt.lattices.keyed.spans import KeySpans
@@ -236,12 +236,7 @@ def _payloads_at(column: Any, groups: Groups, hits: Indices) -> Keys:
     keys = key_columns(take(column, rows) if all_ints else column)
     if keys is None:
         raise Unfit
-    for form, part in zip(keys.form.strip("()"), keys.parts, strict=True):
-        if form == "s" and isinstance(part, KeySpans):
-            try:
-                check_texts(part)
-            except UnicodeDecodeError as error:
-                raise Unfit from error
+    check_all_texts(keys)
     return keys if all_ints else keys.take(rows)
 
 

@@ -15,9 +15,8 @@ import numpy as np
 from wcrdt.codec import DecodeError, require
 from wcrdt.lattice import type_of_wire
 from wcrdt.lattices.columns import Groups, Indices, Ints
-from wcrdt.lattices.keyed.keys import KeyIndex, Keys, Unfit, check_texts, key_columns, keys_from_wire
+from wcrdt.lattices.keyed.keys import KeyIndex, Keys, Unfit, check_all_texts, key_columns, keys_from_wire
 from wcrdt.lattices.keyed.leaves import AnyLattice, Leaf
-from wcrdt.lattices.keyed.spans import KeySpans
 
 FORMAT = 1
 """Of columns on the wire: the first entry there, where a map without columns has a list."""
@@ -93,7 +92,7 @@ class KeyedColumns:
         self.leaf.commit(prepared)
         changed[new] = True
         written = np.sort(rows[changed])
-        return KeyedColumns(self.index, self.leaf.own(written, actor), len(written), written)
+        return KeyedColumns(self.index, self.leaf.brought(prepared, written, actor), len(written), written)
 
     def merge(self, other: KeyedColumns) -> bool:
         """Join the other into this; True if this changed. Raises ``Unfit``, with nothing changed."""
@@ -132,12 +131,7 @@ class KeyedColumns:
         rows, numbers = self.index.find(keys)
         new = np.flatnonzero(rows < 0)
         rows[new] = np.arange(self.height, self.height + len(new))
-        for form, part in zip(keys.form.strip("()"), keys.take(new).parts, strict=True):
-            if form == "s" and isinstance(part, KeySpans):
-                try:
-                    check_texts(part)
-                except UnicodeDecodeError as error:
-                    raise Unfit from error
+        check_all_texts(keys.take(new))
         return rows, new, numbers
 
     def _grow(self, keys: Keys, new: Indices, numbers: Ints) -> None:

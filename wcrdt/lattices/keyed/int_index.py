@@ -60,6 +60,13 @@ class IntIndex:
         """An independent index of the first of these."""
         return IntIndex(self._keys[:count].copy())
 
+    def copy(self) -> IntIndex:
+        """An independent equal index."""
+        fresh = IntIndex(self.keys.copy())
+        fresh._bits, fresh._low, fresh._factor = self._bits, self._low, self._factor
+        fresh._table = None if self._table is None else self._table.copy()
+        return fresh
+
     def find(self, keys: Ints) -> Ints:
         """The place of each, -1 where it is not there."""
         table = self._made()

@@ -139,6 +139,16 @@ def check_texts(spans: KeySpans) -> None:
             row.decode()
 
 
+def check_all_texts(keys: Keys) -> None:
+    """Raise ``Unfit`` unless each text among these keys is one: objects refuse the element that it is not."""
+    for form, part in zip(keys.form.strip("()"), keys.parts, strict=True):
+        if form == "s" and isinstance(part, KeySpans):
+            try:
+                check_texts(part)
+            except UnicodeDecodeError as error:
+                raise Unfit from error
+
+
 def key_columns(column: Any) -> Keys | None:
     """A column of keys of any sort as columns, row by row; None where they are of other kinds, or of several."""
     numbers = int_column(column)
@@ -197,6 +207,33 @@ def grouped(column: Any) -> tuple[Keys, Groups] | None:
     groups = group_ints(numbers, stable=False)
     keys = key_columns(take(column, groups.one_of_each()))
     return None if keys is None else (keys, groups)
+
+
+def numbered_keys(column: Any) -> tuple[Keys, Ints] | None:
+    """The distinct keys of a column of at least one row, in any order, and for each row the place of its key there.
+
+    None where the keys are no columns.
+    """
+    numbers = int_column(column)
+    if numbers is not None:
+        low, high = int(numbers.min()), int(numbers.max())
+        if high - low >= _COUNTED * len(numbers):
+            values, places = numbered(numbers)
+            return Keys("i", [values]), places
+        codes, size = numbers - low, high - low + 1
+    else:
+        coded = _codes(column)
+        if coded is None:
+            return None
+        codes, size = coded
+        if size > _COUNTED * len(codes):
+            values, codes = numbered(codes)
+            size = len(values)
+    row_of = np.full(size, -1)
+    row_of[codes] = np.arange(len(codes))
+    present = row_of >= 0
+    keys = key_columns(take(column, row_of[present]))
+    return None if keys is None else (keys, (np.cumsum(present) - 1)[codes])
 
 
 def _codes(column: Any) -> tuple[Ints, int] | None:

@@ -62,6 +62,13 @@ class Leaf(ABC):
     def own(self, rows: Indices, actor: int) -> Self:
         """An independent leaf of the actor's contribution to these rows."""
 
+    def brought(self, prepared: Any, rows: Indices, actor: int) -> Self:
+        """An independent leaf of what was committed last, for the delta: at least what is new, at most all of ``own``.
+
+        ``rows``: those that changed, ascending; each is a row of the delta.
+        """
+        return self.own(rows, actor)
+
     @abstractmethod
     def copy(self, rows: int) -> Self:
         """An independent leaf of the first rows."""

@@ -19,9 +19,11 @@ from wcrdt.lattices.keyed.extremes import ExtremeLeaf
 from wcrdt.lattices.keyed.keys import Unfit
 from wcrdt.lattices.keyed.leaves import AnyLattice, Leaf, Mask
 from wcrdt.lattices.keyed.limbs import AverageOfFloatsLeaf, SumLeaf
+from wcrdt.lattices.keyed.members import SetLeaf
 from wcrdt.lattices.keyed.tallies import CountLeaf, HistogramLeaf, TallyLeaf
 from wcrdt.lattices.max_by import MaxBy, MinBy
 from wcrdt.lattices.records import PairOf, Product, RecordOf
+from wcrdt.lattices.sets import CountDistinct, GSet
 
 _KINDS: dict[type, type[Leaf]] = {
     GCounter: CountLeaf,
@@ -31,6 +33,8 @@ _KINDS: dict[type, type[Leaf]] = {
     Histogram: HistogramLeaf,
     MaxBy: ArgumentLeaf,
     MinBy: ArgumentLeaf,
+    GSet: SetLeaf,
+    CountDistinct: SetLeaf,
     Max: ExtremeLeaf,
     Min: ExtremeLeaf,
 }
@@ -96,6 +100,9 @@ class RecordLeaf(Leaf):
 
     def own(self, rows: Indices, actor: int) -> Self:
         return self._with([part.own(rows, actor) for part in self._parts])
+
+    def brought(self, prepared: list[Any], rows: Indices, actor: int) -> Self:
+        return self._with([part.brought(each, rows, actor) for part, each in zip(self._parts, prepared, strict=True)])
 
     def copy(self, rows: int) -> Self:
         return self._with([part.copy(rows) for part in self._parts])
