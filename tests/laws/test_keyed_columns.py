@@ -29,6 +29,7 @@ from wcrdt import (
     PNCounter,
     RecordOf,
     Sum,
+    TopK,
     check_laws,
     decode,
     encode,
@@ -109,6 +110,12 @@ INNER: dict[str, tuple[Lattice[Any, Any], Any]] = {
     "set of all": (GSet(), st.one_of(TIED, ADDED)),
     "count of distinct pairs": (CountDistinct(), st.tuples(SMALL, TEXTS)),
     "record of sets": (RecordOf(n=GCounter(), who=GSet(), where=CountDistinct()), st.tuples(COUNTS, SMALL, TEXTS)),
+    "top 2": (TopK(2), st.tuples(SMALL, PAYLOADS)),
+    "top 2 of ints": (TopK(2), st.tuples(st.one_of(SMALL, BIG), SMALL)),
+    "top 2 of texts": (TopK(2), st.tuples(ADDED, TEXTS)),
+    "top 3 pairs": (TopK(3, distinct=False), st.tuples(SMALL, st.tuples(SMALL, TEXTS))),
+    "top 1 by floats": (TopK(1), st.tuples(st.sampled_from([0.0, -0.0, 1.5, math.inf, math.nan]), SMALL)),
+    "record of top": (RecordOf(n=GCounter(), top=TopK(2)), st.tuples(COUNTS, st.tuples(SMALL, SMALL))),
     "record": (RECORD, st.tuples(COUNTS, INTS, SMALL)),
     "record of decimals": (RecordOf(count=GCounter(), total=Sum(), mean=Average()), st.tuples(COUNTS, CENTS, CENTS)),
     "pair": (PairOf(Min(), Sum()), st.tuples(SMALL, ADDED)),
@@ -197,6 +204,9 @@ def as_objects(inner: Lattice[Any, Any]) -> Lattice[Any, Any]:
     if isinstance(inner, (MaxBy, MinBy)):
         ties = "first" if inner.shape() == "first" else "all"
         return type(f"{type(inner).__name__}Object", (type(inner),), {"__slots__": ()})(ties)
+    if isinstance(inner, TopK):
+        k, distinct = inner.shape()
+        return type("TopKObject", (TopK,), {"__slots__": ()})(k, distinct=bool(distinct))
     if isinstance(inner, Histogram):
         return type("HistogramObject", (Histogram,), {"__slots__": ()})(inner.bounds)
     return type(f"{type(inner).__name__}Object", (type(inner),), {"__slots__": ()})()

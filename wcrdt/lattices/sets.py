@@ -81,7 +81,6 @@ class GSet(GrowingSet[T, tuple[T, ...]]):
 
     __slots__ = ()
     tag: ClassVar[str] = "gset"
-    kinds = NUMBERS
 
     @property
     def value(self) -> tuple[T, ...]:
@@ -93,7 +92,6 @@ class CountDistinct(GrowingSet[T, int]):
 
     __slots__ = ()
     tag: ClassVar[str] = "count-distinct"
-    kinds = NUMBERS
 
     @property
     def value(self) -> int:

@@ -5,8 +5,8 @@
 One ``MapOf`` of each aggregate takes ``--rows`` rows in batches, as a partition's window does. The delta of a batch is
 joined with those before it. After every tenth batch the deltas become bytes, are read at a peer, and joined there.
 Keys of text are columns of ``Texts``, numbered by the compiled loop. Bytes a key: what tracemalloc counts after the
-last batch; ``own`` are the bytes of a key and of its numbers alone, of sets those of its members, and of the best ones
-their scores and items. Run it in two checkouts in turn to compare them.
+last batch. ``own`` are the bytes of a key and of its numbers alone; sets have members in place of numbers, and the best
+ones scores and items. Run it in two checkouts in turn to compare them.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
+import wcrdt
 from holon.columnar.payloads import Texts
 from nodes.compiled import loading as compiled
-import wcrdt
 from wcrdt import Average, GCounter, GSet, MapOf, Max, MaxBy, RecordOf, Sum, TopK
 
 DELTA_BATCHES = 10
@@ -54,7 +54,20 @@ def inner_of(name: str) -> tuple[Any, int | None]:
     }[name]
 
 
-AGGREGATES = ("count", "sum", "sum of floats", "max", "average of floats", "max by", "record", "set", "set of texts", "distinct", "top 10", "top 10 texts")
+AGGREGATES = (
+    "count",
+    "sum",
+    "sum of floats",
+    "max",
+    "average of floats",
+    "max by",
+    "record",
+    "set",
+    "set of texts",
+    "distinct",
+    "top 10",
+    "top 10 texts",
+)
 
 
 def columns(name: str, kind: str, keys: int, rows: int, batch: int) -> list[tuple[Any, Any]]:

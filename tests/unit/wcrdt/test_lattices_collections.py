@@ -1,12 +1,30 @@
 """Sets, maps and records."""
 
 from decimal import Decimal
+from typing import Any
 
 import numpy as np
 import pytest
 
-from wcrdt import GCounter, GSet, Histogram, MapOf, Max, MaxBy, Min, ORSet, PairOf, RecordOf, Sum, TopK, YText
+from wcrdt import (
+    ColumnsOf,
+    CountDistinct,
+    GCounter,
+    GSet,
+    Histogram,
+    MapOf,
+    Max,
+    MaxBy,
+    Min,
+    ORSet,
+    PairOf,
+    RecordOf,
+    Sum,
+    TopK,
+    YText,
+)
 from wcrdt.lattice import Lattice
+from wcrdt.lattices.columns import rows_of
 
 
 def test_a_set_keeps_elements_apart_that_python_does_not():
@@ -231,3 +249,44 @@ def test_no_rows_change_nothing():
         (TopK(2), (np.array([], np.int64), np.array([], np.int64))),
     ]:
         assert value.insert_many(columns) == value == value.bottom()
+
+
+def test_distinct_elements_are_counted_as_sets_hold_them() -> None:
+    found = CountDistinct[object]()
+    found.insert_many([1, True, 1.0, "1", 1])
+    assert found.value == len(found) == 4 and 1.0 in found
+    assert found.to_wire() == GSet().from_wire(found.to_wire()).to_wire()
+
+
+KEYS = np.arange(300) % 100
+
+
+@pytest.mark.parametrize(
+    ("inner", "parts", "odd"),
+    [
+        (GSet(), KEYS * 7 % 10, 0.5),
+        (GSet(), [f"who-{number % 9}" for number in range(300)], 1),
+        (GSet(), (KEYS % 3, [b"a", b"b", b"b"] * 100), None),
+        (TopK(2), (KEYS * 37 % 50, [f"item-{number % 9}" for number in range(300)]), (Decimal("99.5"), "item-0")),
+        (TopK(2, distinct=False), (KEYS / 4, KEYS % 7), (99, 0)),
+    ],
+)
+def test_columns_of_sets_and_of_the_best_become_objects_where_they_have_to(inner: Any, parts: Any, odd: Any) -> None:
+    """Two partitions' deltas as columns, at a peer, and an element that no column holds in the midst."""
+    state, by_rows, peer = ColumnsOf(inner), MapOf(inner), ColumnsOf(inner)
+    for actor in (1, 2):
+        column = (KEYS + actor, parts)
+        delta = state.insert_many(column, actor=actor)
+        assert state.held_as_columns and delta.held_as_columns
+        peer.merge(peer.from_wire(delta.to_wire()))
+        for row in rows_of(column):
+            by_rows.insert(row, actor=actor)
+    assert state.to_wire() == by_rows.to_wire() == peer.to_wire() and by_rows.to_wire()[0] == 1
+    assert state.value == by_rows.value == peer.value
+    assert peer.from_wire(state.former_wire()) == state, "an earlier release has written an object a key"
+    for each in (state, peer, by_rows):
+        each.insert_many(([5], [odd]), actor=3)
+    assert not state.held_as_columns and state.to_wire() == by_rows.to_wire() == peer.to_wire()
+    assert type(by_rows.to_wire()[0]) is list and state.value == by_rows.value
+    keys, values = state.value.columns()
+    assert keys == list(range(1, 102)) and values[4] == by_rows.get(5)

@@ -14,6 +14,7 @@ import numpy as np
 
 from wcrdt.codec import require
 from wcrdt.distinct import distinct
+from wcrdt.elements import ordered
 from wcrdt.lattice import type_of_wire
 from wcrdt.lattices.columns import Groups, Indices, Ints
 from wcrdt.lattices.keyed.int_index import IntIndex
@@ -37,7 +38,7 @@ class Folded(NamedTuple):
 class Prepared(NamedTuple):
     """Pairs that are new, the index of their members, and what has to be added to it before."""
 
-    index: KeyIndex | None
+    known: KeyIndex | None
     members: Keys | None
     numbers: Ints
     pairs: Ints
@@ -128,7 +129,7 @@ class SetLeaf(Leaf):
         if self._index is None and prepared.members is not None:
             self._index = KeyIndex.of(prepared.members)
         else:
-            self._index = prepared.index
+            self._index = prepared.known
             if self._index is not None and prepared.members is not None:
                 self._index.add(prepared.members, prepared.numbers)
         self._pairs.add(prepared.pairs)
@@ -243,7 +244,7 @@ class SetLeaf(Leaf):
         return found
 
     def of_lattices(self, lattices: Sequence[Any]) -> Self:
-        members = [member for each in lattices for member in each._members]
+        members = [member for each in lattices for member in ordered(each._members)]
         if not members:
             return self.empty()
         found = numbered_keys(members)

@@ -20,10 +20,12 @@ from wcrdt.lattices.keyed.keys import Unfit
 from wcrdt.lattices.keyed.leaves import AnyLattice, Leaf, Mask
 from wcrdt.lattices.keyed.limbs import AverageOfFloatsLeaf, SumLeaf
 from wcrdt.lattices.keyed.members import SetLeaf
+from wcrdt.lattices.keyed.ranking import RankingLeaf
 from wcrdt.lattices.keyed.tallies import CountLeaf, HistogramLeaf, TallyLeaf
 from wcrdt.lattices.max_by import MaxBy, MinBy
 from wcrdt.lattices.records import PairOf, Product, RecordOf
 from wcrdt.lattices.sets import CountDistinct, GSet
+from wcrdt.lattices.topk import TopK
 
 _KINDS: dict[type, type[Leaf]] = {
     GCounter: CountLeaf,
@@ -33,6 +35,7 @@ _KINDS: dict[type, type[Leaf]] = {
     Histogram: HistogramLeaf,
     MaxBy: ArgumentLeaf,
     MinBy: ArgumentLeaf,
+    TopK: RankingLeaf,
     GSet: SetLeaf,
     CountDistinct: SetLeaf,
     Max: ExtremeLeaf,
