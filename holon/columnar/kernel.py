@@ -160,12 +160,12 @@ def _time(at, length, day):
         return np.int64(NO_TIME)
     date, rest = np.int64(load_word(at)), np.int64(load_word(at + 8) & np.uint64(0xFFFF))
     if date != number_at(day, 0) or rest != number_at(day, 1):
-        date_ms = _date(at)
-        if date_ms == NO_TIME:
+        begins_ms = date_ms(at)
+        if begins_ms == NO_TIME:
             return np.int64(NO_TIME)
         put_number(day, 0, date)
         put_number(day, 1, rest)
-        put_number(day, 2, date_ms)
+        put_number(day, 2, begins_ms)
     hour, minute, second = _digits(at + 11, 2), _digits(at + 14, 2), _digits(at + 17, 2)
     if _byte(at + 10) != 32 or _byte(at + 13) != 58 or _byte(at + 16) != 58:
         return np.int64(NO_TIME)
@@ -181,7 +181,7 @@ def _time(at, length, day):
 
 
 @compiled
-def _date(at):
+def date_ms(at):
     """The start of the day ``yyyy-MM-dd`` in epoch ms, or ``NO_TIME`` (proleptic Gregorian calendar)."""
     year, month, day = _digits(at, 4), _digits(at + 5, 2), _digits(at + 8, 2)
     if _byte(at + 4) != 45 or _byte(at + 7) != 45 or year < 1 or month < 1 or month > 12 or day < 1:

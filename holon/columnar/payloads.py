@@ -186,6 +186,18 @@ class Texts(Spans, Sequence[str]):
             slots *= 8
         return numbers, firsts[:distinct]
 
+    def epoch_ms(self) -> tuple[NDArray[np.int64], NDArray[np.intp]] | None:
+        """ISO 8601 times as ms since 1970 UTC, and the rows of which that is not known; None without loops."""
+        loops = installed()
+        if loops is None or len(self) < _FEW:
+            return None
+        starts, ends = np.ascontiguousarray(self.starts), np.ascontiguousarray(self.ends)
+        times = np.empty(len(self), np.int64)
+        odd = loops.iso_times(
+            self.buffer.ctypes.data, starts.ctypes.data, ends.ctypes.data, len(self), times.ctypes.data
+        )
+        return times, np.flatnonzero(times == np.iinfo(np.int64).min) if odd else np.empty(0, np.intp)
+
     def replaced(self, rows: NDArray[np.intp], values: Sequence[str]) -> Texts:
         """With other texts at some rows; copies the buffer."""
         more = Texts.of(values)

@@ -25,8 +25,8 @@ from nodes.python_process import child_environment, module_command
 logger = logging.getLogger(__name__)
 
 SOURCES = ("holon.columnar.kernel", "holon.columnar.layout", "holon.columnar.vectors", "holon.columnar.spreading",
-           "holon.columnar.numbering", "holon.columnar.structs.kernel", "holon.columnar.structs.kinds",
-           "holon.columnar.structs.powers", "holon.columnar.structs.values_kernel",
+           "holon.columnar.numbering", "holon.columnar.times_kernel", "holon.columnar.structs.kernel",
+           "holon.columnar.structs.kinds", "holon.columnar.structs.powers", "holon.columnar.structs.values_kernel",
            "holon.columnar.structs.texts_kernel", "holon.columnar.structs.floats_kernel",
            "nodes.log.codecs.crc32c", "nodes.log.codecs.crc32c_tables", "nodes.log.embedded.columns_kernel",
            "nodes.log.codecs.crc32", "nodes.log.codecs.lz4", "nodes.log.codecs.lz4_layout",
@@ -38,6 +38,7 @@ NAMES = {
     "compose": ("holon.columnar.kernel", 7),
     "spread": ("holon.columnar.spreading", 7),
     "read_structs": ("holon.columnar.structs.kernel", 14),
+    "iso_times": ("holon.columnar.times_kernel", 5),
     "number_spans": ("holon.columnar.numbering", 9),
     "crc32c": ("nodes.log.codecs.crc32c", 3),
     "unpack": ("nodes.log.embedded.columns_kernel", 5),
@@ -67,6 +68,7 @@ class Compiled:
     compose: Callable[..., int]
     spread: Callable[..., int]
     read_structs: Callable[..., int]
+    iso_times: Callable[..., int]
     number_spans: Callable[..., int]
     crc32c: Callable[..., int]
     unpack: Callable[..., int]

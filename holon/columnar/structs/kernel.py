@@ -28,6 +28,7 @@ from holon.columnar.structs.kinds import (
     STRUCT,
     TAG,
     TEXT,
+    TIME,
 )
 from holon.columnar.structs.texts_kernel import text_end, unescaped_text
 from holon.columnar.structs.values_kernel import (
@@ -40,6 +41,7 @@ from holon.columnar.structs.values_kernel import (
     is_word,
     value_end,
 )
+from holon.columnar.times_kernel import time_at
 from holon.columnar.vectors import byte_at, load_word, number_at, put_number
 
 _OPTIONS = {"error_model": "numpy", "boundscheck": False}
@@ -238,6 +240,8 @@ def _value(buffer, at, end, literals, field, cells, height, side, behind, powers
         return at + 4 if true else at + 5 if is_word(buffer, at, end, FALSE_WORD, 5) else np.int64(-1)
     if slot == DECIMAL:
         return _decimal(buffer, at, end, cells, cell, height)
+    if slot == TIME:
+        return _time(buffer, at, end, cells, cell, height)
     if slot == TAG:
         same = at + column <= end and _same(buffer + at, literals + number_at(field, 9), column)
         return at + column if same else np.int64(-1)
@@ -288,6 +292,19 @@ def _decimal(buffer, at, end, cells, cell, height):
     if not quoted:
         return done
     return done + 1 if done < end and byte_at(buffer + done) == 34 else np.int64(-1)
+
+
+@inlined
+def _time(buffer, at, end, cells, cell, height):
+    """Microseconds, rounded to the nearest, and the zone of a text."""
+    done, seconds, micros, rises, zone = time_at(buffer, at + 1, end)
+    if byte_at(buffer + at) != 34 or done < 0 or done >= end or byte_at(buffer + done) != 34:
+        return np.int64(-1)
+    if rises and micros == 999_999:
+        return np.int64(-1)  # maybe the year 10,000
+    put_number(cells, cell, seconds * 1_000_000 + micros + rises)
+    put_number(cells, cell + height, zone)
+    return done + 1
 
 
 @inlined

@@ -1,8 +1,12 @@
 """The kinds of fields that the loop reads, and the marks that it leaves."""
 
-INTEGER, FLOAT, BOOL, TEXT, SPAN, OBJECT, TAG, DECIMAL = range(8)
+INTEGER, FLOAT, BOOL, TEXT, SPAN, OBJECT, TAG, DECIMAL, TIME = range(9)
 """A span is the bytes of any value, for msgspec; an object is a Struct with fields of its own; a tag is a text that has
-to be a certain one; a decimal is a mantissa and an exponent."""
+to be a certain one; a decimal is a mantissa and an exponent,
+a time are microseconds and a zone."""
+
+LOCAL = 1 << 20
+"""The zone of a time without one; other zones are minutes east of UTC."""
 
 MISSING, PRESENT, NULL = 0, 1, 2
 """Marks of fields that may be missing or null."""

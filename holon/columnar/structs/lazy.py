@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from holon.columnar.payloads import BinaryColumn, Texts
 from holon.columnar.structs.decimals import Decimals, mantissa_and_exponent
 from holon.columnar.structs.kinds import MISSING, NULL, PRESENT
+from holon.columnar.structs.times import Datetimes
 
 Marks = NDArray[np.int64]
 
 _OTHER = 1 + max(MISSING, PRESENT, NULL)
 
-LazyValues = NDArray[Any] | Texts | BinaryColumn | Decimals
+LazyValues = NDArray[Any] | Texts | BinaryColumn | Decimals | Datetimes
 
 
 class LazyColumn(Sequence[Any]):
@@ -71,6 +72,12 @@ class LazyColumn(Sequence[Any]):
         mantissas[others], exponents[others] = zip(*known, strict=True)
         return mantissas, exponents
 
+    def epoch_ms(self) -> tuple[NDArray[np.int64], NDArray[np.intp]] | None:
+        """Milliseconds since 1970 UTC where rows are datetimes, and the rows of which that is not known."""
+        if not isinstance(self._values, Datetimes):
+            return None
+        return self._values.epoch_ms(), np.flatnonzero(self._marks != PRESENT)
+
     def _made(self) -> list[Any]:
         found: list[Any]
         if self._decode is None:
@@ -94,7 +101,10 @@ class LazyColumn(Sequence[Any]):
     @overload
     def __getitem__(self, row: slice) -> LazyColumn: ...
     def __getitem__(self, row: int | slice) -> Any:
-        return self.take(row) if isinstance(row, slice) else self.tolist()[row]
+        if isinstance(row, slice):
+            return self.take(row)
+        mark = int(self._marks[row])
+        return self.tolist()[row] if mark == PRESENT else self._other(mark)
 
     def __len__(self) -> int:
         return len(self._marks)

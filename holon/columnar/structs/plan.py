@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeGuard
 import msgspec
 from msgspec import inspect
 
-from holon.columnar.structs.kinds import BOOL, DECIMAL, FLOAT, INTEGER, OBJECT, SPAN, TAG, TEXT
+from holon.columnar.structs.kinds import BOOL, DECIMAL, FLOAT, INTEGER, OBJECT, SPAN, TAG, TEXT, TIME
 
 ColumnKind = Literal["int", "float", "bool", "text", "list"]
 """int64, float64 or bool arrays, ``Texts``, or a list of what msgspec makes of the field."""
@@ -50,6 +50,7 @@ class PlannedStruct:
     forbids_others: bool
 
 
+_PLAIN_SLOTS: dict[type, int] = {inspect.BoolType: BOOL, inspect.DecimalType: DECIMAL}
 _KINDS: dict[type, tuple[ColumnKind, type]] = {
     inspect.IntType: ("int", int),
     inspect.FloatType: ("float", float),
@@ -136,11 +137,9 @@ def _slot(info: inspect.Type) -> tuple[int, Callable[[Any], Any] | None]:
         if info.multiple_of is not None:
             return SPAN, None
         return INTEGER if isinstance(info, inspect.IntType) else FLOAT, _bounds(info)
-    return (BOOL if isinstance(info, inspect.BoolType) else DECIMAL if _is_decimal(info) else SPAN), None
-
-
-def _is_decimal(info: inspect.Type) -> bool:
-    return isinstance(info, inspect.DecimalType)
+    if isinstance(info, inspect.DateTimeType):
+        return (TIME if info.tz is None else SPAN), None
+    return _PLAIN_SLOTS.get(type(info), SPAN), None
 
 
 def _bounds(info: inspect.IntType | inspect.FloatType) -> Callable[[Any], Any] | None:

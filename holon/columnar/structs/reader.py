@@ -26,14 +26,18 @@ from holon.columnar.structs.kinds import (
     SPAN,
     TAG,
     TEXT,
+    TIME,
 )
 from holon.columnar.structs.lazy import LazyColumn, LazyValues
 from holon.columnar.structs.plan import PlannedField, PlannedStruct, fields_of
+from holon.columnar.structs.times import Datetimes
 
 Cells = NDArray[np.int64]
 Rows = NDArray[np.intp]
 
 _NONE = -1
+_WIDE = TEXT, SPAN, OBJECT, DECIMAL, TIME
+"""Slots that have two numbers."""
 
 
 class StructReader:
@@ -86,7 +90,7 @@ class StructReader:
         if field.slot == TAG:
             return _NONE, _NONE
         column = self._height
-        self._height += 2 if field.slot in (TEXT, SPAN, OBJECT, DECIMAL) else 1
+        self._height += 2 if field.slot in _WIDE else 1
         mark = _NONE
         if field.nullable or not field.required:
             mark = self._height
@@ -136,8 +140,8 @@ class StructReader:
             values = BinaryColumn(buffer, cells[column], cells[column + 1])
         elif field.slot == TEXT:
             values = Texts(buffer, cells[column], cells[column + 1])
-        elif field.slot == DECIMAL:
-            values = Decimals(cells[column], cells[column + 1])
+        elif field.slot in (DECIMAL, TIME):
+            values = (Decimals if field.slot == DECIMAL else Datetimes)(cells[column], cells[column + 1])
         else:
             values = _numbers(field.slot, cells[column])
             _keep_bounds(field, values, marks, good)
