@@ -14,6 +14,7 @@ import logging
 import os
 import secrets
 import subprocess
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,8 @@ SOURCES = ("holon.columnar.kernel", "holon.columnar.layout", "holon.columnar.vec
            "nodes.log.codecs.crc32", "nodes.log.codecs.lz4", "nodes.log.codecs.lz4_layout",
            "nodes.log.kafka.direct.write_records_kernel", "nodes.log.kafka.direct.read_batches_kernel",
            "nodes.log.kafka.direct.read_batches_table")  # fmt: skip
-"""Modules of which the machine code is made."""
+"""Modules of which the machine code is made, with all of this project that they import."""
+_BUILDERS = "nodes.compiled.build", "nodes.compiled.loading"
 NAMES = {
     "project": ("holon.columnar.kernel", 14),
     "compose": ("holon.columnar.kernel", 7),
@@ -51,6 +53,9 @@ NAMES = {
 }
 """Compiled functions: where they stand, and how many arguments they take."""
 BUILD_TIMEOUT_S = 300
+RETRY_AFTER_S = 3_600.0
+"""A build that failed is tried again after that time, or when one of its modules has changed."""
+FAILED = ".failed"
 _MAGIC = b"HOLON-LOOPS-1\n"
 _DIGEST_BYTES = 32
 _KEPT: list[Any] = []  # engines: they own the code
@@ -109,8 +114,8 @@ def ensure(*, build: bool = True) -> bool:
         return True
     if importlib.util.find_spec("llvmlite") is None:
         return False
-    path = _place()
-    if build and not path.exists():
+    path = loops_file()
+    if build and not _is_made(path):
         _build(path)
     found = load(path)
     install(found)
@@ -125,9 +130,7 @@ def load(path: Path) -> Compiled | None:
         data = path.read_bytes()
     except OSError:
         return None
-    parts = unpacked(data) if data else None
-    if not data:
-        return None  # this machine cannot make them
+    parts = unpacked(data)
     if parts is None:
         logger.warning("%s is damaged; without it decoding is slower. Delete it, and it is made again", path)
         return None
@@ -168,7 +171,7 @@ def unpacked(data: bytes) -> dict[str, tuple[str, bytes]] | None:
     return parts if set(parts) == set(NAMES) else None
 
 
-def _place() -> Path:
+def loops_file() -> Path:
     """The file for this release, compiler and processor."""
     from importlib.metadata import PackageNotFoundError, version
 
@@ -187,7 +190,7 @@ def _place() -> Path:
 
 
 def _sources() -> Iterable[Path]:
-    for name in SOURCES:
+    for name in (*SOURCES, *_BUILDERS):
         spec = importlib.util.find_spec(name)
         assert spec is not None and spec.origin is not None, name
         yield Path(spec.origin)
@@ -195,25 +198,47 @@ def _sources() -> Iterable[Path]:
 
 def _build(path: Path) -> None:
     """Compile into ``path``; one process does it, others wait for it. Failures are told and cost speed only."""
-    if importlib.util.find_spec("numba") is None:
+    failed = path.with_suffix(FAILED)
+    if importlib.util.find_spec("numba") is None or _is_recent(failed):
         return
     try:
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with open(path.with_suffix(".lock"), "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if path.exists():
+            if _is_made(path) or _is_recent(failed):
                 return
             command = module_command("nodes.compiled.build", str(path))
             done = subprocess.run(
                 command, env=child_environment(), capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False
             )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        logger.warning("the compiled loops could not be made (%s); decoding is slower without them", error)
-        return
-    if done.returncode != 0:
-        path.touch()  # empty: it is not tried again and again
-        last = (done.stderr or done.stdout).strip()[-500:]
-        logger.warning("the compiled loops could not be made; decoding is slower without them: %s", last)
+            reason = (done.stderr or done.stdout).strip()[-500:] or f"exit code {done.returncode}"
+            if done.returncode == 0:
+                failed.unlink(missing_ok=True)
+                return
+            write(failed, reason.encode())
+    except subprocess.TimeoutExpired as error:
+        reason = str(error)
+        failed.write_text(reason)
+    except OSError as error:
+        reason = str(error)
+    logger.warning("the compiled loops could not be made; decoding is slower without them: %s", reason)
+
+
+def _is_made(path: Path) -> bool:
+    """A crash of the machine may leave an empty file."""
+    return path.exists() and path.stat().st_size > 0
+
+
+def _is_recent(failed: Path) -> bool:
+    """Whether a build failed a short time ago; its reason is told again."""
+    try:
+        age_s, reason = time.time() - failed.stat().st_mtime, failed.read_text(errors="replace")
+    except OSError:
+        return False
+    if age_s >= RETRY_AFTER_S:
+        return False
+    logger.warning("the compiled loops could not be made %.0f min ago; decoding is slower: %s", age_s / 60, reason)
+    return True
 
 
 def write(path: Path, data: bytes) -> None:
