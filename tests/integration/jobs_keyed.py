@@ -1,4 +1,4 @@
-"""A job whose events hold the key, a header, the log time and the null value of their record; one by columns too."""
+"""Jobs whose events hold the key, a header, the log time and the null value of their record; one reads another's."""
 
 from __future__ import annotations
 
@@ -6,7 +6,19 @@ from typing import Annotated
 
 import msgspec
 
-from holon import Batch, Context, Header, Job, Json, JsonColumns, LogTime, ProcessingFunction, RecordKey, Source
+from holon import (
+    Batch,
+    Context,
+    Header,
+    Job,
+    Json,
+    JsonColumns,
+    LogTime,
+    Output,
+    ProcessingFunction,
+    RecordKey,
+    Source,
+)
 from holon import Tombstone as Gone
 from tests.integration.jobs_mixed import INPUT, OUTPUT
 
@@ -34,3 +46,30 @@ job = Job("orders", Source(INPUT, Json(Order), timestamp=lambda order: order.at_
 by_columns = Job(
     "order-columns", Source(INPUT, JsonColumns(Order), timestamp="at_ms"), process_batch=list_batch, output=OUTPUT
 )
+
+
+class Priced(msgspec.Struct):
+    """A result of ``forward``, whose key says the user."""
+
+    user: Annotated[str, RecordKey]
+    price: int
+
+
+class Forwarding(ProcessingFunction[Order]):
+    def process(self, event: Order, ctx: Context) -> None:
+        ctx.emit({"price": event.price, "user": "forged"}, key=event.user.encode())
+
+
+def list_prices(batch: Batch[Priced], ctx: Context) -> None:
+    for row, (user, price) in enumerate(zip(list(batch["user"]), batch["price"].tolist(), strict=True)):
+        ctx.emit([user, price], row=row)
+
+
+MIDDLE = "priced"
+forward = Job(
+    "forward",
+    Source(INPUT, Json(Order), timestamp=lambda order: order.at_ms),
+    Forwarding,
+    output=Output(MIDDLE, route_by_key=True),
+)
+after = Job("after", Source(MIDDLE, JsonColumns(Priced)), process_batch=list_prices, output=OUTPUT)

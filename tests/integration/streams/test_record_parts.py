@@ -71,3 +71,18 @@ def test_a_job_gets_them_and_a_letter_is_put_back_with_them(stage: Stage, job: s
         assert command.json()["deterministic"]
     with Command("profile", job, "--seconds", "0", "--json", stage=stage) as command:
         assert command.json()["outputs"] == ROWS + 4, "dead letters are outputs too"
+
+
+def test_keys_of_a_job_s_outputs_are_read_by_the_next_one_once(stage: Stage) -> None:
+    forward, after = (f"tests.integration.jobs_keyed:{name}" for name in ("forward", "after"))
+    for partition in range(2):
+        stage.log.append_records(INPUT, partition, [order(number) for number in range(partition, ROWS, 2)])
+    for again in ((), ("--reset",)):  # what the first has written before is no result any more
+        with run_command(stage, "--bounded", *again, job=forward) as command:
+            assert command.json()["outputs"] == ROWS
+    with run_command(stage, "--nodes", "2", "--bounded", job=after) as command:
+        result = command.json()
+    assert (result["accepted"], result["dead"], result["conserved"]) == (ROWS, 0, True)
+    found = [output.value for output in OutputReader(stage.log, OUTPUT, decode=json.loads).read_available()]
+    wanted = [[f"u{number % 7}", number if number % 5 else 0] for number in range(ROWS)]
+    assert sorted(found) == sorted(wanted)

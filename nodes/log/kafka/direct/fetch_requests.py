@@ -31,7 +31,7 @@ from nodes.log.kafka.direct.connection import (
     Wire,
     text,
 )
-from nodes.log.kafka.direct.fetched.aborted_transactions import runs
+from nodes.log.kafka.direct.fetched.aborted_transactions import Checksum, runs
 from nodes.log.kafka.direct.fetched.inflate import INFLATED_BYTES, inflated
 
 VERSION = 11
@@ -71,7 +71,8 @@ _MOVED = frozenset([5, 6, 9, 56, 74, 75])
 class FetchPosition:
     """Where reading a partition stands. ``epoch`` of its leader; ``read_epoch`` of the last batch, -1: not known.
 
-    ``batch_bytes``: of the last batch that an answer cut off, 0: none yet.
+    ``batch_bytes``: of the last batch that an answer cut off, 0: none yet. ``inflation``: how much larger plain records
+    are than the compressed ones that were read.
     """
 
     where: Where
@@ -79,6 +80,11 @@ class FetchPosition:
     epoch: int
     read_epoch: int = -1
     batch_bytes: int = 0
+    inflation: float = 1.0
+
+    def inflates(self, packed: int, plain: int) -> None:
+        """So many bytes were so many plain ones."""
+        self.inflation = max(1.0, plain / packed)
 
     def cut_off(self, rest: memoryview) -> None:
         """An answer ended with this part of a batch."""
@@ -93,6 +99,7 @@ class FetchPosition:
         last one's size as there is room for, at least one.
         """
         share = min(PARTITION_BYTES, max(ANSWER_BYTES // places, _LEAST_BYTES))
+        share = max(int(share / self.inflation), min(share, SMALL_BYTES))
         if not self.batch_bytes:
             return share
         each = self.batch_bytes + self.batch_bytes // _SLACK
@@ -184,9 +191,12 @@ class Fetcher:
         return None
 
     def _room(self, size: int) -> memoryview:
-        lent = SMALL_BYTES <= size <= _BUFFER_BYTES - PAD_BYTES
-        self._buffer = self._memory.lend() if lent else np.empty(size + PAD_BYTES, np.uint8)
+        self._buffer = self._lend(size)
         return self._buffer.data
+
+    def _lend(self, size: int) -> Buffer:
+        lent = SMALL_BYTES <= size <= _BUFFER_BYTES - PAD_BYTES
+        return self._memory.lend() if lent else np.empty(size + PAD_BYTES, np.uint8)
 
     # --- answers -----------------------------------------------------------------------------------------------------
 
@@ -222,7 +232,7 @@ class Fetcher:
         elif not len(aborted):
             yield from self._batches(place, at, end)
         else:
-            for run in runs(self._buffer.data, at, end, aborted, self._checksum):
+            for run in runs(self._buffer.data, at, end, aborted, self._checksum()):
                 if not run.aborted:
                     yield from self._batches(place, run.at, run.end)
                 elif run.next_offset > place.offset:
@@ -231,20 +241,26 @@ class Fetcher:
                 if self.places.get(place.where) is not place:
                     return
 
-    def _checksum(self, at: int, end: int) -> int:
-        return self._loops.crc32c(self._buffer.ctypes.data + at, end - at, self._tables.ctypes.data) & 0xFFFFFFFF
+    def _checksum(self) -> Checksum:
+        """Of bytes of the answer. An array's address is dear, and small batches are many."""
+        crc32c, begin, tables_at = self._loops.crc32c, self._buffer.ctypes.data, self._tables.ctypes.data
+        return lambda at, end: crc32c(begin + at, end - at, tables_at) & 0xFFFFFFFF
 
     def _batches(self, place: FetchPosition, at: int, end: int) -> Iterator[Found]:
+        if at < end:
+            place.inflation = 1.0
         while at < end:
             yield from self._run(place, self._buffer, at, end, self._tables.ctypes.data)
             status = int(self._row[table.STATUS])
             if status == table.COMPRESSED:
-                at = int(self._row[table.AT])
-                behind = at + _BATCH.size + _BATCH.unpack_from(self._buffer.data, at)[1]
-                plain = inflated(self._buffer.data[at:behind])
-                if plain is not None:
-                    yield from self._run(place, plain, 0, len(plain) - PAD_BYTES, 0)
-                    status, at = int(self._row[table.STATUS]), behind
+                packed_at = int(self._row[table.AT])
+                at, plain = inflated(self._buffer.data, packed_at, end, self._checksum())
+                if len(plain):
+                    place.inflates(at - packed_at, len(plain))
+                    buffer = self._lend(len(plain))
+                    buffer[: len(plain)] = plain
+                    yield from self._run(place, buffer, 0, len(plain), 0)
+                    status = int(self._row[table.STATUS])
                     if status == table.DONE:
                         continue
             if status != table.DONE:

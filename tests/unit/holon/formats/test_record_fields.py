@@ -24,11 +24,13 @@ from holon import (
     JsonColumns,
     LogTime,
     ProcessingFunction,
+    Raw,
     RecordKey,
     Source,
     Tombstone,
     Tumbling,
 )
+from holon.arrow import ArrowColumns
 from holon.columnar.loops import install
 from holon.columnar.record_parts import RecordParts, joined_parts
 from holon.formats.formats import Decoded
@@ -238,6 +240,38 @@ def test_an_event_that_asks_for_other_parts_is_another_job() -> None:
     prints = [job(event(*marked)).fingerprint() for marked in kinds]
     assert len(set(prints)) == len(kinds)
     assert prints == [job(event(*marked)).fingerprint() for marked in kinds]
+
+
+class Plain(msgspec.Struct):
+    page: str = ""
+
+
+@pytest.mark.parametrize(
+    ("form", "dead"),
+    [
+        (Json(Plain), "truncated"),
+        (JsonColumns(Plain), "truncated"),
+        (ArrowColumns({"page": str}), "not an Arrow stream"),
+        (Raw(), None),
+    ],
+    ids=["json", "columns", "arrow", "raw"],
+)
+def test_a_tombstone_that_nobody_asks_for_is_an_empty_value(form: Any, dead: str | None) -> None:
+    """So it is dead where an empty value is none, and nobody mistakes it for another record."""
+    if isinstance(form, JsonColumns | ArrowColumns):
+        job = Job[Any]("j", Source("in", form), process_batch=count_rows, output="out")
+    else:
+        job = Job[Any]("j", Source("in", form), lambda event, ctx: ctx.emit(len(event)), output="out")
+    test = JobTestDriver(job)
+    test.feed_tombstone(0, key="k", headers={"trace": "t"})
+    test.finish()
+    assert test.outputs() == ([] if dead else [0])
+    assert [dead in letter["reason"] for letter in test.dead()] == ([True] if dead else [])
+
+
+def count_rows(batch: Batch[Any], ctx: Context) -> None:
+    for row in range(len(batch)):
+        ctx.emit(row, row=row)
 
 
 class Inside(msgspec.Struct):

@@ -6,63 +6,66 @@ import struct
 import threading
 
 import numpy as np
-from numpy.typing import NDArray
 
-from holon.columnar.payloads import PAD_BYTES
+from nodes.log.kafka.direct.fetched.aborted_transactions import Checksum
 from nodes.log.kafka.direct.read_batches_table import HEAD_BYTES
 
-_CODEC = 7
+_CODEC, _MAGIC = 7, 2
 _LENGTH, _FLAGS = struct.Struct(">i"), struct.Struct(">h")
+_HEAD = struct.Struct(">iiBIh")
+"""Bytes that follow, the leader's epoch, magic, checksum, flags."""
 _LENGTH_AT, _FLAGS_AT = 8, 21
 _BEFORE_LENGTH = 12
 _XERIAL = b"\x82SNAPPY\x00"
 _XERIAL_HEAD_BYTES = 16
 INFLATED_BYTES = 64 << 20
 """A batch with more plain records than this is left to confluent-kafka, before it takes memory here."""
+TOGETHER_BYTES = 8 << 20
+"""So many plain bytes are made at once, of batches that follow each other: a walk and an array for each cost more."""
 _room = threading.local()
 
 
-def inflated(batch: memoryview) -> NDArray[np.uint8] | None:
-    """The same batch with plain records, padded; its checksum is not made anew. None where that cannot be done.
+def inflated(data: memoryview, at: int, end: int, checksum: Checksum) -> tuple[int, memoryview]:
+    """Whole compressed batches from a place on, one after the other with plain records, and the place behind them.
 
-    None also where the records take more than ``INFLATED_BYTES``.
+    Their checksums are not made anew. The bytes lie in this thread's room, until the next call. The batches end before
+    one that cannot be inflated, is not compressed, is damaged, or has more than ``INFLATED_BYTES`` of records.
 
-    ``batch``: whole, of magic 2, with a checksum that was right.
+    The first batch is whole, of magic 2, with a checksum that was right.
     """
+    room, filled, first = _scratch(), 0, at
     try:
         import cramjam
     except ImportError:
-        return None
-    flags = _FLAGS.unpack_from(batch, _FLAGS_AT)[0]
-    packed = batch[HEAD_BYTES:]
-    into = _scratch()
-    try:
-        match flags & _CODEC:
-            case 1:
-                size = cramjam.gzip.decompress_into(packed, into)
-            case 2:
-                size = _snappy(packed, into)
-            case 3:
-                size = cramjam.lz4.decompress_into(packed, into)
-            case 4:
-                size = cramjam.zstd.decompress_into(packed, into)
-            case _:
-                return None
-    except (cramjam.DecompressionError, struct.error):
-        return None
-    found = np.empty(HEAD_BYTES + size + PAD_BYTES, np.uint8)
-    found[:HEAD_BYTES] = batch[:HEAD_BYTES]
-    found[HEAD_BYTES : HEAD_BYTES + size] = np.frombuffer(into, np.uint8, size)
-    head = found.data
-    _LENGTH.pack_into(head, _LENGTH_AT, HEAD_BYTES - _BEFORE_LENGTH + size)
-    _FLAGS.pack_into(head, _FLAGS_AT, flags & ~_CODEC)
-    return found
+        return at, room[:0]
+    codecs = {
+        1: cramjam.gzip.decompress_into,
+        2: _snappy,
+        3: cramjam.lz4.decompress_into,
+        4: cramjam.zstd.decompress_into,
+    }
+    while end - at >= HEAD_BYTES and filled < TOGETHER_BYTES:
+        length, _, magic, crc, flags = _HEAD.unpack_from(data, at + _LENGTH_AT)
+        behind, codec = at + _BEFORE_LENGTH + length, codecs.get(flags & _CODEC)
+        if magic != _MAGIC or codec is None or not at + HEAD_BYTES <= behind <= end:
+            break
+        if at > first and checksum(at + _FLAGS_AT, behind) != crc:
+            break
+        try:
+            size = codec(data[at + HEAD_BYTES : behind], room[filled + HEAD_BYTES :])
+        except (cramjam.DecompressionError, struct.error):
+            break  # also where it does not fit
+        room[filled : filled + HEAD_BYTES] = data[at : at + HEAD_BYTES]
+        _LENGTH.pack_into(room, filled + _LENGTH_AT, HEAD_BYTES - _BEFORE_LENGTH + size)
+        _FLAGS.pack_into(room, filled + _FLAGS_AT, flags & ~_CODEC)
+        at, filled = behind, filled + HEAD_BYTES + size
+    return at, room[:filled]
 
 
 def _scratch() -> memoryview:
     """This thread's room for plain records: the system gives only the pages that are written to."""
     if not hasattr(_room, "records"):
-        _room.records = np.empty(INFLATED_BYTES, np.uint8).data
+        _room.records = np.empty(HEAD_BYTES + INFLATED_BYTES, np.uint8).data
     return _room.records
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from nodes.compiled.loading import Compiled
 from nodes.log.kafka.direct.connection import Wire
-from nodes.log.kafka.direct.fetch_requests import Fetcher, FetchPosition, Refused
-from nodes.log.kafka.direct.fetched.inflate import INFLATED_BYTES, inflated
+from nodes.log.kafka.direct.fetch_requests import SMALL_BYTES, Fetcher, FetchPosition, Refused
+from nodes.log.kafka.direct.fetched.inflate import INFLATED_BYTES, TOGETHER_BYTES, inflated
 from nodes.log.kafka.direct.read_batches_table import HEAD_BYTES
 from tests.unit.kafka_batches import Row, batch, crc32c
 from tests.unit.nodes.log.kafka.direct.test_fetch_requests import TOPIC, Broker
@@ -80,7 +80,62 @@ def test_what_no_codec_has_packed_ends_reading_before_it(loops: Compiled, codec:
 @pytest.mark.parametrize("codec", CODECS)
 def test_a_batch_that_inflates_too_far_is_left_to_the_other_reader(codec: str) -> None:
     number, pack = CODECS[codec]
-    head = bytearray(HEAD_BYTES)
-    struct.pack_into(">h", head, 21, number)
-    assert inflated(memoryview(bytes(head) + pack(bytes(1 << 20)))) is not None
-    assert inflated(memoryview(bytes(head) + pack(bytes(INFLATED_BYTES + 2)))) is None
+    for size, expected in ((1 << 20, HEAD_BYTES + (1 << 20)), (INFLATED_BYTES + 2, 0)):
+        packed = pack(bytes(size))
+        head = bytearray(HEAD_BYTES)
+        struct.pack_into(">i4xB4xh", head, 8, HEAD_BYTES - 12 + len(packed), 2, number)
+        data = memoryview(bytes(head) + packed)
+        behind, plain = inflated(data, 0, len(data), lambda at, end: 0)
+        assert (behind, len(plain)) == (len(data) if expected else 0, expected)
+
+
+def packed_batches(count: int, size: int = 900) -> list[bytes]:
+    """Of ten records each, by the codecs in turn."""
+    names = sorted(CODECS)
+    made = []
+    for number in range(count):
+        rows = [Row(10 * number + k, 5, b"%d " % number * size) for k in range(10)]
+        made.append(compressed(batch(rows, base=10 * number, last=10 * number + 9), names[number % len(names)]))
+    return made
+
+
+def runs_of(loops: Compiled, log: bytes) -> tuple[list[Any], list[Refused]]:
+    fetcher = Fetcher(cast("Wire", Broker([log])), loops, {}, None, 20)
+    fetcher.add(FetchPosition((TOPIC, 0), 0, epoch=0))
+    assert fetcher.take() == []
+    found = cast("list[Any]", fetcher.take())
+    return [one[2] for one in found if isinstance(one, tuple) and not isinstance(one, Refused)], [
+        one for one in found if isinstance(one, Refused)
+    ]
+
+
+def test_batches_that_follow_each_other_are_one_run(loops: Compiled) -> None:
+    batches = packed_batches(30)
+    (run,), refused = runs_of(loops, b"".join(batches))
+    assert run.offsets.tolist() == list(range(300)) and not refused
+    assert [value.split(b" ")[0] for value in run.values] == [b"%d" % (row // 10) for row in range(300)]
+
+
+def test_batches_beyond_the_bytes_of_a_run_are_the_next_run(loops: Compiled) -> None:
+    batches = packed_batches(5, TOGETHER_BYTES // 40)
+    found, refused = runs_of(loops, b"".join(batches))
+    assert len(found) > 1 and not refused
+    assert [offset for run in found for offset in run.offsets.tolist()] == list(range(50))
+
+
+def test_a_damaged_batch_among_compressed_ones_ends_reading_before_it(loops: Compiled) -> None:
+    batches = packed_batches(4)
+    damaged = bytearray(batches[2])
+    damaged[-1] ^= 1
+    (run,), (refused,) = runs_of(loops, b"".join([*batches[:2], damaged, batches[3]]))
+    assert run.offsets.tolist() == list(range(20))
+    assert refused.place.offset == 20 and "checksum" in refused.why
+
+
+def test_of_a_compressed_topic_less_is_requested() -> None:
+    place = FetchPosition((TOPIC, 0), 0, epoch=0)
+    before = place.fetch_bytes(1)
+    place.inflates(1000, 4000)
+    assert place.fetch_bytes(1) == before // 4
+    place.inflates(1000, 100_000_000)
+    assert place.fetch_bytes(1) == SMALL_BYTES
