@@ -106,6 +106,8 @@ INNER: dict[str, tuple[Lattice[Any, Any], Any]] = {
     "record of maxby": (RecordOf(n=GCounter(), best=MaxBy()), st.tuples(COUNTS, st.tuples(SMALL, SMALL))),
     "set": (GSet(), PAYLOADS),
     "set of ints": (GSet(), st.one_of(SMALL, BIG)),
+    "set of small ints": (GSet(), st.sampled_from([0, 1, 7, 2**32 - 1])),
+    "set of ints around 32 bits": (GSet(), st.sampled_from([0, 1, 5, 2**32 - 1, 2**32, -1])),
     "set of texts": (GSet(), TEXTS),
     "set of all": (GSet(), st.one_of(TIED, ADDED)),
     "count of distinct pairs": (CountDistinct(), st.tuples(SMALL, TEXTS)),

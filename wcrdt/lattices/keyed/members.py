@@ -2,6 +2,7 @@
 
 A member is a place in an index that a map and what was made of it (copies, deltas) share, and which only grows. So a
 member that many keys have is held once, and a set of any size is found and added to without a look at the others.
+Ints of 32 bits are their own places, as long as all members are such.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from wcrdt.codec import require
-from wcrdt.distinct import distinct
+from wcrdt.distinct import distinct, numbered
 from wcrdt.elements import ordered
 from wcrdt.lattice import type_of_wire
-from wcrdt.lattices.columns import Groups, Indices, Ints
+from wcrdt.lattices.columns import Groups, Indices, Ints, int_column
 from wcrdt.lattices.keyed.int_index import IntIndex
 from wcrdt.lattices.keyed.keys import KeyIndex, Keys, Unfit, check_all_texts, keys_from_wire, numbered_keys
 from wcrdt.lattices.keyed.leaves import AnyLattice, Leaf, Mask
@@ -27,18 +28,48 @@ _PLACE_BITS = 32
 _PLACES = (1 << _PLACE_BITS) - 1
 
 
+class Itself:
+    """The index of ints from 0 on that have 32 bits: each is at the place that it is."""
+
+    form = "i"
+    size_bytes = 0
+
+    @staticmethod
+    def take(places: Ints) -> Keys:
+        """The members at these places."""
+        return Keys("i", [places])
+
+    @staticmethod
+    def find(members: Keys) -> tuple[Ints, Ints]:
+        """As ``KeyIndex.find``: -1 for what has no place."""
+        numbers = members.parts[0]
+        assert isinstance(numbers, np.ndarray), members.form
+        return np.where((numbers >= 0) & (numbers <= _PLACES), numbers, -1), _NONE
+
+    @staticmethod
+    def has(members: Keys) -> bool:
+        """Whether all of them have places; there is one at least."""
+        if members.form != "i":
+            return False
+        numbers: Any = members.parts[0]
+        return int(numbers.min()) >= 0 and int(numbers.max()) <= _PLACES
+
+
+ITSELF = Itself()
+
+
 class Folded(NamedTuple):
-    """Rows of elements: the group of each, and its place among the distinct ones."""
+    """Rows of elements: the group of each, and its place among the distinct ones; None where those are the rows."""
 
     groups: Ints
-    places: Ints
+    places: Ints | None
     members: Keys
 
 
 class Prepared(NamedTuple):
     """Pairs that are new, the index of their members, and what has to be added to it before."""
 
-    known: KeyIndex | None
+    known: KeyIndex | Itself | None
     members: Keys | None
     numbers: Ints
     pairs: Ints
@@ -64,13 +95,13 @@ class SetLeaf(Leaf):
 
     def __init__(self, inner: AnyLattice) -> None:
         super().__init__(inner)
-        self._index: KeyIndex | None = None
+        self._index: KeyIndex | Itself | None = None
         self._pairs = IntIndex()  # of row << 32 | place
 
     def empty(self) -> Self:
         return type(self)(self.inner)
 
-    def _of(self, index: KeyIndex | None, pairs: IntIndex) -> Self:
+    def _of(self, index: KeyIndex | Itself | None, pairs: IntIndex) -> Self:
         fresh = self.empty()
         fresh._index, fresh._pairs = index, pairs
         return fresh
@@ -78,15 +109,23 @@ class SetLeaf(Leaf):
     # --- growing --------------------------------------------------------------------------------------------------
 
     def fold(self, column: Any, groups: Groups) -> Folded:
+        numbers = int_column(column)
+        if numbers is not None and ITSELF.has(Keys("i", [numbers])):
+            return Folded(groups.ordinals(), None, Keys("i", [numbers]))
         found = numbered_keys(column)
         if found is None:
             raise Unfit
         return Folded(groups.ordinals(), found[1], found[0])
 
     def prepare(self, rows: Indices, folded: Folded, actor: int, height: int) -> tuple[Prepared, Mask]:
-        places, members, numbers = self._places(folded.members)
-        pairs = rows[folded.groups] << _PLACE_BITS | places[folded.places]
-        prepared = self._new(pairs, self._index, members, numbers)
+        at, given = folded.places, folded.members
+        if at is None and isinstance(self._index, KeyIndex):
+            found = numbered_keys(given.parts[0])
+            assert found is not None, "ints are keys"
+            given, at = found
+        places, index, members, numbers = self._places(given)
+        pairs = rows[folded.groups] << _PLACE_BITS | (places if at is None else places[at])
+        prepared = self._new(pairs, index, members, numbers)
         gains = np.zeros(height, np.bool_)
         gains[prepared.pairs >> _PLACE_BITS] = True
         return prepared, gains[rows]
@@ -95,43 +134,59 @@ class SetLeaf(Leaf):
         theirs = other._pairs.keys
         if other._index is None:
             return Prepared(self._index, None, _NONE, _NONE), False
-        places, members, numbers = theirs & _PLACES, None, _NONE
-        index = other._index if self._index is None else self._index
-        if index is not other._index:
-            used, at = _used(places, other._index.count)
-            found, members, numbers = self._places(other._index.take(used))
+        places, index, members, numbers = theirs & _PLACES, other._index, None, _NONE
+        if self._index is not None and self._index is not other._index:
+            used, at = _used(places, other._index)
+            found, index, members, numbers = self._places(other._index.take(used))
             places = found[at]
         prepared = self._new(rows[theirs >> _PLACE_BITS] << _PLACE_BITS | places, index, members, numbers)
         return prepared, len(prepared.pairs) > 0
 
-    def _places(self, members: Keys) -> tuple[Ints, Keys | None, Ints]:
-        """A place for each, those that are new, and the numbers by which the index adds these. Raises ``Unfit``."""
+    def _places(self, members: Keys) -> tuple[Ints, KeyIndex | Itself | None, Keys | None, Ints]:
+        """A place for each, the index, members that are new there, and the numbers by which it adds these.
+
+        Members may come twice where they are their own places. Raises ``Unfit``.
+        """
+        if self._index is None or self._index is ITSELF:
+            if ITSELF.has(members):
+                return ITSELF.find(members)[0], ITSELF, None, _NONE
+            self._number()
         if self._index is None:
             check_all_texts(members)
-            return np.arange(members.rows), members, _NONE
+            return np.arange(members.rows), None, members, _NONE
+        assert isinstance(self._index, KeyIndex), "members have been numbered"
         if self._index.form != members.form:
             raise Unfit
         places, numbers = self._index.find(members)
         new = np.flatnonzero(places < 0)
         places[new] = np.arange(self._index.count, self._index.count + len(new))
         if not len(new):
-            return places, None, _NONE
+            return places, self._index, None, _NONE
         given = members.take(new)
         check_all_texts(given)
-        return places, given, numbers[new]
+        return places, self._index, given, numbers[new]
 
-    def _new(self, pairs: Ints, index: KeyIndex | None, members: Keys | None, numbers: Ints) -> Prepared:
+    def _number(self) -> None:
+        """Go on with an index of all members, where they were their own places."""
+        pairs, self._index = self._pairs.keys, None
+        if len(pairs):
+            members, places = numbered(pairs & _PLACES)
+            self._index = KeyIndex.of(Keys("i", [members]))
+            self._pairs = IntIndex(pairs >> _PLACE_BITS << _PLACE_BITS | places)
+
+    def _new(self, pairs: Ints, index: KeyIndex | Itself | None, members: Keys | None, numbers: Ints) -> Prepared:
         if self._pairs.count:
             pairs = pairs[self._pairs.find(pairs) < 0]
         return Prepared(index, members, numbers, distinct(pairs) if len(pairs) else _NONE)
 
     def commit(self, prepared: Prepared) -> None:
-        if self._index is None and prepared.members is not None:
-            self._index = KeyIndex.of(prepared.members)
-        else:
-            self._index = prepared.known
-            if self._index is not None and prepared.members is not None:
-                self._index.add(prepared.members, prepared.numbers)
+        index = prepared.known
+        if prepared.members is not None:
+            if isinstance(index, KeyIndex):
+                index.add(prepared.members, prepared.numbers)
+            else:
+                index = KeyIndex.of(prepared.members)
+        self._index = index
         self._pairs.add(prepared.pairs)
 
     def leq(self, rows: Indices, other: Self) -> bool:
@@ -142,7 +197,7 @@ class SetLeaf(Leaf):
         if other._index is None:
             return False
         if self._index is not other._index:
-            used, at = _used(places, self._index.count)
+            used, at = _used(places, self._index)
             members = self._index.take(used)
             if members.form != other._index.form:
                 return False
@@ -178,7 +233,7 @@ class SetLeaf(Leaf):
         owners, hits = _owners(pairs, rows)
         if self._index is None or not len(owners):
             return None
-        used, at = _used(pairs[hits] & _PLACES, self._index.count)
+        used, at = _used(pairs[hits] & _PLACES, self._index)
         members = self._index.take(used)
         order = members.order()
         if order is not None:
@@ -231,7 +286,13 @@ class SetLeaf(Leaf):
         require(bool((np.bincount(ranks, minlength=members.rows) > 0).all()), "a member of no set")
         pairs = owners << _PLACE_BITS | ranks
         require(bool((pairs[1:] > pairs[:-1]).all()), "members of a set must ascend, each once")
-        return self._of(KeyIndex.of(members), IntIndex(pairs))
+        return self._numbered(owners, ranks, members)
+
+    def _numbered(self, owners: Ints, places: Ints, members: Keys) -> Self:
+        """Pairs of these owners and of the members at these places."""
+        if ITSELF.has(members):
+            return self._of(ITSELF, IntIndex(owners << _PLACE_BITS | members.take(places).parts[0]))  # type: ignore[operator]
+        return self._of(KeyIndex.of(members), IntIndex(owners << _PLACE_BITS | places))
 
     # --- objects --------------------------------------------------------------------------------------------------
 
@@ -251,7 +312,7 @@ class SetLeaf(Leaf):
         if found is None:
             raise Unfit
         owners = np.repeat(np.arange(len(lattices)), [len(each._members) for each in lattices])
-        return self._of(KeyIndex.of(found[0]), IntIndex(owners << _PLACE_BITS | found[1]))
+        return self._numbered(owners, found[1], found[0])
 
     @property
     def size_bytes(self) -> int:
@@ -284,9 +345,11 @@ def _owners(pairs: Ints, rows: Indices) -> tuple[Ints, Any]:
     return owners[hits], hits
 
 
-def _used(places: Ints, count: int) -> tuple[Indices, Ints]:
+def _used(places: Ints, index: KeyIndex | Itself) -> tuple[Indices, Ints]:
     """The places that come at all, ascending, and where among these each one is."""
-    present = np.zeros(count, np.bool_)
+    if not isinstance(index, KeyIndex):
+        return numbered(places)
+    present = np.zeros(index.count, np.bool_)
     present[places] = True
     return np.flatnonzero(present), (np.cumsum(present) - 1)[places]
 
