@@ -187,7 +187,7 @@ class Fleet(Stage):
             if number < busy_until and draw.random() < 0.3:
                 self.ask(draw.randrange(1, 10))
             self.turn()
-            self.receive()
+            self.hear()
         self.heal()
 
     def heal(self) -> None:
@@ -197,7 +197,7 @@ class Fleet(Stage):
         self.doomed.clear()
         for _ in range(PATIENCE_TURNS):
             self.turn()
-            self.receive()
+            self.hear()
             if not self.sent and not self.births:
                 return
         raise AssertionError(f"{len(self.sent)} requests have no reply: {sorted(self.sent)[:5]}")
