@@ -7,8 +7,27 @@ from deploy.mutants.model import Mutant
 REACH = "tests/unit/holon/fingerprint/test_reach.py::"
 FITTING = "tests/unit/holon/fingerprint/test_fitting.py::"
 RULE = "tests/unit/nodes/machine/ownership/test_code_rule.py::"
+DRIFT = "tests/unit/nodes/machine/test_partition_drift.py::"
+DIALOGUES = "tests/unit/nodes/machine/test_ownership_dialogues.py::"
 
 CODE = (
+    Mutant(
+        "a node of a bounded run reads on before it knows of the end",
+        "nodes/machine/workload.py",
+        "            if end is None and self.config.until:\n",
+        "            if False:\n",
+        tests=(
+            DRIFT
+            + "test_a_node_reads_no_further_than_the_end_that_its_fleet_will_declare_until_it_knows_the_declared_one",
+        ),
+    ),
+    Mutant(
+        "a node joins with code that the job has left behind",
+        "nodes/machine/node.py",
+        "self._leave_to_other_code()  # which was",
+        "pass  # which was",
+        tests=(DIALOGUES + "test_code_that_is_accepted_while_a_node_is_no_member_is_not_missed",),
+    ),
     Mutant(
         "what a function names in its module is no part of its code",
         "holon/fingerprint/reach.py",

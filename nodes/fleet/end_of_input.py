@@ -18,7 +18,8 @@ class Bounds:
         self._log = log
         self._run = run
         topic, partitions = run.job.source.topic, range(run.partitions)
-        self._now = [log.end_offset(topic, partition) for partition in partitions]
+        self.ends = [log.end_offset(topic, partition) for partition in partitions]
+        """By partition, where the input ended when this was made."""
         declared = [monitor.ownership.end_offset(partition) for partition in partitions]
         self.declared = None not in declared
         self.unread: dict[int, int] = {}
@@ -31,11 +32,11 @@ class Bounds:
     def declare(self) -> None:
         """The input ends where it did when this was made. Of each partition the first word counts."""
         if not self.declared:
-            declare_end(self._log, self._run, self._now, reached=True)
+            declare_end(self._log, self._run, self.ends, reached=True)
             self.declared = True
 
     def _records(self, topic: str, partition: int, start: int) -> int:
-        offset, end = max(start, self._log.start_offset(topic, partition)), self._now[partition]
+        offset, end = max(start, self._log.start_offset(topic, partition)), self.ends[partition]
         if end - offset > COUNTED:
             return end - offset
         records = 0

@@ -63,6 +63,7 @@ class Fleet:
     Nodes are process groups of their own: a Ctrl-C at the terminal reaches the parent alone, which stops them; where
     the parent just vanishes, they leave by themselves.
     ``awaited``: nodes that will be started later, so that a fleet without a living node has not failed yet.
+    ``until``: by partition, the end of the input that the fleet is about to declare; () if it declares none.
     """
 
     job: str
@@ -74,6 +75,7 @@ class Fleet:
     members: list[FleetProcess] = field(default_factory=list)
     peak_bytes: int = 0
     awaited: int = 0
+    until: Sequence[int] = ()
     lines: SimpleQueue[tuple[int, str]] | None = None
 
     def start(self) -> None:
@@ -86,6 +88,7 @@ class Fleet:
         command = module_command("nodes.cli", "node", self.job, "--number", str(number))
         command += ["--expect", str(expected), "--parent", str(os.getpid())]
         command += ["--accept-code"] if self.accept_code else []
+        command += ["--until", ",".join(map(str, self.until))] if self.until else []
         environment = child_environment(self.settings.environment(), self.environment)
         if number in self.crashpoints:
             environment["CRASHPOINT"] = self.crashpoints.pop(number)

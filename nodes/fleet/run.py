@@ -84,6 +84,7 @@ class FleetRun:
         self.screen = screen
         self.lines: SimpleQueue[tuple[int, str]] = SimpleQueue()
         self.fleet = Fleet(options.reference, settings, options.nodes, options.accept_code, lines=self.lines)
+        self.fleet.until = () if bounds is None or bounds.declared else bounds.ends
         accused = lambda: monitor.ownership.accused()  # noqa: E731  # the fold changes with each look
         self.supervisor = Supervisor(
             self.fleet, screen.print_line, self._has_begun, check_at_next_opening(settings), accused

@@ -28,6 +28,9 @@ class NodeConfig:
     would give more at ``broadcast_interval_ms``, they leave less often.
 
     Fleets of more than ``group_heartbeats_above`` members pass heartbeats on in groups (``membership/heartbeats.py``).
+
+    ``until``: by partition, the end that this node's fleet is about to declare; () if it declares none. The node reads
+    no further before it knows which end was declared.
     """
 
     node: str
@@ -47,6 +50,7 @@ class NodeConfig:
     group_heartbeats_above: int = 32
     max_uncheckpointed_bytes: int = 0
     broadcast_max_per_s: int = 0
+    until: tuple[int, ...] = ()
 
 
 class ContinuedIncarnation(msgspec.Struct, frozen=True):

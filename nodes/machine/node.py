@@ -268,6 +268,8 @@ class Node:
                     self._leave(Ending.FAILED, failure.error)
             case f.CheckpointRecorded():
                 self.work.learn(fact)
+            case f.CodeAccepted() if self.member.greeted:
+                self._leave_to_other_code()
             case f.MergedRecorded(merged):
                 self.merging.recorded(self._now_ms)
                 self._control_checkpoint_due |= self.member.joined and merged.node == self.config.node
@@ -279,8 +281,6 @@ class Node:
         match fact:
             case f.FleetStopRequested(nodes):
                 self.work.stopping |= self.config.node in nodes
-            case f.CodeAccepted() if not is_recorded(self.run.job.program.version, self.ownership.codes):
-                self._leave(Ending.FAILED, f"job {self.run.job.name!r} has gone on with other code; this node leaves")
             case f.PartitionClaimed(partition, node, _, previous) if node == self.config.node:
                 self.handover.claimed(fact, self._now_ms)
                 if previous is not None:
@@ -314,8 +314,14 @@ class Node:
             return
         for failed in self.ownership.failures(self.code_hash):  # in the history, so that no fact tells of it
             self._leave(Ending.FAILED, failed.error)
+        self._leave_to_other_code()  # which was accepted since this node was started, or while it was no member
         if not (self.work.stopping or self.merging.awaited) and self.left is None:
             self.work.control(self.member.hello(self._now_ms))
+
+    def _leave_to_other_code(self) -> None:
+        codes = self.ownership.codes
+        if codes and not is_recorded(self.run.job.program.version, codes):
+            self._leave(Ending.FAILED, f"job {self.run.job.name!r} has gone on with other code; this node leaves")
 
     def _stop_requested(self) -> None:
         """Others take what this node hands over at once, and do not wait until all of it is."""
@@ -361,11 +367,6 @@ class Node:
     def bad_messages(self) -> int:
         """How many records of the job's own topics could not be read."""
         return self.member.bad_messages + self._bad_broadcast
-
-    @property
-    def present(self) -> bool:
-        """True once the node's own Hello is read: it has joined."""
-        return self.member.joined
 
     def _function_failed(self, error: UserFunctionError) -> None:
         """Tell everybody, so that the same record does not take one node after the other."""

@@ -283,7 +283,10 @@ class Workload:
             # A partition that has saved all may go on by a batch: its next checkpoint may be the one that all wait for.
             if full and (runner.standby is not None or not runner.settled):
                 continue
-            limit = self.replicas.limit(runner, runner.input_limit(self.ownership.end_offset(runner.partition)))
+            end = self.ownership.end_offset(runner.partition)
+            if end is None and self.config.until:
+                end = self.config.until[runner.partition]
+            limit = self.replicas.limit(runner, runner.input_limit(end))
             if limit is None or task.next_offset < limit:
                 found.append(WantedInput(runner.partition, runner.key, task.next_offset, limit))
         return sorted(found, key=lambda wanted: self.runners[wanted.partition].task.watermark_ms)

@@ -114,7 +114,7 @@ def take(node: Node, meter: Meter, rates: Rates) -> MetricFigures:
     values |= _of_partitions(running, meter, now_s)
     return MetricFigures(
         now_s,
-        node.present,
+        node.member.joined,
         tuple(runner.partition for runner in runners if not runner.is_running),
         max(lags.values(), default=0.0),
         values,

@@ -79,6 +79,9 @@ class Checked(Protocol):
     def input_ended(self) -> bool: ...
 
     @property
+    def ends(self) -> Sequence[Sequence[int]]: ...
+
+    @property
     def failed(self) -> bool: ...
 
     @property
@@ -92,7 +95,7 @@ def check_results(world: Checked) -> Expected:
     check_control_checkpoints(world)
     check_repeats(world)
     check_unsent(world)
-    wanted = expect(options, input_of(world.log, options.partitions))
+    wanted = expect(options, _input(world), world.ends)
     got = Counter(canonical(json.loads(value)) for value in outputs(world, MAIN))
     late, dead = diverted(world, LATE), diverted(world, DEAD)
     if case.fails and world.failed:
@@ -129,12 +132,20 @@ def input_of(log: Log, partitions: int) -> list[list[tuple[int, bytes | None]]]:
     ]
 
 
+def _input(world: Checked) -> list[list[tuple[int, bytes | None]]]:
+    """The input as the job has to take it: up to its declared ends, behind which there may be more."""
+    records = input_of(world.log, world.options.partitions)
+    ownership = read_ownership(world.log, world.run.job)
+    assert ownership is not None
+    return [records[partition][: ownership.end_offset(partition)] for partition in range(world.options.partitions)]
+
+
 def outputs(world: Checked, output: str) -> list[bytes]:
     """All values of an output, as its users read them."""
     reader = OutputReader(world.log, Topics.of(world.run).outputs[output], verify_repeats=True)
     values, identities = [], set()
     for found in reader.read_available():
-        if found.identity is not None and found.identity.incarnation < world.run.incarnation:
+        if found.identity is not None and found.identity.incarnation < world.run.origin:
             continue  # the reader cannot know of a newer incarnation that has not written to this topic
         if found.identity in identities:
             raise InvariantBroken(f"the reader handed out {found.identity} twice")
@@ -219,7 +230,7 @@ def check_unsent(world: Checked) -> None:
                 written[topic, OutputId.from_bytes(header)] = value
     for topic, identity, value in unsent:
         on_log = written.get((topic, identity))
-        due = identity.incarnation == world.run.incarnation and not world.failed
+        due = identity.incarnation == world.run.origin and not world.failed
         if on_log != value and (on_log is not None or due):
             raise InvariantBroken(
                 f"{topic}: {identity} would have been {value!r} by a node that was cut off: {on_log!r}"
@@ -232,8 +243,8 @@ def _check_counts(world: Checked, accepted: int, late: int, dead: int, late_inse
     assert ownership is not None
     final = [ownership.checkpoint(partition) for partition in range(world.options.partitions)]
     sums = [sum((*saved.counts, 0)[i] for saved in final if saved is not None) for i in range(5)]
-    records = sum(world.log.end_offset(TOPIC, p) for p in range(world.options.partitions))
-    repeated = sum(payload is None for given in input_of(world.log, world.options.partitions) for _, payload in given)
+    given = [payload for records in _input(world) for _, payload in records]
+    records, repeated = len(given), sum(payload is None for payload in given)
     if sums != [accepted, 0, late, dead, repeated] or sum(sums) != records:
         raise InvariantBroken(f"counts {sums} for {records} records: {accepted} accepted, {late} late, {dead} dead")
     dropped = sum(saved.late_inserts for saved in final if saved is not None)
@@ -251,7 +262,7 @@ def _check_idle(
     options = world.options
     events = [
         (p, offset, json.loads(payload))
-        for p, records in enumerate(input_of(world.log, options.partitions))
+        for p, records in enumerate(_input(world))
         for offset, (_, payload) in enumerate(records)
         if payload is not None and (p, offset) not in set(late) | set(dead)
     ]

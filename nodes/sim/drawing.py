@@ -6,6 +6,8 @@ import random
 from dataclasses import replace
 
 from nodes.sim.faults.backlogs import case_of, with_backlog
+from nodes.sim.faults.code_changes import with_code_changes
+from nodes.sim.faults.continuing import with_continuing
 from nodes.sim.faults.stress import replicas as replicas_of
 from nodes.sim.faults.stress import stressed
 from nodes.sim.jobs import CASES
@@ -60,7 +62,8 @@ def draw(
         options = _with_losses(options)
     options = _with_loads(_with_merging(options if calm else _with_isolation(_with_arrivals(_with_cuts(options)))))
     options = _with_upstream(options if calm else _with_truncation(options))
-    return with_backlog(options if calm else stressed(options), calm)
+    options = with_continuing(with_backlog(options if calm else stressed(options), calm))
+    return options if calm else with_code_changes(options)
 
 
 def _stream(options: Options, name: str) -> random.Random:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,11 +44,25 @@ def canonical(value: Any) -> str:
     return json.dumps(value, sort_keys=True)
 
 
-def expect(options: Options, partitions: list[list[tuple[int, bytes | None]]]) -> Expected:
-    """``partitions`` holds (log timestamp, payload) of each partition in the order of the log; None: a duplicate."""
-    found = Expected()
-    for partition, records in enumerate(partitions):
-        _admit(options, partition, records, found)
+def expect(
+    options: Options, partitions: list[list[tuple[int, bytes | None]]], ends: Sequence[Sequence[int]] = ()
+) -> Expected:
+    """``partitions`` holds (log timestamp, payload) of each partition in the order of the log; None: a duplicate.
+
+    ``ends``: where the input of each partition ended before the job went on behind that, once for each time. All
+    windows that had records are answered there.
+    """
+    found, closed = Expected(), None
+    watermarks: list[int | None] = [None] * len(partitions)
+    begins = [0] * len(partitions)
+    for upto in (*ends, [len(records) for records in partitions]):
+        if closed is not None:
+            closed_ms = closed + CASES[options.case].late_by * options.window_ms
+            watermarks = [closed_ms if each is None else max(each, closed_ms) for each in watermarks]
+        for partition, records in enumerate(partitions):
+            part = list(enumerate(records))[begins[partition] : upto[partition]]
+            watermarks[partition] = _admit(options, partition, part, watermarks[partition], found)
+        closed, begins = _closed_through(options, found.accepted), list(upto)
     if options.case == "idle-backlog-all":  # the other state takes them all
         found.late_inserts = sum(_is_closed(options, record) for record in found.accepted)
     for value in _RESULTS[options.case](options, found.accepted):
@@ -55,13 +70,27 @@ def expect(options: Options, partitions: list[list[tuple[int, bytes | None]]]) -
     return found
 
 
+def _closed_through(options: Options, accepted: list[Record]) -> int | None:
+    """The end of the last window of any partition and state; None: there is none."""
+    if not CASES[options.case].windowed or not accepted:
+        return None
+    latest = max(_end(record.event["ts"], options.window_ms) for record in accepted)
+    return latest if options.case != "two-stages" else _end(latest - options.window_ms, 3 * options.window_ms)
+
+
 # --- which records count ----------------------------------------------------------------------------------------------
 
 
-def _admit(options: Options, partition: int, records: list[tuple[int, bytes | None]], found: Expected) -> None:
+def _admit(
+    options: Options,
+    partition: int,
+    records: list[tuple[int, tuple[int, bytes | None]]],
+    watermark: int | None,
+    found: Expected,
+) -> int | None:
+    """The watermark after these records, which have their offsets."""
     case = CASES[options.case]
-    watermark: int | None = None
-    for offset, (log_ts, payload) in enumerate(records):
+    for offset, (log_ts, payload) in records:
         if payload is None:
             continue
         event = _decode(payload)
@@ -83,6 +112,7 @@ def _admit(options: Options, partition: int, records: list[tuple[int, bytes | No
         if promised is not None:
             watermark = promised if watermark is None else max(watermark, promised)
         found.accepted.append(Record(partition, offset, event, before, watermark))
+    return watermark
 
 
 def _decode(payload: bytes) -> dict[str, Any] | None:

@@ -14,21 +14,24 @@ POISON = (b"", b"\xff\xfe", b"{", b'{"ts": "soon"}', b"[]", b'{"ts": 99999999999
 FAR_FUTURE_MS = 10_000_000
 
 
-def make_input(options: Options, rng: random.Random) -> list[Feed]:
-    """All records, in the order in which they are appended. Every record has an id of its own."""
+def make_input(options: Options, rng: random.Random, *, first: int = 0, begin_ms: int = 0) -> list[Feed]:
+    """All records, in the order in which they are appended. Every record has an id of its own, from ``first`` on.
+
+    Event times begin at about ``begin_ms``.
+    """
     feeds: list[Feed] = []
     fed = options.partitions - options.empty_partitions
     for partition in range(fed):
         count = rng.randint(options.records // 2, options.records)
-        start = rng.randint(0, 2 * options.window_ms)
+        start = begin_ms + rng.randint(0, 2 * options.window_ms)
         now = start
         for index in range(count):
             now += rng.randint(0, options.spread_ms)
             at = 0 if rng.random() < options.preloaded else options.feed_ms * index // max(count, 1)
-            feeds.append(Feed(at, partition, _payload(options, rng, index * fed + partition, now)))
+            feeds.append(Feed(at, partition, _payload(options, rng, first + index * fed + partition, now)))
     # Stable: the order within a partition is that of the times, then of the making.
     feeds.sort(key=_time_of)
-    return sorted(from_upstream(feeds, options), key=_time_of) if options.upstream else feeds
+    return sorted(from_upstream(feeds, options, first), key=_time_of) if options.upstream else feeds
 
 
 def _time_of(feed: Feed) -> int:

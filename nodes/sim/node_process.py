@@ -71,6 +71,7 @@ class NodeProcess:
             replicas=options.replicas,
             standby_after_ms=options.standby_after_ms,
             group_heartbeats_above=options.group_heartbeats_above,
+            until=tuple(world.input_until),
         )
         self.log = NodeLog(world.log, self, world.trimmed)
         history = History(self.log, world.run.job)
@@ -309,7 +310,7 @@ class NodeProcess:
     def _after_store(self, verb: str, name: str) -> None:
         if verb == "save":
             self._trace("saved", name)
-            if self._chance(self.world.faults.checkpoint_damaged) and self.world.may_damage(name):
+            if self._chance(self.world.faults.checkpoint_damaged) and self.world.loss.may_damage(name):
                 self._trace("checkpoint-damaged", f"{self.world.store.damage(name, self.rng)} {name}")
         if verb == "load" and "/merged/" in name:
             self._trace("merged-loaded", name)

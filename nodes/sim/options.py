@@ -58,6 +58,9 @@ class Options:
     ``upstream``: the input is another job's output, and so much of it was written again or before that job's reset.
     ``isolation``: how one node is cut off while nothing else happens; empty where anything may happen.
     ``idle_timeout_ms`` 0: as long as a suspicion. ``starved``: the chance of a turn to take up to 5 s.
+    ``continued``: so often the job goes on behind the end of its input; ``continued_early``: while nodes are still
+    there; ``bounded``: nodes are told of the end before it is declared, and records come behind it at once.
+    ``code_changes``: the chance of a step to meet other code of the job.
     """
 
     seed: int
@@ -105,6 +108,10 @@ class Options:
     record_cost_ms: float = 0.0
     starved: float = 0.0
     upstream: float = 0.0
+    continued: int = 0
+    continued_early: bool = False
+    bounded: bool = False
+    code_changes: float = 0.0
 
     def describe(self) -> dict[str, object]:
         """All that was drawn; what is switched off is left out."""

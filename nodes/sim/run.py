@@ -101,22 +101,48 @@ def run(options: Options, sink: Callable[[str], None] | None = None, replay: str
 
 def live(world: World) -> None:
     """From the first step to the last check. Raises ``InvariantBroken`` and whatever escapes a node."""
+    while True:
+        _to_the_end(world)
+        if world.truncating.was_reported:
+            return  # the job has ended by name, and whoever came later has said so too
+        is_over = world.all_done()
+        if is_over:
+            _check(world)
+        if not world.continuing.go_on():
+            break
+    if not is_over:  # it is not continued, and nodes are still there
+        _wait(world, world.all_done, world.now_ms + _bound_ms(world.options), "done")
+        _check(world)
+
+
+def _to_the_end(world: World) -> None:
+    """Until the job has come to the end of its input, and mostly until all nodes have left."""
     options = world.options
-    world.run_until(lambda: world.all_done() or world.healed, options.safety_ms + 20_000)
-    until_ms = max(world.now_ms, options.feed_ms) + _bound_ms(options)
+
+    def done() -> bool:
+        return world.all_done() or world.continuing.may_begin_early()
+
+    world.run_until(lambda: done() or world.healed, world.calm_from_ms + 20_000)
+    fed_ms = max((feed.at_ms for feed in world.feeds), default=0)
+    until_ms = max(world.now_ms, options.feed_ms, fed_ms) + _bound_ms(options)
     if not world.input_ended:
-        if not world.run_until(lambda: world.quiet(), until_ms):
-            raise InvariantBroken(f"no quiescence {_bound_ms(options)} ms after the faults: {_where(world)}")
+        _wait(world, world.quiet, until_ms, "quiescence")
         if not (world.failed or world.truncating.refuses):
             world.trace.add(world.now_ms, "quiet")
             check_replicas(world, world.current())
             check_idle_progress(world)
         world.end_input()
         until_ms = world.now_ms + _bound_ms(options)
-    if not world.run_until(world.all_done, until_ms):
-        raise InvariantBroken(f"not done {_bound_ms(options)} ms after the faults: {_where(world)}")
-    if world.truncating.was_reported:
-        return  # the job has ended by name, and whoever came later has said so too
+    _wait(world, done, until_ms, "done")
+
+
+def _wait(world: World, until: Callable[[], bool], until_ms: int, what: str) -> None:
+    if not world.run_until(until, until_ms):
+        raise InvariantBroken(f"no {what} {_bound_ms(world.options)} ms after the faults: {_where(world)}")
+
+
+def _check(world: World) -> None:
+    """All nodes have left."""
     check_results(world)
     if not world.failed:
         check_replicas(world, _done(world), behind=True)

@@ -12,10 +12,18 @@ from nodes.sim.trace import Trace
 from nodes.streams.jobs import JobRun
 
 
+class Losses(Protocol):
+    """The checkpoints that may be damaged."""
+
+    def may_damage(self, name: str) -> bool: ...
+
+
 class Surroundings(Protocol):
     """Virtual time, the log, the store, and the faults that hold now. ``unsent`` is what nodes could not append."""
 
     appended_ms: int
+    input_until: list[int]
+    run: JobRun
     control_checkpoint_rotten: bool
     unsent: list[tuple[str, bytes, bytes]]
 
@@ -34,8 +42,6 @@ class Surroundings(Protocol):
     @property
     def store(self) -> MemoryCheckpoints: ...
     @property
-    def run(self) -> JobRun: ...
-    @property
     def trimmed(self) -> dict[tuple[str, int], int]: ...
     @property
     def disturbs(self) -> bool: ...
@@ -43,6 +49,7 @@ class Surroundings(Protocol):
     def healed(self) -> bool: ...
     @property
     def depth(self) -> int: ...
+    @property
+    def loss(self) -> Losses: ...
 
-    def may_damage(self, name: str) -> bool: ...
     def go_on_without(self, duration_ms: int) -> None: ...

@@ -10,14 +10,17 @@ import random
 from collections.abc import Callable
 from contextlib import suppress
 
-from nodes.checkpoints.file_names import MERGED, parse_name
 from nodes.checkpoints.store import StoreUnavailable
 from nodes.log.contract import LogError, LogTruncated
 from nodes.log.memory import MemoryLog
 from nodes.machine import messages as m
+from nodes.machine.config import JobRun
 from nodes.machine.effects import Ending
 from nodes.machine.events import StopRequested
 from nodes.machine.ownership.ownership import Ownership
+from nodes.sim.faults.checkpoint_loss import CheckpointLoss
+from nodes.sim.faults.code_changes import CodeChanges, job_of
+from nodes.sim.faults.continuing import Continuing
 from nodes.sim.faults.isolation import Isolation
 from nodes.sim.faults.network_partitions import NETSPLITS, STALE, draw_cut
 from nodes.sim.faults.stress import Stress
@@ -54,13 +57,15 @@ class World:
         self.case = CASES[options.case]
         self.trimmed: dict[tuple[str, int], int] = {}
         self.control_checkpoint_rotten = False  # the last one; not two in a row
-        self._harmed: dict[int, str] = {}
+        self.loss = CheckpointLoss(self)
         self.processes: list[NodeProcess] = []
         self.standing: list[NodeProcess] = []
         self.gone: list[tuple[NodeProcess, Ending, str]] = []
         self.born = 0
         self.appended_ms = 0
         self.input_ended = False
+        self.calm_from_ms = options.safety_ms
+        self._resets = 0
         self.steps = 0
         self.unsent: list[tuple[str, bytes, bytes]] = []
         self._churned_ms = 0
@@ -72,7 +77,10 @@ class World:
         self.log.create_topic(TOPIC, options.partitions)
         if options.upstream:
             start_upstream(self.log, TOPIC)
-        self.run = open_job(self.log, self.case.make(options))
+        self.run = open_job(self.log, job_of(options, 0))
+        self.continuing = Continuing(self)
+        self.input_until = self.continuing.planned()
+        self.code_changes = CodeChanges(self)
         for _ in range(options.nodes):
             self.start_node()
         self.truncating = Truncating(self)
@@ -109,7 +117,7 @@ class World:
             if process.paused_until_ms <= self.now_ms and process not in self.standing
         ]
         self.now_ms += self.rng.randint(0, max(1, 2 * self.options.tick_ms // max(1, len(ready))))
-        if self.now_ms >= self.options.safety_ms and self.faults is not CALM:
+        if self.now_ms >= self.calm_from_ms and self.faults is not CALM:
             self.heal()
         self._feed()
         if self.faults is not CALM:
@@ -145,11 +153,14 @@ class World:
         finally:
             self.standing.pop()
         self.stress.ended(process)
+        self.code_changes.turned(process)
         left = process.node.left
         if left is not None and not process.dead:
             self.trace.add(self.now_ms, "left", f"{process.name} {left.ending.value} {left.reason.splitlines()[:1]}")
-            self.gone.append((process, left.ending, left.reason))
             self.processes.remove(process)
+            if left.ending is Ending.FAILED and self.code_changes.left_for_code(process, left.reason):
+                return
+            self.gone.append((process, left.ending, left.reason))
             if left.ending is Ending.FAILED and not self.case.fails and not self.truncating.named(left.reason):
                 raise InvariantBroken(f"{process.name} failed: {left.reason}")
 
@@ -196,6 +207,11 @@ class World:
             self.input_ended = True
             ends = declare_end(self.log, self.run)
             self.trace.add(self.now_ms, "end-of-input", str(ends))
+            self.continuing.input_ended()
+
+    def feed_more(self, feeds: list[Feed]) -> None:
+        """Records that come after all others."""
+        self.feeds += feeds
 
     # --- incarnations --------------------------------------------------------------------------------------
 
@@ -230,10 +246,11 @@ class World:
         if len(self.processes) < self.options.max_nodes and self._chance(faults.join):
             self.start_node()
         if self._chance(faults.checkpoints_lost):
-            self._lose_checkpoints(rng.randrange(self.options.partitions))
+            self.loss.lose(rng.randrange(self.options.partitions))
         self.truncating.check()
         self.stress.check()
-        if self.run.incarnation < MAX_RESETS and self._chance(faults.reset):
+        self.code_changes.check()
+        if self._resets < MAX_RESETS and self._chance(faults.reset):
             self._reset()
         if self._chance(faults.stop_all):
             self.trace.add(self.now_ms, "stop-all")
@@ -259,8 +276,25 @@ class World:
     def _reset(self) -> None:
         """The next incarnation begins, from empty state; nodes of the old one may still be writing."""
         self.run = open_job(self.log, self.run.job, reset=True)
+        self._resets += 1
+        self.continuing.reset()
         self.input_ended = False
         self.trace.add(self.now_ms, "reset", str(self.run.incarnation))
+
+    def goes_on(self, run: JobRun) -> None:
+        """The job goes on behind the end of its input, with faults as before; nodes of the last part may be there."""
+        self.run, self.input_ended, self.input_until = run, False, self.continuing.planned()
+        self.faults, self.calm_from_ms = self.options.faults, self.now_ms + self.options.safety_ms
+        self.appended_ms = self.now_ms
+        self.loss.forget()
+        for _ in range(self.options.nodes):
+            if len(self.processes) < self.options.max_nodes:
+                self.start_node()
+
+    @property
+    def ends(self) -> list[list[int]]:
+        """Where the input ended, by partition, each time before the job went on behind that."""
+        return self.continuing.ends
 
     def current(self) -> list[NodeProcess]:
         """Those of the newest incarnation."""
@@ -300,27 +334,6 @@ class World:
             self._gave_up(process, error)
         finally:
             self.standing.pop()
-
-    def may_damage(self, name: str) -> bool:
-        """A partition with trimmed topics can only be replayed from a checkpoint: there, one of three stays intact."""
-        parsed = parse_name(name)
-        partition = parsed.key.partition
-        if not self.options.trims or partition == MERGED:
-            return True
-        kept = [saved.name for saved in self.folded().checkpoints(partition)]
-        harmed = self._harmed.get(partition)
-        if harmed is not None and (
-            not kept or harmed in kept or parse_name(harmed).age_order > parse_name(kept[0]).age_order
-        ):
-            return False
-        self._harmed[partition] = name
-        return True
-
-    def _lose_checkpoints(self, partition: int) -> None:
-        names = self.store.list(self.run.job.name, self.run.incarnation, partition)
-        for name in names:
-            del self.store.files[name]
-        self.trace.add(self.now_ms, "checkpoints-lost", f"[{partition}] {len(names)}")
 
     def _chance(self, rate: float) -> bool:
         return rate > 0 and self.rng.random() < rate

@@ -8,7 +8,7 @@ import secrets
 import signal
 import threading
 import uuid
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from types import FrameType
 
 from holon.job import Job
@@ -56,7 +56,7 @@ CRASHPOINT_VARIABLE = "CRASHPOINT"
 """``name:n`` in the environment kills the process, as ``kill -9`` does, at the n-th passing of that point."""
 
 
-def node_config(settings: Settings, number: int, expected: int) -> NodeConfig:
+def node_config(settings: Settings, number: int, expected: int, until: Sequence[int] = ()) -> NodeConfig:
     """The part of the settings that the state machine uses; every life of a node has a name of its own."""
     node = settings.node
     return NodeConfig(
@@ -72,6 +72,7 @@ def node_config(settings: Settings, number: int, expected: int) -> NodeConfig:
         trims=node.truncate_internal_topics,
         max_uncheckpointed_bytes=node.max_uncheckpointed_mb << 20,
         expected=expected,
+        until=tuple(until),
         replicas=node.replicas,
         standby_after_ms=node.standby_after_ms,
     )
@@ -254,6 +255,7 @@ def run_node(
     *,
     number: int,
     expected: int = 1,
+    until: Sequence[int] = (),
     accept_code: bool = False,
     parent: int | None = None,
     stops: StopSignals | None = None,
@@ -268,14 +270,14 @@ def run_node(
         while True:
             attempts += 1
             run, history = open_history(log, with_policy(job, settings.node.on_error), accept_code=accept_code)
-            store, config = open_checkpoints(settings), node_config(settings, number, expected)
+            store, config = open_checkpoints(settings), node_config(settings, number, expected, until)
             if settings.log.transactional_outputs and attempts == 1:
                 outputs_in_transactions(log, run, config.node, settings.log.transaction_timeout_ms)
             process = NodeProcess(run, log, store, config, settings, parent, history)
             try:
                 return _run(process, stops), process.node
             except FellBehind:
-                if process.node.present or attempts == JOIN_ATTEMPTS:
+                if process.node.member.joined or attempts == JOIN_ATTEMPTS:
                     raise
                 logger.info("the job's own topics were trimmed while this node began to read them; once more")
 

@@ -43,6 +43,7 @@ def node(
     on_error: OnErrorOption = None,
     replicas: ReplicasOption = None,
     parent: Annotated[int | None, typer.Option("--parent", hidden=True, help="Leave when this process ends.")] = None,
+    until: Annotated[str, typer.Option("--until", hidden=True, help="Offsets at which the input is to end.")] = "",
     as_json: JsonOption = False,
 ) -> None:
     """Join a job that is running on this log (or resume it) as one more node; it leaves when the job is done.
@@ -58,7 +59,14 @@ def node(
 
     try:
         ending, ran = run_node(
-            declared, settings, number=number, expected=expect, accept_code=accept_code, parent=parent, stops=stops
+            declared,
+            settings,
+            number=number,
+            expected=expect,
+            until=[int(end) for end in until.split(",") if end],
+            accept_code=accept_code,
+            parent=parent,
+            stops=stops,
         )
     except StoppedEarly:
         if as_json:

@@ -33,13 +33,14 @@ def start_upstream(log: Log, output: str) -> None:
     open_job(log, job, reset=True)
 
 
-def from_upstream(feeds: Sequence[Feed], options: Options) -> list[Feed]:
-    """The same records as outputs of that job, by partition, with more between them."""
-    rng = random.Random(f"upstream {options.seed} {options.case}")
+def from_upstream(feeds: Sequence[Feed], options: Options, first_number: int = 0) -> list[Feed]:
+    """The same records as outputs of that job, by partition, with more between them; they are counted on from there."""
+    rng = random.Random(f"upstream {options.seed} {options.case}" + f" from {first_number}" * bool(first_number))
     made: list[Feed] = []
     for partition in sorted({feed.partition for feed in feeds}):
         written: list[Feed] = []
-        for number, feed in enumerate(feed for feed in feeds if feed.partition == partition):
+        mine = [feed for feed in feeds if feed.partition == partition]
+        for number, feed in enumerate(mine, first_number):
             identity = OutputId(
                 UPSTREAM, 1, rng.choice([partition, partition, 7]), Track.RECORD, number // 2, number % 2
             )

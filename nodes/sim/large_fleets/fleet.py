@@ -162,6 +162,7 @@ class LargeFleet:
         self.shared.sync()
         self.gone: list[tuple[FleetMember, Ending, str]] = []
         self.unsent: list[tuple[str, bytes, bytes]] = []
+        self.ends: list[list[int]] = []  # it is never continued
         self.isolation = None
         self.failed = False
         self.input_ended = False

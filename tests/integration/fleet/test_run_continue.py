@@ -74,6 +74,23 @@ def test_records_that_came_after_the_end_are_told_and_gone_on_with(stage: Stage)
     assert ran(stage, "--bounded", "--continue")["already_done"]
 
 
+def test_records_that_come_while_a_bounded_run_starts_are_behind_its_end(stage: Stage) -> None:
+    """Nodes read them before the end was declared, so that what a run gave depended on which came first."""
+    put(stage, 1, 2)
+    with run_command(stage, "--bounded", job=COUNTS) as command:
+        second = 3
+        while command.process.poll() is None:
+            put(stage, second)
+            second += 1
+        code, out, err = command.finish()
+    result = msgspec.json.decode(out)
+    monitor = stage.monitor(stage.open(COUNTS))
+    ends = [monitor.ownership.end_offset(partition) or 0 for partition in range(PARTITIONS)]
+    assert code == 0 and (result["accepted"], result["late"]) == (sum(ends), 0), err
+    assert sum(count for _, count, _ in counts(stage)) == sum(ends)
+    assert ran(stage, "--bounded", exit_code=1)["unread"] == {str(p): second - 1 - ends[p] for p in range(PARTITIONS)}
+
+
 def test_a_run_whose_nodes_cannot_start_ends_no_input(stage: Stage) -> None:
     put(stage, 1)
     run = stage.open(COUNTS)

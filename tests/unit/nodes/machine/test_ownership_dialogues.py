@@ -6,6 +6,7 @@ import zlib
 from textwrap import dedent
 
 import msgspec
+import pytest
 
 from nodes.machine import effects as x
 from nodes.machine import messages as m
@@ -231,15 +232,34 @@ def test_a_node_that_is_asked_to_stop_before_it_has_work_leaves_at_once() -> Non
 
 
 def test_a_node_whose_code_the_job_has_left_behind_leaves() -> None:
-    """Results of both would mix; its own code, or one that the history holds, is none of its business."""
+    """Results of both would mix; its own code, or one that its own has replaced, is none of its business."""
     mine = count_job().program.version
     node = running()
     node.control(m.Command(0, CODE, mine.encode()))
     assert node.node.left is None
     node.control(m.Command(0, CODE, msgspec.structs.replace(mine, code="other").encode()))
     assert node.node.left is not None and node.node.left.ending is x.Ending.FAILED
-    joining = Dialogue(history=[m.Command(0, CODE, "an earlier one")])
+    joining = Dialogue(history=[m.Command(0, CODE, "an earlier one"), m.Command(0, CODE, mine.encode())])
     assert joining.node.left is None
+
+
+@pytest.mark.parametrize("when", ["before its hello", "before it reads its hello", "while it is taken for dead"])
+def test_code_that_is_accepted_while_a_node_is_no_member_is_not_missed(when: str) -> None:
+    """It was: the node joined, and worked on with the old code beside nodes with the new one."""
+    mine = count_job().program.version
+    other = m.Command(0, CODE, msgspec.structs.replace(mine, code="other").encode())
+    if when == "while it is taken for dead":
+        node = running()
+        node.control(m.Goodbye(0, "a", 1), at_end=False)
+        assert not node.node.member.joined and node.node.left is None
+        node.control(other)
+    else:
+        node = Dialogue(history=[other] if when == "before its hello" else [])
+        if when != "before its hello":
+            hello = [m.decode_control(each.value) for each in node.effects if isinstance(each, x.WriteControl)]
+            node.control(other, *hello)
+    assert node.node.left is not None and node.node.left.ending is x.Ending.FAILED
+    assert "other code" in node.node.left.reason
 
 
 def test_a_newer_incarnation_ends_the_node() -> None:

@@ -66,3 +66,17 @@ def test_checkpoints_that_were_replaced_while_they_were_loaded_are_no_reason_to_
     assert again == [x.LoadCheckpoint(0, 2, [at(4).name, at(3).name, at(2).name])]
     given_up = node.loaded(0, 2, tried=again[0].names)
     assert any(isinstance(effect, x.ReadTail) for effect in given_up), "nothing is left to load"
+
+
+def test_a_node_reads_no_further_than_the_end_that_its_fleet_will_declare_until_it_knows_the_declared_one() -> None:
+    """Records come behind the end before the node reads of it; it took them in, and others did not."""
+    node = running(partitions=2, until=(2, 3))
+
+    def limits() -> list[int | None]:
+        return [wish.limit for wish in sorted(node.node.wanted(), key=lambda wish: wish.partition)]
+
+    assert limits() == [2, 3]
+    node.records(0, 1, 0, {"ts": 0}, {"ts": 1})
+    assert wanted(node) == [1] and not node.node.work.runners[0].task.records.ended
+    node.control(m.EndOfInput(0, 0, 4), m.EndOfInput(0, 1, 3))
+    assert limits() == [4, 3], "an earlier declaration counts"
