@@ -67,7 +67,7 @@ java_major() {
 # process compiles some 500 modules anew, which is most of a node's start.
 write_byte_code() {
     env -u PYTHONDONTWRITEBYTECODE "$VENV/bin/python" -P -c \
-        "import nodes.cli.commands.node, nodes.streams.process, nodes.transactions.process, confluent_kafka, pytest, structlog"
+        "import nodes.cli.commands.node, nodes.cli.child_node, nodes.streams.process, nodes.transactions.process, confluent_kafka, pytest, structlog"
 }
 
 # Spark and a local Kafka need Java; everything else works without, so a missing Java stops nothing here.

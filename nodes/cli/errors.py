@@ -1,10 +1,16 @@
-"""Which exit code an exception means, and the one line that is printed for it."""
+"""The outermost frame of a process: which exit code an exception means, and the one line that is printed for it."""
 
 from __future__ import annotations
 
+import logging
+import traceback
+from collections.abc import Callable
+from contextlib import nullcontext
+
 import typer
 
-from nodes.cli.output import Failure
+from nodes.cli.output import Failure, emit_error, json_only_stdout, note
+from nodes.cli.stopping import interruptible
 from nodes.errors import MissingDependency, RunFailed, SettingsError, UnknownName, Unreachable
 
 UNEXPECTED = "unexpected "
@@ -25,6 +31,24 @@ EXTRAS = {
     "starlette": "serve",
     "uvicorn": "serve",
 }
+
+
+def reported(body: Callable[[], int], *, as_json: bool = False) -> int:
+    """The exit code of ``body``, or of the error that it ended with, which is reported here and nowhere else."""
+    with json_only_stdout() if as_json else nullcontext(), interruptible(as_json=as_json):
+        try:
+            exit_code, message = body(), "interrupted"
+            if exit_code != 130:  # typer turns an interrupt into this code
+                return exit_code
+        except KeyboardInterrupt:  # outside of what typer runs
+            exit_code, message = 130, "interrupted"
+        except Exception as error:
+            exit_code, message = classify(error)
+            is_explained = not message.startswith(UNEXPECTED) and error.__cause__ is None
+            if not is_explained and logging.getLogger("holon").isEnabledFor(logging.DEBUG):
+                note("".join(traceback.format_exception(error)).rstrip())
+        emit_error(exit_code, message, as_json=as_json)
+        return exit_code
 
 
 def classify(error: Exception) -> tuple[int, str]:

@@ -6,18 +6,14 @@ interrupted. With ``--json`` standard output holds one line of JSON whatever hap
 
 from __future__ import annotations
 
-import logging
-import traceback
 from collections.abc import Sequence
-from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 import typer
 
+from nodes.cli.errors import reported
 from nodes.cli.options import ConfigOption, DefineOption, GlobalOptions, LogLevelOption
-from nodes.cli.output import emit_error, json_only_stdout, note
 from nodes.cli.registry import LazyGroup, distribution_version
-from nodes.cli.stopping import interruptible
 
 if TYPE_CHECKING:
     from nodes.runtime.stop_signals import StopSignals
@@ -62,21 +58,10 @@ def run(arguments: Sequence[str], stops: StopSignals | None = None) -> int:
     ``stops``: what listens to signals already, in the process of a node.
     """
     as_json = "--json" in arguments[: arguments.index("--")] if "--" in arguments else "--json" in arguments
-    with json_only_stdout() if as_json else nullcontext(), interruptible(as_json=as_json):
-        try:
-            command = typer.main.get_command(app)
-            result = command.main(args=list(arguments), prog_name="holon", standalone_mode=False, obj=stops)
-            exit_code, message = (result if isinstance(result, int) else 0), "interrupted"
-            if exit_code != 130:  # typer turns an interrupt into this code
-                return exit_code
-        except KeyboardInterrupt:  # outside of what typer runs
-            exit_code, message = 130, "interrupted"
-        except Exception as error:
-            from nodes.cli.errors import UNEXPECTED, classify
 
-            exit_code, message = classify(error)
-            is_explained = not message.startswith(UNEXPECTED) and error.__cause__ is None
-            if not is_explained and logging.getLogger("holon").isEnabledFor(logging.DEBUG):
-                note("".join(traceback.format_exception(error)).rstrip())
-        emit_error(exit_code, message, as_json=as_json)
-        return exit_code
+    def body() -> int:
+        command = typer.main.get_command(app)
+        result = command.main(args=list(arguments), prog_name="holon", standalone_mode=False, obj=stops)
+        return result if isinstance(result, int) else 0
+
+    return reported(body, as_json=as_json)

@@ -1,4 +1,4 @@
-"""Options that every command shares, and what they lead to: the settings and the logging of this process.
+"""GlobalOptions that every command shares, and what they lead to: the settings and the logging of this process.
 
 A command on a log is ``@with_log_options def command(given: GivenOptions, ...)`` and starts with ``given.settings()``.
 Any other takes ``ctx: typer.Context`` and ``config``, ``define``, ``log_level`` of the types below, and starts with
@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -152,15 +152,27 @@ def begin(
 
     ``context`` is part of every record that this process logs.
     """
+    root = ctx.obj if isinstance(ctx.obj, GlobalOptions) else GlobalOptions()
+    return settings_with_logging(
+        config if config is not None else root.config,
+        (*root.define, *(define or ()), *level_definition(log_level or root.log_level)),
+        needs_bootstrap=needs_bootstrap,
+        context=context,
+    )
+
+
+def settings_with_logging(
+    config: Path | None = None,
+    definitions: Sequence[str] = (),
+    *,
+    needs_bootstrap: bool = True,
+    context: Mapping[str, Any] | None = None,
+) -> Settings:
+    """As ``begin``, of a process that has no options, or has read them."""
     from nodes.runtime.logging_setup import set_up_logging
     from nodes.settings.settings import load_settings
 
-    root = ctx.obj if isinstance(ctx.obj, GlobalOptions) else GlobalOptions()
-    settings = load_settings(
-        config=config if config is not None else root.config,
-        definitions=(*root.define, *(define or ()), *level_definition(log_level or root.log_level)),
-        needs_bootstrap=needs_bootstrap,
-    )
+    settings = load_settings(config=config, definitions=definitions, needs_bootstrap=needs_bootstrap)
     set_up_logging(settings.logging.level, settings.logging.format, **(context or {}))
     for warning in settings.warnings():
         logging.getLogger(__name__).warning(warning)

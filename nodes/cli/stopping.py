@@ -16,10 +16,12 @@ import typer
 from nodes.cli.output import emit_error, note
 from nodes.runtime.stop_signals import INTERRUPTED_EXIT, StopSignals
 
+STOPPED_EARLY = "stopped before it had joined the job: there is nothing to hand over"
+
 
 def end_early(stops: StopSignals | None) -> NoReturn:
     """Of a process that had not become a node yet."""
-    note("stopped before it had joined the job: there is nothing to hand over")
+    note(STOPPED_EARLY)
     end_if_interrupted(stops)
     raise typer.Exit(0)
 

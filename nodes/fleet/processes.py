@@ -18,7 +18,8 @@ from typing import IO
 
 from nodes.errors import RunFailed
 from nodes.metrics.process_memory import private_bytes
-from nodes.python_process import child_environment, module_command
+from nodes.python_process import child_environment
+from nodes.runtime.child_node import JobNode, child_command
 from nodes.settings.settings import Settings
 
 STOP_TIMEOUT_S = 30.0
@@ -85,16 +86,20 @@ class Fleet:
 
     def add(self, number: int, expected: int = 1) -> FleetProcess:
         """Start one node."""
-        command = module_command("nodes.cli", "node", self.job, "--number", str(number))
-        command += ["--expect", str(expected), "--parent", str(os.getpid())]
-        command += ["--accept-code"] if self.accept_code else []
-        command += ["--until", ",".join(map(str, self.until))] if self.until else []
+        asked = JobNode(
+            job=self.job,
+            number=number,
+            expected=expected,
+            until=tuple(self.until),
+            accept_code=self.accept_code,
+            parent=os.getpid(),
+        )
         environment = child_environment(self.settings.environment(), self.environment)
         if number in self.crashpoints:
             environment["CRASHPOINT"] = self.crashpoints.pop(number)
         captured = self.lines is not None
         process = subprocess.Popen(
-            command,
+            child_command(asked),
             env=environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE if captured else sys.stderr.fileno(),

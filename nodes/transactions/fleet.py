@@ -6,24 +6,34 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from nodes.fleet.processes import FleetProcess
 from nodes.fleet.supervisor import Supervisor
 from nodes.python_process import child_environment
+from nodes.runtime.child_node import ProgramNode, child_command
 
 LOOK_S = 0.05
 
 
 class TransactionFleet:
-    """Up to ``nodes`` node processes, by their numbers.
+    """Up to ``nodes`` node processes of ``program`` (``MODULE:PROGRAM``), by their numbers.
 
-    ``command`` starts one, with its number behind ``--number`` and this process behind ``--parent``; ``environment``:
-    the settings that it gets.
+    ``environment``: the settings that a node gets; ``sequencers``, ``accept_code``: as `holon txn run` has them.
     """
 
-    def __init__(self, command: Sequence[str], nodes: int, environment: Mapping[str, str] | None = None) -> None:
-        self._command = list(command)
+    def __init__(
+        self,
+        program: str,
+        nodes: int,
+        environment: Mapping[str, str] | None = None,
+        *,
+        sequencers: int,
+        accept_code: bool = False,
+    ) -> None:
+        self._program = program
+        self._sequencers = sequencers
+        self._accept_code = accept_code
         self._environment = child_environment(environment or {})
         self._nodes = nodes
         self.members: list[FleetProcess] = []
@@ -36,8 +46,14 @@ class TransactionFleet:
     def add(self, number: int) -> FleetProcess:
         """Start one node."""
         # A group of its own: Ctrl-C at the terminal reaches the parent alone, which asks it to leave.
-        command = [*self._command, "--number", str(number), "--parent", str(os.getpid())]
-        process = subprocess.Popen(command, env=self._environment, process_group=0)
+        asked = ProgramNode(
+            program=self._program,
+            number=number,
+            sequencers=self._sequencers,
+            accept_code=self._accept_code,
+            parent=os.getpid(),
+        )
+        process = subprocess.Popen(child_command(asked), env=self._environment, process_group=0)
         member = FleetProcess(number, process)
         self.members.append(member)
         return member

@@ -17,7 +17,7 @@ ROOMS = ("wcrdt", "holon", "transactional", "nodes", "nexmark")
 PURE = ("wcrdt", "holon", "transactional", "nodes/machine", "nexmark/model", "nexmark/generator", "nexmark/queries")
 
 # Code that may meet any exception: it runs what users wrote, or is the outermost frame of a process or thread.
-SHELL = ("nodes/shell", "nodes/cli/main.py", "nodes/cli/job_options.py", "nodes/cli/commands/node.py")
+SHELL = ("nodes/shell", "nodes/cli/job_options.py", "nodes/cli/node_runs.py", "nodes/cli/errors.py")
 
 _TEXT = (
     ".py",

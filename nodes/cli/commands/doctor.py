@@ -36,7 +36,7 @@ def doctor(
     if topic is not None:
         if require:
             fail(2, "--topic and --require exclude each other")
-        from nodes.cli.topic_report import lines, topic_report
+        from nodes.cli.checks.topic_report import lines, topic_report
 
         report = topic_report(settings, topic)
         if as_json:
@@ -44,8 +44,8 @@ def doctor(
         else:
             typer.echo("\n".join(lines(report)))
         return
-    from nodes.cli.check import KAFKA
-    from nodes.cli.machine_checks import EXTRAS, all_checks
+    from nodes.cli.checks.check import KAFKA
+    from nodes.cli.checks.machine import EXTRAS, all_checks
 
     wanted = set(require or ())
     for name in sorted(wanted - {*EXTRAS, "java", "redis-server"}):

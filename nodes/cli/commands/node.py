@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-import traceback
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,12 +11,13 @@ from nodes.cli.job_options import (
     JobArgument,
     OnErrorOption,
     ReplicasOption,
-    job_named,
     node_definitions,
 )
+from nodes.cli.node_runs import run_job_node
 from nodes.cli.options import GivenOptions, JsonOption, new_command, with_log_options
-from nodes.cli.output import Failure, emit_json, note
+from nodes.cli.output import emit_json, note
 from nodes.cli.stopping import end_early, end_if_interrupted
+from nodes.runtime.child_node import JobNode
 from nodes.runtime.stop_signals import StoppedEarly
 
 if TYPE_CHECKING:
@@ -26,10 +25,6 @@ if TYPE_CHECKING:
     from nodes.settings.settings import Settings
 
 app = new_command()
-logger = logging.getLogger(__name__)
-
-BROKEN_EXIT = 70
-"""An error that nobody expected: a restart may help, and the traceback is worth a report."""
 
 
 @app.command(epilog="Example: holon node examples.query1:job --log-dir ./holon-log")
@@ -42,8 +37,6 @@ def node(
     accept_code: AcceptCodeOption = False,
     on_error: OnErrorOption = None,
     replicas: ReplicasOption = None,
-    parent: Annotated[int | None, typer.Option("--parent", hidden=True, help="Leave when this process ends.")] = None,
-    until: Annotated[str, typer.Option("--until", hidden=True, help="Offsets at which the input is to end.")] = "",
     as_json: JsonOption = False,
 ) -> None:
     """Join a job that is running on this log (or resume it) as one more node; it leaves when the job is done.
@@ -52,41 +45,24 @@ def node(
     """
     stops = given.root.stops
     settings = given.settings(*node_definitions(on_error, replicas), node=number)
-    declared = job_named(job, settings)
-    from nodes.fleet.end_of_input import unread_text
-    from nodes.machine.effects import Ending
-    from nodes.streams.process import run_node
-
+    asked = JobNode(job=job, number=number, expected=expect, accept_code=accept_code)
     try:
-        ending, ran = run_node(
-            declared,
-            settings,
-            number=number,
-            expected=expect,
-            until=[int(end) for end in until.split(",") if end],
-            accept_code=accept_code,
-            parent=parent,
-            stops=stops,
-        )
+        ending, ran = run_job_node(asked, settings, stops)
     except StoppedEarly:
         if as_json:
             emit_json({"node": None, "number": number, "ending": "stopped"})
         end_early(stops)
-    except Exception as error:
-        from nodes.cli.errors import UNEXPECTED, classify
+    from nodes.fleet.end_of_input import unread_text
+    from nodes.machine.effects import Ending
 
-        if not classify(error)[1].startswith(UNEXPECTED):
-            raise
-        trace = "".join(traceback.format_exception(error)).rstrip()
-        raise Failure(BROKEN_EXIT, f"node {number}: {trace}") from error
-    unread = _unread(settings, ran) if ending is Ending.DONE and parent is None else {}
+    unread = _unread(settings, ran) if ending is Ending.DONE else {}
     if as_json:
         more = {"standby_results": ran.work.replicas.published} | ({"unread": unread} if unread else {})
         emit_json({"node": ran.config.node, "number": number, "ending": ending.value, **ran.stats(), **more})
     else:
         note(f"node {ran.config.node}: {ending.value}")
     if unread:
-        note(f"{unread_text(declared.name, declared.source.topic, unread)} (options of holon run)")
+        note(f"{unread_text(ran.run.job.name, ran.run.job.source.topic, unread)} (options of holon run)")
     end_if_interrupted(stops)
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from nodes.cli.job_options import AcceptCodeOption, ReplicasOption, node_definitions, note_unknown, program_named
+from nodes.cli.node_runs import run_program_node
 from nodes.cli.options import GivenOptions, JsonOption, new_group, with_log_options
 from nodes.cli.output import emit_json, fail, note
 from nodes.cli.stopping import end_early, end_if_interrupted
@@ -19,7 +20,7 @@ from nodes.cli.txn.replay import EXAMPLE as REPLAY_EXAMPLE
 from nodes.cli.txn.replay import replay
 from nodes.cli.txn.serve import EXAMPLE as SERVE_EXAMPLE
 from nodes.cli.txn.serve import serve
-from nodes.python_process import module_command
+from nodes.runtime.child_node import ProgramNode
 from nodes.runtime.stop_signals import INTERRUPTED_EXIT, StoppedEarly
 
 app = new_group(
@@ -42,24 +43,13 @@ def node(
     sequencers: SequencersOption = 4,
     replicas: ReplicasOption = None,
     accept_code: AcceptCodeOption = False,
-    parent: Annotated[int | None, typer.Option("--parent", hidden=True, help="Leave when this process ends.")] = None,
 ) -> None:
     """Work on a transactional job as one more node, until SIGTERM or Ctrl-C."""
     settings = given.settings(*node_definitions(None, replicas), node=number)
-    loaded = program_named(program)
-    from nodes.transactions.process import run_transaction_node
-
+    asked = ProgramNode(program=program, number=number, sequencers=sequencers, accept_code=accept_code)
     stops = given.root.stops
     try:
-        run_transaction_node(
-            loaded,
-            settings,
-            number=number,
-            sequencers=sequencers,
-            accept_code=accept_code,
-            parent=parent,
-            stops=stops,
-        )
+        run_program_node(asked, settings, stops)
     except StoppedEarly:
         end_early(stops)
     note(f"node {number}: stopped")
@@ -84,9 +74,7 @@ def run(
     from transactional.describing import code_of
 
     note_unknown(code_of(loaded).unknown)
-    command = module_command("nodes.cli", "txn", "node", program, "--sequencers", str(sequencers))
-    command += ["--accept-code"] if accept_code else []
-    fleet = TransactionFleet(command, nodes, settings.environment())
+    fleet = TransactionFleet(program, nodes, settings.environment(), sequencers=sequencers, accept_code=accept_code)
     failed, interrupted = stay(fleet, note, check_at_next_opening(settings))
     if failed:
         fail(1, f"{failed} of {nodes} nodes ended with an error")

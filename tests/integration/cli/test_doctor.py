@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nodes.cli import machine_checks as checks
+from nodes.cli.checks import machine as checks
 from nodes.cli.main import run
 from nodes.local_kafka import java
 

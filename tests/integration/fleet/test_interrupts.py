@@ -14,10 +14,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from nodes.python_process import deaf_children
+from nodes.python_process import child_environment, deaf_children
+from nodes.runtime.child_node import ProgramNode, child_command
 from tests.integration.fleet_support import Command, Stage
 from tests.integration.jobs_waiting import GATE
 from tests.integration.processes import until
+from tests.tidy.source import ROOT
 
 BANK = "examples.bank:program"
 NODES = (("node", "tests.integration.jobs_mixed:job", "--json"), ("txn", "node", BANK))
@@ -135,6 +137,8 @@ def test_an_interrupt_waits_until_child_processes_are_started() -> None:
 def test_nodes_of_transactions_whose_parent_has_gone_before_they_began_leave(stage: Stage) -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    with Command("txn", "node", BANK, "--parent", str(gone.pid), stage=stage) as node:
-        code, _, err = node.finish()
-    assert code == 0, err
+    asked = ProgramNode(program=BANK, number=0, sequencers=4, parent=gone.pid)
+    environment = child_environment(stage.settings.environment())
+    node = subprocess.run(child_command(asked), cwd=ROOT, env=environment, capture_output=True, text=True, timeout=60)
+    assert node.returncode == 0, node.stderr
+    assert "node 0: stopped" in node.stderr

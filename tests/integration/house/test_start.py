@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from nodes.python_process import child_environment
+from nodes.runtime.child_node import JobNode, ProgramNode, child_command
 from tests.tidy.source import ROOT
 
 HEAVY = frozenset(
@@ -22,6 +23,7 @@ MODULES = (
     "nodes.transactions.process",
     "nodes.cli.commands.node",
     "nodes.cli.txn.run_and_node",
+    "nodes.cli.child_node",
 )
 
 
@@ -36,6 +38,24 @@ def imported(statement: str) -> set[str]:
 @pytest.mark.parametrize("module", MODULES)
 def test_node_imports_nothing_heavy(module: str) -> None:
     assert HEAVY & imported(f"import {module}") == set()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        JobNode(job="no_such_module:job", number=0),
+        ProgramNode(program="no_such_module:program", number=0, sequencers=1),
+    ],
+)
+def test_child_of_a_fleet_reads_its_argument_without_heavy_packages(asked: JobNode | ProgramNode) -> None:
+    """Up to the import of the user's module; that a child starts at all, every test of a fleet shows."""
+    body = "try:\n    main([sys.argv[1]])\nfinally:\n    print(*sys.modules)"
+    script = f"import sys\nfrom nodes.cli.child_node import main\n{body}"
+    command = [sys.executable, "-P", "-c", script, child_command(asked)[-1]]
+    done = subprocess.run(command, cwd=ROOT, env=child_environment(), capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert "no_such_module" in done.stderr
+    assert HEAVY & set(done.stdout.split()) == set()
 
 
 def test_settings_are_checked_without_heavy_packages() -> None:

@@ -111,7 +111,7 @@ ALLOWED = [
     ("nodes/a.py", "try:\n    x = 1\nexcept BaseException:\n    x = 2\n    raise\n"),
     ("nodes/a.py", "try:\n    x = 1\nexcept (OSError, ValueError):\n    x = 2\n"),
     ("nodes/shell/a.py", "try:\n    x = 1\nexcept Exception:\n    x = 2\n"),
-    ("nodes/cli/main.py", "try:\n    print(1)\nexcept Exception:\n    print(2)\n"),
+    ("nodes/cli/errors.py", "try:\n    print(1)\nexcept Exception:\n    print(2)\n"),
     ("tests/a.py", "import time\ndef f(done):\n    while not done():\n        time.sleep(0.01)\n"),
     ("tests/a.py", "import asyncio\nasync def f():\n    await asyncio.sleep(0)\n"),
     ("tests/unit/test_a.py", "def test_a():\n    assert 1\ndef must(x):\n    return x\ndef test_b():\n    must(2)\n"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from nodes.cli.check import KAFKA, Check
+from nodes.cli.checks.check import KAFKA, Check
 
 if TYPE_CHECKING:
     from nodes.log import LogAddress

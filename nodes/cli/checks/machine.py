@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
-from nodes.cli.check import KAFKA, Check
+from nodes.cli.checks.check import KAFKA, Check
 from nodes.local_kafka.java import INSTALL_JAVA, JAVA_VERSION, java_program, version_of
 from nodes.settings.settings import Settings
 
@@ -53,7 +53,7 @@ def _kafka(settings: Settings) -> Iterator[Check]:
     from nodes.runtime.log_opening import log_address
 
     try:
-        from nodes.cli.kafka_checks import kafka_checks
+        from nodes.cli.checks.kafka import kafka_checks
 
         yield from kafka_checks(log_address(settings))
     except ImportError:
